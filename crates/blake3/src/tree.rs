@@ -234,12 +234,20 @@ pub(crate) struct Groups {
     slots: [MaybeUninit<Group>; LEVELS],
     /// Bit l is set if there is a group of level l.
     present: u64,
+    /// The number of slots, from the first one on, that were ever written.
+    #[cfg(feature = "std")]
+    written: usize,
 }
 
 impl Groups {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Groups { slots: [const { MaybeUninit::uninit() }; LEVELS], present: 0 }
+        Groups {
+            slots: [const { MaybeUninit::uninit() }; LEVELS],
+            present: 0,
+            #[cfg(feature = "std")]
+            written: 0,
+        }
     }
 
     /// Makes the groups at `this` empty, without touching the rest.
@@ -249,8 +257,11 @@ impl Groups {
     /// `this` must be writable.
     #[cfg(feature = "std")]
     pub(crate) unsafe fn clear_at(this: *mut Self) {
-        // SAFETY: the field is written, not read; the slots need no initialisation.
-        unsafe { (&raw mut (*this).present).write(0) }
+        // SAFETY: the fields are written, not read; the slots need no initialisation.
+        unsafe {
+            (&raw mut (*this).present).write(0);
+            (&raw mut (*this).written).write(0);
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -260,7 +271,8 @@ impl Groups {
     /// Overwrites all groups that were ever here with zeros.
     #[cfg(feature = "std")]
     pub(crate) fn wipe(&mut self) {
-        self.slots.fill(MaybeUninit::new(Group([0; 128])));
+        self.slots[..self.written].fill(MaybeUninit::new(Group([0; 128])));
+        self.written = 0;
         self.clear();
     }
 
@@ -273,6 +285,10 @@ impl Groups {
     /// Copies the groups that are present.
     pub(crate) fn copy_from(&mut self, other: &Groups) {
         self.present = other.present;
+        #[cfg(feature = "std")]
+        {
+            self.written = self.written.max(other.written);
+        }
         for (level, slot) in self.slots.iter_mut().enumerate() {
             if other.present >> level & 1 == 1 {
                 *slot = other.slots[level];
@@ -309,6 +325,10 @@ impl Groups {
             }
         }
         self.present += groups;
+        #[cfg(feature = "std")]
+        {
+            self.written = self.written.max(target + 1);
+        }
         groups as usize
     }
 
