@@ -234,7 +234,7 @@ pub(crate) struct Groups {
     slots: [MaybeUninit<Group>; LEVELS],
     /// Bit l is set if there is a group of level l.
     present: u64,
-    /// The number of slots, from the first one on, that were ever written.
+    /// No slot from this one on was written since the last wiping.
     #[cfg(feature = "std")]
     written: usize,
 }

@@ -55,22 +55,21 @@ impl Quiet {
 
     /// Whether the core is currently ours alone. If a first probe denies it, a second one decides.
     ///
-    /// After some 100 us of 512-bit operations, Intel's servers change their clock, and begin fewer operations for up to 10 us meanwhile. Eight chains
-    /// take 1.4 times as long then, like beside another thread. The next probe is quiet again; beside another thread it is not.
+    /// While Intel's servers change their clock, after 512-bit operations, they begin fewer operations for up to 10 us. Eight chains take 1.4 times as
+    /// long then, like beside another thread. The next probe is quiet again; beside another thread it rarely is.
     pub fn now(&mut self) -> bool {
-        self.step() || self.step()
+        self.now_by(probe)
     }
 
-    /// One probe, which lengthens or ends the stretch of quiet ones.
-    fn step(&mut self) -> bool {
-        let is_own = self.probe();
+    fn now_by(&mut self, mut probe: impl FnMut() -> [f64; 3]) -> bool {
+        self.step(probe()) || self.step(probe())
+    }
+
+    /// Judges a probe, which lengthens or ends the stretch of quiet ones.
+    fn step(&mut self, times: [f64; 3]) -> bool {
+        let is_own = self.is_own(times);
         self.streak = if is_own { self.streak.saturating_add(1) } else { 0 };
         is_own
-    }
-
-    fn probe(&mut self) -> bool {
-        let one = || clock::chain(STEPS / 2);
-        self.is_own([one(), eight_chains(), one()].map(|time| time.as_secs_f64()))
     }
 
     /// Decides by the times of one chain, of eight, and of one again.
@@ -86,9 +85,15 @@ impl Quiet {
     /// quiet by chance, while the time after it is not.
     pub fn wait(&mut self, deadline: Instant) {
         while self.streak < STRETCH && Instant::now() < deadline {
-            self.step();
+            self.step(probe());
         }
     }
+}
+
+/// The times of one chain, of eight, and of one again, in seconds.
+fn probe() -> [f64; 3] {
+    let one = || clock::chain(STEPS / 2);
+    [one(), eight_chains(), one()].map(|time| time.as_secs_f64())
 }
 
 /// The time of eight such chains at once. Neighbours do different operations at each step, so that no compiler makes them chains of
@@ -120,6 +125,18 @@ mod tests {
 
     /// Golden Cove, microseconds.
     const ONE: f64 = 1.5;
+
+    #[test]
+    fn a_second_probe_decides_and_a_third_is_not_asked() {
+        let (own, shared) = ([ONE, 1.86 * ONE, ONE], [ONE, 2.5 * ONE, ONE]);
+        for (probes, is_own, streak) in
+            [([own, shared, own], true, 1), ([shared, own, own], true, 1), ([shared, shared, own], false, 0)]
+        {
+            let (mut quiet, mut probes) = (Quiet::new(Some(4.6)), probes.into_iter());
+            assert_eq!(quiet.now_by(|| probes.next().expect("three probes")), is_own);
+            assert_eq!(quiet.streak, streak);
+        }
+    }
 
     #[test]
     fn a_shared_core_is_known_by_its_times() {
