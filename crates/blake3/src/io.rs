@@ -14,21 +14,22 @@ impl Hasher {
     ///
     /// The reader's errors, except interruptions, after which it reads again. Input before an error stays hashed.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
-        let mut buffer = vec![0; READ];
-        let mut most = 0;
-        let end = loop {
+        // The first bytes are read into memory that nothing has written yet: to overwrite it with zeros first takes as long as to hash 8 KiB.
+        // After that, all of it is initialised.
+        let mut buffer = Vec::with_capacity(READ);
+        let mut end = reader.by_ref().take(READ as u64).read_to_end(&mut buffer).map(drop);
+        self.update(&buffer);
+        // With fewer bytes, the reader is at its end.
+        while end.is_ok() && buffer.len() == READ {
             match reader.read(&mut buffer) {
-                Ok(0) => break Ok(()),
-                Ok(n) => {
-                    most = most.max(n);
-                    self.update(&buffer[..n]);
-                }
+                Ok(0) => break,
+                Ok(n) => drop(self.update(&buffer[..n])),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
+                Err(error) => end = Err(error),
             }
-        };
+        }
         if self.instance.secrecy() == Secrecy::Secret {
-            buffer[..most].fill(0);
+            buffer.fill(0);
             // Without this, the compiler may remove the overwriting, because the memory is freed next.
             core::hint::black_box(&mut buffer);
         }
@@ -57,7 +58,7 @@ mod map {
     use std::path::Path;
 
     /// Smaller files are read: a map would cost more than it saves.
-    const SMALLEST_MAP: u64 = 16 * 1024;
+    const SMALLEST_MAP: u64 = 192 * 1024;
 
     /// Maps the file, if it can be mapped and is large enough. Otherwise, the file's position is its beginning.
     fn map(file: &mut File) -> io::Result<Option<Mmap>> {

@@ -9,9 +9,8 @@ use crate::status::{
 use bulla_blake3::Hasher;
 use std::ffi::{CStr, c_char, c_void};
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::Path;
-use zeroize::Zeroize as _;
 
 /// Hash on the calling thread alone.
 pub const BULLA_ONE_THREAD: u32 = 0;
@@ -106,40 +105,35 @@ fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -
         |error: std::io::Error| Failure::new(BULLA_ERROR_IO, format!("{}: {error}", path.to_string_lossy()));
     let mut file = File::open(to_path(path)?).map_err(failed)?;
     let total = file.metadata().map_err(failed)?.len();
-    // A short file needs no long buffer; one more byte, so that the end is found at once.
-    let mut buffer = vec![0; usize::try_from(total).map_or(piece, |len| len.clamp(4095, piece - 1) + 1)];
+    // Memory that nothing has written yet: to overwrite it first takes longer than to read a short file.
+    let mut buffer =
+        Vec::with_capacity(usize::try_from(total).map_or(piece, |len| len.clamp(4095, piece - 1) + 1));
+    let room = buffer.capacity();
     let mut done = 0;
+    let mut longest = 0;
     let result = loop {
-        let n = match fill(&mut file, &mut buffer) {
+        buffer.clear();
+        let read = file.by_ref().take(room as u64).read_to_end(&mut buffer);
+        longest = longest.max(buffer.len());
+        let n = match read {
             Ok(n) => n,
             Err(error) => break Err(failed(error)),
         };
-        hash(hasher, &buffer[..n]);
+        hash(hasher, &buffer);
         done += n as u64;
         if let Err(cancelled) = progress.report(done, total) {
             break Err(cancelled);
         }
-        if n < buffer.len() {
+        // One more byte than the file had: the end is found without another read.
+        if n < room {
             break Ok(());
         }
     };
-    // It may be a secret file.
-    buffer.zeroize();
+    // It may be a secret file. `black_box` keeps the compiler from removing this, because the memory is freed next.
+    buffer.clear();
+    buffer.resize(longest, 0);
+    std::hint::black_box(&mut buffer);
     result
-}
-
-/// Reads until the buffer is full or the file ends.
-fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(unix)]

@@ -44,7 +44,7 @@ fn every_power_of_two_may_be_the_root() {
 #[test]
 fn files_are_mapped_or_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for len in [0, 1, 1000, 16_383, 16_384, 16_385, 1 << 20, 3_000_001] {
+    for len in [0, 1, 1000, 16_384, 196_607, 196_608, 196_609, 1 << 20, 3_000_001] {
         let path = folder.path().join(len.to_string());
         let data = input(len);
         File::create(&path).and_then(|mut file| file.write_all(&data)).expect("a written file");

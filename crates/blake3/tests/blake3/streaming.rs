@@ -5,7 +5,7 @@ use crate::support::{CONTEXT, KEY, input, modes, official};
 use bulla_blake3::hazmat::{Mode, hash_derive_key_context};
 use bulla_blake3::kernel::{self, Kernel};
 use bulla_blake3::{DeriveKey, Hash, Hasher, StateError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 
 /// Runs a check by every kernel that this machine has, one after the other.
 fn by_every_kernel(check: impl Fn(Kernel)) {
@@ -266,16 +266,24 @@ fn counters_carry_into_their_high_word() {
 fn readers_and_writers() {
     let data = input(200_000);
     let digest = bulla_blake3::hash(&data);
-    let mut hasher = Hasher::new();
-    hasher.update_reader(&data[..]).expect("memory can be read");
-    assert_eq!(hasher.finalize(), digest);
+    // Around the number of bytes that are read at a time, 64 KiB.
+    for len in [0, 1, 65_535, 65_536, 65_537, 131_072, data.len()] {
+        let mut hasher = Hasher::new();
+        hasher
+            .update_reader(Halting { rest: &data[..len], ..Halting::default() })
+            .expect("interruptions are no errors");
+        assert_eq!(hasher.finalize(), bulla_blake3::hash(&data[..len]), "{len}");
+    }
     let mut hasher = Hasher::new();
     hasher.write_all(&data).expect("a hasher takes everything");
     assert_eq!(hasher.finalize(), digest);
 
-    let mut failing = (&data[..5000]).chain(Failing);
-    let error = Hasher::new().update_reader(&mut failing).expect_err("the reader fails");
-    assert_eq!(error.to_string(), "the disk is gone");
+    for len in [5000, 100_000] {
+        let mut hasher = Hasher::new();
+        let error = hasher.update_reader((&data[..len]).chain(Failing)).expect_err("the reader fails");
+        assert_eq!(error.to_string(), "the disk is gone");
+        assert_eq!(hasher.finalize(), bulla_blake3::hash(&data[..len]), "input before an error stays hashed");
+    }
 
     let mut reader = Hasher::new().finalize_xof();
     reader.seek(SeekFrom::Start(10)).expect("forwards");
@@ -287,7 +295,28 @@ fn readers_and_writers() {
     assert_eq!(bytes, Hasher::new().finalize().as_bytes()[6..11]);
 }
 
-/// A reader that is interrupted once, and then fails.
+/// Gives at most 5000 bytes at a time, and is interrupted before each of them. Its end is read once, as on a terminal.
+#[derive(Default)]
+struct Halting<'a> {
+    rest: &'a [u8],
+    interrupted: bool,
+    ended: bool,
+}
+
+impl Read for Halting<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        assert!(!self.ended, "it was read again after its end");
+        self.ended = self.rest.is_empty();
+        let len = out.len().min(5000);
+        self.rest.read(&mut out[..len])
+    }
+}
+
+/// A reader that always fails.
 struct Failing;
 
 impl Read for Failing {

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use bulla_blake3 as blake3;
 use chacha20poly1305::aead::{AeadInOut as _, KeyInit as _};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::format::{FORMAT, MAGIC, cannot_read, cannot_write, damaged, derive};
 use super::header::{DataKey, Header};
@@ -181,7 +181,8 @@ impl<R: Read> Opening<R> {
             State::Failed => return Err(damaged("a part of it did not open before")),
             State::Reading => self.state = State::Failed,
         }
-        self.chunk.zeroize();
+        // The next bytes overwrite these, and the value wipes the rest when it is dropped.
+        self.chunk.clear();
         self.chunk.extend(self.ahead.take());
         let wanted = (CHUNK + TAG + 1 - self.chunk.len()) as u64;
         (&mut self.source).take(wanted).read_to_end(&mut self.chunk).map_err(cannot_read)?;
