@@ -233,6 +233,12 @@ impl Gate<'_> {
 
     /// Returns the cells whose limits did not change.
     fn set_limits_of(&mut self, suite: &Suite) -> Result<Vec<String>> {
+        for case in self.args.cases.iter().filter_map(|case| case.strip_prefix('=')) {
+            ensure!(
+                !self.limits.is_without(&self.lane, suite.name, case),
+                "{case} has no limit on purpose: to set one, first take it out of [[without]] in lab/limits.toml"
+            );
+        }
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let cells = self.measure(&harness, &selection, LAUNCHES, true)?;

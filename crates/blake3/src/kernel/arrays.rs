@@ -4,12 +4,25 @@
 use super::define::{kernel, wide};
 use super::table::Tuning;
 use crate::generic::column_rounds::{InTurn, Rounds};
-use bulla_simd::Pair;
+use crate::spec::SCHEDULE;
 use bulla_simd::arrays::Array;
 use bulla_simd::cpu::Isa;
+use bulla_simd::{Pair, Vector, half_round};
 
 impl<const N: usize> Rounds for Array<u32, N> {
     type Messages = InTurn<Self>;
+
+    /// A loop, and one function for all kernels: seven rounds of arrays in each of them would be megabytes of code.
+    #[inline(never)]
+    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+        for schedule in &SCHEDULE {
+            // SAFETY: arrays need no instruction set.
+            unsafe {
+                half_round!(v, m, schedule, 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, schedule, 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+            }
+        }
+    }
 }
 
 /// The vectors of the kernels for architectures without vector types. Miri would take four times as long for their rounds.
