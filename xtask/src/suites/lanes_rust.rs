@@ -2,20 +2,20 @@
 
 use std::process::Command;
 
+use anyhow::Result;
+
 use super::{
     programs::{self, Foreign},
     runner::{REQUIRE_KERNELS, Runner},
 };
 use crate::{
+    context::Context,
     install::{self, DebianFile, DebianTool},
     program::Program,
 };
 
 /// Names the kernel that the tests require to be in use.
 const BEST_KERNEL: &str = "BULLA_TEST_BEST_KERNEL";
-
-/// The libraries with kernels.
-const LIBRARIES: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
 
 /// A kind of machine that Rust programs are built for.
 struct Machine {
@@ -103,7 +103,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         runner.need(emulator, |_| install::debian(&DebianTool { program: emulator, package: "qemu-user" }));
         foreign.push(Foreign { target, linker: linker.program });
     }
-    let built = runner.build(|context| programs::build_foreign(context, &foreign, &LIBRARIES));
+    let built = runner.build(|context| build(context, &foreign));
     for machine in &MACHINES {
         for processor in machine.processors {
             let programs = built.iter().filter(|program| program.is_for(machine.target));
@@ -113,6 +113,25 @@ pub(super) fn run(runner: &mut Runner<'_>) {
             }
         }
     }
+}
+
+/// Builds the programs that [`Tests::of`] runs, and no others: the unit tests of Ed25519 alone take two minutes for four targets.
+fn build(context: &Context, foreign: &[Foreign]) -> Result<Vec<Program>> {
+    const BLAKE: [&str; 2] = ["--package=bulla-blake2", "--package=bulla-blake3"];
+    const BLAKE_TESTS: [&str; 2] = ["--test=blake2", "--test=blake3"];
+    let (kernels, choice): (Vec<_>, Vec<_>) =
+        MACHINES.iter().zip(foreign).partition(|(machine, _)| machine.runs(Tests::Kernels));
+    let targets =
+        |machines: Vec<(_, _)>| machines.into_iter().map(|(_, foreign)| foreign).collect::<Vec<_>>();
+    let (kernels, choice) = (targets(kernels), targets(choice));
+    let simd = ["--package=bulla-simd", "--lib"];
+    let mut built =
+        programs::build_foreign(context, &kernels, &[&BLAKE[..], &BLAKE_TESTS, &simd].concat(), 5)?;
+    // With all packages, so that the libraries have the same features.
+    let ed25519 = ["--package=bulla-simd", "--package=bulla-ed25519", "--test=ed25519"];
+    built.extend(programs::build_foreign(context, &kernels, &[&BLAKE[..], &ed25519].concat(), 1)?);
+    built.extend(programs::build_foreign(context, &choice, &[BLAKE, BLAKE_TESTS].concat(), 2)?);
+    Ok(built)
 }
 
 /// Runs a test program on a processor.
@@ -130,6 +149,13 @@ fn on(
             test.env(REQUIRE_KERNELS, "1");
         }
     });
+}
+
+impl Machine {
+    /// Whether one of its processors runs these.
+    fn runs(&self, tests: Tests) -> bool {
+        self.processors.iter().any(|processor| processor.tests == tests)
+    }
 }
 
 impl Tests {

@@ -56,11 +56,12 @@ pub(super) struct Foreign {
     pub(super) linker: &'static str,
 }
 
-/// Builds the test programs of these packages for several targets at once.
+/// Builds test programs for several targets at once: those that `arguments` of cargo select, `programs` for each target.
 pub(super) fn build_foreign(
     context: &Context,
-    targets: &[Foreign],
-    packages: &[&str],
+    targets: &[&Foreign],
+    arguments: &[&str],
+    programs: usize,
 ) -> Result<Vec<Program>> {
     let metadata = metadata(context)?;
     let mut command = context.cargo();
@@ -68,14 +69,14 @@ pub(super) fn build_foreign(
     for Foreign { target, linker } in targets {
         command.args(["--target", target, "--config", &format!("target.{target}.linker=\"{linker}\"")]);
     }
-    command.args(packages.iter().flat_map(|package| ["--package", package]));
-    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo test")?;
+    let output =
+        command.args(arguments).stderr(Stdio::inherit()).output().context("cannot start cargo test")?;
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
     let messages = String::from_utf8_lossy(&output.stdout);
     let messages = messages.lines().filter_map(|line| serde_json::from_str(line).ok());
     let tests: Vec<_> = messages.filter_map(|message| program(&metadata, &message)).collect();
-    let expected = targets.len() * packages.len();
-    ensure!(tests.len() >= expected, "cargo built {} test programs, not {expected}", tests.len());
+    let expected = targets.len() * programs;
+    ensure!(tests.len() == expected, "cargo built {} test programs, not {expected}", tests.len());
     Ok(tests)
 }
 
