@@ -142,9 +142,15 @@ mod zeroizing {
 
     impl Zeroize for Wide {
         fn zeroize(&mut self) {
-            self.groups.zeroize();
-            self.bytes.zeroize();
-            self.limit = 0;
+            // Only what was written, and not byte by byte: of the 20 KiB, most hashers use little.
+            #[cfg(feature = "std")]
+            self.wipe();
+            #[cfg(not(feature = "std"))]
+            {
+                self.groups.zeroize();
+                self.bytes.zeroize();
+                self.limit = 0;
+            }
         }
     }
 }
@@ -265,7 +271,7 @@ mod storage {
 
     impl Wide {
         /// Overwrites the input and the chaining values in this buffer with zeros.
-        fn wipe(&mut self) {
+        pub(super) fn wipe(&mut self) {
             self.clear();
             self.bytes.room[..self.most].fill(MaybeUninit::new(0));
             self.most = 0;

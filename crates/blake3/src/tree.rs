@@ -215,7 +215,7 @@ impl zeroize::Zeroize for Stack {
     }
 }
 
-#[cfg(feature = "zeroize")]
+#[cfg(all(feature = "zeroize", not(feature = "std")))]
 impl zeroize::Zeroize for Groups {
     fn zeroize(&mut self) {
         for slot in &mut self.slots {

@@ -1,5 +1,7 @@
 //! Calls for programs without a runtime.
 
+use std::pin::Pin;
+
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::Client;
@@ -40,7 +42,14 @@ impl Blocking {
     /// # Panics
     /// On a thread that already runs a runtime.
     pub fn wait<T>(&self, calls: impl AsyncFnOnce(&Client) -> T) -> T {
-        self.runtime.block_on(calls(&self.client))
+        let mut returned = None;
+        self.run(Box::pin(async { returned = Some(calls(&self.client).await) }));
+        returned.expect("the calls have ended")
+    }
+
+    /// Not generic: a runtime is some 1,700 lines of LLVM's code, which would be compiled again for each kind of call.
+    fn run(&self, calls: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        self.runtime.block_on(calls);
     }
 
     /// The client.

@@ -181,7 +181,7 @@ impl Config {
             Some(path) => parse(path)?,
         };
         let file = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
-        Self::of(table, variables, &file)
+        Self::of(table, &mut { variables }, &file)
     }
 
     /// The same of a text.
@@ -190,12 +190,13 @@ impl Config {
     /// [`Code::InvalidArgument`], as for [`Config::load`].
     pub(crate) fn read(text: &str, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let table = text.parse().map_err(|error: toml::de::Error| invalid(error.message()))?;
-        Self::of(table, variables, "")
+        Self::of(table, &mut { variables }, "")
     }
 
+    // Without a type parameter: a generic function would be compiled in each crate that calls it, and here that is all of serde and TOML.
     fn of(
         mut table: toml::Table,
-        variables: impl Iterator<Item = (String, String)>,
+        variables: &mut dyn Iterator<Item = (String, String)>,
         file: &str,
     ) -> Result<Self> {
         environment::apply(&mut table, variables)?;

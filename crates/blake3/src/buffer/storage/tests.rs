@@ -53,6 +53,17 @@ fn a_keyed_hasher_leaves_nothing() {
     assert_eq!(left_behind(|| use_up(&mut DeriveKey::new("bulla test 2026-11-23").hasher(), MOST)), 0);
 }
 
+#[cfg(feature = "zeroize")]
+#[test]
+fn a_plain_hasher_that_is_wiped_leaves_nothing() {
+    let left = left_behind(|| {
+        let mut hasher = Hasher::new();
+        use_up(&mut hasher, MOST);
+        zeroize::Zeroize::zeroize(&mut hasher);
+    });
+    assert_eq!(left, 0);
+}
+
 #[test]
 fn neither_does_one_that_began_anew() {
     let left = left_behind(|| {
