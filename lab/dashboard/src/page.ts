@@ -23,6 +23,8 @@ class View {
   /** For each chart, the function that opens the values of a case. */
   private readonly readers = new Map<string, (name: string) => void>();
   private width = 0;
+  /** The run that the panels and the table show. */
+  private drawn: Run | undefined;
   private readonly page: Page;
 
   constructor(page: Page) {
@@ -47,12 +49,18 @@ class View {
     this.wish = choice;
     write(choice);
     this.filters(choice, options);
+    if (run !== this.drawn) this.panels(run);
+    this.charts();
+    if (part !== undefined) this.lead(part, choice);
+  }
+
+  /** What shows all cases of a run, whichever of its groups is chosen: thousands of cells, which take most of the time of a choice. */
+  private panels(run: Run): void {
+    this.drawn = run;
     standings(run, this.page.even);
     machine(this.page, run);
     overview(this.page, run, (other) => this.choose({ lane: other.lane, suite: other.suite, kernel: other.forced, run: other.run }));
     this.table.show(run);
-    this.charts();
-    if (part !== undefined) this.lead(part, choice);
   }
 
   /** Goes to the part of the page that the address names. In the chart, the values of the chosen case are open. */
