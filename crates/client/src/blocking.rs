@@ -47,7 +47,7 @@ impl Blocking {
         returned.expect("the calls have ended")
     }
 
-    /// Not generic: a runtime is some 1,700 lines of LLVM's code, which would be compiled again for each kind of call.
+    /// Not generic: a runtime is some 1,500 lines of LLVM's code, which would be compiled again for each kind of call.
     fn run(&self, calls: Pin<Box<dyn Future<Output = ()> + '_>>) {
         self.runtime.block_on(calls);
     }

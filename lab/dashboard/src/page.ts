@@ -54,7 +54,7 @@ class View {
     if (part !== undefined) this.lead(part, choice);
   }
 
-  /** What shows all cases of a run, whichever of its groups is chosen: thousands of cells, which take most of the time of a choice. */
+  /** What shows all cases of a run, whichever of its groups is chosen: up to thousands of cells. */
   private panels(run: Run): void {
     this.drawn = run;
     standings(run, this.page.even);
