@@ -6,6 +6,13 @@ use std::path::PathBuf;
 /// has of our own crates only the features that its own manifest names.
 pub(crate) const FEATURES: &str = "bulla-features";
 
+/// Arguments of cargo: those of our large crates without optimisation whose speed and machine code no test of such a build looks at.
+pub(crate) const QUICK: [&str; 3] = [
+    "--config=profile.test.package.bulla-ed25519.opt-level=0",
+    "--config=profile.test.package.bulla-kms.opt-level=0",
+    "--config=profile.test.package.bulla-sums.opt-level=0",
+];
+
 /// One test program.
 #[derive(Debug)]
 pub(crate) struct Program {

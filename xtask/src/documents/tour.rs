@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
     context::{Context, build_program},
-    program::FEATURES,
+    program::{FEATURES, QUICK},
 };
 
 /// The mark of the blocks to run, all in one shell, one after the other.
@@ -34,7 +34,7 @@ const DOCUMENTS: [&str; 4] = [
 pub(crate) fn check(context: &Context) -> Result<()> {
     // As it is shipped: with those features of our crates that its own manifest names.
     let build = ["build", "--quiet", "--profile=test", "-p", "bulla", "-p", FEATURES];
-    let program = build_program(context.cargo().args(build))?;
+    let program = build_program(context.cargo().args(build).args(QUICK))?;
     let mut commands = 0;
     for document in DOCUMENTS {
         commands += run(context, &program, document).with_context(|| document.to_owned())?;

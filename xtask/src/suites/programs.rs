@@ -171,6 +171,23 @@ mod tests {
         share(&tests, &["-p", "bulla-kms", "-p", FEATURES, TESTS]);
     }
 
+    /// Otherwise Ed25519 and BLAKE3 are built once more.
+    #[test]
+    fn the_keystore_without_features_has_the_libraries_of_the_shipped_command() {
+        let context = Context::find().unwrap();
+        let libraries = |arguments: &[&str]| {
+            let text = tree(&context, arguments);
+            let ours = text
+                .lines()
+                .filter(|line| line.starts_with("bulla-blake3 v") || line.starts_with("bulla-ed25519 v"));
+            let ours: BTreeSet<_> = ours.map(|line| line.trim_end_matches(" (*)").to_owned()).collect();
+            assert_eq!(ours.len(), 2, "{arguments:?}: {ours:?}");
+            ours
+        };
+        let keystore = ["-p", "bulla-kms", "--features", "bulla-blake3/bao", PROGRAMS];
+        assert_eq!(libraries(&keystore), libraries(&["-p", "bulla", PROGRAMS]));
+    }
+
     /// The model is two megabytes of code that no user needs, and without it the tests of Ed25519 would say less.
     #[test]
     fn only_tests_have_the_model_of_ed25519() {

@@ -12,7 +12,7 @@ use crate::{
     install::{self, DebianTool},
     model,
     process::quiet,
-    program::FEATURES,
+    program::{FEATURES, QUICK},
     report,
 };
 
@@ -90,8 +90,8 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     runner.check("the vectors are read in Python", read_vectors);
     // A build without the features must refuse their algorithms. The one feature, of a dependency, makes the libraries the same as those of the
     // shipped command.
-    let package = ["-p", "bulla-kms", "-p", FEATURES, "--features", "bulla-blake3/rayon"];
-    runner.cargo_test(&[&package[..], &["--test", "algorithms"]].concat());
+    let package = ["-p", "bulla-kms", "-p", FEATURES, "--features", "bulla-blake3/bao"];
+    runner.cargo_test(&[&QUICK[..], &package, &["--test", "algorithms"]].concat());
 }
 
 /// The example reader in another language, with implementations that share no code with ours.
