@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let library = args.library.library();
-    install(&context, args.library, &args.profile, prefix)?;
+    install(&context, args.library, &args.profile, &[], prefix)?;
     println!("installed lib{} {} below {}", library.name, library.version, prefix.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -135,11 +135,17 @@ fn folder(context: &Context) -> PathBuf {
     context.root.join("crates/capi")
 }
 
-/// Builds a library and installs it below `prefix`.
+/// Builds a library with this profile, and with these further arguments of cargo, and installs it below `prefix`.
 ///
 /// # Errors
 /// It does not build, or a file cannot be written.
-pub(crate) fn install(context: &Context, name: Name, profile: &str, prefix: &Path) -> Result<()> {
+pub(crate) fn install(
+    context: &Context,
+    name: Name,
+    profile: &str,
+    arguments: &[&str],
+    prefix: &Path,
+) -> Result<()> {
     ensure!(cfg!(target_os = "linux"), "only Linux has these steps: elsewhere, use `cargo build -p bulla-c`");
     let library = name.library();
     fs::create_dir_all(prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
@@ -148,7 +154,7 @@ pub(crate) fn install(context: &Context, name: Name, profile: &str, prefix: &Pat
     for folder in [&libraries.join("pkgconfig"), &libraries.join("cmake").join(library.name), &headers] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let archive = build(context, &library, profile)?;
+    let archive = build(context, &library, profile, arguments)?;
     let script = symbols_path(context, name);
     link_shared(&library, &archive, &script, &libraries)?;
     link_static(&library, &archive, &script, &libraries)?;
@@ -158,13 +164,15 @@ pub(crate) fn install(context: &Context, name: Name, profile: &str, prefix: &Pat
 }
 
 /// Builds the archive, and keeps a copy, because the other library has the same name there.
-fn build(context: &Context, library: &Library, profile: &str) -> Result<PathBuf> {
+fn build(context: &Context, library: &Library, profile: &str, arguments: &[&str]) -> Result<PathBuf> {
     let mut command = context.cargo();
     command.args(["rustc", "--quiet", "--package", "bulla-c", "--lib", "--crate-type", "staticlib"]);
-    command.args(["--profile", profile, "--no-default-features", "--features", library.feature]);
+    command
+        .args(["--profile", profile, "--no-default-features", "--features", library.feature])
+        .args(arguments);
     let status = command.status().context("cannot start cargo rustc")?;
     ensure!(status.success(), "cargo rustc: {status}");
-    let folder = if profile == "dev" { "debug" } else { profile };
+    let folder = if matches!(profile, "dev" | "test") { "debug" } else { profile };
     let folder = context.target.join(folder);
     let copy = folder.join(format!("lib{}-c.a", library.name));
     fs::copy(folder.join("libbulla.a"), &copy).with_context(|| format!("cannot write {}", copy.display()))?;

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 /// has of our own crates only the features that its own manifest names.
 pub(crate) const FEATURES: &str = "bulla-features";
 
-/// Arguments of cargo: those of our large crates without optimisation whose speed and machine code no test of such a build looks at.
-pub(crate) const QUICK: [&str; 3] = [
+/// Arguments of cargo: our large crates without optimisation, for builds whose speed and machine code no test looks at.
+pub(crate) const QUICK: [&str; 5] = [
+    "--config=profile.test.package.bulla-blake2.opt-level=0",
+    "--config=profile.test.package.bulla-blake3.opt-level=0",
     "--config=profile.test.package.bulla-ed25519.opt-level=0",
     "--config=profile.test.package.bulla-kms.opt-level=0",
     "--config=profile.test.package.bulla-sums.opt-level=0",

@@ -13,6 +13,7 @@ use super::runner::Runner;
 use crate::{
     install::{self, DebianTool},
     install_c::{self, Name},
+    program::QUICK,
 };
 
 /// What builds and checks programs in C.
@@ -24,8 +25,8 @@ const TOOLS: [DebianTool; 5] = [
     DebianTool { program: "pkg-config", package: "pkg-config" },
 ];
 
-/// The libraries are those that are shipped, but they build in half the time without optimisation across crates.
-const PROFILE: &str = "release";
+/// The libraries are those that are shipped, with the assertions of the tests, and quick to build.
+const PROFILE: &str = "test";
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     let context = runner.context;
@@ -45,7 +46,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     });
     for name in [Name::Bulla, Name::Blake3] {
         let title = format!("install lib{}", name.library().name);
-        runner.build_check(&title, |context| install_c::install(context, name, PROFILE, &places.prefix));
+        runner.build_check(&title, |context| {
+            install_c::install(context, name, PROFILE, &QUICK, &places.prefix)
+        });
         abi::check(runner, &places, name);
     }
     programs::run(runner, &places);

@@ -19,6 +19,9 @@ const OLDEST: u32 = 11;
 /// The newest that is looked for.
 const NEWEST: u32 = 19;
 
+/// The profile of `python/Cargo.toml` that builds quickly.
+const PROFILE: &str = "quick";
+
 /// The package whose interface the class `blake3` has, and whose tests it must pass.
 const OFFICIAL: &str = "blake3==1.0.11";
 
@@ -142,7 +145,8 @@ fn clippy(context: &Context, python: &Python) -> Command {
         "clippy",
         "--quiet",
         "--locked",
-        "--release",
+        "--profile",
+        PROFILE,
         "--all-targets",
         "--features",
         "pyo3/abi3-py311",
@@ -153,14 +157,14 @@ fn clippy(context: &Context, python: &Python) -> Command {
     command
 }
 
-/// Builds the wheel that is published, and returns its path.
+/// Builds the wheel like the one that is published, and returns its path.
 fn wheel(context: &Context, tools: &Path, python: &Python) -> Result<PathBuf> {
     let folder = target(context).join("wheel");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     let mut command = Command::new(tools.with_file_name("maturin"));
-    command.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]);
+    command.args(["build", "--quiet", "--profile", PROFILE, "--locked", "--manifest-path"]);
     command.arg(context.root.join("python/Cargo.toml")).arg("--out").arg(&folder);
     command.arg("--target-dir").arg(target(context)).arg("--interpreter").arg(&python.program);
     quiet(&mut command)?;

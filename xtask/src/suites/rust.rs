@@ -124,7 +124,9 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.check("the commands of the documents exist", |context| {
         documents::check(context, &programs::built(context)?.command, command_line)
     });
-    runner.check("the tours of the documents", documents::check_tours);
+    runner.check("the tours of the documents", |context| {
+        documents::check_tours(context, &programs::built(context)?.command)
+    });
 }
 
 /// The tests compare the audit's counts with those of these programs, and read archives made by `ar`.
