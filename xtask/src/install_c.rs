@@ -172,7 +172,7 @@ fn build(context: &Context, library: &Library, profile: &str, arguments: &[&str]
         .args(arguments);
     let status = command.status().context("cannot start cargo rustc")?;
     ensure!(status.success(), "cargo rustc: {status}");
-    let folder = if matches!(profile, "dev" | "test") { "debug" } else { profile };
+    let folder = if profile == "dev" { "debug" } else { profile };
     let folder = context.target.join(folder);
     let copy = folder.join(format!("lib{}-c.a", library.name));
     fs::copy(folder.join("libbulla.a"), &copy).with_context(|| format!("cannot write {}", copy.display()))?;

@@ -1,7 +1,9 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 14 operations a
 //! quarter round, and the transpose of the message. With one lane it is the plain scalar algorithm.
 
-use super::{SIGMA, all_rounds};
+use super::SIGMA;
+#[cfg(not(unoptimised))]
+use super::all_rounds;
 use crate::job::{Input, Job, Last, Tail};
 use crate::word::Word;
 use bulla_simd::lanes::Lanes;
@@ -19,14 +21,21 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
     #[inline(always)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
         macro_rules! round {
-            ($r:literal) => {
+            ($r:expr) => {
                 half_round!(v, m, SIGMA[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
                 half_round!(v, m, SIGMA[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
             };
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
+            #[cfg(not(unoptimised))]
             all_rounds!(round, Self::Word);
+            // Without optimisation every operation has a place of its own on the stack, and all rounds one after another need more than the 2 MiB of
+            // a thread.
+            #[cfg(unoptimised)]
+            for r in 0..Self::Word::ROUNDS {
+                round!(r % SIGMA.len());
+            }
         }
     }
 }

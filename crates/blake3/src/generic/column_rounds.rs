@@ -19,14 +19,21 @@ pub(crate) trait Rounds: Columns {
     #[inline(always)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
         macro_rules! round {
-            ($($r:literal)*) => { $(
+            ($($r:tt)*) => { $(
                 half_round!(v, m, SCHEDULE[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
                 half_round!(v, m, SCHEDULE[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
             )* };
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
+            #[cfg(not(unoptimised))]
             round!(0 1 2 3 4 5 6);
+            // Without optimisation every operation has a place of its own on the stack, and seven rounds one after another need most of the 2 MiB of a
+            // thread.
+            #[cfg(unoptimised)]
+            for r in 0..SCHEDULE.len() {
+                round!(r);
+            }
         }
     }
 }

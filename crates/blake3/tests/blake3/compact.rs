@@ -1,6 +1,6 @@
 //! The compact hasher: at every length, in any pieces, by every kernel, on threads.
 
-use crate::support::{CONTEXT, input, modes, official};
+use crate::support::{Beginnings, CONTEXT, input, modes, official};
 use bulla_blake3::hazmat::{HasherExt as _, Mode, hash_derive_key_context};
 use bulla_blake3::{CompactHasher, Hasher, StateError, kernel};
 use std::mem::MaybeUninit;
@@ -8,14 +8,18 @@ use std::mem::MaybeUninit;
 #[test]
 fn every_length_by_every_kernel() {
     let context_key = hash_derive_key_context(CONTEXT);
-    let data = input(40 << 10);
+    let all = input(40 << 10);
+    let (mut official, mut room) = (Beginnings::of(&all), vec![0; all.len() + 61]);
     for kernel in kernel::runnable() {
         // The lengths around each multiple of 1024, and a sample of those between.
         let lengths = (0..=36 << 10).filter(|len| (len + 70) % 1024 <= 140 || len % 11 == 0);
         for len in lengths {
             let (name, mode) = modes(&context_key)[len % 3];
-            let data = &data[len % 61..][..len];
-            let theirs = official(name).update(data).finalize();
+            // Another alignment at every length.
+            let data = &mut room[len % 61..][..len];
+            data.copy_from_slice(&all[..len]);
+            let data = &*data;
+            let theirs = official.hasher(name, len).finalize();
             let cut = len * (len % 7) / 7;
             let mut hasher = CompactHasher::new(mode);
             hasher.update_by(kernel, data);
@@ -115,18 +119,28 @@ fn a_context_need_not_be_text() {
 fn a_saved_state_goes_on_and_shows_no_cuts() {
     let context_key = hash_derive_key_context(CONTEXT);
     let data = input(70 << 10);
+    let mut official = Beginnings::of(&data);
     for kernel in kernel::runnable() {
+        // For each mode and size of pieces a hasher, and the whole pieces that it has.
+        let mut in_pieces = modes(&context_key).map(|(_, mode)| {
+            [64, 1000, 1024, 5 << 10, 16 << 10].map(|size| (size, CompactHasher::new(mode), 0))
+        });
         let lengths = (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0);
         for len in lengths {
             let (name, mode) = modes(&context_key)[len % 3];
             let mut once = CompactHasher::new(mode);
             let state = once.update_by(kernel, &data[..len]).save();
-            for piece in [64, 1000, 1024, 5 << 10, 16 << 10] {
-                let mut pieces = CompactHasher::new(mode);
-                for piece in data[..len].chunks(piece) {
-                    pieces.update_by(kernel, piece);
+            for (size, whole, pieces) in &mut in_pieces[len % 3] {
+                while (*pieces + 1) * *size <= len {
+                    whole.update_by(kernel, &data[*pieces * *size..][..*size]);
+                    *pieces += 1;
                 }
-                assert_eq!(pieces.save(), state, "{kernel}, {len} bytes in pieces of {piece}");
+                let mut all = whole.clone();
+                let rest = &data[*pieces * *size..len];
+                if !rest.is_empty() {
+                    all.update_by(kernel, rest);
+                }
+                assert_eq!(all.save(), state, "{kernel}, {len} bytes in pieces of {size}");
             }
             let mut restored = CompactHasher::restore(&state).expect("our own state");
             assert_eq!(restored.count(), len as u64);
@@ -134,7 +148,7 @@ fn a_saved_state_goes_on_and_shows_no_cuts() {
             assert_eq!(restored.finalize(), once.finalize(), "{kernel}, {len} bytes, at once");
             let more = len + 1 + len % 3000;
             restored.update(&data[len..more]);
-            let theirs = official(name).update(&data[..more]).finalize();
+            let theirs = official.hasher(name, len).clone().update(&data[len..more]).finalize();
             assert_eq!(restored.finalize().as_bytes(), theirs.as_bytes(), "{kernel}, {len} of {more} bytes");
         }
     }
@@ -144,13 +158,14 @@ fn a_saved_state_goes_on_and_shows_no_cuts() {
 fn a_compact_hasher_restores_the_state_of_the_other() {
     let data = input(40 << 10);
     let context_key = hash_derive_key_context(CONTEXT);
+    let mut official = Beginnings::of(&data);
     for len in (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0) {
         let (name, mode) = modes(&context_key)[len % 3];
         let mut hasher = kernel::active().hasher(mode);
         let state = hasher.update(&data[..len]).save();
         let mut restored = CompactHasher::restore(&state).expect("a state of ours");
         assert_eq!(restored.save(), CompactHasher::new(mode).update(&data[..len]).save(), "{len} bytes");
-        let theirs = official(name).update(&data[..len + 3000]).finalize();
+        let theirs = official.hasher(name, len).clone().update(&data[len..len + 3000]).finalize();
         restored.update(&data[len..len + 3000]);
         assert_eq!(restored.finalize().as_bytes(), theirs.as_bytes(), "{len} bytes and 3000");
     }

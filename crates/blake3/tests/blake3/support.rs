@@ -26,3 +26,27 @@ pub(crate) fn official(name: &str) -> blake3::Hasher {
         _ => blake3::Hasher::new_derive_key(CONTEXT),
     }
 }
+
+/// The official crate's hashers of the beginnings of one input. For lengths that grow, none hashes a byte twice.
+pub(crate) struct Beginnings<'d> {
+    data: &'d [u8],
+    /// One of each mode, after this many bytes.
+    hashers: Vec<(&'static str, blake3::Hasher, usize)>,
+}
+
+impl<'d> Beginnings<'d> {
+    pub(crate) fn of(data: &'d [u8]) -> Self {
+        Self { data, hashers: ["hash", "keyed", "derive"].map(|name| (name, official(name), 0)).into() }
+    }
+
+    /// The hasher of that mode after `len` bytes.
+    pub(crate) fn hasher(&mut self, name: &str, len: usize) -> &blake3::Hasher {
+        let hasher = self.hashers.iter_mut().find(|hasher| hasher.0 == name).expect("a mode");
+        if len < hasher.2 {
+            (hasher.1, hasher.2) = (official(name), 0);
+        }
+        hasher.1.update(&self.data[hasher.2..len]);
+        hasher.2 = len;
+        &hasher.1
+    }
+}

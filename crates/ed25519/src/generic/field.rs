@@ -46,41 +46,49 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
+/// Without optimisation every operation has a place of its own on the stack, and all products of a step one after another need most of the 2 MiB of a thread.
+/// Then they are functions.
 impl<V: Lanes> Wide<V> {
     /// The product, added to 0.
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, [a.0[0].like(0); 5]))
     }
 
     /// The product, added to [`Lanes::BIAS`].
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn biased_product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, bias(a.0[0])))
     }
 
     /// The square, added to 0.
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn square(a: &Element<V>) -> Self {
         Self(V::square(&a.0, [a.0[0].like(0); 5]))
     }
 
     /// The square, added to [`Lanes::BIAS`].
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn biased_square(a: &Element<V>) -> Self {
         let half = a.0[0].like(V::BIAS[1] / 2);
         Self(V::square(&a.0, [a.0[0].like(V::BIAS[0]), half, half, half, half]))
     }
 
     /// The square, added to twice [`Lanes::BIAS`].
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn twice_biased_square(a: &Element<V>) -> Self {
         let bias = a.0[0].like(V::BIAS[1]);
         Self(V::square(&a.0, [a.0[0].like(2 * V::BIAS[0]), bias, bias, bias, bias]))
     }
 
     /// Carries, and folds the part above 2^255 back as 19 times its value.
-    #[inline(always)]
+    #[cfg_attr(not(unoptimised), inline(always))]
+    #[cfg_attr(unoptimised, inline(never))]
     pub(crate) fn carry(self) -> Element<V> {
         Element(V::carry(self.0))
     }

@@ -22,6 +22,8 @@ mod prepared;
 mod signing;
 #[cfg(any(test, lanes))]
 mod single;
+#[cfg(test)]
+mod stack;
 
 pub use choice::{FORCE_VARIABLE, Kernel, UnknownKernel, active, available, forced};
 pub(crate) use engine::PreparedKey;
