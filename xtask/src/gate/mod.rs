@@ -233,12 +233,7 @@ impl Gate<'_> {
 
     /// Returns the cells whose limits did not change.
     fn set_limits_of(&mut self, suite: &Suite) -> Result<Vec<String>> {
-        for case in self.args.cases.iter().filter_map(|case| case.strip_prefix('=')) {
-            ensure!(
-                !self.limits.is_without(&self.lane, suite.name, case),
-                "{case} has no limit on purpose: to set one, first take it out of [[without]] in lab/limits.toml"
-            );
-        }
+        refuse_without(&self.limits, &self.lane, suite.name, &self.args.cases)?;
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let cells = self.measure(&harness, &selection, LAUNCHES, true)?;
@@ -247,6 +242,17 @@ impl Gate<'_> {
         let reason = self.args.reason.as_deref().map(|reason| (date, reason));
         self.limits.set(&self.lane, &cells, reason)
     }
+}
+
+/// Fails if one of the cases, named as a whole by `=CASE`, has no limit on purpose.
+fn refuse_without(limits: &Limits, lane: &str, suite: &str, cases: &[String]) -> Result<()> {
+    for case in cases.iter().filter_map(|case| case.strip_prefix('=')) {
+        ensure!(
+            !limits.is_without(lane, suite, case),
+            "{case} has no limit on purpose: to set one, first take it out of [[without]] in lab/limits.toml"
+        );
+    }
+    Ok(())
 }
 
 /// Replaces a file, all or nothing.
@@ -278,6 +284,28 @@ fn is_open(cell: &Cell) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_case_without_a_limit_on_purpose_is_refused_by_its_name() {
+        let without =
+            "[[without]]\nlane = 'zen-4'\nsuite = 'files'\ncases = ['read/1024']\nreason = 'the disk'\n";
+        let limits = Limits::parse(without).unwrap();
+        let refused = |lane, suite, case: &str| refuse_without(&limits, lane, suite, &[case.to_owned()]);
+        let error = refused("zen-4", "files", "=read/1024").unwrap_err().to_string();
+        assert!(
+            error.starts_with("read/1024 has no limit on purpose") && error.contains("[[without]]"),
+            "{error}"
+        );
+        // Another lane, suite or case, and a pattern, which may match cases with limits too.
+        for (lane, suite, case) in [
+            ("emerald-rapids", "files", "=read/1024"),
+            ("zen-4", "oneshot", "=read/1024"),
+            ("zen-4", "files", "=read/2048"),
+            ("zen-4", "files", "read/1024"),
+        ] {
+            refused(lane, suite, case).unwrap();
+        }
+    }
 
     #[test]
     fn few_cases_may_wait_longer() {

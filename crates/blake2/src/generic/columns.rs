@@ -1,9 +1,7 @@
 //! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 14 operations a
 //! quarter round, and the transpose of the message. With one lane it is the plain scalar algorithm.
 
-use super::SIGMA;
-#[cfg(not(unoptimised))]
-use super::all_rounds;
+use super::{SIGMA, all_rounds};
 use crate::job::{Input, Job, Last, Tail};
 use crate::word::Word;
 use bulla_simd::lanes::Lanes;
@@ -28,13 +26,13 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
-            #[cfg(not(unoptimised))]
-            all_rounds!(round, Self::Word);
-            // Without optimisation every operation has a place of its own on the stack, and all rounds one after another need more than the 2 MiB of
-            // a thread.
-            #[cfg(unoptimised)]
-            for r in 0..Self::Word::ROUNDS {
-                round!(r % SIGMA.len());
+            if cfg!(unoptimised) {
+                // Every operation has a place of its own on the stack, and all rounds one after another need more than the 2 MiB of a thread.
+                for r in 0..Self::Word::ROUNDS {
+                    round!(r % SIGMA.len());
+                }
+            } else {
+                all_rounds!(round, Self::Word);
             }
         }
     }

@@ -26,13 +26,13 @@ pub(crate) trait Rounds: Columns {
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
-            #[cfg(not(unoptimised))]
-            round!(0 1 2 3 4 5 6);
-            // Without optimisation every operation has a place of its own on the stack, and seven rounds one after another need most of the 2 MiB of a
-            // thread.
-            #[cfg(unoptimised)]
-            for r in 0..SCHEDULE.len() {
-                round!(r);
+            if cfg!(unoptimised) {
+                // Every operation has a place of its own on the stack, and seven rounds one after another need most of the 2 MiB of a thread.
+                for r in 0..SCHEDULE.len() {
+                    round!(r);
+                }
+            } else {
+                round!(0 1 2 3 4 5 6);
             }
         }
     }
