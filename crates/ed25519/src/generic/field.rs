@@ -46,8 +46,8 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
-/// Without optimisation every operation has a place of its own on the stack, and all products of a step one after another need most of the 2 MiB of a thread.
-/// Then they are functions.
+/// Without optimisation, every operation has a place of its own on the stack, and the products of one step need most of the 2 MiB of a thread.
+/// So they are calls there.
 impl<V: Lanes> Wide<V> {
     /// The product, added to 0.
     #[cfg_attr(not(unoptimised), inline(always))]
