@@ -27,7 +27,7 @@ pub(super) fn libraries(runner: &mut Runner<'_>) {
     runner.programs(|package| !APART.contains(&package));
     runner.doc_tests();
     // In a build without optimisation, kernels take more of the stack, and secrets are deeper in it.
-    for tests in ["wipe", "stack"] {
+    for tests in ["wipe", "kernel::stack"] {
         runner.cargo_test(&["--profile", "dev", "-p", "bulla-ed25519", "--lib", tests]);
     }
     // It is a workspace of its own: in ours, the tests would enable the standard library.
