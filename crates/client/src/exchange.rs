@@ -242,9 +242,9 @@ impl Client {
         self.call(Call::post(key_path(key, "/export"), Effect::None).body(&recipient)).await
     }
 
-    /// Imports a key as a new key. Its algorithm is that of the material: `new` needs none.
+    /// Imports a key as a new key. Its algorithm is that of the material, and it is kept in software: what `new` says of both does not count.
     pub async fn import_key(&self, new: &NewKey, material: KeyMaterial<'_>) -> Result<Key> {
-        let new = NewKey { algorithm: None, ..new.clone() };
+        let new = NewKey { algorithm: None, backend: None, ..new.clone() };
         self.import("/api/v1/import".to_owned(), Import::new(Some(new), material)).await
     }
 

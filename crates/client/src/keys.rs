@@ -141,6 +141,9 @@ pub struct NewKey {
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
+    /// What makes and keeps the private keys: `pkcs11` is the service's token. In software when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
 }
 
 /// A page of keys.

@@ -131,6 +131,7 @@ impl Checker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
 
     const ALLOWED: &str = "crates/simd/src/x.rs";
 
@@ -151,6 +152,18 @@ mod tests {
             count("crates/kms/src/x.rs", "// unsafe {}\nconst A: &str = \"unsafe {}\";\nfn unsafe_x() {}\n"),
             0
         );
+    }
+
+    #[test]
+    fn the_documents_name_the_folders_with_unsafe_code() {
+        let root = Context::find().unwrap().root;
+        for document in ["SECURITY.md", "CONTRIBUTING.md"] {
+            let text = std::fs::read_to_string(root.join(document)).unwrap();
+            for folder in UNSAFE_ALLOWED {
+                let name = format!("`{}`", folder.trim_end_matches('/'));
+                assert!(text.contains(&name), "{document} does not name {name}");
+            }
+        }
     }
 
     #[test]

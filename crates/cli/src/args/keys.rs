@@ -16,7 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) enum Backend {
     /// In the keystore
     Software,
-    /// On the token of --pkcs11; they never leave it
+    /// On the token of --pkcs11, or on that of the service of --server; they never leave it
     Pkcs11,
 }
 

@@ -1,5 +1,6 @@
 //! Keys on a token: SoftHSM, made for the test.
 
+use crate::both::remote;
 use crate::serving::{Serving, settings};
 use crate::support::{Done, Home};
 use serde_json::{Value, json};
@@ -86,6 +87,8 @@ fn a_service_makes_signs_with_and_rotates_keys_on_a_token() {
     assert_eq!((status, &refused["code"]), (409, &json!("not_exportable")), "{refused}");
     let (status, refused) = new(&json!({ "backend": "elsewhere" }));
     assert_eq!((status, &refused["code"]), (400, &json!("unsupported_algorithm")), "{refused}");
+    let remotely = ["keys", "new", "remote", "--backend", "pkcs11", "--json"];
+    Done::of(remote(home).args(remotely)).exits(0).says("\"backend\":\"pkcs11\"");
     let first = about_release(&serving, "sign", &message)["signature"].clone();
     assert_eq!(about_release(&serving, "rotate", &json!({}))["head"], 2);
     let items = json!({ "key": "release", "items": [message, message] });

@@ -56,6 +56,7 @@ fn as_asked(new: &NewKey) -> bulla_client::NewKey {
         label: new.label.as_ref().map(ToString::to_string),
         exportable: new.exportable,
         rotation: Some(rotation(new.rotation)),
+        backend: (new.backend != SOFTWARE).then(|| new.backend.clone()),
     }
 }
 
@@ -94,10 +95,6 @@ impl Keys for Remote {
     }
 
     fn create(&self, new: NewKey) -> Result<Attestation> {
-        if new.backend != SOFTWARE {
-            let message = "a service makes its keys in its keystore, and this names another backend";
-            return Err(Error::new("usage", message).hint("leave out --backend"));
-        }
         let new = as_asked(&new);
         attestation(self.wait(async |client| client.create_key(&new).await)?)
     }
