@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     context::Context,
     install::{self, CargoTool},
+    process::quiet,
 };
 
 const CARGO_MUTANTS: CargoTool = CargoTool { name: "cargo-mutants", version: "27.1.0" };
@@ -33,12 +34,17 @@ const MEMORY_LIMIT: &str =
 
 /// What `cargo xtask mutants` takes.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-tree\n\n\
+#[command(
+    after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants audit-text kms-tree\n  cargo xtask mutants --changed\n\n\
     xtask/mutants.toml has the groups, their tests, and the known survivors with the reason. All groups take hours.\n\n\
-    Exit status: 0 every mutant was caught or is a known survivor, 1 another mutant survived, or a known survivor no longer does.")]
+    Exit status: 0 every mutant was caught or is a known survivor, 1 another mutant survived, or a known survivor no longer does."
+)]
 pub(crate) struct Args {
     /// The groups of files to run [default: all, one after another]
     groups: Vec<String>,
+    /// Run only the files that differ from BASE, the branch `main` by default
+    #[arg(long, value_name = "BASE", num_args = 0..=1, require_equals = true, default_missing_value = "main")]
+    changed: Option<String>,
 }
 
 /// `xtask/mutants.toml`.
@@ -100,10 +106,17 @@ struct Outcome {
 /// Installs what is missing, and runs the groups.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
-    let list = List::parse(&fs::read_to_string(context.root.join(LIST))?)?;
+    let mut list = List::parse(&fs::read_to_string(context.root.join(LIST))?)?;
     let names: Vec<_> = list.group.iter().map(|group| group.name.as_str()).collect();
     if let Some(unknown) = args.groups.iter().find(|name| !names.contains(&name.as_str())) {
         bail!("no group {unknown}; there are: {}", names.join(", "));
+    }
+    if let Some(base) = &args.changed {
+        list.keep(&changed_since(&context.root, base)?);
+        if list.group.is_empty() {
+            println!("no file of {LIST} differs from {base}");
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let program = install::cargo_tool(&context, &CARGO_MUTANTS)?;
     let mut all = Outcome::default();
@@ -133,6 +146,25 @@ impl List {
         }
         Ok(list)
     }
+
+    /// Leaves only these files in the groups, and only groups with files.
+    fn keep(&mut self, files: &BTreeSet<String>) {
+        for group in &mut self.group {
+            group.files.retain(|file| files.contains(file));
+        }
+        self.group.retain(|group| !group.files.is_empty());
+    }
+}
+
+/// The files that differ from the last common commit with `base`, committed or not.
+///
+/// # Errors
+/// git fails, for example because it knows no such branch.
+fn changed_since(root: &Path, base: &str) -> Result<BTreeSet<String>> {
+    let git = |arguments: &[&str]| quiet(Command::new("git").args(arguments).current_dir(root));
+    let common = git(&["merge-base", base, "HEAD"])?;
+    let names = git(&["diff", "--name-only", common.trim()])?;
+    Ok(names.lines().map(str::to_owned).collect())
 }
 
 impl Survivor {
@@ -310,6 +342,44 @@ mod tests {
     fn a_survivor_needs_a_reason_and_a_file_of_a_group() {
         assert!(list("[[survivor]]\nmutant = \"a/b.rs: x\"\nwhy = \" \"\n").is_err());
         assert!(list("[[survivor]]\nmutant = \"a/c.rs: x\"\nwhy = \"w\"\n").is_err());
+    }
+
+    #[test]
+    fn only_changed_files_are_kept_and_only_groups_that_have_some() {
+        let toml = r#"
+            group = [
+                { name = "g", package = "p", files = ["a/b.rs", "a/c.rs"], targets = [], why = "w" },
+                { name = "h", package = "p", files = ["a/d.rs"], targets = [], why = "w" },
+            ]
+        "#;
+        let mut list = List::parse(toml).expect("a list");
+        list.keep(&["a/c.rs", "a/e.rs"].map(str::to_owned).into());
+        let kept: Vec<_> = list.group.iter().map(|group| (group.name.as_str(), &group.files[..])).collect();
+        assert_eq!(kept, [("g", &["a/c.rs".to_owned()][..])]);
+    }
+
+    #[test]
+    fn changed_files_are_those_since_the_common_commit_and_those_not_committed() {
+        let folder = std::env::temp_dir().join(format!("bulla-xtask-mutants-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let git = |arguments: &[&str]| {
+            let who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
+            quiet(Command::new("git").args(who).args(arguments).current_dir(&folder)).expect("git")
+        };
+        let write = |name: &str| fs::write(folder.join(name), name).expect("a file");
+        git(&["init", "--initial-branch=main"]);
+        ["old", "edited"].iter().for_each(|name| write(name));
+        git(&["add", "."]);
+        git(&["commit", "-m", "A"]);
+        git(&["checkout", "-b", "branch"]);
+        write("new");
+        git(&["add", "."]);
+        git(&["commit", "-m", "B"]);
+        fs::write(folder.join("edited"), "otherwise").expect("a file");
+        let changed = changed_since(&folder, "main").expect("changes");
+        assert_eq!(changed, ["edited", "new"].map(str::to_owned).into());
+        assert!(changed_since(&folder, "nowhere").is_err());
+        fs::remove_dir_all(&folder).expect("the folder goes");
     }
 
     #[test]

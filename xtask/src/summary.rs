@@ -1,6 +1,6 @@
 //! The table at the end of `cargo xtask test`.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,13 +17,16 @@ pub(crate) struct SuiteResult {
     pub(crate) slow: Slowest,
     /// One line for each step that failed.
     pub(crate) failures: Vec<String>,
+    /// The kernels that its tests could not run on this processor.
+    pub(crate) untested: BTreeSet<String>,
 }
 
 impl SuiteResult {
     /// Of a suite that ended without a result, for this reason.
     pub(crate) fn lost(name: &str, reason: String) -> Self {
         let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
-        Self { name: name.to_owned(), tally: Tally::FAIL, build, run, slow, failures: vec![reason] }
+        let (name, untested) = (name.to_owned(), BTreeSet::new());
+        Self { name, tally: Tally::FAIL, build, run, slow, failures: vec![reason], untested }
     }
 }
 
@@ -78,6 +81,7 @@ mod tests {
             run: Duration::from_millis(1500),
             slow: Slowest::default(),
             failures: vec![],
+            untested: BTreeSet::new(),
         };
         let text = summary(&[result("tidy", 9, 0), result("rust", 30, 2)]);
         assert_eq!(text.lines().last(), Some("39 passed, 2 failed"));

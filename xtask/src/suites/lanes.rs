@@ -44,6 +44,11 @@ const OLDER: [Older; 3] = [
     },
 ];
 
+/// The processor on which this suite tests a kernel of x86-64.
+pub(super) fn emulated_processor(kernel: &str) -> Option<&'static str> {
+    OLDER.iter().find(|older| older.kernel == kernel).map(|older| older.processor)
+}
+
 /// The Rust libraries must choose the processor's kernel. Their tests pass without the other kernels, and report which ones are missing. The real
 /// processor tests all lengths of its kernels.
 fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {

@@ -5,8 +5,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{
+    kernels::{EVERY_KERNEL, REQUIRE_KERNELS},
     programs::{self, Foreign},
-    runner::{REQUIRE_KERNELS, Runner},
+    runner::Runner,
 };
 use crate::{
     context::Context,
@@ -146,7 +147,7 @@ fn on(
     runner.emulated_program(program, &emulator, |test: &mut Command| {
         test.args(arguments).env(BEST_KERNEL, processor.kernel);
         if processor.tests == Tests::Kernels {
-            test.env(REQUIRE_KERNELS, "1");
+            test.env(REQUIRE_KERNELS, EVERY_KERNEL);
         }
     });
 }

@@ -4,6 +4,7 @@ mod beside;
 mod c;
 mod go;
 mod js;
+mod kernels;
 mod lanes;
 mod lanes_rust;
 mod miri;
@@ -34,7 +35,11 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::ValueEnum as _;
 
-use self::{runner::Runner, suite::Suite};
+use self::{
+    kernels::{REQUIRE_KERNELS, Requirement},
+    runner::Runner,
+    suite::Suite,
+};
 use crate::{
     context::Context,
     summary::{SuiteResult, summary},
@@ -42,14 +47,19 @@ use crate::{
 
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n\n\
+#[command(
+    after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n  cargo xtask test --require-kernels rust windows\n\n\
     Some suites run beside others. What they print is shown when they have ended, and is in target/beside/SUITE.txt until then.\n\
     xtask installs the tools that a suite needs. If it cannot install one, it names it in one line, and the suite fails.\n\n\
-    Exit status: 0 every test passed, 1 a test failed or a suite did not run.")]
+    Exit status: 0 every test passed, 1 a test failed or a suite did not run."
+)]
 pub(crate) struct Args {
     /// The suites to run, in this order [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<Suite>,
+    /// Fail if this processor cannot run every kernel of its architecture
+    #[arg(long)]
+    require_kernels: bool,
     /// Write the result of the one suite to this file, and print no table
     #[arg(long, value_name = "FILE", hide = true, requires = "suites")]
     report: Option<PathBuf>,
@@ -58,7 +68,12 @@ pub(crate) struct Args {
 /// Runs the suites and prints the table. The exit status says whether all tests passed. `command_line` describes this program's arguments.
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
-    let here = |suite| run_suite(&context, command_line, suite);
+    let required = match env::var(REQUIRE_KERNELS) {
+        // A suite beside the process that started it finds the value in the environment.
+        Ok(required) if !args.require_kernels => required,
+        _ => if args.require_kernels { Requirement::Every } else { Requirement::Lane }.value()?,
+    };
+    let here = |suite| run_suite(&context, command_line, suite, &required);
     if let (Some(report), [suite]) = (&args.report, &args.suites[..]) {
         let result = here(*suite);
         beside::leave(&context, report, &result)?;
@@ -66,10 +81,11 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     }
     let program = env::current_exe().context("cannot find this program")?;
     let target = context.target.clone();
-    let beside = |suite| beside::run(&program, &target, suite);
+    let beside = |suite| beside::run(&program, &target, suite, &required);
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
     let results = plan::run(suites, here, beside, &mut io::stdout());
-    println!("\n{}", summary(&results));
+    let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
+    println!("\n{}{}", kernels::report(&untested), summary(&results));
     io::stdout().flush()?;
     Ok(status(&results))
 }
@@ -79,9 +95,14 @@ fn status(results: &[SuiteResult]) -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn run_suite(context: &Context, command_line: &clap::Command, suite: Suite) -> SuiteResult {
+fn run_suite(
+    context: &Context,
+    command_line: &clap::Command,
+    suite: Suite,
+    required_kernels: &str,
+) -> SuiteResult {
     let start = Instant::now();
-    let mut runner = Runner::new(context, command_line, suite.name());
+    let mut runner = Runner::new(context, command_line, suite.name(), required_kernels);
     suite.steps(&mut runner);
     runner.finish(start.elapsed())
 }

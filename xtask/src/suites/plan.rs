@@ -126,6 +126,7 @@ mod tests {
             run,
             slow,
             failures: Vec::new(),
+            untested: Default::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Runs the steps of one suite, counts, and keeps going when one fails.
 
 use std::{
+    collections::BTreeSet,
     env,
     process::{Command, ExitStatus},
     thread,
@@ -9,7 +10,10 @@ use std::{
 
 use anyhow::{Result, anyhow};
 
-use super::programs;
+use super::{
+    kernels::{REQUIRE_KERNELS, untested},
+    programs,
+};
 use crate::{
     context::Context,
     count::{GoTests, Tally, libtest, node_test, pytest},
@@ -25,15 +29,16 @@ use crate::{
 /// processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
-/// With it, the tests of a kernel fail if the processor lacks it. Without it, they report that the kernel was not tested.
-pub(super) const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
-
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
     /// The arguments of `cargo xtask`.
     pub(super) command_line: &'a clap::Command,
     suite: &'static str,
+    /// The value of [`REQUIRE_KERNELS`].
+    required_kernels: &'a str,
+    /// The kernels that tests on this processor could not run.
+    untested: BTreeSet<String>,
     tally: Tally,
     failures: Vec<String>,
     /// How long building the tests took.
@@ -49,9 +54,23 @@ struct Ended {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(context: &'a Context, command_line: &'a clap::Command, suite: &'static str) -> Self {
-        let (tally, slow) = (Tally::default(), Slowest::default());
-        Self { context, command_line, suite, tally, failures: Vec::new(), build: Duration::ZERO, slow }
+    pub(super) fn new(
+        context: &'a Context,
+        command_line: &'a clap::Command,
+        suite: &'static str,
+        required_kernels: &'a str,
+    ) -> Self {
+        Self {
+            context,
+            command_line,
+            suite,
+            required_kernels,
+            untested: BTreeSet::new(),
+            tally: Tally::default(),
+            failures: Vec::new(),
+            build: Duration::ZERO,
+            slow: Slowest::default(),
+        }
     }
 
     /// The result of the suite, which took `time` in all.
@@ -60,9 +79,9 @@ impl<'a> Runner<'a> {
             self.tally = Tally::FAIL;
             self.failures.push("the suite ran no test".to_owned());
         }
-        let Self { suite, tally, failures, build, slow, .. } = self;
+        let Self { suite, tally, failures, build, slow, untested, .. } = self;
         let name = suite.to_owned();
-        SuiteResult { name, tally, failures, build, run: time.saturating_sub(build), slow }
+        SuiteResult { name, tally, failures, build, run: time.saturating_sub(build), slow, untested }
     }
 
     /// A step that is one test: it passes or fails as a whole.
@@ -94,7 +113,7 @@ impl<'a> Runner<'a> {
         self.note(name, result);
     }
 
-    /// `cargo test` with these arguments, on a processor that must run every kernel. Every test of every harness counts.
+    /// `cargo test` with these arguments, on a processor that must run its lane's kernels. Every test of every harness counts.
     pub(super) fn cargo_test(&mut self, arguments: &[&str]) {
         let name = format!("cargo test {}", arguments.join(" "));
         let mut build = self.context.cargo();
@@ -105,7 +124,7 @@ impl<'a> Runner<'a> {
         self.build += start.elapsed();
         let mut command = self.context.cargo();
         command.args(["test", "--no-fail-fast"]).args(arguments);
-        set_up(&mut command);
+        set_up(&mut command, self.required_kernels);
         self.libtest(&name, &mut command);
     }
 
@@ -113,7 +132,7 @@ impl<'a> Runner<'a> {
     pub(super) fn programs(&mut self, wanted: impl Fn(&str) -> bool) {
         for program in self.built().iter().filter(|program| wanted(&program.package)) {
             let mut command = test_program(program, &[]);
-            set_up(&mut command);
+            set_up(&mut command, self.required_kernels);
             let ended = self.run_libtest(&program.name, &mut command);
             // Some packages have no test of their own.
             if ended.tally != Tally::default() || !matches!(&ended.status, Ok(status) if status.success()) {
@@ -143,7 +162,10 @@ impl<'a> Runner<'a> {
     ) {
         let mut command = test_program(program, emulator);
         prepare(&mut command);
+        let untested = self.untested.clone();
         self.libtest(&format!("{}, {}", program.name, emulator.join(" ")), &mut command);
+        // What the emulated processor lacks, this one may have.
+        self.untested = untested;
     }
 
     /// The programs that `step` builds. If they do not build, there are none, and that counts as a failure.
@@ -179,7 +201,7 @@ impl<'a> Runner<'a> {
             Ok(features) => {
                 let mut command = self.context.cargo();
                 command.args(["test", "--no-fail-fast", "--doc", "--workspace", "--features", &features]);
-                set_up(&mut command);
+                set_up(&mut command, self.required_kernels);
                 self.libtest("cargo test --doc", &mut command);
             }
             Err(error) => self.need("features", |_| Err(error)),
@@ -195,11 +217,12 @@ impl<'a> Runner<'a> {
     fn run_libtest(&mut self, name: &str, command: &mut Command) -> Ended {
         self.announce(name);
         let (mut tally, mut reasons) = (Tally::default(), Reasons::default());
-        let slow = &mut self.slow;
+        let (slow, found) = (&mut self.slow, &mut self.untested);
         let status = stream(command, Echo::Show, |line| {
             tally += libtest(line).unwrap_or_default();
             reasons.libtest(line);
             slow.libtest(line);
+            found.extend(untested(line).map(str::to_owned));
         });
         Ended { tally, reasons, status }
     }
@@ -286,9 +309,9 @@ fn test_program(program: &Program, launcher: &[&str]) -> Command {
     command
 }
 
-/// The variables of every test program in Rust: all kernels must run, and more tests at once than there are processors.
-fn set_up(command: &mut Command) {
-    command.env(REQUIRE_KERNELS, "1");
+/// The variables of every test program in Rust: the required kernels must run, and more tests at once than there are processors.
+fn set_up(command: &mut Command, required_kernels: &str) {
+    command.env(REQUIRE_KERNELS, required_kernels);
     if env::var_os(TEST_THREADS).is_none() {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         command.env(TEST_THREADS, (2 * processors).to_string());
