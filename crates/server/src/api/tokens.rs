@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, parse, token};
 use crate::service::{App, Revoker};
@@ -224,10 +225,12 @@ async fn own(caller: Caller) -> Json<OwnAuthority> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RevokeToken {
-    /// The revocation id of another token; only callers that may mint tokens name one. The caller's own token when absent.
+    /// The revocation id of another token of the caller's tenant; only callers that may mint
+    /// tokens name one. The caller's own token when absent.
     #[schema(pattern = "^([0-9a-f]{2})+$")]
     revocation_id: Option<String>,
-    /// When that token expires: a day later the service forgets the id. Without it, the id is kept for good.
+    /// When that token expires: more than a day later the service forgets the id. Without it, the
+    /// id is kept for good, and no later request changes that. Of two times, the later one counts.
     #[schema(value_type = Option<String>, example = "2026-01-31T09:30:00.000Z")]
     expires: Option<Timestamp>,
 }
@@ -245,6 +248,7 @@ const LONGEST_ID: usize = 256;
 /// Revoke a token, and all tokens that were made from it.
 ///
 /// They are refused from the next request on, also after the service is started again.
+/// A revocation concerns tokens of the caller's tenant alone.
 #[utoipa::path(post, path = "/api/v1/tokens/revoke", tag = "tokens", request_body = RevokeToken,
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The token is revoked", body = RevokedToken), (status = "default", body = ErrorBody)))]
@@ -271,8 +275,10 @@ async fn revoke(
             (own, session.authority.expires, Revoker::Holder)
         }
     };
-    let (service, revoked) = (std::sync::Arc::clone(&app.service), id.clone());
-    app.aside(&caller.opened, session, move |_| service.revoke(&revoked, expires, by)).await?;
+    let tenant = Some(session.authority.tenant.clone());
+    let (service, revoked) =
+        (std::sync::Arc::clone(&app.service), Revocation { tenant, id: id.clone(), expires });
+    app.aside(&caller.opened, session, move |_| service.revoke(revoked, by)).await?;
     tracing::info!(actor = %session.actor, "a token was revoked");
     Ok(Json(RevokedToken { revocation_id: id }))
 }

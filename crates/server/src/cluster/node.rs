@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use bulla_kms::audit_log::AuditLog;
-use bulla_kms::{Code, Keystore, KmsError, Moment, Result, Timestamp, UseLease};
+use bulla_kms::{Code, Keystore, KmsError, Moment, Result, UseLease};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -21,6 +21,7 @@ use super::presence::Presence;
 use super::revocations::{self, Revocation};
 use super::unfinished::Unfinished;
 use super::{EtcdLease, Table};
+use crate::access::EndClock;
 use crate::config::EtcdConfig;
 use crate::error::{ApiError, Problem};
 
@@ -97,6 +98,7 @@ struct Known {
     presence: Presence,
     gathering: Gathering,
     swept: Option<Instant>,
+    ends: EndClock,
     trouble: Option<Code>,
 }
 
@@ -209,8 +211,9 @@ impl Cluster {
             known.gathering.keep(&attached.table, &attached.name, keystore, &log)?;
         }
         attached.finish()?;
+        let passed = known.ends.passed();
         if known.swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
-            revocations::sweep(keystore, &attached.table, Timestamp::now()?)?;
+            revocations::sweep(keystore, &attached.table, passed)?;
             known.swept = Some(Instant::now());
         }
         Ok(())

@@ -1,15 +1,13 @@
 //! Revoked tokens as rows that all nodes read.
 
-use bulla_kms::{Code, Keystore, KmsError, Result, Timestamp};
+use bulla_kms::{Code, Keystore, KmsError, Name, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Insertion, Table, TableRow};
+use crate::access::later_end;
 
 /// The folder of the rows.
 pub(super) const FOLDER: &str = "revoked";
-
-/// How long after its token's end a row is kept: a clock that is set back must not bring the token back to life at once.
-const GRACE_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// How often a row that others change meanwhile is tried again.
 const TRIES: usize = 8;
@@ -18,9 +16,12 @@ const TRIES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revocation {
+    /// Whose token it is. Without it, the id counts for every tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Name>,
     /// The revocation id.
     pub(crate) id: String,
-    /// When the token expires, if that is known.
+    /// When the token expires, if that is known. Without it, the token is refused for good.
     pub(crate) expires: Option<Timestamp>,
 }
 
@@ -35,11 +36,6 @@ impl Revocation {
             .map_err(|error| KmsError::new(Code::StoreDamaged, format!("a revocation is malformed: {error}")))
     }
 
-    /// Whether the token expired so long ago that nobody has to remember it.
-    fn is_over(&self, now: Timestamp) -> bool {
-        self.expires.is_some_and(|time| time.unix_millis().saturating_add(GRACE_MILLIS) < now.unix_millis())
-    }
-
     /// Tells all nodes, for as long as the token could live. The keystore then has another revision, so that nodes that
     /// have that revision know of the token, and a rollback guard notices if the row is lost with an older copy.
     ///
@@ -51,19 +47,22 @@ impl Revocation {
     }
 
     fn insert(&self, keystore: &Keystore, table: &Table) -> Result<()> {
-        let id = keystore.note_digest(self.id.as_bytes());
-        let name = format!("{FOLDER}/{}", hex::encode(id));
+        // A tenant has rows of its own, so that no other tenant can change what they say.
+        let subject = match &self.tenant {
+            Some(tenant) => keystore.note_digest(format!("{tenant}\n{}", self.id).as_bytes()),
+            None => keystore.note_digest(self.id.as_bytes()),
+        };
+        let name = format!("{FOLDER}/{}", hex::encode(subject));
         let seal = |one: &Self| keystore.seal_note(&name, &serde_json::to_vec(one).unwrap_or_default());
         let mut value = seal(self)?;
         for _ in 0..TRIES {
             let Insertion::Exists(row) = table.insert(&name, &value, None)? else { return Ok(()) };
             let known = Self::read(keystore, &row)?;
-            // Without a time, it is kept for good. A time that is said later does not shorten one that was said before.
-            let expires = known.expires.zip(self.expires).map(|(known, new)| known.max(new));
+            let expires = later_end(known.expires, self.expires);
             if expires == known.expires {
                 return Ok(());
             }
-            value = seal(&Self { id: self.id.clone(), expires })?;
+            value = seal(&Self { expires, ..self.clone() })?;
             if table.replace(&name, &row.value, Some(&value))? {
                 return Ok(());
             }
@@ -72,13 +71,13 @@ impl Revocation {
     }
 }
 
-/// Removes the rows of tokens that expired long ago.
+/// Removes the rows of tokens that ended before `passed`.
 ///
 /// # Errors
 /// Those of etcd.
-pub(super) fn sweep(keystore: &Keystore, table: &Table, now: Timestamp) -> Result<()> {
+pub(super) fn sweep(keystore: &Keystore, table: &Table, passed: Timestamp) -> Result<()> {
     for row in table.read(FOLDER, 0)?.0 {
-        if Revocation::read(keystore, &row)?.is_over(now) {
+        if Revocation::read(keystore, &row)?.expires.is_some_and(|end| end < passed) {
             table.replace(&row.name, &row.value, None)?;
         }
     }

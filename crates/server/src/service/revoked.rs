@@ -1,7 +1,9 @@
 //! Revoked tokens, kept in a file.
 //!
-//! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. A line `# expires TIME` says when the token of
-//! the next line expires. From a day after that on it is refused anyway, and the next change leaves it out.
+//! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. Two lines
+//! before an id say more of it, and a reader that does not know them refuses more: `# tenant NAME`
+//! says whose token it is, and `# expires TIME` when that token expires. An id without a tenant counts
+//! for every tenant. An id without a time stays for good.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -9,15 +11,17 @@ use std::path::{Path, PathBuf};
 
 use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
 use bulla_kms::token::Revocations;
-use bulla_kms::{Code, KmsError, Result, Timestamp};
+use bulla_kms::{Code, KmsError, Name, Result, Timestamp};
+
+use crate::access::{EndClock, later_end};
+use crate::cluster::Revocation;
 
 const HEAD: &str = "# The revocation ids of tokens that bulla refuses. `bulla serve` writes this file.\n";
+const TENANT: &str = "# tenant ";
 const EXPIRES: &str = "# expires ";
 
-/// How long an expired token stays in the list, in case a clock is set back.
-const GRACE_MILLIS: u64 = 24 * 60 * 60 * 1000;
-
-/// The most revocations while holders may add their own tokens. A holder can make as many tokens as it likes.
+/// The most revocations of a tenant while holders may add their own tokens. A holder can make as many
+/// tokens as it likes.
 const MOST_BY_HOLDERS: usize = 10_000;
 
 /// Who revokes a token.
@@ -25,17 +29,55 @@ const MOST_BY_HOLDERS: usize = 10_000;
 pub(crate) enum Revoker {
     /// Its holder.
     Holder,
-    /// A caller who may revoke every token.
+    /// A caller who may revoke every token of its tenant.
     Minter,
 }
 
-/// Revoked tokens.
+/// Revoked tokens: for each tenant, the revocation ids and when the tokens expire. Ids without a
+/// tenant count for every tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RevokedTokens(BTreeMap<Option<Name>, BTreeMap<String, Option<Timestamp>>>);
+
+impl RevokedTokens {
+    /// Whether a token of this tenant is revoked that has these ids.
+    pub(super) fn has_any(&self, tenant: &Name, ids: &[String]) -> bool {
+        self.lists(tenant).any(|list| ids.iter().any(|id| list.contains_key(id)))
+    }
+
+    /// The ids that count for a tenant.
+    pub(crate) fn of(&self, tenant: &Name) -> Revocations {
+        let mut ids = Revocations::default();
+        self.lists(tenant).flat_map(BTreeMap::keys).for_each(|id| ids.add(id));
+        ids
+    }
+
+    fn lists(&self, tenant: &Name) -> impl Iterator<Item = &BTreeMap<String, Option<Timestamp>>> {
+        [None, Some(tenant.clone())].into_iter().filter_map(|whose| self.0.get(&whose))
+    }
+
+    /// Adds an id. What is known already is never shortened.
+    fn add(&mut self, revocation: Revocation) {
+        let Revocation { tenant, id, expires } = revocation;
+        let known = self.0.entry(tenant).or_default().entry(id).or_insert(expires);
+        *known = later_end(*known, expires);
+    }
+
+    /// Drops the tokens that ended before `passed`.
+    fn drop_ended(&mut self, passed: Timestamp) {
+        self.0.retain(|_, list| {
+            list.retain(|_, expires| expires.is_none_or(|end| end >= passed));
+            !list.is_empty()
+        });
+    }
+}
+
+/// The list of revoked tokens, and its file.
 #[derive(Debug, Default)]
 pub(super) struct Revoked {
     /// None: the list is in memory only.
     path: Option<PathBuf>,
-    ids: Revocations,
-    expires: BTreeMap<String, Timestamp>,
+    tokens: RevokedTokens,
+    pub(super) clock: EndClock,
 }
 
 impl Revoked {
@@ -44,31 +86,9 @@ impl Revoked {
     /// # Errors
     /// [`Code::InvalidArgument`] for a file that is not such a list; those of reading.
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self::default()) };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => {
-                return Err(KmsError::new(Code::Io, format!("cannot read {}: {error}", path.display())));
-            }
-        };
-        let about = |error: KmsError| {
-            KmsError::new(
-                error.code,
-                format!("the list of revoked tokens {}: {}", path.display(), error.message),
-            )
-        };
-        let ids: Revocations = text.parse().map_err(about)?;
-        let mut expires = BTreeMap::new();
-        let mut said = None;
-        for line in text.lines().map(str::trim) {
-            if let Some(time) = line.strip_prefix(EXPIRES) {
-                said = time.parse::<Timestamp>().ok();
-            } else if !line.is_empty() && !line.starts_with('#') {
-                expires.extend(said.take().map(|time| (line.to_owned(), time)));
-            }
-        }
-        Ok(Self { path: Some(path), ids, expires })
+        let mut list = Self { path, ..Self::default() };
+        list.read_again()?;
+        Ok(list)
     }
 
     /// Adds the ids from the file, which another program may have written. Ids that are only in memory stay refused.
@@ -76,50 +96,51 @@ impl Revoked {
     /// # Errors
     /// Those of [`Revoked::read`]. Then the list does not change.
     pub(super) fn read_again(&mut self) -> Result<()> {
-        let Self { ids, expires, .. } = Self::read(self.path.clone())?;
-        ids.ids().for_each(|id| self.ids.add(id));
-        for (id, time) in expires {
-            let known = self.expires.entry(id).or_insert(time);
-            *known = time.max(*known);
+        let Some(path) = &self.path else { return Ok(()) };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(KmsError::new(Code::Io, format!("cannot read {}: {error}", path.display())));
+            }
+        };
+        text.parse::<Revocations>().map_err(|error| {
+            let message = format!("the list of revoked tokens {}: {}", path.display(), error.message);
+            KmsError::new(error.code, message)
+        })?;
+        let (mut tenant, mut expires) = (None, None);
+        for line in text.lines().map(str::trim) {
+            if let Some(name) = line.strip_prefix(TENANT) {
+                tenant = name.parse().ok();
+            } else if let Some(time) = line.strip_prefix(EXPIRES) {
+                expires = time.parse().ok();
+            } else if !line.is_empty() && !line.starts_with('#') {
+                let id = line.to_owned();
+                self.tokens.add(Revocation { tenant: tenant.take(), id, expires: expires.take() });
+            }
         }
         Ok(())
     }
 
-    /// Adds a token, and drops those that expired long enough ago.
+    /// Adds a token, and drops those that ended long ago.
     ///
     /// # Errors
     /// [`Code::Busy`] if there are too many to add one for its holder.
-    pub(super) fn add(
-        &mut self,
-        id: &str,
-        expires: Option<Timestamp>,
-        by: Revoker,
-        now: Timestamp,
-    ) -> Result<()> {
-        let is_over = |time: &Timestamp| time.unix_millis().saturating_add(GRACE_MILLIS) < now.unix_millis();
-        let ids = &mut self.ids;
-        self.expires.retain(|id, time| {
-            let keep = !is_over(time);
-            if !keep {
-                ids.remove(id);
-            }
-            keep
-        });
-        if by == Revoker::Holder && !ids.contains(id) && ids.ids().len() >= MOST_BY_HOLDERS {
+    pub(super) fn add(&mut self, revocation: Revocation, by: Revoker) -> Result<()> {
+        self.tokens.drop_ended(self.clock.passed());
+        let of_tenant = self.tokens.0.get(&revocation.tenant);
+        let is_full =
+            of_tenant.is_some_and(|list| list.len() >= MOST_BY_HOLDERS && !list.contains_key(&revocation.id));
+        if by == Revoker::Holder && is_full {
             let message = "too many tokens are revoked; ask somebody who may mint tokens to revoke this one";
             return Err(KmsError::new(Code::Busy, message));
         }
-        ids.add(id);
-        // A time that the token proved is not shortened by a caller's later time.
-        if let Some(expires) = expires {
-            let known = self.expires.entry(id.to_owned()).or_insert(expires);
-            *known = expires.max(*known);
-        }
+        self.tokens.add(revocation);
         Ok(())
     }
 
-    pub(super) fn ids(&self) -> &Revocations {
-        &self.ids
+    pub(super) fn tokens(&self) -> &RevokedTokens {
+        &self.tokens
     }
 
     /// Puts the list on the disk, if it has a file.
@@ -139,12 +160,13 @@ impl Revoked {
 
     fn text(&self) -> String {
         let mut text = HEAD.to_owned();
-        for id in self.ids.ids() {
-            if let Some(time) = self.expires.get(id) {
-                text += &format!("{EXPIRES}{time}\n");
+        for (tenant, list) in &self.tokens.0 {
+            for (id, expires) in list {
+                text.extend(tenant.iter().map(|tenant| format!("{TENANT}{tenant}\n")));
+                text.extend(expires.iter().map(|time| format!("{EXPIRES}{time}\n")));
+                text += id;
+                text.push('\n');
             }
-            text += id;
-            text.push('\n');
         }
         text
     }
@@ -161,8 +183,21 @@ fn put(path: &Path, text: &str) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::from_unix_millis(millis).unwrap()
+    fn at(millis: u64) -> Option<Timestamp> {
+        Timestamp::from_unix_millis(millis).ok()
+    }
+
+    fn of(tenant: &str, id: &str, expires: Option<Timestamp>) -> Revocation {
+        Revocation { tenant: Some(tenant.parse().unwrap()), id: id.to_owned(), expires }
+    }
+
+    /// The ids that count for a tenant.
+    fn ids(list: &Revoked, tenant: &str) -> Vec<String> {
+        list.tokens.of(&tenant.parse().unwrap()).ids().map(str::to_owned).collect()
+    }
+
+    fn without_grace() -> Revoked {
+        Revoked { clock: EndClock::without_grace(), ..Revoked::default() }
     }
 
     #[test]
@@ -171,50 +206,93 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("revoked");
         let mut list = Revoked::read(Some(path.clone())).unwrap();
-        list.add("0a", Some(at(1_000)), Revoker::Holder, at(0)).unwrap();
-        list.add("0b", None, Revoker::Minter, at(0)).unwrap();
+        for one in
+            [of("a", "0a", at(1_000)), of("a", "0b", None), of("b", "0a", at(2_000)), of("b", "0c", None)]
+        {
+            list.add(one, Revoker::Minter).unwrap();
+        }
+        list.add(Revocation { tenant: None, id: "0d".to_owned(), expires: at(5) }, Revoker::Minter).unwrap();
         list.write().unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let again = Revoked::read(Some(path.clone())).unwrap();
-        assert_eq!((&again.ids, &again.expires), (&list.ids, &list.expires));
+        assert_eq!(again.tokens, list.tokens);
         let text = std::fs::read_to_string(&path).unwrap();
         let plain: Revocations = text.parse().unwrap();
-        assert_eq!(plain, list.ids, "the command reads the same list");
+        assert_eq!(
+            plain.ids().collect::<Vec<_>>(),
+            ["0a", "0b", "0c", "0d"],
+            "the command reads the same ids"
+        );
         std::fs::write(&path, "not an id\n").unwrap();
         assert_eq!(Revoked::read(Some(path)).unwrap_err().code, Code::InvalidArgument);
     }
 
     #[test]
-    fn what_expired_more_than_a_day_ago_is_left_out() {
-        let mut list = Revoked::default();
-        list.add("0a", Some(at(1_000)), Revoker::Holder, at(0)).unwrap();
-        list.add("0b", None, Revoker::Holder, at(0)).unwrap();
-        list.add("0c", None, Revoker::Holder, at(1_000 + GRACE_MILLIS)).unwrap();
-        assert_eq!(list.ids.ids().collect::<Vec<_>>(), ["0a", "0b", "0c"]);
-        list.add("0d", None, Revoker::Holder, at(1_001 + GRACE_MILLIS)).unwrap();
-        assert_eq!(list.ids.ids().collect::<Vec<_>>(), ["0b", "0c", "0d"]);
+    fn an_id_without_a_tenant_counts_for_all_and_an_id_with_one_for_that_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("revoked");
+        let text = "0a\n# tenant a\n# expires 1970-01-01T00:00:01.000Z\n0b\n0c\n# tenant not a name\n0d\n";
+        std::fs::write(&path, text).unwrap();
+        let list = Revoked::read(Some(path)).unwrap();
+        assert_eq!(ids(&list, "a"), ["0a", "0b", "0c", "0d"]);
+        assert_eq!(ids(&list, "b"), ["0a", "0c", "0d"]);
+        let known = |tenant: &str, id: &str| {
+            list.tokens.has_any(&tenant.parse().unwrap(), &["ff".to_owned(), id.to_owned()])
+        };
+        assert!(known("a", "0a") && known("b", "0a") && known("a", "0b"));
+        assert!(!known("b", "0b") && !known("a", "0e"));
+    }
+
+    #[test]
+    fn no_tenant_changes_what_another_one_revoked() {
+        let mut list = without_grace();
+        list.add(of("a", "0a", None), Revoker::Minter).unwrap();
+        list.add(of("b", "0a", at(1)), Revoker::Minter).unwrap();
+        list.add(of("b", "0b", None), Revoker::Minter).unwrap();
+        assert_eq!((ids(&list, "a"), ids(&list, "b")), (vec!["0a".to_owned()], vec!["0b".to_owned()]));
+    }
+
+    #[test]
+    fn what_ended_long_ago_is_left_out_and_an_id_without_an_end_stays() {
+        let mut list = without_grace();
+        list.add(of("a", "0a", at(1_000)), Revoker::Holder).unwrap();
+        list.add(of("a", "0b", None), Revoker::Holder).unwrap();
+        list.add(of("a", "0b", at(1_000)), Revoker::Minter).unwrap();
+        list.add(of("a", "0c", at(1_000)), Revoker::Minter).unwrap();
+        list.add(of("a", "0c", None), Revoker::Minter).unwrap();
+        list.add(of("a", "0d", None), Revoker::Holder).unwrap();
+        assert_eq!(ids(&list, "a"), ["0b", "0c", "0d"]);
         assert!(!list.text().contains("expires 1970"), "{}", list.text());
+        let mut list = Revoked::default();
+        list.add(of("a", "0a", at(1_000)), Revoker::Holder).unwrap();
+        list.add(of("a", "0b", None), Revoker::Holder).unwrap();
+        assert_eq!(ids(&list, "a"), ["0a", "0b"], "a new service does not trust its clock yet");
     }
 
     #[test]
     fn a_later_end_counts_and_a_sooner_one_does_not() {
         let mut list = Revoked::default();
-        list.add("0a", Some(at(5_000)), Revoker::Holder, at(0)).unwrap();
-        list.add("0a", Some(at(1_000)), Revoker::Minter, at(0)).unwrap();
-        assert_eq!(list.expires["0a"], at(5_000));
-        list.add("0a", Some(at(9_000)), Revoker::Minter, at(0)).unwrap();
-        assert_eq!(list.expires["0a"], at(9_000));
+        let mut end_after = |expires| {
+            list.add(of("a", "0a", expires), Revoker::Minter).unwrap();
+            list.tokens.0.values().next().unwrap()["0a"]
+        };
+        assert_eq!(end_after(at(5_000)), at(5_000));
+        assert_eq!(end_after(at(1_000)), at(5_000));
+        assert_eq!(end_after(at(9_000)), at(9_000));
+        assert_eq!(end_after(None), None);
+        assert_eq!(end_after(at(9_000)), None);
     }
 
     #[test]
-    fn holders_cannot_fill_the_list_so_that_minters_cannot_revoke() {
+    fn holders_cannot_fill_the_list_so_that_minters_or_other_tenants_cannot_revoke() {
         let mut list = Revoked::default();
         for number in 0..MOST_BY_HOLDERS {
-            list.add(&format!("{number:08x}"), None, Revoker::Holder, at(0)).unwrap();
+            list.tokens.add(of("a", &format!("{number:08x}"), None));
         }
-        assert_eq!(list.add("aa", None, Revoker::Holder, at(0)).unwrap_err().code, Code::Busy);
-        list.add("00000000", None, Revoker::Holder, at(0)).unwrap();
-        list.add("aa", None, Revoker::Minter, at(0)).unwrap();
-        assert!(list.ids.contains("aa"));
+        assert_eq!(list.add(of("a", "aa", None), Revoker::Holder).unwrap_err().code, Code::Busy);
+        list.add(of("a", "00000000", None), Revoker::Holder).unwrap();
+        list.add(of("a", "aa", None), Revoker::Minter).unwrap();
+        list.add(of("b", "bb", None), Revoker::Holder).unwrap();
+        assert!(ids(&list, "a").contains(&"aa".to_owned()) && ids(&list, "b") == ["bb"]);
     }
 }

@@ -9,12 +9,12 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{ROOT, Revocations, Token};
-use bulla_kms::{Code, KeyFamily, KmsError, SecretString, Timestamp};
+use bulla_kms::{Code, KeyFamily, KmsError, SecretString};
 
 use super::answers::Answers;
 use super::counts::Counts;
 use super::open::{KeystoreSource, OpenKeystore, Opened};
-use super::revoked::{Revoked, Revoker};
+use super::revoked::{Revoked, RevokedTokens, Revoker};
 use crate::access::{Limiter, Limiters, Nodes, Seen, Session, Sessions};
 use crate::cluster::{Cluster, Member, Revocation};
 use crate::config::{Config, Limits, StoreKind};
@@ -45,8 +45,8 @@ pub(crate) struct Service {
     opening: Mutex<()>,
     /// How often callers try to open it.
     tries: Limiter,
-    revocations: ArcSwap<Revocations>,
-    /// The same with the times when tokens expire, and the file.
+    revoked_tokens: ArcSwap<RevokedTokens>,
+    /// The same with the file.
     revoked: Mutex<Revoked>,
     /// Grows when remembered sessions may be wrong.
     epoch: AtomicU64,
@@ -87,7 +87,7 @@ impl Service {
             opened: ArcSwapOption::empty(),
             opening: Mutex::new(()),
             tries: Limiter::spaced(BETWEEN_TRIES, TRIES),
-            revocations: ArcSwap::from_pointee(revoked.ids().clone()),
+            revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
             sessions: Sessions::default(),
@@ -203,29 +203,28 @@ impl Service {
         }
     }
 
-    pub(crate) fn revocations(&self) -> Arc<Revocations> {
-        self.revocations.load_full()
+    pub(crate) fn revoked_tokens(&self) -> Arc<RevokedTokens> {
+        self.revoked_tokens.load_full()
     }
 
-    /// Refuses a token, and all that were made from it, from the next request on. `expires` says when it expires, if that is known. It
-    /// waits for the disk, or for the other nodes' store.
+    /// Refuses a token, and all that were made from it, from the next request on. It waits for the
+    /// disk, or for the other nodes' store.
     ///
     /// # Errors
     /// There are too many; the list cannot be written. The token is refused nonetheless then, until the service ends.
-    pub(crate) fn revoke(&self, id: &str, expires: Option<Timestamp>, by: Revoker) -> bulla_kms::Result<()> {
+    pub(crate) fn revoke(&self, revocation: Revocation, by: Revoker) -> bulla_kms::Result<()> {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         // Ids that another program wrote into the file must stay in it.
         let read = revoked.read_again();
-        revoked.add(id, expires, by, Timestamp::now()?)?;
-        self.revocations.store(Arc::new(revoked.ids().clone()));
-        self.forget_sessions();
+        revoked.add(revocation.clone(), by)?;
+        self.refuse(&revoked);
         read.map_err(|error| {
             let message = format!("the token is refused until the service ends, but {}", error.message);
             KmsError::new(Code::Io, message)
         })?;
         let Some(cluster) = &self.cluster else { return revoked.write() };
         drop(revoked);
-        cluster.revoke(&Revocation { id: id.to_owned(), expires })
+        cluster.revoke(&revocation)
     }
 
     /// Also refuses the tokens that another program wrote into the file.
@@ -235,9 +234,16 @@ impl Service {
     pub(crate) fn reload_revocations(&self) -> bulla_kms::Result<()> {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.read_again()?;
-        self.revocations.store(Arc::new(revoked.ids().clone()));
-        self.forget_sessions();
+        self.refuse(&revoked);
         Ok(())
+    }
+
+    /// Refuses what the list says, from the next request on.
+    fn refuse(&self, revoked: &Revoked) {
+        if **self.revoked_tokens.load() != *revoked.tokens() {
+            self.revoked_tokens.store(Arc::new(revoked.tokens().clone()));
+            self.forget_sessions();
+        }
     }
 
     /// The digest under which a credential is remembered.
@@ -269,8 +275,12 @@ impl Service {
     fn verified(&self, opened: &Opened, token: &[u8]) -> bulla_kms::Result<Session> {
         let not_text = |_| KmsError::new(Code::InvalidToken, "the token is not text");
         let token: Token = std::str::from_utf8(token).map_err(not_text)?.parse()?;
-        let rights = opened.keystore.rights(&token, &self.revocations())?;
+        // Whose token it is says its verified content.
+        let rights = opened.keystore.rights(&token, &Revocations::default())?;
         let ids = rights.permit().revocation_ids.clone();
+        if self.revoked_tokens.load().has_any(rights.tenant(), &ids) {
+            return Err(KmsError::new(Code::TokenRefused, "the token was revoked"));
+        }
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
         let actor: Actor = format!("token {last}").parse()?;
         // The first block is the minted token. All tokens that are made from it share one rate.
@@ -281,17 +291,12 @@ impl Service {
 
 impl Member for Service {
     fn revoked(&self, revocations: Vec<Revocation>) {
-        let Ok(now) = Timestamp::now() else { return };
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = revoked.ids().ids().len();
-        for Revocation { id, expires } in revocations {
+        for revocation in revocations {
             // Only holders can be refused, and another node has decided that already.
-            let _ = revoked.add(&id, expires, Revoker::Minter, now);
+            let _ = revoked.add(revocation, Revoker::Minter);
         }
-        if revoked.ids().ids().len() != known {
-            self.revocations.store(Arc::new(revoked.ids().clone()));
-            self.forget_sessions();
-        }
+        self.refuse(&revoked);
     }
 
     fn roots_changed(&self) {
@@ -300,5 +305,73 @@ impl Member for Service {
 
     fn nodes_counted(&self, number: u32) {
         self.nodes().set(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct NoKeystore;
+
+    impl KeystoreSource for NoKeystore {
+        fn needs_passphrase(&self) -> bool {
+            true
+        }
+
+        fn open(
+            &self,
+            _passphrase: Option<SecretString>,
+            _metrics: &Arc<Metrics>,
+        ) -> bulla_kms::Result<OpenKeystore> {
+            Err(KmsError::new(Code::Closed, "there is no keystore"))
+        }
+    }
+
+    /// A node that drops a token as soon as its end has passed.
+    fn node() -> Service {
+        let node = Service::new(Config::default(), 1, Box::new(NoKeystore)).unwrap();
+        node.revoked.lock().unwrap().clock = crate::access::EndClock::without_grace();
+        node
+    }
+
+    /// The node that revokes, whether the others hear of it late, and what it revokes.
+    fn revocations() -> impl Strategy<Value = (usize, bool, Revocation)> {
+        let ends = prop_oneof![Just(None), Just(Some(1_000)), Just(Some(u64::from(u32::MAX) * 1_000))];
+        let ids = (prop::option::of("[ab]"), "0[0-7]", ends);
+        (0..3_usize, any::<bool>(), ids).prop_map(|(node, is_late, (tenant, id, end))| {
+            let tenant = tenant.map(|tenant| tenant.parse().unwrap());
+            let expires = end.map(|end| bulla_kms::Timestamp::from_unix_millis(end).unwrap());
+            (node, is_late, Revocation { tenant, id, expires })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_any_node_revokes_is_refused_by_all(said in prop::collection::vec(revocations(), 1..24)) {
+            let nodes: Vec<_> = (0..3).map(|_| node()).collect();
+            for (by, is_late, revocation) in &said {
+                nodes[*by].revoke(revocation.clone(), Revoker::Minter).unwrap();
+                let epoch = nodes[*by].epoch();
+                // Nodes also hear of what they revoked themselves.
+                nodes[*by].revoked(vec![revocation.clone()]);
+                prop_assert_eq!(nodes[*by].epoch(), epoch, "what is known makes no node verify again");
+                nodes.iter().filter(|_| !is_late).for_each(|node| node.revoked(vec![revocation.clone()]));
+            }
+            let all: Vec<_> = said.iter().map(|(_, _, revocation)| revocation.clone()).collect();
+            for node in &nodes {
+                node.revoked(all.clone());
+                for Revocation { tenant, id, expires } in &all {
+                    let stays = expires.is_none_or(|end| end.unix_millis() > 1_000);
+                    let tenant = tenant.clone().unwrap_or_else(|| "c".parse().unwrap());
+                    let refused = node.revoked_tokens().has_any(&tenant, std::slice::from_ref(id));
+                    prop_assert!(refused || !stays, "{tenant} {id}");
+                }
+                let known = node.revoked.lock().unwrap().tokens().clone();
+                prop_assert_eq!(&known, &*node.revoked_tokens(), "what it knows is what it refuses");
+            }
+        }
     }
 }

@@ -145,6 +145,30 @@ fn a_token_that_one_node_revokes_is_refused_by_all_and_after_a_start() {
 }
 
 #[test]
+fn a_token_that_one_node_revokes_is_refused_by_all_whatever_ended_before() {
+    let shared = Shared::start(1);
+    let keystore = shared.create(&shared.open());
+    keystore.create_token_root(&name("local")).unwrap();
+    let nodes = [(); 2].map(|()| shared.node(shared.open()));
+    let tokens = [(); 3].map(|()| token(&keystore, "local", Keys::All, &[Operation::Read]));
+    let ended = |id: &str| json!({ "revocation_id": id, "expires": "1971-01-01T00:00:00.000Z" });
+    for (round, token) in tokens.iter().enumerate() {
+        let [one, other] = [&nodes[round % 2], &nodes[(round + 1) % 2]];
+        let id = token.inspect().unwrap().blocks[0].revocation_id.clone();
+        let revoke = |node: &Service, body| node.post(None, "/api/v1/tokens/revoke", &body).revision();
+        let revision = revoke(one, ended(&format!("0{round}")));
+        other.get_at(Some(token), "/api/v1/keys", revision).ok();
+        let revision = revoke(one, json!({ "revocation_id": id }));
+        assert_eq!(other.get_at(Some(token), "/api/v1/keys", revision).status, 403, "{round}");
+        // Nobody takes it back, also on the node that did not revoke it.
+        revoke(other, ended(&id));
+    }
+    nodes.iter().chain([&shared.node(shared.open())]).for_each(|node| {
+        tokens.iter().for_each(|token| assert_eq!(node.get(Some(token), "/api/v1/keys").status, 403));
+    });
+}
+
+#[test]
 fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
     let (shared, keystore, nodes) = two_closed();
     let token = token(&keystore, "local", Keys::All, &[Operation::Read]);

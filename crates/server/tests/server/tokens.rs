@@ -156,3 +156,39 @@ fn a_damaged_list_of_revocations_stops_the_start() {
     assert_eq!(error.code, bulla_kms::Code::InvalidArgument);
     assert!(error.message.contains("line 1"), "{error}");
 }
+
+#[test]
+fn nobody_takes_a_revocation_back_and_a_minter_revokes_tokens_of_its_tenant_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let keystore = keystore(&["local", "other"]);
+    let [revoked, healthy, more] = [(); 3].map(|()| token(&keystore, "local", Keys::All, &[Operation::Read]));
+    let id = |token: &Token| token.inspect().unwrap().blocks[0].revocation_id.clone();
+    let mut config = config();
+    config.service.development = true;
+    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.identity.push(bulla_server::IdentityConfig {
+        name: "minter of another tenant".to_owned(),
+        uid: Some(crate::support::unix::my_uid()),
+        certificate: None,
+        tenant: name("other"),
+        operations: None,
+        keys: None,
+        mints: true,
+    });
+    let service = Service::start(keystore, config);
+    let mut other = crate::support::unix::UnixClient::connect(&socket);
+    let status = |token| service.get(Some(token), "/api/v1/keys").status;
+    let ended = |id: &str| json!({ "revocation_id": id, "expires": "1971-01-01T00:00:00.000Z" });
+    let revoke = |body| service.post(None, "/api/v1/tokens/revoke", &body).ok();
+    revoke(json!({ "revocation_id": id(&revoked) }));
+    assert_eq!((status(&revoked), status(&healthy)), (403, 200));
+    for body in [ended(&id(&revoked)), ended("0a"), json!({ "revocation_id": id(&healthy) })] {
+        assert_eq!(other.post("/api/v1/tokens/revoke", &body.to_string()).0, 200);
+    }
+    assert_eq!((status(&revoked), status(&healthy)), (403, 200));
+    revoke(ended(&id(&revoked)));
+    revoke(ended("0b"));
+    revoke(json!({ "revocation_id": id(&more) }));
+    assert_eq!((status(&revoked), status(&healthy), status(&more)), (403, 200, 403));
+}
