@@ -36,6 +36,6 @@ pub(crate) use self::passphrase::{Asked, key_passphrase, passphrase_of};
 pub(crate) use self::place::{exists, parse_name, tenant};
 #[cfg(feature = "etcd")]
 pub(crate) use self::remote::Remote;
-pub(crate) use self::serving::{FolderSource, MemorySource};
+pub(crate) use self::serving::{FolderSource, MemorySource, print_variable};
 #[cfg(feature = "etcd")]
 pub(crate) use self::serving_etcd::EtcdSource;

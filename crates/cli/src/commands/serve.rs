@@ -11,7 +11,7 @@ use crate::output::Out;
 use crate::service_log;
 #[cfg(feature = "etcd")]
 use crate::store::EtcdSource;
-use crate::store::{FolderSource, MemorySource};
+use crate::store::{FolderSource, MemorySource, print_variable};
 use bulla_server::{Config, Handle, KeystoreSource, Listen, Server, StoreKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         tracing::warn!(
             "development: every caller may do everything, and all keys are lost when the service ends; never use it with keys that matter"
         );
-        Box::new(MemorySource)
+        Box::new(MemorySource { tenant: config.service.operator_tenant.clone() })
     } else {
         source(args, &config)?
     };
@@ -61,6 +61,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         },
         move || reload(&again, &reloaded),
     );
+    if let Some(address) = server.addresses().iter().find(|address| args.dev && address.starts_with("http")) {
+        print_variable("VAULT_ADDR", address);
+    }
     if server.opens_by_itself() {
         server.unseal(None)?;
     } else {

@@ -8,15 +8,21 @@ use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
 use bulla_kms::metrics::Metrics;
-use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod};
+use bulla_kms::token::{Grant, Keys, Operation};
+use bulla_kms::{
+    Code, Keystore, KeystoreOptions, KmsError, Name, SecretString, Timestamp, Unlock, UnlockMethod,
+};
 use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An empty keystore in memory.
-pub(crate) struct MemorySource;
+/// An empty keystore in memory, with a token of this tenant that permits everything: Vault's clients send nothing without
+/// a token. The token is as good as the keystore: both end with the service.
+pub(crate) struct MemorySource {
+    pub(crate) tenant: Name,
+}
 
 impl KeystoreSource for MemorySource {
     fn needs_passphrase(&self) -> bool {
@@ -29,8 +35,29 @@ impl KeystoreSource for MemorySource {
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
         let options = KeystoreOptions { metrics: Some(Arc::clone(metrics)), ..KeystoreOptions::default() };
-        Ok(OpenKeystore { keystore: options.in_memory(), audit: None })
+        let keystore = options.in_memory();
+        keystore.create_token_root(&self.tenant)?;
+        let grant = Grant {
+            tenant: self.tenant.clone(),
+            keys: Keys::All,
+            operations: Operation::ALL.to_vec(),
+            expires: in_a_year()?,
+        };
+        // Standard output, and not the log: logs are collected and kept.
+        print_variable("VAULT_TOKEN", keystore.mint_token(&grant)?.expose());
+        Ok(OpenKeystore { keystore, audit: None })
     }
+}
+
+fn in_a_year() -> bulla_kms::Result<Timestamp> {
+    Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 365 * 86_400_000)
+}
+
+/// Prints a line for a shell that sets a variable of Vault's clients. A service whose standard output is closed runs all the
+/// same.
+pub(crate) fn print_variable(name: &str, value: &str) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "export {name}={value}").and_then(|()| out.flush());
 }
 
 /// How the service writes an audit log.

@@ -5,8 +5,10 @@ use crate::support::{BULLA, Done, Home};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Stdio};
 
 /// A home whose keystore a key file opens.
 fn home() -> Home {
@@ -279,4 +281,46 @@ fn a_full_disk_is_an_error_of_the_request_and_the_service_goes_on() {
     assert_eq!(serving.connect().send("GET", "/api/v1/ready", &[], &Value::Null).unwrap().0, 200);
     drop(serving);
     Done::of(home.command().args(["keys", "list"])).exits(0).says("key-0");
+}
+
+/// A process that is killed when it is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn development_prints_an_address_and_a_token_for_clients_of_vault() {
+    let home = Home::new();
+    let log = fs::File::create(home.path("log")).unwrap();
+    let mut command = home.program(BULLA);
+    command.args(["serve", "--dev", "--listen", "127.0.0.1:0"]);
+    let mut service = Killed(command.stdout(Stdio::piped()).stderr(log).spawn().unwrap());
+    let mut lines = BufReader::new(service.0.stdout.take().unwrap()).lines();
+    let mut variable = |name: &str| {
+        let line = lines.next().unwrap().unwrap();
+        line.strip_prefix(&format!("export {name}=")).unwrap_or_else(|| panic!("{line}")).to_owned()
+    };
+    let (address, token) = (variable("VAULT_ADDR"), variable("VAULT_TOKEN"));
+    let lookup = |token: &str| {
+        let mut stream = TcpStream::connect(address.strip_prefix("http://").unwrap()).unwrap();
+        let host = "host: 127.0.0.1\r\nconnection: close";
+        write!(stream, "GET /v1/auth/token/lookup-self HTTP/1.1\r\n{host}\r\nx-vault-token: {token}\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = lookup(&token);
+    let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(body["data"]["id"], token);
+    assert!(body["data"]["policies"].as_array().unwrap().contains(&json!("destroy")));
+    assert!(lookup("another").starts_with("HTTP/1.1 403"));
+    let logged = String::from_utf8(home.read("log")).unwrap();
+    assert!(logged.contains("development") && !logged.contains(&token), "a log is kept");
 }

@@ -35,13 +35,12 @@ impl FromRequest<App> for Body {
 }
 
 impl Body {
-    /// Reads the body as JSON. An empty body counts as an empty object.
+    /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        let text: &[u8] = if self.0.is_empty() { b"{}" } else { &self.0 };
-        Ok(parse(text)?)
+        object(&self.0)
     }
 }
 
@@ -57,12 +56,21 @@ impl FromRequest<App> for SecretBody {
 }
 
 impl SecretBody {
-    /// Reads the body as JSON.
+    /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        Ok(parse(&self.0)?)
+        object(&self.0)
+    }
+}
+
+/// Reads JSON. Nothing and `null` count as an empty object. The library would take a list for an object.
+fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    match body.trim_ascii() {
+        b"" | b"null" => Ok(parse(b"{}")?),
+        [b'{', ..] => Ok(parse(body)?),
+        _ => Err(ApiError::malformed("failed to decode JSON input: the body is not an object").into()),
     }
 }
 

@@ -6,6 +6,9 @@ use std::fmt;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
 
+use crate::error::ApiError;
+use crate::request;
+
 /// A text that may be absent. It is borrowed where it needs no escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Option<Cow<'a, str>>);
@@ -170,9 +173,68 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     deserializer.deserialize_any(Read(std::marker::PhantomData))
 }
 
+/// A list of objects. `null` in it counts as an object without fields.
+pub(super) fn items<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let items = Option::<Vec<Option<T>>>::deserialize(deserializer)?;
+    Ok(items.map(|items| items.into_iter().map(Option::unwrap_or_default).collect()))
+}
+
+/// The text without line breaks, which Go's decoders of base64 skip.
+pub(super) fn joined(text: &str) -> Cow<'_, str> {
+    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
+}
+
+/// Appends what base64 encodes, as Go's decoder reads it: it skips line breaks, which `base64 FILE` writes, and the
+/// bits that are left over at the end.
+///
+/// # Errors
+/// The text is not base64; `what` names it.
+pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result<(), ApiError> {
+    let begin = bytes.len();
+    let Err(error) = request::decode_into(text, what, bytes) else { return Ok(()) };
+    bytes.truncate(begin);
+    let text = joined(text);
+    // The forgiving decoder also takes other white space and less padding.
+    let is_padded = text.len().is_multiple_of(4) && !text.contains(|c: char| c.is_ascii_whitespace());
+    let decoded = is_padded.then(|| base64_simd::forgiving_decode_to_vec(text.as_bytes()).ok()).flatten();
+    bytes.extend_from_slice(&decoded.ok_or(error)?);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base64_is_read_as_gos_decoder_reads_it() {
+        let read = |text: &str| {
+            let mut bytes = b"before".to_vec();
+            let read = decode_into(text, "x", &mut bytes).is_ok();
+            assert!(bytes.starts_with(b"before") && (read || bytes.len() == 6), "{text:?}");
+            read.then(|| String::from_utf8(bytes[6..].to_vec()).unwrap())
+        };
+        // What a running OpenBao said of each.
+        let cases = [
+            ("aGVsbG8=", Some("hello")),
+            ("aGVs\nbG8=\r\n", Some("hello")),
+            ("aGVsbG8\n=", Some("hello")),
+            ("aGVsbG9=", Some("hello")),
+            ("\n", Some("")),
+            ("", Some("")),
+            ("aGVsbG8", None),
+            ("aGVsbG8= ", None),
+            ("aGVsbG8=\n=", None),
+            ("aGVs bG8=", None),
+            ("aGVs\tbG8=", None),
+            ("====", None),
+            ("aGVs_-8=", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text).as_deref(), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn durations_are_read_as_vault_reads_them() {

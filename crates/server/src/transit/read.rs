@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// `true`: clients that cannot send the method LIST send GET with this.
+    /// `true`, in any case: clients that cannot send the method LIST send GET with this.
     list: Option<String>,
 }
 
@@ -57,7 +57,9 @@ async fn transit_list(
 ) -> Result<Response> {
     check(&caller)?;
     let Query(query) = query.map_err(|_| VaultError::invalid("`list` is given more than once"))?;
-    if query.list.as_deref() != Some("true") {
+    // Python's clients send `True`.
+    let wants = |text: &String| ["true", "t", "1"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    if !query.list.as_ref().is_some_and(wants) {
         return Err(ApiError::new(
             Problem::WrongMethod,
             "list keys with the method LIST, or with GET and list=true",

@@ -17,12 +17,12 @@ use super::envelope::{self, Envelope};
 use super::error::{Result, VaultError, VaultErrorBody};
 use super::extract::{Body, By, Named};
 use super::key::{NAME, find, missing};
-use super::lenient::{Text, flag, number};
+use super::lenient::{Text, decode_into, flag, items, number};
 use super::scheme::{Marshaling, Parameters, Scheme};
 use super::signature;
 use crate::api::items::count;
 use crate::error::ApiError;
-use crate::request::{Caller, decode_into};
+use crate::request::Caller;
 use crate::service::{App, Cost};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -63,12 +63,12 @@ pub(super) struct TransitSign<'a> {
     #[schema(value_type = Option<String>, example = "asn1")]
     marshaling_algorithm: Text<'a>,
     /// Many messages instead of one.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "items")]
     batch_input: Option<Vec<TransitSignItem<'a>>>,
 }
 
 /// One message of a batch.
-#[derive(Deserialize, ToSchema)]
+#[derive(Default, Deserialize, ToSchema)]
 pub(super) struct TransitSignItem<'a> {
     /// The message, base64; with `prehashed` its SHA-512.
     #[serde(borrow, default)]

@@ -9,6 +9,7 @@ use bulla_kms::{Algorithm, Code, KmsError, Signature};
 use p256::ecdsa::Signature as Ecdsa;
 
 use super::error::{Result, VaultError};
+use super::lenient::{decode_into, joined};
 use super::scheme::{Marshaling, Scheme};
 use crate::error::ApiError;
 
@@ -48,10 +49,12 @@ pub(super) fn read(text: &str, scheme: Scheme, buffer: &mut Vec<u8>) -> Result<(
     let version: i64 = version.parse().map_err(|_| undecoded())?;
     let begin = buffer.len();
     let decoded = match scheme.marshaling {
-        Marshaling::Asn1 => STANDARD.decode_append(bytes, buffer),
-        Marshaling::Jws => URL_SAFE_NO_PAD.decode_append(bytes, buffer),
+        Marshaling::Asn1 => decode_into(bytes, "signature", buffer).is_ok(),
+        Marshaling::Jws => URL_SAFE_NO_PAD.decode_append(&*joined(bytes), buffer).is_ok(),
     };
-    decoded.map_err(|_| VaultError::invalid("invalid base64 signature value"))?;
+    if !decoded {
+        return Err(VaultError::invalid("invalid base64 signature value"));
+    }
     if scheme.algorithm == Algorithm::EcdsaP256 {
         let ecdsa = match scheme.marshaling {
             Marshaling::Asn1 => {

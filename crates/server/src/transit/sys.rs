@@ -31,6 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(transit_health))
         .routes(routes!(transit_seal_status))
+        .routes(routes!(transit_leader))
         .routes(routes!(transit_initialized))
         .routes(routes!(transit_seal).map(|router| router.post(transit_seal)))
         .routes(routes!(transit_unseal).map(|router| router.post(transit_unseal)))
@@ -39,31 +40,23 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(mount_of_path))
 }
 
-/// The statuses to answer with.
+/// The statuses to answer with. Other parameters, such as `drsecondarycode`, `performancestandbycode` and `standbyok`, have
+/// no effect: no service here is a secondary or a standby.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "some parameters are only described")]
 struct HealthQuery {
     /// The status when the service can sign; 200 by default.
+    #[param(minimum = 200, maximum = 999)]
     activecode: Option<u16>,
     /// The status when the service is sealed; 503 by default.
+    #[param(minimum = 200, maximum = 999)]
     sealedcode: Option<u16>,
     /// Without effect: there is always a keystore.
+    #[param(minimum = 200, maximum = 999)]
     uninitcode: Option<u16>,
     /// Without effect: no service is a standby.
+    #[param(minimum = 200, maximum = 999)]
     standbycode: Option<u16>,
-    /// Without effect.
-    performancestandbycode: Option<u16>,
-    /// Without effect.
-    drsecondarycode: Option<u16>,
-    /// Without effect.
-    haunhealthycode: Option<u16>,
-    /// Without effect.
-    removedcode: Option<u16>,
-    /// Without effect.
-    standbyok: Option<String>,
-    /// Without effect.
-    perfstandbyok: Option<String>,
 }
 
 /// Whether the service can sign.
@@ -101,13 +94,11 @@ async fn transit_health(
     State(app): State<App>,
     query: Result<Query<HealthQuery>, QueryRejection>,
 ) -> Result<Response> {
-    let wrong = || VaultError::invalid("a status to answer with is a number from 200 to 599");
+    let wrong = || VaultError::invalid("a status to answer with is a number from 200 to 999");
     let Query(query) = query.map_err(|_| wrong())?;
-    let HealthQuery { activecode, sealedcode, uninitcode, standbycode, .. } = query;
-    let others =
-        [query.performancestandbycode, query.drsecondarycode, query.haunhealthycode, query.removedcode];
-    let codes = [activecode, sealedcode, uninitcode, standbycode].into_iter().chain(others);
-    if codes.flatten().any(|code| !(200..600).contains(&code)) {
+    let HealthQuery { activecode, sealedcode, uninitcode, standbycode } = query;
+    let codes = [activecode, sealedcode, uninitcode, standbycode];
+    if codes.into_iter().flatten().any(|code| !(200..1000).contains(&code)) {
         return Err(wrong());
     }
     let sealed = app.service.is_sealed();
@@ -176,6 +167,39 @@ fn seal_status(app: &App) -> Response {
     responses((status = 200, description = "Whether it is", body = SealStatus)))]
 async fn transit_seal_status(State(app): State<App>) -> Response {
     seal_status(&app)
+}
+
+/// Which node of a cluster answers requests. In bulla's clusters all nodes do, so each names itself.
+#[derive(Serialize, ToSchema)]
+struct LeaderData {
+    /// Whether nodes share the keystore, in etcd.
+    ha_enabled: bool,
+    /// Whether this node answers requests itself: it is a node of a cluster and is not sealed.
+    is_self: bool,
+    /// Always empty: no node stands before the others.
+    leader_address: &'static str,
+    /// Always empty.
+    leader_cluster_address: &'static str,
+    /// Always false.
+    performance_standby: bool,
+    /// Always 0.
+    performance_standby_last_remote_wal: u64,
+}
+
+/// Tell whether this is one node of many. A sealed service answers, too.
+#[utoipa::path(get, path = "/v1/sys/leader", tag = "transit", extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "Whether it is", body = LeaderData)))]
+async fn transit_leader(State(app): State<App>) -> Response {
+    let ha_enabled = app.service.cluster.is_some();
+    let leader = LeaderData {
+        ha_enabled,
+        is_self: ha_enabled && !app.service.is_sealed(),
+        leader_address: "",
+        leader_cluster_address: "",
+        performance_standby: false,
+        performance_standby_last_remote_wal: 0,
+    };
+    envelope::bare(StatusCode::OK, &leader)
 }
 
 /// Whether there is a keystore.

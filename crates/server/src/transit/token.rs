@@ -1,6 +1,7 @@
 //! `/v1/auth/token`: a client reads about its own token.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use bulla_kms::Timestamp;
 use bulla_kms::token::Operation;
@@ -12,6 +13,7 @@ use utoipa_axum::routes;
 use super::envelope::{self, Envelope};
 use super::error::{Result, VaultErrorBody};
 use super::extract::By;
+use crate::request::{no_store, token};
 use crate::service::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -20,8 +22,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The caller's own token.
 #[derive(Serialize, ToSchema)]
-pub(super) struct TokenData {
-    /// The last of the token's revocation ids. The token itself is not in the answer.
+pub(super) struct TokenData<'a> {
+    /// The token that the caller presented; empty for a caller without one. Clients store it as their token.
+    id: &'a str,
+    /// The last of the token's revocation ids.
     accessor: String,
     /// The caller's name in the audit log.
     display_name: String,
@@ -35,6 +39,8 @@ pub(super) struct TokenData {
     policies: Vec<&'static str>,
     /// Always false: nothing renews a token.
     renewable: bool,
+    /// Always 0: nothing renews a token, so there is no greatest time to live.
+    explicit_max_ttl: u64,
     /// Always true.
     orphan: bool,
     /// Always 0: without a bound.
@@ -58,12 +64,15 @@ pub(super) struct TokenMeta {
 /// Tell what the caller's token permits, and for how long.
 #[utoipa::path(get, path = "/v1/auth/token/lookup-self", tag = "transit", extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The token", body = Envelope<TokenData>), (status = "default", body = VaultErrorBody)))]
-async fn transit_lookup_self(State(app): State<App>, By(caller): By) -> Result<Response> {
+async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: HeaderMap) -> Result<Response> {
     let session = &caller.session;
     let authority = &session.authority;
     let now = Timestamp::now()?.unix_millis() / 1000;
     let permitted = Operation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
+    // A token that was verified is text.
+    let id = token(&headers).and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     let token = TokenData {
+        id,
         accessor: session.revocation_ids.last().cloned().unwrap_or_default(),
         display_name: session.actor.to_string(),
         expire_time: authority.expires.map(|time| time.to_string()),
@@ -71,11 +80,12 @@ async fn transit_lookup_self(State(app): State<App>, By(caller): By) -> Result<R
         meta: TokenMeta { tenant: authority.tenant.to_string() },
         policies: permitted.map(Operation::as_str).collect(),
         renewable: false,
+        explicit_max_ttl: 0,
         orphan: true,
         num_uses: 0,
         entity_id: "",
         path: "auth/token/create",
         kind: "service",
     };
-    Ok(envelope::data(&app, &token))
+    Ok(no_store(envelope::data(&app, &token)))
 }

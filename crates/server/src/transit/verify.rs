@@ -17,7 +17,7 @@ use super::envelope::{self, Envelope};
 use super::error::{Result, VaultError, VaultErrorBody};
 use super::extract::{Body, By, Named};
 use super::key::{NAME, find, missing};
-use super::lenient::{Text, flag};
+use super::lenient::{Text, flag, items};
 use super::scheme::{Parameters, Scheme};
 use super::sign::{decode_context, decode_input, prehashed, write_error, write_reference};
 use super::signature::{self, TOO_OLD};
@@ -67,7 +67,7 @@ pub(super) struct TransitVerify<'a> {
     #[schema(value_type = Option<String>, example = "asn1")]
     marshaling_algorithm: Text<'a>,
     /// Many signatures instead of one.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "items")]
     batch_input: Option<Vec<TransitVerifyItem<'a>>>,
 }
 

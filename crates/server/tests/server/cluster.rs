@@ -354,6 +354,13 @@ fn a_node_that_was_sealed_learns_what_it_missed() {
     nodes[1].post(Some(&token), "/api/v1/operator/seal", &json!({})).ok();
     assert_eq!(nodes[1].get(Some(&other), "/api/v1/keys").error().1, "sealed");
     assert_eq!(nodes[1].get(None, "/api/v1/ready").json()["store"], json!(null));
+    // Every node that is open answers clients of Vault itself.
+    let leads = |node: &Service| {
+        let leader = node.get(None, "/v1/sys/leader").ok();
+        assert_eq!(leader["ha_enabled"], true);
+        leader["is_self"].as_bool().unwrap()
+    };
+    assert!(leads(&nodes[0]) && !leads(&nodes[1]));
     nodes[0].post(Some(&other), "/api/v1/tokens/revoke", &json!({})).ok();
     nodes[1].post(None, "/api/v1/operator/unseal", &json!({ "passphrase": "none" })).ok();
     assert_eq!(nodes[1].get(Some(&other), "/api/v1/keys").error().0, 403);

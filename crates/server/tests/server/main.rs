@@ -29,4 +29,5 @@ mod tls;
 mod tokens;
 mod transit;
 mod transit_any_json;
+mod transit_clients;
 mod transit_keys;
