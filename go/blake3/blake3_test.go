@@ -428,12 +428,26 @@ func TestKeyLength(t *testing.T) {
 	}
 }
 
+// Every worker must get some segments, also of the shortest input.
+func TestSegmentsLeaveWorkForEveryWorker(t *testing.T) {
+	for workers := 2; workers <= 32; workers++ {
+		for n := parallelMin / guts.ChunkLen; n <= 1<<20; n *= 2 {
+			if size := segmentChunks(n, workers); n/size < workers || size < guts.MaxLanes || size&(size-1) != 0 {
+				t.Errorf("%d chunks for %d workers: %d in a segment", n, workers, size)
+			}
+		}
+	}
+}
+
 // The parallel path must be exact at the edges of its segments, whatever the number of goroutines.
 func TestParallel(t *testing.T) {
 	in := vectors.Pattern(5<<20 + 3)
-	for _, n := range []int{parallelMin - 1, parallelMin, parallelMin + 1, 1 << 20, 1<<20 + 1, 3<<20 - 1024, len(in)} {
+	for _, n := range []int{
+		1 << 16, 3<<15 + 1, parallelMin - 1, parallelMin, parallelMin + 1, parallelMin + 16<<10 - 1, parallelMin + 1<<15 + 1025,
+		1 << 20, 1<<20 + 1, 3<<20 - 1024, len(in),
+	} {
 		want := guts.RootNode(in[:n], &guts.IV, 0)
-		for workers := 1; workers <= 5; workers++ {
+		for _, workers := range []int{1, 2, 3, 4, 5, 8, 16} {
 			if got := rootParallel(in[:n], &guts.IV, 0, workers); got.Root256() != want.Root256() {
 				t.Errorf("%d bytes by %d goroutines: wrong", n, workers)
 			}

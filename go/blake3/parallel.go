@@ -11,8 +11,9 @@ import (
 const (
 	// parallelMin is the length in bytes from which on waking other goroutines is worthwhile.
 	parallelMin = 512 * guts.ChunkLen
-	// The smallest and the largest number of chunks in a segment, the unit of work.
-	segmentMin = 128
+	// The smallest and the largest number of chunks in a segment, the unit of work. The smallest is a group of the
+	// widest kernel.
+	segmentMin = guts.MaxLanes
 	segmentMax = 4096
 )
 

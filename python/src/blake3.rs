@@ -3,7 +3,7 @@
 use crate::buffer::{ByteInput, compute};
 use crate::pool::{Threads, pool};
 use crate::state::{Mode, State};
-use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, OUT_LEN};
+use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, MIN_PARALLEL, OUT_LEN};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
@@ -14,8 +14,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Shorter input is hashed on the caller's thread: see `Hasher::update_rayon`.
-const PARALLEL: usize = 256 * 1024;
+/// Shorter files are read by one thread: see `Hasher::update_mmap_rayon`.
+const SHORT_FILE: u64 = 192 * 1024;
 
 /// The value of `max_threads` for as many threads as there are processors.
 const AUTO: isize = -1;
@@ -23,7 +23,7 @@ const AUTO: isize = -1;
 /// A BLAKE3 hasher, which takes its input in pieces.
 ///
 /// `data` is the first piece. `key`, 32 bytes, makes a message authentication code. `derive_key_context` derives a key from the input: it should
-/// be hard-coded, globally unique, and name the application and the purpose. At most `max_threads` threads hash an input of 256 KiB or more;
+/// be hard-coded, globally unique, and name the application and the purpose. At most `max_threads` threads hash an input of 64 KiB or more;
 /// `blake3.AUTO` means as many as there are processors. `usedforsecurity` changes nothing.
 ///
 /// Several threads may use one hasher. Long input is hashed without the interpreter's lock.
@@ -44,7 +44,7 @@ impl Blake3 {
 
 /// Hashes more input, on as many threads as are allowed.
 fn update(hasher: &mut Hasher, input: &[u8], threads: Threads) {
-    match if input.len() < PARALLEL { None } else { pool(threads) } {
+    match if input.len() < MIN_PARALLEL { None } else { pool(threads) } {
         Some(pool) => pool.install(|| hasher.update_rayon(input)),
         None => hasher.update(input),
     };
@@ -52,7 +52,7 @@ fn update(hasher: &mut Hasher, input: &[u8], threads: Threads) {
 
 /// Hashes a file, on as many threads as are allowed.
 fn update_file(hasher: &mut Hasher, path: &Path, threads: Threads) -> io::Result<()> {
-    let is_short = |file: Metadata| file.is_file() && file.len() < PARALLEL as u64;
+    let is_short = |file: Metadata| file.is_file() && file.len() < SHORT_FILE;
     let one_is_enough = threads == Threads::One || path.metadata().is_ok_and(is_short);
     match if one_is_enough { None } else { pool(threads) } {
         Some(pool) => pool.install(|| hasher.update_mmap_rayon(path).map(drop)),

@@ -118,7 +118,8 @@ impl CompactHasher {
         self.update_with(kernel.0, input, Stack::absorb_all)
     }
 
-    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool. Input under 256 KiB is hashed on this thread.
+    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool. Input
+    /// under 64 KiB is hashed on this thread.
     #[cfg(feature = "rayon")]
     pub fn update_rayon_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
         self.update_with(kernel.0, input, crate::parallel::absorb_all)

@@ -138,16 +138,6 @@ impl Hasher {
         input
     }
 
-    /// Adds whole chunks that form a subtree. Nothing may be held.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn push_subtree(&mut self, subtree: &[u8]) {
-        let Hasher { instance, offset, stack, buffer } = self;
-        let groups = &mut buffer.widen().groups;
-        Tree { instance, offset: *offset, stack, groups }.absorb(subtree, Distance::Near);
-        groups.spill(instance, stack);
-        self.fit();
-    }
-
     /// Tells the buffer the tree's position.
     pub(crate) fn fit(&mut self) {
         self.buffer.widen().fit(&self.instance, &self.stack);

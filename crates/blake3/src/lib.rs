@@ -82,5 +82,8 @@ pub use many::{hash_many, keyed_hash_many};
 pub use oneshot::hash_into;
 pub use oneshot::{hash, keyed_hash};
 pub use output::OutputReader;
+#[cfg(feature = "rayon")]
+#[doc(hidden)]
+pub use parallel::MIN_PARALLEL;
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
 pub use state::{MAX_STATE_LEN, SavedState, StateError};

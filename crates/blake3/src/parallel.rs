@@ -3,82 +3,162 @@
 use crate::hasher::Hasher;
 use crate::instance::{Instance, Value, join};
 use crate::plan::Distance;
-use crate::spec::CHUNK_LEN;
+use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use crate::tree::{Stack, largest_subtree, root_block_of};
+use arrayvec::ArrayVec;
 
-/// The number of bytes that one thread hashes at a time.
-const LEAF: usize = 128 * 1024;
+/// Shorter input is hashed without the thread pool, and does not start it: waking a thread costs as
+/// much as hashing about 50 KiB.
+///
+/// This is not part of the public interface. The packages for C and Python have pools of their own,
+/// and start none for less.
+pub const MIN_PARALLEL: usize = 64 * 1024;
 
-/// Shorter input is hashed without the thread pool, and does not start it: waking a thread costs as much as hashing
-/// about 50 KiB.
-const SMALLEST: usize = 2 * LEAF;
+/// The fewest bytes that a thread hashes at a time: a group of the widest kernel.
+const MIN_LEAF: usize = 16 * 1024;
+
+/// The most bytes that a thread hashes at a time. Longer leaves gain nothing.
+const MAX_LEAF: usize = 128 * 1024;
+
+/// The leaves for each thread, so that a late or slow one does not hold up the others.
+const LEAVES_PER_THREAD: usize = 4;
+
+/// The most subtrees of an input: their lengths, powers of two, first grow and then shrink.
+const MAX_SUBTREES: usize = 2 * (usize::BITS - MIN_LEAF.ilog2()) as usize;
 
 impl Hasher {
-    /// Hashes more input, on all threads of the current rayon pool. Input under 256 KiB is hashed on this thread.
+    /// Hashes more input, on all threads of the current rayon pool. Input under 64 KiB is hashed on
+    /// this thread.
     ///
     /// # Panics
     ///
     /// If [`update`](Hasher::update) panics.
     pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
-        let distance = Distance::of(input);
-        while input.len() >= SMALLEST {
+        if let Some(leaf) = leaf_len(input.len()) {
+            let distance = Distance::of(input);
             input = self.settle(input);
-            let subtree = largest_subtree(self.stack.chunks, input.len());
-            let (now, rest) = input.split_at(subtree);
-            if now.len() >= SMALLEST {
-                self.push_in_parallel(now, distance);
-            } else {
-                self.push_subtree(now);
-            }
-            input = rest;
+            let Hasher { instance, offset, stack, .. } = self;
+            input = absorb_subtrees(stack, &Work { instance, distance, leaf }, *offset, input);
+            self.fit();
         }
         self.update(input)
-    }
-
-    /// Adds a subtree of several chunks as its two halves, which are never the root.
-    fn push_in_parallel(&mut self, subtree: &[u8], distance: Distance) {
-        let instance = &self.instance;
-        let counter = self.offset + self.stack.chunks;
-        for half in halves(instance, subtree, counter, distance) {
-            self.stack.push(instance, &half, (subtree.len() / CHUNK_LEN / 2) as u64);
-        }
-        self.fit();
     }
 }
 
 /// Takes whole chunks of a tree that begins at counter 0, on all threads of the current rayon pool.
 pub(crate) fn absorb_all(stack: &mut Stack, instance: &Instance, mut input: &[u8], distance: Distance) {
-    while input.len() >= SMALLEST {
-        let (subtree, rest) = input.split_at(largest_subtree(stack.chunks, input.len()));
-        if subtree.len() >= SMALLEST {
-            for half in halves(instance, subtree, stack.chunks, distance) {
-                stack.push(instance, &half, (subtree.len() / CHUNK_LEN / 2) as u64);
-            }
-        } else {
-            stack.absorb_subtree(instance, subtree, distance);
-        }
-        input = rest;
+    if let Some(leaf) = leaf_len(input.len()) {
+        input = absorb_subtrees(stack, &Work { instance, distance, leaf }, 0, input);
     }
     stack.absorb_all(instance, input, distance);
 }
 
-/// The chaining values of both halves of a complete subtree that begins at this counter, each on a thread.
-fn halves(instance: &Instance, subtree: &[u8], counter: u64, distance: Distance) -> [Value; 2] {
-    let (left, right) = subtree.split_at(subtree.len() / 2);
-    let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
-    let (left, right) = rayon_core::join(
-        || value(instance, left, counter, distance),
-        || value(instance, right, right_counter, distance),
-    );
-    [left, right]
+/// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread hashes
+/// all of it.
+fn leaf_len(len: usize) -> Option<usize> {
+    if len < MIN_PARALLEL {
+        return None;
+    }
+    let threads = rayon_core::current_num_threads();
+    let leaf = (len / (LEAVES_PER_THREAD * threads)).next_power_of_two();
+    (threads > 1).then_some(leaf.clamp(MIN_LEAF, MAX_LEAF))
 }
 
-/// The chaining value of a complete subtree of several chunks that is not the root.
-fn value(instance: &Instance, subtree: &[u8], counter: u64, distance: Distance) -> Value {
-    if subtree.len() <= LEAF {
-        return instance.parent(&root_block_of(instance, subtree, counter, distance), 0);
+/// Takes whole chunks as subtrees of at least [`MIN_LEAF`], all of them side by side. Returns the
+/// rest, which is shorter. The tree begins at counter `offset`.
+fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &'i [u8]) -> &'i [u8] {
+    // A subtree begins at a multiple of its length.
+    let lead = stack.chunks.wrapping_neg() % (MIN_LEAF / CHUNK_LEN) as u64;
+    let (lead, mut rest) = input.split_at(lead as usize * CHUNK_LEN);
+    stack.absorb(work.instance, offset, lead);
+    let mut subtrees = ArrayVec::<_, MAX_SUBTREES>::new();
+    let mut position = stack.chunks;
+    while rest.len() >= MIN_LEAF {
+        let (input, after) = rest.split_at(largest_subtree(position, rest.len()));
+        subtrees.push(Subtree { input, counter: offset + position, halves: [0; BLOCK_LEN] });
+        position += (input.len() / CHUNK_LEN) as u64;
+        rest = after;
     }
-    let [left, right] = halves(instance, subtree, counter, distance);
-    instance.parent(&join(&left, &right), 0)
+    work.hash_all(&mut subtrees);
+    for Subtree { input, halves, .. } in &subtrees {
+        for half in halves.as_chunks().0 {
+            stack.push(work.instance, half, (input.len() / CHUNK_LEN / 2) as u64);
+        }
+    }
+    rest
+}
+
+/// A complete subtree of several chunks.
+struct Subtree<'i> {
+    input: &'i [u8],
+    /// The counter of its first chunk.
+    counter: u64,
+    /// The chaining values of its halves, which are never the root.
+    halves: [u8; BLOCK_LEN],
+}
+
+/// What all threads need to know.
+struct Work<'w> {
+    instance: &'w Instance,
+    distance: Distance,
+    leaf: usize,
+}
+
+impl Work<'_> {
+    /// Hashes subtrees side by side.
+    fn hash_all(&self, subtrees: &mut [Subtree<'_>]) {
+        let Some((first, others)) = subtrees.split_first_mut() else { return };
+        let mut hash_first = || first.halves = self.halves(first.input, first.counter);
+        if others.is_empty() {
+            hash_first();
+        } else {
+            rayon_core::join(hash_first, || self.hash_all(others));
+        }
+    }
+
+    /// The chaining values of both halves of a complete subtree of several chunks.
+    fn halves(&self, subtree: &[u8], counter: u64) -> [u8; BLOCK_LEN] {
+        if subtree.len() <= self.leaf {
+            return root_block_of(self.instance, subtree, counter, self.distance);
+        }
+        let (left, right) = subtree.split_at(subtree.len() / 2);
+        let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
+        let (left, right) =
+            rayon_core::join(|| self.value(left, counter), || self.value(right, right_counter));
+        join(&left, &right)
+    }
+
+    /// The chaining value of a complete subtree of several chunks that is not the root.
+    fn value(&self, subtree: &[u8], counter: u64) -> Value {
+        self.instance.parent(&self.halves(subtree, counter), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_LEAF, MIN_LEAF, MIN_PARALLEL, leaf_len};
+    use rayon_core::ThreadPoolBuilder;
+
+    #[test]
+    fn a_leaf_leaves_work_for_every_thread() {
+        for threads in [1, 2, 3, 4, 8, 16] {
+            let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| {
+                assert_eq!(leaf_len(MIN_PARALLEL - 1), None);
+                for len in (MIN_PARALLEL..1 << 20).step_by(1024).chain([1 << 30, usize::MAX]) {
+                    let Some(leaf) = leaf_len(len) else {
+                        assert_eq!(threads, 1, "{len} bytes are for several threads");
+                        continue;
+                    };
+                    assert!(threads > 1 && leaf.is_power_of_two(), "{threads} threads, {len} bytes");
+                    assert!((MIN_LEAF..=MAX_LEAF).contains(&leaf), "{threads} threads, {len} bytes");
+                    assert!(
+                        leaf == MIN_LEAF || len / leaf >= 2 * threads,
+                        "{threads} threads, {len} bytes in leaves of {leaf}"
+                    );
+                }
+            });
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! Threads, memory maps and files.
 
 use crate::random::Random;
-use crate::support::{Beginnings, input};
-use bulla_blake3::Hasher;
+use crate::support::{Beginnings, KEY, input};
+use bulla_blake3::hazmat::{HasherExt as _, Mode};
+use bulla_blake3::{CompactHasher, Hasher, kernel};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
@@ -44,6 +47,69 @@ fn every_power_of_two_may_be_the_root() {
                 "{} bytes",
                 input.len()
             );
+        }
+    }
+}
+
+/// Pools of one thread, of few, of no power of two, and of more than there are processors.
+fn pools() -> [ThreadPool; 5] {
+    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    [1, 2, 3, 8, 16].map(pool)
+}
+
+/// Lengths around those where threads begin, where the leaf of a pool doubles, and every mixture of
+/// subtrees from the smallest leaf on.
+fn lengths() -> Vec<usize> {
+    const KIB: usize = 1024;
+    let leaf_doubles = [2, 3, 8].map(|threads| 4 * threads * 16 * KIB);
+    let mixtures = (3..=20).map(|leaves| leaves * 16 * KIB);
+    let around = |border: usize| [border - KIB, border - 1, border, border + 1, border + KIB + 1];
+    mixtures.chain(leaf_doubles).flat_map(around).collect()
+}
+
+#[test]
+fn every_pool_gives_the_same_digest_at_every_border() {
+    let lengths = lengths();
+    let data = input(lengths.iter().max().expect("lengths") + 100_000);
+    let begins = [0, 1, 1024, 1025, 5 * 1024, 16 * 1024, 33 * 1024 + 7, 96 * 1024];
+    let mut digests = BTreeMap::new();
+    for total in begins.iter().flat_map(|before| lengths.iter().map(move |len| before + len)) {
+        digests.insert(total, None);
+    }
+    let mut official = Beginnings::of(&data);
+    for (total, digest) in &mut digests {
+        *digest = Some(*official.hasher("keyed", *total).finalize().as_bytes());
+    }
+    let kernel = kernel::active();
+    for pool in pools() {
+        for (before, len) in begins.iter().flat_map(|before| lengths.iter().map(move |len| (before, len))) {
+            let (head, tail) = data[..before + len].split_at(*before);
+            let mut hasher = Hasher::new_keyed(&KEY);
+            let mut compact = CompactHasher::new(Mode::KeyedHash(&KEY));
+            pool.install(|| {
+                hasher.update(head).update_rayon(tail);
+                compact.update(head).update_rayon_by(kernel, tail);
+            });
+            let threads = pool.current_num_threads();
+            let what = || format!("{before} bytes, then {len} on {threads} threads");
+            let digest = digests[&(before + len)];
+            assert_eq!(Some(hasher.finalize().into()), digest, "{}", what());
+            assert_eq!(Some(compact.finalize().into()), digest, "{}, in a compact hasher", what());
+        }
+    }
+}
+
+#[test]
+fn every_pool_gives_the_same_subtree() {
+    let data = input(1 << 20);
+    for pool in pools() {
+        for len in [64 << 10, (96 << 10) + 5, 300_000, 1 << 20] {
+            let (mut one, mut many) = (Hasher::new(), Hasher::new());
+            one.set_input_offset(1 << 20).update(&data[..len]);
+            pool.install(|| {
+                many.set_input_offset(1 << 20).update(&data[..999]).update_rayon(&data[999..len])
+            });
+            assert_eq!(one.finalize_non_root(), many.finalize_non_root(), "{len} bytes");
         }
     }
 }
