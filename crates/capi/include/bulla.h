@@ -597,14 +597,12 @@ void bulla_blake3_hasher_free(bulla_blake3_hasher *hasher);
 bulla_status bulla_blake3_hasher_update(bulla_blake3_hasher *hasher, const void *input, size_t len);
 
 /**
- * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 256 KiB is hashed on this thread. One thread at a
- * time for each hasher.
+ * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
+ * on this thread. One thread at a time for each hasher.
  *
  * Preconditions: `hasher` is a hasher, `input` has `len` bytes.
  */
-bulla_status bulla_blake3_hasher_update_threads(bulla_blake3_hasher *hasher,
-                                                const void *input,
-                                                size_t len);
+bulla_status bulla_blake3_hasher_update_threads(bulla_blake3_hasher *hasher, const void *input, size_t len);
 
 /**
  * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The hasher does not change,
@@ -676,10 +674,12 @@ size_t bulla_blake3_kernels(const char **names,
 /**
  * Sets how many threads the pool has that the functions with threads use: 0 means as many as the machine has processors.
  *
- * Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. Fails with
- * BULLA_ERROR_STATE if the pool has already started, and with BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
+ * Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. If no threads can
+ * be started then, the caller's thread does the work. Fails with BULLA_ERROR_STATE if the pool has already started, and with
+ * BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
  *
- * A process that forks must not use the pool in the child: its threads are not there.
+ * A process that `fork` makes has no pool at first. Its own one has as many threads as that of its parent, unless it calls this
+ * function before.
  */
 bulla_status bulla_start_threads(size_t threads);
 
@@ -712,14 +712,12 @@ bulla_status bulla_blake3_init_derive_key(bulla_blake3_state *state, const void 
 bulla_status bulla_blake3_update(bulla_blake3_state *state, const void *input, size_t len);
 
 /**
- * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 256 KiB is hashed on this thread. One thread at a
- * time for each state.
+ * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
+ * on this thread. One thread at a time for each state.
  *
  * Preconditions: `state` was initialised, `input` has `len` bytes.
  */
-bulla_status bulla_blake3_update_threads(bulla_blake3_state *state,
-                                         const void *input,
-                                         size_t len);
+bulla_status bulla_blake3_update_threads(bulla_blake3_state *state, const void *input, size_t len);
 
 /**
  * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The state does not change,

@@ -1,7 +1,7 @@
 //! BLAKE3 of files, with a callback that sees the progress and can cancel.
 
 use crate::args;
-use crate::hasher::bulla_blake3_hasher;
+use crate::hasher::{bulla_blake3_hasher, update_threads};
 use crate::kernels::ready;
 use crate::status::{
     BULLA_ERROR_ARGUMENT, BULLA_ERROR_CANCELLED, BULLA_ERROR_IO, Failure, bulla_status, guard,
@@ -98,7 +98,7 @@ type Hash = for<'h> fn(&'h mut Hasher, &[u8]) -> &'h mut Hasher;
 fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -> Result<(), Failure> {
     let (hash, piece): (Hash, _) = match threads {
         BULLA_ONE_THREAD => (Hasher::update, PIECE),
-        BULLA_ALL_THREADS => (Hasher::update_rayon, WIDE_PIECE),
+        BULLA_ALL_THREADS => (update_threads, WIDE_PIECE),
         _ => return Err(Failure::new(BULLA_ERROR_ARGUMENT, format!("{threads} is no value of `threads`"))),
     };
     let failed =

@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::kernels::{named, needed, ready};
+use crate::pool::pool;
 use crate::state::give_saved;
 use crate::status::{BULLA_ERROR_ARGUMENT, BULLA_ERROR_STATE, Failure, bulla_status, guard};
 use bulla_blake3::hazmat::{HasherExt as _, Mode};
@@ -174,8 +175,8 @@ pub unsafe extern "C" fn bulla_blake3_hasher_update(
     })
 }
 
-/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 256 KiB is hashed on this thread. One thread at a
-/// time for each hasher.
+/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
+/// on this thread. One thread at a time for each hasher.
 ///
 /// # Safety
 ///
@@ -188,9 +189,18 @@ pub unsafe extern "C" fn bulla_blake3_hasher_update_threads(
 ) -> bulla_status {
     guard(|| {
         // SAFETY: the caller promised the hasher and the input.
-        unsafe { args::object_mut(hasher)?.inner.update_rayon(args::bytes(input, len)?) };
+        let (hasher, input) = unsafe { (&mut args::object_mut(hasher)?.inner, args::bytes(input, len)?) };
+        update_threads(hasher, input);
         Ok(())
     })
+}
+
+/// Hashes more input on all threads of the pool, if it is long enough.
+pub(crate) fn update_threads<'h>(hasher: &'h mut Hasher, input: &[u8]) -> &'h mut Hasher {
+    match pool(input.len()) {
+        Some(pool) => pool.install(|| hasher.update_rayon(input)),
+        None => hasher.update(input),
+    }
 }
 
 /// Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The hasher does not change,

@@ -1,8 +1,12 @@
 //! The kernels of this machine, by name.
 
 use crate::args;
+use crate::pool::{self, Start};
 use crate::ready::Ready;
-use crate::status::{BULLA_ERROR_KERNEL, BULLA_ERROR_NULL, Failure, bulla_status, guard};
+use crate::status::{
+    BULLA_ERROR_INTERNAL, BULLA_ERROR_KERNEL, BULLA_ERROR_NULL, BULLA_ERROR_STATE, Failure, bulla_status,
+    guard,
+};
 use bulla_blake3::kernel::{self, Kernel};
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
@@ -85,21 +89,18 @@ fn c_name(kernel: Kernel) -> &'static CStr {
 
 /// Sets how many threads the pool has that the functions with threads use: 0 means as many as the machine has processors.
 ///
-/// Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. Fails with
-/// BULLA_ERROR_STATE if the pool has already started, and with BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
+/// Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. If no threads can
+/// be started then, the caller's thread does the work. Fails with BULLA_ERROR_STATE if the pool has already started, and with
+/// BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
 ///
-/// A process that forks must not use the pool in the child: its threads are not there.
+/// A process that `fork` makes has no pool at first. Its own one has as many threads as that of its parent, unless it calls this
+/// function before.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_start_threads(threads: usize) -> bulla_status {
-    guard(|| {
-        rayon_core::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| {
-            let text = error.to_string();
-            // The library has no type for the reason.
-            let started = text.contains("already been initialized");
-            let status =
-                if started { crate::status::BULLA_ERROR_STATE } else { crate::status::BULLA_ERROR_INTERNAL };
-            Failure::new(status, text)
-        })
+    guard(|| match pool::start(threads) {
+        Ok(Start::Now) => Ok(()),
+        Ok(Start::Before) => Err(Failure::new(BULLA_ERROR_STATE, "the threads have already been started")),
+        Err(error) => Err(Failure::new(BULLA_ERROR_INTERNAL, error.to_string())),
     })
 }
 

@@ -23,6 +23,7 @@ pub mod hasher;
 pub mod kernels;
 #[cfg(feature = "official")]
 pub mod official;
+mod pool;
 #[cfg(feature = "native")]
 mod ready;
 #[cfg(feature = "native")]

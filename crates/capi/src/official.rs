@@ -4,6 +4,7 @@
 //! nothing. Nothing here unwinds: a panic, which only an error in this library can cause, ends the process, because a wrong digest would be
 //! worse.
 
+use crate::pool::pool;
 use bulla_blake3::CompactHasher;
 use bulla_blake3::hazmat::Mode;
 use bulla_blake3::kernel::{self, FORCE_VARIABLE, Kernel};
@@ -151,7 +152,8 @@ pub unsafe extern "C" fn blake3_hasher_update(
     }
 }
 
-/// Hashes more input, on all threads. The official library uses oneTBB for it; this one has threads of its own.
+/// Hashes more input, on all threads. The official library uses oneTBB for it; this one has threads
+/// of its own. A process that `fork` makes starts its own.
 ///
 /// # Safety
 ///
@@ -164,7 +166,10 @@ pub unsafe extern "C" fn blake3_hasher_update_tbb(
 ) {
     // SAFETY: the caller promised the hasher and the input.
     if let (Some(hasher), Some(input)) = unsafe { (hasher(this), bytes(input, input_len)) } {
-        hasher.update_rayon_by(kernel(), input);
+        match pool(input.len()) {
+            Some(pool) => pool.install(|| hasher.update_rayon_by(kernel(), input)),
+            None => hasher.update_by(kernel(), input),
+        };
     }
 }
 

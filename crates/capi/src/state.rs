@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::kernels::ready;
+use crate::pool::pool;
 use crate::status::{BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status, guard};
 use bulla_blake3::hazmat::Mode;
 use bulla_blake3::{CompactHasher, SavedState, kernel};
@@ -177,8 +178,8 @@ pub unsafe extern "C" fn bulla_blake3_update(
     })
 }
 
-/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 256 KiB is hashed on this thread. One thread at a
-/// time for each state.
+/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
+/// on this thread. One thread at a time for each state.
 ///
 /// # Safety
 ///
@@ -192,7 +193,11 @@ pub unsafe extern "C" fn bulla_blake3_update_threads(
     guard(|| {
         ready()?;
         // SAFETY: the caller promised the state and the input.
-        unsafe { state_mut(state)?.update_rayon_by(kernel::active(), args::bytes(input, len)?) };
+        let (state, input) = unsafe { (state_mut(state)?, args::bytes(input, len)?) };
+        match pool(len) {
+            Some(pool) => pool.install(|| state.update_rayon_by(kernel::active(), input)),
+            None => state.update(input),
+        };
         Ok(())
     })
 }

@@ -25,12 +25,13 @@ struct Test {
     libraries: &'static [&'static str],
 }
 
-const TESTS: [Test; 6] = [
+const TESTS: [Test; 7] = [
     Test { source: "blake3.c", libraries: &["bulla"] },
     Test { source: "blake2.c", libraries: &["bulla"] },
     Test { source: "ed25519.c", libraries: &["bulla"] },
     Test { source: "official.c", libraries: &["blake3"] },
     Test { source: "threads.c", libraries: &["blake3"] },
+    Test { source: "fork.c", libraries: &["blake3", "bulla"] },
     Test { source: "header.cpp", libraries: &["blake3", "bulla"] },
 ];
 
