@@ -113,6 +113,7 @@ impl From<KmsError> for Error {
             Code::RolledBack | Code::GuardMismatch => Some(
                 "restore the newest keystore and its guard; to accept the present keystore, run `bulla keys guard` with a new guard",
             ),
+            Code::OutcomeUnknown => Some("`bulla keys list` shows whether the change was made"),
             Code::StorageFull => Some("free some space and run the command again; this change was not made"),
             _ => None,
         };

@@ -103,6 +103,7 @@ pub enum Code {
     /// read them.
     Unavailable,
     /// The keystore's servers stopped answering in the middle of a change. They may have made the change or not.
+    /// Or a change was made, and the audit log or the rollback guard could not record it yet.
     OutcomeUnknown,
     /// A key has grown larger than the store takes.
     TooLarge,

@@ -17,6 +17,31 @@ fn recorded() -> Home {
     home
 }
 
+/// Leaves the log as a command does that is killed before it seals its last entry.
+fn remove_last_checkpoint(home: &Home) {
+    let log = home.keystore().join("audit-log");
+    let path = log.join("00000000000000000000.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let is_checkpoint = |line: &&&str| line.starts_with("{\"checkpoint\"");
+    let mut lines: Vec<_> = text.lines().collect();
+    let last = lines.pop().unwrap();
+    assert!(is_checkpoint(&&last), "{last}");
+    let before = lines.iter().rev().find(is_checkpoint).unwrap();
+    let before: serde_json::Value = serde_json::from_str(before).unwrap();
+    fs::write(path, lines.join("\n") + "\n").unwrap();
+    fs::write(log.join("head"), before["checkpoint"].as_str().unwrap()).unwrap();
+}
+
+#[test]
+fn what_a_killed_command_left_open_the_next_one_seals() {
+    let home = recorded();
+    remove_last_checkpoint(&home);
+    home.run(["audit-log", "verify"]).exits(0).says("OK (3 entries, 2 sealed)");
+    home.run(["sign", "a", "--key", "nobody"]).exits(2);
+    home.run(["sign", "a"]).exits(0);
+    home.run(["audit-log", "verify"]).exits(0).says("OK (4 entries, 4 sealed)");
+}
+
 #[test]
 fn what_commands_do_with_keys_is_recorded_once_a_log_was_begun() {
     let home = recorded();
@@ -27,6 +52,14 @@ fn what_commands_do_with_keys_is_recorded_once_a_log_was_begun() {
     let shown = home.run(["audit-log", "show"]).exits(0).stdout;
     assert!(shown.contains("sign") && !shown.contains("nobody may read"), "{shown}");
     home.run(["audit-log", "init"]).exits(2).complains("exists already");
+}
+
+#[test]
+fn every_command_seals_what_it_recorded() {
+    let home = recorded();
+    home.run(["audit-log", "verify"]).exits(0).says("OK (3 entries, 3 sealed)");
+    home.run(["sign", "a"]).exits(0);
+    home.run(["audit-log", "verify"]).exits(0).says("OK (4 entries, 4 sealed)");
 }
 
 #[test]
@@ -71,6 +104,7 @@ fn a_log_that_is_gone_stops_what_would_be_recorded() {
 #[test]
 fn half_a_line_that_a_crash_left_is_told() {
     let home = recorded();
+    remove_last_checkpoint(&home);
     let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
     let text = fs::read(&path).unwrap();
     fs::write(&path, &text[..text.len() - 5]).unwrap();
@@ -82,6 +116,7 @@ fn half_a_line_that_a_crash_left_is_told() {
 #[test]
 fn proofs_are_checked_with_the_public_key_alone() {
     let home = recorded();
+    remove_last_checkpoint(&home);
     home.run(["audit-log", "prove", "2"]).exits(2).complains("no checkpoint seals entry 2 yet");
     home.run(["audit-log", "checkpoint", "-o", "old.note"]).exits(0);
     home.run(["sign", "a"]).exits(0);

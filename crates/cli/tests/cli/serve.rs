@@ -324,3 +324,60 @@ fn development_prints_an_address_and_a_token_for_clients_of_vault() {
     let logged = String::from_utf8(home.read("log")).unwrap();
     assert!(logged.contains("development") && !logged.contains(&token), "a log is kept");
 }
+
+/// A service whose audit log is on a file system of its own, as a small disk that is full at last.
+/// If this user may not mount one, a limit on the size of files stands for it.
+#[test]
+fn with_a_full_disk_under_the_audit_log_no_change_is_made_that_the_log_lacks() {
+    let home = home();
+    home.run(["audit-log", "init"]).exits(0);
+    settings(&home, "");
+    let mount = "mv \"$LOG\" \"$LOG.copy\" && mkdir \"$LOG\" && mount -t tmpfs -o size=128k tmpfs \"$LOG\" \
+        && cp -p \"$LOG.copy/\"* \"$LOG\"";
+    let log = home.keystore().join("audit-log");
+    let mut command = home.program("unshare");
+    let may_mount = Done::of(home.program("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]));
+    if may_mount.code != Some(0) {
+        command = home.program("env");
+    }
+    let script = match may_mount.code {
+        Some(0) => format!("{mount} && exec {BULLA} serve --config serve.toml"),
+        _ => format!("trap '' XFSZ; ulimit -f 128; exec {BULLA} serve --config serve.toml"),
+    };
+    let args = if may_mount.code == Some(0) { vec!["-rm", "bash", "-c"] } else { vec!["bash", "-c"] };
+    let serving = Serving::run(&home, command.args(args).arg(&script).env("LOG", &log));
+    let mut connection = serving.connect();
+    let mut rotate = |number: u32| {
+        let key = number.to_string();
+        let header = [("idempotency-key", key.as_str())];
+        connection.send("POST", "/api/v1/keys/default/rotate", &header, &json!({})).unwrap()
+    };
+    let refused = (1..20_000).find(|number| rotate(*number).0 != 200).expect("the disk is full at last");
+    for _ in 0..3 {
+        let (status, error) = rotate(refused);
+        assert_eq!(
+            (status, &error["code"], &error["retryable"]),
+            (507, &json!("storage_full"), &json!(true))
+        );
+    }
+    let head = connection.send("GET", "/api/v1/keys/default", &[], &Value::Null).unwrap().1["head"].clone();
+    assert_eq!(head, refused, "each rotation that was answered was made, and no other one");
+    // The log has the creation of its key, and then exactly these rotations.
+    let path = format!("/api/v1/audit-log/entries?after={}", refused - 2);
+    let (_, page) = connection.send("GET", &path, &[], &Value::Null).unwrap();
+    let entries = page["entries"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["operation"]), (1, &json!("rotate")), "{page}");
+}
+
+#[test]
+fn a_stop_seals_the_last_entries_of_the_audit_log() {
+    let home = home();
+    home.run(["audit-log", "init"]).exits(0);
+    settings(&home, "");
+    let mut serving = Serving::start(&home);
+    assert_eq!(serving.post("/api/v1/keys/default/rotate", &json!({})).0, 200);
+    assert_eq!(sign(&serving), 200);
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.ends().code(), Some(0));
+    Done::of(home.command().args(["audit-log", "verify"])).exits(0).says("OK (3 entries, 3 sealed)");
+}

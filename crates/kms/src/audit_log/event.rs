@@ -194,6 +194,38 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// Whether it changes the keystore. Its result is then in the store before its entry is in the
+    /// log, so the entry's place is reserved first.
+    pub(crate) const fn changes_keystore(self) -> bool {
+        match self {
+            Self::Create
+            | Self::Import
+            | Self::Rotate
+            | Self::Label
+            | Self::Disable
+            | Self::Enable
+            | Self::MinimumVersion
+            | Self::RotationPolicy
+            | Self::DeletionAllowed
+            | Self::Revoke
+            | Self::DestroyVersion
+            | Self::ScheduleDestruction
+            | Self::Restore
+            | Self::Destroy
+            | Self::Reseal
+            | Self::Guard => true,
+            Self::Export
+            | Self::Sign
+            | Self::Verify
+            | Self::Decapsulate
+            | Self::Attest
+            | Self::Backup
+            | Self::Recover => false,
+        }
+    }
+}
+
 impl From<&KeyChange> for Operation {
     fn from(change: &KeyChange) -> Self {
         match change {
@@ -263,9 +295,22 @@ pub trait AuditSink: fmt::Debug + Send + Sync {
     /// events cost nothing.
     fn wants(&self, operation: Operation) -> bool;
 
-    /// Records events. If this returns an error, the operations return it too, and their results (such as signatures)
+    /// Called before a change of the keystore: makes room for its event, so that [`AuditSink::record`]
+    /// does not fail for want of space. After an error the change is not made.
+    /// [`AuditSink::release`] follows when the change was recorded, or was not made.
+    ///
+    /// # Errors
+    /// Errors of writing.
+    fn reserve(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Ends what one successful call of [`AuditSink::reserve`] began.
+    fn release(&self) {}
+
+    /// Records events. If this returns an error, the operations return an error too, and their results (such as signatures)
     /// are withheld: no result leaves the keystore unrecorded. A change to a key that was already written is not
-    /// undone.
+    /// undone: its caller gets [`Code::OutcomeUnknown`], and the sink records it as soon as it can.
     ///
     /// # Errors
     /// Errors of writing.
@@ -273,6 +318,11 @@ pub trait AuditSink: fmt::Debug + Send + Sync {
 
     /// Called after events were recorded. `signer` is the keystore, which can sign for the sink. No lock is held.
     fn recorded(&self, signer: &dyn CheckpointSigner) {
+        let _ = signer;
+    }
+
+    /// Called when the keystore is dropped, which can sign for the sink for the last time.
+    fn closing(&self, signer: &dyn CheckpointSigner) {
         let _ = signer;
     }
 }

@@ -101,6 +101,36 @@ pub(super) fn append_to(part: &Part) -> Result<File> {
     file.map_err(|error| KmsError::io(format!("cannot open {}", part.path.display()), error))
 }
 
+/// Has the file system keep room for the bytes of a file from `start` to `end`, without making the
+/// file longer. Where it cannot do that, nothing happens, and a write may still find the disk full.
+///
+/// # Errors
+/// There is not so much room.
+#[cfg(target_os = "linux")]
+pub(super) fn allocate(file: &File, start: u64, end: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    use rustix::process::{Resource, getrlimit};
+    // The system does not look at the limit before bytes are written.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| end > limit) {
+        return Err(Errno::FBIG.into());
+    }
+    loop {
+        match fallocate(file, FallocateFlags::KEEP_SIZE, start, end - start) {
+            Err(Errno::INTR) => {}
+            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => {
+                return Err(error.into());
+            }
+            Ok(()) | Err(_) => return Ok(()),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn allocate(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
+    Ok(())
+}
+
 /// How long to wait for a lock. A program that verifies the log takes the lock for a moment, to learn whether another
 /// one has it.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -8,7 +8,6 @@ use bulla_blake3::Hash;
 use super::entry::{END, LINK, LINK_DIGITS, TAIL};
 use super::event::{Actor, AuditEvent, Operation, Outcome};
 use super::tree;
-use crate::error::Result;
 use crate::id::{KeyName, KeyRef};
 use crate::time::Timestamp;
 
@@ -34,6 +33,9 @@ struct Said {
 /// More bytes than most lines have.
 const LINE: usize = 400;
 
+/// No entry's line is longer, with its line feed.
+pub(super) const MAX_ENTRY: u64 = 1024;
+
 /// Lines that follow on a chain.
 pub(super) struct Linked {
     /// The lines, each with its line feed.
@@ -45,14 +47,10 @@ pub(super) struct Linked {
 }
 
 impl Group {
-    /// No lines, and room for so many. All entries get the present time.
-    ///
-    /// # Errors
-    /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
-    pub(super) fn now(lines: usize) -> Result<Self> {
-        let time = Timestamp::now()?.to_string();
+    /// No lines, and room for so many. All entries get this time.
+    pub(super) fn at(time: Timestamp, lines: usize) -> Self {
         let (bytes, lines) = (Vec::with_capacity(lines * LINE), Vec::with_capacity(lines));
-        Ok(Self { bytes, lines, time, said: None })
+        Self { bytes, lines, time: time.to_string(), said: None }
     }
 
     /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and room for the link.
@@ -149,7 +147,7 @@ mod tests {
         let outcomes = [Outcome::Done, Outcome::Failed(Code::KeyNotFound)];
         let digests = [None, Some(bulla_blake3::hash(b"a message"))];
         let start = bulla_blake3::hash(b"the chain so far");
-        let mut group = Group::now(2).unwrap();
+        let mut group = Group::at(Timestamp::now().unwrap(), 2);
         let (mut chain, mut expected, mut number) = (start, String::new(), 0);
         let mut leaves = Vec::new();
         for actor in actors {
@@ -174,5 +172,24 @@ mod tests {
         let linked = group.link(start);
         assert_eq!(String::from_utf8(linked.bytes).unwrap(), expected);
         assert_eq!((linked.chain, linked.leaves), (chain, leaves));
+    }
+
+    #[test]
+    fn no_line_of_an_entry_is_longer_than_its_reserved_place() {
+        let name = "n".repeat(64);
+        let uuid = "0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11";
+        let algorithms = crate::Algorithm::ALL.iter().map(|algorithm| algorithm.as_str());
+        let algorithm = algorithms.max_by_key(|name| name.len()).unwrap();
+        let family: KeyFamily = format!("{name}/{name}/{algorithm}/{uuid}").parse().unwrap();
+        let id = family.version(u32::MAX.try_into().unwrap());
+        // A quotation mark takes two bytes.
+        let who: Actor = "\"".repeat(Actor::MAX).parse().unwrap();
+        let operation = *Operation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
+        let code = *Code::ALL.iter().max_by_key(|code| code.as_str().len()).unwrap();
+        let (key, outcome) = (Some(KeyRef::Exact(&id)), Outcome::Failed(code));
+        let digest = Some(bulla_blake3::hash(b"a message"));
+        let mut group = Group::at(Timestamp::from_unix_millis(0).unwrap(), 1);
+        group.push(u64::MAX, &AuditEvent { who, operation, key, outcome, digest });
+        assert!(group.bytes.len() as u64 <= MAX_ENTRY, "{}", group.bytes.len());
     }
 }

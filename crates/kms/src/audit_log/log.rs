@@ -1,15 +1,17 @@
 //! The writer of a log: it appends entries, makes them durable in groups, and seals them by checkpoints.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
 use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use super::files::{self, Lock, Part};
 use super::log_id::LogId;
+use super::owed::OwedEntry;
 use super::reading::{read, verify};
 use super::signer::CheckpointSigner;
 use super::state::{Folder, Medium, State, Syncing};
@@ -140,7 +142,7 @@ impl AuditLog {
         let (file, length) = files::create_part(&part, &Header::new(id, &id.chain(), &tree))?;
         let stand = Stand { log: id, chain: id.chain(), tree, report: Report::default() };
         let lock = Lock::take(folder)?;
-        let medium = Folder { path: folder.to_owned(), part, file: Arc::new(file), length, _lock: lock };
+        let medium = Folder::new(folder.to_owned(), part, file, length, lock);
         Self::new(options, Medium::Folder(medium), stand, None)
     }
 
@@ -171,8 +173,7 @@ impl AuditLog {
         {
             files::set_head(folder, newest)?;
         }
-        let medium =
-            Folder { path: folder.to_owned(), part, file: Arc::new(file), length: whole, _lock: lock };
+        let medium = Folder::new(folder.to_owned(), part, file, whole, lock);
         let log = Self::new(options, Medium::Folder(medium), stand, recovered)?;
         if log.recovered.is_some() {
             let (who, operation, outcome) = (Actor::current(), Operation::Recover, Outcome::Done);
@@ -195,12 +196,11 @@ impl AuditLog {
             durable: tree.size(),
             tree,
             sealed: report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size),
-            sealed_at: report
-                .checkpoint
-                .as_ref()
-                .map_or_else(Timestamp::now, |checkpoint| Ok(checkpoint.time))?,
+            sealed_at: Instant::now(),
             checkpoint: report.checkpoint,
             sync: Syncing::Idle,
+            reserved: 0,
+            owed: Vec::new(),
             unsynced: 0,
             sealer: None,
             broken: None,
@@ -338,27 +338,29 @@ impl AuditLog {
             state.sync = Syncing::Running;
             state.unsynced = 0;
             drop(state);
-            let result = file.sync_data();
+            let synced = self.sync(&file);
             state = self.state();
             state.sync = Syncing::Idle;
-            match result {
-                Ok(()) => state.durable = state.durable.max(written),
-                Err(error) => {
-                    state.fail("cannot sync the audit log", error);
-                }
+            if synced.is_ok() {
+                state.durable = state.durable.max(written);
             }
             self.synced.notify_all();
         }
         Ok(())
     }
 
+    /// Has the disk write what was written to the file. The system tells an error once, so one that
+    /// another thread's sync got counts here, too.
+    fn sync(&self, file: &File) -> Result<()> {
+        match file.sync_data() {
+            Ok(()) => self.state().check(),
+            Err(error) => Err(self.state().fail("cannot sync the audit log", error)),
+        }
+    }
+
     /// Whether a checkpoint is due.
     fn is_due(&self, state: &State) -> bool {
-        let open = state.tree.size() - state.sealed;
-        // If the clock fails, the attempt to make a checkpoint reports it.
-        let Ok(now) = Timestamp::now() else { return true };
-        let since_last = now.unix_millis().saturating_sub(state.sealed_at.unix_millis());
-        let since_last = Duration::from_millis(since_last);
+        let (open, since_last) = (state.tree.size() - state.sealed, state.sealed_at.elapsed());
         let (entries, interval) = (self.options.checkpoint_entries, self.options.checkpoint_interval);
         self.options.signer.is_some() && (open >= entries || (open > 0 && since_last >= interval))
     }
@@ -369,14 +371,27 @@ impl AuditSink for AuditLog {
         operation != Operation::Verify || self.options.verifications == Verifications::Recorded
     }
 
+    fn reserve(&self) -> Result<()> {
+        let mut state = self.state();
+        state.check()?;
+        state.append_owed()?;
+        state.rotate(self.options.max_file_bytes)?;
+        state.reserve()
+    }
+
+    fn release(&self) {
+        let mut state = self.state();
+        state.reserved = state.reserved.saturating_sub(1);
+    }
+
     fn record(&self, events: &[AuditEvent<'_>]) -> Result<()> {
         let mut state = self.state();
         state.check()?;
-        let mut events = events;
-        while !events.is_empty() {
-            state.rotate(self.options.max_file_bytes)?;
-            let written = state.append_entries(events, self.options.max_file_bytes)?;
-            events = &events[written..];
+        if let Err(error) = state.append_owed().and_then(|()| self.append(&mut state, events)) {
+            let changes = events.iter().filter(|event| event.operation.changes_keystore());
+            let owed = changes.map(OwedEntry::now).collect::<Result<Vec<_>>>()?;
+            state.owed.extend(owed);
+            return Err(error);
         }
         let entries = state.tree.size();
         match self.options.durability {
@@ -397,7 +412,18 @@ impl AuditSink for AuditLog {
         }
         drop(state);
         if due {
-            self.seal_due(signer);
+            self.seal(Wanted::IfDue, signer);
+        }
+    }
+
+    fn closing(&self, signer: &dyn CheckpointSigner) {
+        let mut state = self.state();
+        // The last chance; the callers know that these entries are missing.
+        let _ = state.append_owed();
+        let is_open = state.tree.size() > state.sealed;
+        drop(state);
+        if is_open {
+            self.seal(Wanted::Always, signer);
         }
     }
 }
@@ -432,7 +458,7 @@ impl AuditLog {
         let state = self.state();
         if self.is_due(&state) {
             drop(state);
-            self.seal_due(signer);
+            self.seal(Wanted::IfDue, signer);
         } else if state.unsynced >= FLUSH {
             let written = state.tree.size();
             // After an error the log refuses all entries, and says why.
@@ -469,17 +495,13 @@ impl AuditLog {
         drop(state);
         let mut head = Ok(());
         if let Some((file, folder)) = place {
-            if let Err(error) = file.sync_data() {
-                return Err(self.state().fail("cannot sync the audit log", error));
-            }
-            // The system tells an error once: another thread's sync may have got it.
-            self.state().check()?;
+            self.sync(&file)?;
             head = files::set_head(&folder, &checkpoint);
         }
         let mut state = self.state();
         state.durable = state.durable.max(size);
         if head.is_ok() {
-            (state.sealed, state.sealed_at) = (size, checkpoint.time);
+            (state.sealed, state.sealed_at) = (size, Instant::now());
             state.checkpoint = Some(checkpoint.clone());
         }
         drop(state);
@@ -487,8 +509,22 @@ impl AuditLog {
         head.map(|()| checkpoint)
     }
 
-    /// Makes the checkpoint that is due.
-    fn seal_due(&self, signer: &dyn CheckpointSigner) {
+    /// Writes the entries of events.
+    fn append(&self, state: &mut State, mut events: &[AuditEvent<'_>]) -> Result<()> {
+        // A change has its place in the present file.
+        let is_reserved = events.iter().any(|event| event.operation.changes_keystore());
+        while !events.is_empty() {
+            if !is_reserved {
+                state.rotate(self.options.max_file_bytes)?;
+            }
+            let written = state.append_entries(events, self.options.max_file_bytes)?;
+            events = &events[written..];
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint with the key of the options.
+    fn seal(&self, wanted: Wanted, signer: &dyn CheckpointSigner) {
         let Some((tenant, label)) = &self.options.signer else { return };
         let missing = || {
             let message = format!("there is no key with the label {label}, which must sign checkpoints");
@@ -497,7 +533,7 @@ impl AuditLog {
         let sealed = signer
             .find_key(tenant, label)
             .and_then(|key| key.ok_or_else(missing))
-            .and_then(|key| self.checkpoint_if(Wanted::IfDue, signer, (&key).into()));
+            .and_then(|key| self.checkpoint_if(wanted, signer, (&key).into()));
         self.state().unsealed = sealed.err();
     }
 }
@@ -540,39 +576,4 @@ fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::audit_log::OneCheckpoint;
-    use crate::id::KeyFamily;
-
-    /// Signs nothing.
-    struct Nobody;
-
-    impl CheckpointSigner for Nobody {
-        fn find_key(&self, _tenant: &Name, _label: &Name) -> Result<Option<KeyFamily>> {
-            Ok(None)
-        }
-
-        fn one_checkpoint(&self, _key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
-            Err(KmsError::new(Code::KeyNotFound, "no key"))
-        }
-    }
-
-    #[test]
-    fn the_disk_gets_a_long_file_before_it_is_full() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() };
-        let log = AuditLog::create(folder.path(), options).unwrap();
-        let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
-        let (operation, outcome) = (Operation::Sign, Outcome::Done);
-        let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
-        let mut on_the_disk = Vec::new();
-        while on_the_disk.last().is_none_or(|durable| *durable == 0) {
-            log.record(&events).unwrap();
-            log.settle(&Nobody);
-            on_the_disk.push(log.state().durable);
-        }
-        assert!(on_the_disk.len() > 1 && log.state().unsynced == 0);
-        assert_eq!(on_the_disk.last(), Some(&log.len()));
-    }
-}
+mod tests;

@@ -31,6 +31,7 @@ mod log;
 mod log_id;
 mod node_checkpoint;
 mod note;
+mod owed;
 mod proof;
 mod reading;
 mod sealer;

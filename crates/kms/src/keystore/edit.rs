@@ -102,10 +102,7 @@ impl Keystore {
     /// Tells the guard the store's new state. [`crate::rollback`] explains why this comes after the change.
     fn advance_guard(&self, writer: &Writer) -> Result<()> {
         let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
-        self.guard.advance(&mark).map_err(|error| {
-            let message = format!("the change was made, but the rollback guard could not record it: {error}");
-            KmsError::new(error.code, message).with_source(error)
-        })
+        self.guard.advance(&mark).map_err(unguarded)
     }
 
     /// Deletes a private key that no record mentions. If this fails, the key stays on the device, where it does no
@@ -147,6 +144,14 @@ impl Keystore {
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The error of a change that is in the store, and that the rollback guard does not know. It must not
+/// say that the same call may succeed later: that would make the change twice.
+pub(super) fn unguarded(error: KmsError) -> KmsError {
+    let code = if error.retryable { Code::OutcomeUnknown } else { error.code };
+    let message = format!("the change was made, but the rollback guard could not record it: {error}");
+    KmsError::new(code, message).with_source(error)
 }
 
 /// The pauses between attempts, and the limit on their sum.

@@ -14,7 +14,7 @@ use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use crate::backend::SharedKey;
-use crate::error::{KmsError, Result};
+use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef};
 use crate::key_signature::Signature;
 #[cfg(feature = "with-metrics")]
@@ -141,6 +141,33 @@ impl Watch<'_> {
     }
 }
 
+/// The reserved place of a change's entry in the audit log.
+pub(super) struct Reserved<'a>(&'a dyn AuditSink);
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// The error of a change that is in the store and not in the audit log. It must not say that the
+/// same call may succeed later: that would make the change twice.
+fn unrecorded(error: KmsError) -> KmsError {
+    let message = format!(
+        "the change was made, but the audit log could not record it yet: {error}; read the key before you try again"
+    );
+    KmsError::new(Code::OutcomeUnknown, message).with_source(error)
+}
+
+impl Drop for Keystore {
+    /// Lets the audit log seal its last entries.
+    fn drop(&mut self) {
+        if let Some(sink) = self.observers.audit.clone().filter(|_| !std::thread::panicking()) {
+            sink.closing(self);
+        }
+    }
+}
+
 impl Keystore {
     /// Records every operation from now on, as with [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
     #[must_use]
@@ -149,7 +176,7 @@ impl Keystore {
         self
     }
 
-    /// Runs an operation and reports it.
+    /// Runs an operation and reports it. A change has its place in the audit log first.
     ///
     /// # Errors
     /// The errors of `run`; errors of recording, which withhold the result of `run`.
@@ -158,6 +185,28 @@ impl Keystore {
         subject: Subject<'_>,
         run: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        match self.reserve_entry(subject.operation) {
+            Ok(_reserved) => self.reported(subject, run),
+            Err(error) => {
+                let outcome = Outcome::Failed(error.code);
+                self.watch().stop(subject.operation, std::iter::once((subject, outcome)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Reserves the place of an operation's entry in the audit log, if it is a change.
+    ///
+    /// # Errors
+    /// Those of [`AuditSink::reserve`]: the change must not be made.
+    pub(super) fn reserve_entry(&self, operation: Operation) -> Result<Option<Reserved<'_>>> {
+        let sink = self.observers.audit.as_deref();
+        let sink = sink.filter(|sink| operation.changes_keystore() && sink.wants(operation));
+        sink.map(|sink| sink.reserve().map(|()| Reserved(sink))).transpose()
+    }
+
+    /// Runs an operation and reports it; the place of a change is reserved.
+    fn reported<T: Made>(&self, subject: Subject<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let watch = self.watch();
         #[cfg(feature = "with-metrics")]
         let _span = crate::metrics::span(subject.operation, subject.algorithm()).entered();
@@ -170,7 +219,12 @@ impl Keystore {
         let key = result.as_ref().ok().and_then(Made::key);
         let digest = subject.message.map(bulla_blake3::hash);
         let recorded = self.record(&[subject.event(key, outcome, Actor::current(), digest)]);
-        result.and_then(|made| recorded.map(|()| made))
+        let made = result?;
+        match recorded {
+            Ok(()) => Ok(made),
+            Err(error) if subject.operation.changes_keystore() => Err(unrecorded(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs operations of one kind together and reports each. `who` gives the actor of each. The results of operations
@@ -205,9 +259,9 @@ impl Keystore {
         results
     }
 
-    /// Reports something that happened in addition to an operation.
+    /// Reports a change that was made in addition to an operation, in its reserved place.
     pub(super) fn note(&self, subject: Subject<'_>) -> Result<()> {
-        self.observed(subject, || Ok(()))
+        self.reported(subject, || Ok(()))
     }
 
     fn watch(&self) -> Watch<'_> {

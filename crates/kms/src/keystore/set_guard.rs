@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::edit::unguarded;
 use super::guard_name;
 use super::handle::Keystore;
 use super::observe::Subject;
@@ -40,7 +41,7 @@ impl Keystore {
                 writer.commit_rows(&self.sealer, state, vec![guard_name::row(guard)], guard.time()?)?;
                 Ok(Some((index.clone(), ())))
             })?;
-            guard.advance(&mark(&self.writer()))
+            guard.advance(&mark(&self.writer())).map_err(unguarded)
         })
     }
 }

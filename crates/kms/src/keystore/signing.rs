@@ -180,6 +180,7 @@ impl Keystore {
     /// rotates it.
     fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
         let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
+        let _reserved = self.reserve_entry(Operation::Rotate)?;
         match self.rotate_if(head.family(), wanted)? {
             Some(id) => self.note(Subject::key(Operation::Rotate, &id)),
             None => Ok(()),

@@ -117,3 +117,17 @@ fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_agai
     let log = AuditLog::open(folder.path(), options).unwrap();
     assert_eq!((log.len(), log.newest_checkpoint()), (201, Some(newest)));
 }
+
+#[test]
+fn a_keystore_that_is_closed_leaves_no_entry_open() {
+    let place = place(due_after(u64::MAX, NEVER));
+    place.sign(3);
+    let public_key = place.keystore.public_key(&place.key).unwrap();
+    let Place { folder, keystore, log, .. } = place;
+    let report = || verify(folder.path(), &|_| Some(public_key.clone()), &[]).unwrap();
+    assert_eq!((report().entries, report().sealed), (4, 0));
+    drop(keystore);
+    assert_eq!((report().entries, report().sealed, report().checkpoints), (4, 4, 1));
+    assert_eq!(log.newest_checkpoint().map(|newest| newest.size), Some(4));
+    assert!(log.unsealed().is_none());
+}

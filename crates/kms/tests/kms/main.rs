@@ -8,6 +8,7 @@ mod audit_log_changes;
 mod audit_log_crash;
 mod audit_log_cuts;
 mod audit_log_files;
+mod audit_log_full;
 mod audit_log_pages;
 mod audit_log_proofs;
 mod audit_log_sealer;

@@ -1,6 +1,11 @@
 //! Requests with an idempotency key.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bulla_kms::audit_log::{self, AuditEvent, AuditSink};
 use bulla_kms::token::{Keys, Operation, Token};
+use bulla_kms::{Code, KeystoreOptions, KmsError};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, base64, config, keystore, token};
@@ -143,4 +148,37 @@ fn a_caller_who_goes_away_finds_the_answer_later() {
     };
     assert_eq!(answer["head"], 2);
     assert_eq!(service.get(None, "/api/v1/keys/a").ok()["head"], 2);
+}
+
+/// A log that had room for an entry when the change began, and has none when it was made.
+#[derive(Debug)]
+struct Full(AtomicU32);
+
+impl AuditSink for Full {
+    fn wants(&self, operation: audit_log::Operation) -> bool {
+        operation == audit_log::Operation::Rotate
+    }
+
+    fn record(&self, _events: &[AuditEvent<'_>]) -> bulla_kms::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err(KmsError::new(Code::StorageFull, "there is no room"))
+    }
+}
+
+#[test]
+fn a_change_that_could_not_be_recorded_is_not_made_again() {
+    let log = Arc::new(Full(AtomicU32::new(0)));
+    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let mut config = config();
+    config.service.development = true;
+    let service = Service::start(keystore, config);
+    service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
+    for times in 0..3 {
+        let answer = post(&service, None, "/api/v1/keys/a/rotate", "k", &json!({}));
+        assert_eq!(answer.error(), (504, "outcome_unknown".to_owned()));
+        assert_eq!(answer.json()["retryable"], false);
+        assert_eq!(answer.headers.contains_key("idempotency-replayed"), times > 0);
+    }
+    assert_eq!(service.get(None, "/api/v1/keys/a").ok()["head"], 2);
+    assert_eq!(log.0.load(Ordering::Relaxed), 1);
 }

@@ -14,6 +14,8 @@ pub(crate) enum Harm {
     Kill(Duration),
     /// Its files cannot grow when it says so: see [`limit_file_size`].
     FullDisk,
+    /// Its folder is a file system of its own, of 256 KiB, if this user may mount one: see [`Filler`].
+    SmallDisk,
 }
 
 /// In the process that comes to harm, its folder.
@@ -46,6 +48,16 @@ pub(crate) fn lines(test: &str, folder: &Path, harm: Harm) -> Vec<String> {
                 .args(alone(test));
             shell
         }
+        Harm::SmallDisk => {
+            let script = r#"
+                trap '' XFSZ
+                mount='mount -t tmpfs -o size=256k tmpfs "$BULLA_KMS_TEST_FOLDER"'
+                unshare -rm sh -c "$mount" && exec unshare -rm sh -c "$mount"' && exec "$0" "$@"' "$0" "$@"
+                exec "$0" "$@""#;
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]).arg(std::env::current_exe().unwrap()).args(alone(test));
+            shell
+        }
     };
     let mut process =
         command.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -60,6 +72,38 @@ pub(crate) fn lines(test: &str, folder: &Path, harm: Harm) -> Vec<String> {
     // What was cut in the middle of a line was not acknowledged.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(|line| line.strip_prefix("child: ")).map(str::to_owned).collect()
+}
+
+/// What takes all room of a folder's file system, so that the file `log` in it cannot grow.
+pub(crate) enum Filler {
+    File(PathBuf),
+    /// The folder is no file system of its own. A limit on the size of files stands for a full disk.
+    Limit,
+}
+
+impl Filler {
+    pub(crate) fn new(folder: &Path, log: &Path) -> Self {
+        let path = folder.join("everything else");
+        let mut file = std::fs::File::create(&path).unwrap();
+        for _ in 0..256 {
+            if let Err(error) = file.write_all(&[7; 4096]) {
+                assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+                return Self::File(path);
+            }
+        }
+        // What the file has on the disk it may use.
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(log).unwrap());
+        limit_file_size(&(blocks * 512).to_string());
+        Self::Limit
+    }
+
+    /// Gives the room back.
+    pub(crate) fn empty(self) {
+        match self {
+            Self::File(path) => std::fs::remove_file(path).unwrap(),
+            Self::Limit => limit_file_size("unlimited"),
+        }
+    }
 }
 
 /// Tells the parent something: in one write, at once.
