@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 use ssh_key::public::{Ed25519PublicKey, KeyData};
-use ssh_key::{Algorithm as SshAlgorithm, LineEnding, PrivateKey};
+use ssh_key::{Algorithm as SshAlgorithm, Cipher, LineEnding, PrivateKey};
 use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
@@ -14,6 +14,19 @@ use crate::public_key::PublicKey;
 /// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each round costs some
 /// milliseconds.
 const MOST_ROUNDS: u32 = 1024;
+
+/// The ciphers of private keys that are read. ssh-keygen has others, which nobody should use.
+const CIPHERS: [Cipher; 9] = [
+    Cipher::Aes128Cbc,
+    Cipher::Aes192Cbc,
+    Cipher::Aes256Cbc,
+    Cipher::Aes128Ctr,
+    Cipher::Aes192Ctr,
+    Cipher::Aes256Ctr,
+    Cipher::Aes128Gcm,
+    Cipher::Aes256Gcm,
+    Cipher::ChaCha20Poly1305,
+];
 
 /// Writes a line as in `authorized_keys`, without a comment.
 pub(super) fn public(key: &PublicKey) -> Result<String> {
@@ -74,6 +87,12 @@ fn decrypt(key: &PrivateKey, passphrase: Option<&SecretString>) -> Result<Privat
         && *rounds > MOST_ROUNDS
     {
         return Err(malformed(format_args!("it asks for more than {MOST_ROUNDS} rounds of bcrypt-pbkdf")));
+    }
+    if !CIPHERS.contains(&key.cipher()) {
+        return Err(malformed(format_args!(
+            "it is encrypted with {}, which is not read here; encrypt it anew: `ssh-keygen -p -Z aes256-ctr -f FILE`",
+            key.cipher()
+        )));
     }
     let passphrase = passphrase.ok_or_else(|| {
         KmsError::new(Code::WrongPassphrase, "the private key is encrypted: its passphrase is needed")

@@ -198,9 +198,11 @@ pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
 pub fn unwrap_aes_kwp(wrapping_key: &[u8; 32], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(vec![0; wrapped.len()]);
     let unwrapped = KwpAes256::new(wrapping_key.into()).unwrap_key(wrapped, &mut bytes);
-    let length = unwrapped
-        .map(<[u8]>::len)
-        .map_err(|_| malformed("it was wrapped under another key, or was changed"))?;
-    bytes.truncate(length);
+    // RFC 5649 wraps 1 byte and more. Without any, nothing is encrypted: the header alone is the same
+    // under every key.
+    match unwrapped.map(<[u8]>::len) {
+        Ok(length) if length > 0 => bytes.truncate(length),
+        _ => return Err(malformed("it was wrapped under another key, or was changed")),
+    }
     Ok(bytes)
 }

@@ -196,6 +196,32 @@ fn aes_kwp_is_the_one_of_openssl() {
     assert_eq!(wrap_aes_kwp(&key, &read(at, "key.der")).unwrap(), read(at, "theirs"));
 }
 
+/// RFC 5649, section 3: the constant, the length, and the zeros of the padding.
+#[test]
+fn aes_kwp_with_another_header_or_padding_is_refused() {
+    let folder = folder();
+    let at = folder.path();
+    let hex = "03".repeat(32);
+    // Up to 8 bytes are wrapped as one block, so that AES alone wraps any header.
+    let wrapped = |header: u64, padded: u64| {
+        write(at, "block", [header.to_be_bytes(), padded.to_be_bytes()].concat());
+        ran(at, "openssl", &["enc", "-aes-256-ecb", "-nopad", "-K", &hex, "-in", "block"])
+    };
+    let unwrap = |header, padded| unwrap_aes_kwp(&[3; 32], &wrapped(header, padded));
+    assert_eq!(*unwrap(0xa659_59a6_0000_0003, 0x0102_0300_0000_0000).unwrap(), [1, 2, 3]);
+    for (header, padded) in [
+        (0xa659_59a6_0000_0000, 0),
+        (0xa659_59a6_0000_0009, 0x0102_0304_0506_0708),
+        (0xa659_59a6_8000_0003, 0x0102_0300_0000_0000),
+        (0xa659_59a7_0000_0003, 0x0102_0300_0000_0000),
+        (0xa659_59a6_0000_0003, 0x0102_0300_0000_0001),
+        (0xa659_59a6_0000_0003, 0x0102_0301_0000_0000),
+    ] {
+        let error = unwrap(header, padded).unwrap_err();
+        assert_eq!(error.code, Code::MalformedKey, "{header:x} {padded:x}");
+    }
+}
+
 fn ssh_keygen(at: &Path, passphrase: &str) {
     ran(at, "ssh-keygen", &["-q", "-t", "ed25519", "-N", passphrase, "-C", "me@here", "-f", "id"]);
 }
@@ -223,6 +249,68 @@ fn keys_of_openssh_come_in_and_public_keys_go_out() {
             String::from_utf8(shown).unwrap().split(' ').nth(1).unwrap().to_owned()
         };
         assert_eq!(fingerprint("id.pub"), fingerprint("ours.pub"));
+    }
+}
+
+/// A private key file of OpenSSH that is encrypted with the passphrase `p`.
+fn encrypted(at: &Path, cipher: &str) -> Vec<u8> {
+    let name = cipher.replace(['@', '.'], "-");
+    let args = ["-q", "-t", "ed25519", "-N", "p", "-a", "1", "-C", "me@here", "-Z", cipher, "-f", &name];
+    ran(at, "ssh-keygen", &args);
+    read(at, &name)
+}
+
+#[test]
+fn an_openssh_key_is_read_under_every_cipher_or_the_cipher_is_named() {
+    let folder = folder();
+    let passphrase = bulla_kms::SecretString::from("p");
+    let ciphers = String::from_utf8(ran(folder.path(), "ssh", &["-Q", "cipher"])).unwrap();
+    let mut refused = Vec::new();
+    for cipher in ciphers.lines() {
+        let text = encrypted(folder.path(), cipher);
+        match PrivateKeyData::read(&text, PrivateFormat::OpenSsh, None, Some(&passphrase)) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.code, Code::MalformedKey, "{cipher}: {error}");
+                assert!(error.message.contains(cipher), "{cipher}: {error}");
+                assert!(error.message.contains("ssh-keygen -p -Z aes256-ctr"), "{cipher}: {error}");
+                refused.push(cipher);
+            }
+        }
+    }
+    assert_eq!(refused, ["3des-cbc"]);
+}
+
+/// bcrypt-pbkdf takes as long as the file says: a day, if nobody looks at the number.
+#[test]
+fn an_openssh_key_that_asks_for_too_many_rounds_of_bcrypt_is_refused_at_once() {
+    use base64ct::{Base64, Encoding as _};
+    let folder = folder();
+    let text = String::from_utf8(encrypted(folder.path(), "aes256-ctr")).unwrap();
+    let (begin, end) = ("-----BEGIN OPENSSH PRIVATE KEY-----\n", "-----END OPENSSH PRIVATE KEY-----\n");
+    let body = text.strip_prefix(begin).unwrap().strip_suffix(end).unwrap().replace('\n', "");
+    let bytes = Base64::decode_vec(&body).unwrap();
+    // The options of the function: a salt of 16 bytes, and one round.
+    let options = b"\0\0\0\x06bcrypt\0\0\0\x18\0\0\0\x10";
+    let salt = bytes.windows(options.len()).position(|window| window == options).unwrap() + options.len();
+    let rounds = salt + 16..salt + 20;
+    assert_eq!(bytes[rounds.clone()], 1_u32.to_be_bytes());
+    let with_rounds = |number: u32| {
+        let mut bytes = bytes.clone();
+        bytes[rounds.clone()].copy_from_slice(&number.to_be_bytes());
+        let body = Base64::encode_string(&bytes);
+        let lines =
+            body.as_bytes().chunks(70).map(|line| std::str::from_utf8(line).unwrap().to_owned() + "\n");
+        let text = format!("{begin}{}{end}", lines.collect::<String>());
+        // Without a passphrase: nothing is computed, whatever the number.
+        PrivateKeyData::read(text.as_bytes(), PrivateFormat::OpenSsh, None, None).unwrap_err()
+    };
+    for fine in [1, 24, 1024] {
+        assert_eq!(with_rounds(fine).code, Code::WrongPassphrase, "{fine}");
+    }
+    for many in [1025, u32::MAX] {
+        let error = with_rounds(many);
+        assert!(error.code == Code::MalformedKey && error.message.contains("1024 rounds"), "{error}");
     }
 }
 

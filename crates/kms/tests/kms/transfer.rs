@@ -446,6 +446,16 @@ fn aes_kwp_unwraps_what_it_wraps_and_nothing_that_was_changed() {
 }
 
 #[test]
+fn aes_kwp_of_nothing_is_unwrapped_under_no_key() {
+    // The header of nothing: Wycheproof's test 253 of AES-KWP.
+    let nothing = bytes("a65959a600000000");
+    for key in [[0; 32], [3; 32], [0xff; 32]] {
+        assert_eq!(unwrap_aes_kwp(&key, &nothing).unwrap_err().code, Code::MalformedKey);
+    }
+    assert_eq!(unwrap_aes_kwp(&[3; 32], b"").unwrap_err().code, Code::MalformedKey);
+}
+
+#[test]
 fn a_private_key_prints_nothing_of_itself() {
     let data = read(&pkcs8(), PrivateFormat::Pkcs8Der).unwrap();
     let shown = format!("{data:?}");
