@@ -1,6 +1,9 @@
 //! Tests that need internals: a store that is edited row by row, and passphrases at a low cost.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use super::writer::Edit;
 use super::*;
@@ -8,9 +11,9 @@ use super::{load, open as opening};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyFamily;
-use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard};
+use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
 use crate::seal::{Argon2Cost, Passphrase, Place, Unlock};
-use crate::store::{Change, GUARD, MemoryStore, Rows, Store, Table};
+use crate::store::{Change, Changed, Changes, GUARD, MemoryStore, Rows, Store, Table};
 use crate::time::Timestamp;
 
 fn new_key(label: &str) -> NewKey {
@@ -245,6 +248,133 @@ fn writers_on_one_shared_store_lose_none_of_each_others_rotations() {
     assert!(versions.into_iter().eq(2..=101));
     let keystore = open();
     assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 101);
+}
+
+/// Refuses to check so many times, after it has accepted so many.
+#[derive(Debug)]
+struct Unreachable {
+    accepted: AtomicU32,
+    refused: AtomicU32,
+    code: Code,
+}
+
+impl RollbackGuard for Unreachable {
+    fn check(&self, _mark: &StoreMark) -> Result<()> {
+        let takes_one = |left: &AtomicU32| {
+            left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+        };
+        if takes_one(&self.accepted) || !takes_one(&self.refused) {
+            return Ok(());
+        }
+        Err(KmsError::new(self.code, "the guard does not answer"))
+    }
+
+    fn advance(&self, _mark: &StoreMark) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A keystore on a store that others may change.
+fn open_shared(store: Box<dyn Store>, rows: &Rows, guard: Arc<dyn RollbackGuard>) -> Keystore {
+    let sealer = load::open_root(rows, &unlock()).unwrap();
+    let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
+    opening::unseal(store, rows.clone(), sealer, &options).unwrap()
+}
+
+#[test]
+fn a_change_of_others_that_the_guard_refuses_is_not_taken_over() {
+    let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
+    let store = Arc::new(Mutex::new(MemoryStore::new(one.clone())));
+    // It is asked once when the store is opened.
+    let guard = Unreachable { accepted: 1.into(), refused: 1.into(), code: Code::GuardMismatch };
+    let shared = Box::new(ManyWriters(SharedStore(Arc::clone(&store))));
+    let keystore = open_shared(shared, &one, Arc::new(guard));
+    let key = key_a(&keystore);
+    *store.lock().unwrap() = MemoryStore::new(two);
+    assert_eq!(keystore.catch_up().unwrap_err().code, Code::GuardMismatch);
+    assert_eq!(keystore.attest(&key).unwrap().head, 1);
+    keystore.catch_up().unwrap();
+    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+}
+
+#[test]
+fn a_shared_store_that_goes_back_or_aside_is_refused_by_itself() {
+    let [base] = history(&[&create("a")]).try_into().unwrap();
+    let changed = |change: &dyn Fn(&Keystore)| {
+        let store = Arc::new(Mutex::new(MemoryStore::new(base.clone())));
+        let shared = Box::new(SharedStore(Arc::clone(&store)));
+        change(&opening::open_store(shared, &unlock()).unwrap());
+        store.lock().unwrap().load().unwrap()
+    };
+    // Two futures of one store, at the same number of changes.
+    let (rotated, disabled) = (changed(&rotate), changed(&disable));
+    let store = Arc::new(Mutex::new(MemoryStore::new(rotated.clone())));
+    // A guard that accepts everything: the store's own number has to tell.
+    let guard = Unreachable { accepted: u32::MAX.into(), refused: 0.into(), code: Code::Internal };
+    let shared = Box::new(ManyWriters(SharedStore(Arc::clone(&store))));
+    let keystore = open_shared(shared, &rotated, Arc::new(guard));
+    let key = key_a(&keystore);
+    for other in [&base, &disabled] {
+        *store.lock().unwrap() = MemoryStore::new(other.clone());
+        assert_eq!(keystore.catch_up().unwrap_err().code, Code::RolledBack);
+        let now = keystore.attest(&key).unwrap();
+        assert_eq!((now.head, now.state), (2, crate::KeyState::Enabled));
+    }
+    *store.lock().unwrap() = MemoryStore::new(rotated);
+    keystore.catch_up().unwrap();
+}
+
+/// A shared store that announces the rows of one change, once.
+struct Announcing {
+    store: ManyWriters,
+    changed: Option<Receiver<Changed>>,
+    rows: Option<Changes>,
+}
+
+impl Store for Announcing {
+    fn load(&mut self) -> Result<Rows> {
+        self.store.load()
+    }
+
+    fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        self.store.commit(change)
+    }
+
+    fn announced(&mut self) -> Option<Changes> {
+        Some(self.rows.take().unwrap_or_default())
+    }
+
+    fn watch(&mut self) -> Option<Receiver<Changed>> {
+        self.changed.take()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_change_that_is_announced_while_the_guard_does_not_answer_is_read_later() {
+    let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
+    let store = Arc::new(Mutex::new(MemoryStore::new(one.clone())));
+    let rows = two.iter().map(|(table, name, value)| ((table, name.clone()), Some(value.clone())));
+    let (tell, changed) = sync_channel(1);
+    let announcing = Announcing {
+        store: ManyWriters(SharedStore(Arc::clone(&store))),
+        changed: Some(changed),
+        rows: Some(rows.collect()),
+    };
+    let guard = Arc::new(Unreachable { accepted: 1.into(), refused: 2.into(), code: Code::Unavailable });
+    let keystore = open_shared(Box::new(announcing), &one, Arc::clone(&guard) as Arc<dyn RollbackGuard>);
+    let key = key_a(&keystore);
+    *store.lock().unwrap() = MemoryStore::new(two);
+    tell.send(Changed).unwrap();
+    let start = Instant::now();
+    while keystore.attest(&key).unwrap().head == 1 {
+        assert!(start.elapsed() < Duration::from_secs(60), "the change is not read");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(guard.refused.load(Ordering::SeqCst), 0);
 }
 
 /// A store that has no room.

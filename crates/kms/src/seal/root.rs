@@ -187,6 +187,13 @@ mod tests {
     }
 
     #[test]
+    fn each_use_of_the_root_key_has_a_key_of_its_own() {
+        let Sealer { sealing, binding, notes, store } = &Sealer::new(&RootKey([7; 32]));
+        let keys = [&sealing[..16], &binding[..16], &notes[..16], &store[..], &[7; 16]];
+        assert_eq!(std::collections::BTreeSet::from(keys).len(), keys.len());
+    }
+
+    #[test]
     fn a_root_key_comes_back_under_the_same_passphrase_only() {
         let (protection, root) = Protection::create(&passphrase("right")).unwrap();
         let read = Protection::parse(&protection.to_bytes()).unwrap();

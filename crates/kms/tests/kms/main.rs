@@ -12,6 +12,7 @@ mod audit_log_full;
 mod audit_log_pages;
 mod audit_log_proofs;
 mod audit_log_sealer;
+mod audit_log_syncs;
 mod audit_log_witnesses;
 mod backup;
 mod chaos;

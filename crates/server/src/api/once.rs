@@ -210,3 +210,67 @@ pub(super) fn describe(description: &mut OpenApi) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::post;
+    use bulla_kms::metrics::Metrics;
+    use bulla_kms::{Keystore, SecretString};
+    use tower_service::Service as _;
+
+    use super::*;
+    use crate::access::{Authority, OperationSet, Session};
+    use crate::config::Config;
+    use crate::request::Peer;
+    use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
+
+    struct Memory;
+
+    impl KeystoreSource for Memory {
+        fn needs_passphrase(&self) -> bool {
+            false
+        }
+
+        fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
+            Ok(OpenKeystore { keystore: Keystore::in_memory(), audit: None })
+        }
+    }
+
+    fn caller() -> Peer {
+        let tenant = "local".parse().unwrap();
+        let operations = OperationSet::ALL;
+        let authority = Authority { tenant, operations, keys: None, expires: None, mints: false };
+        let actor = "caller".parse().unwrap();
+        let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
+        Peer { session: Some(Arc::new(session)), witness: None }
+    }
+
+    #[test]
+    fn a_request_whose_handler_panicked_is_not_run_again() {
+        static RUNS: AtomicUsize = AtomicUsize::new(0);
+        async fn panics() -> StatusCode {
+            // It may have changed something by now.
+            RUNS.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose")
+        }
+        let service = Arc::new(Service::new(Config::default(), 1, Box::new(Memory)).unwrap());
+        service.unseal(None).unwrap();
+        let app = Reactor::new(service, 0);
+        let mut router = Router::new().route("/", post(panics)).layer(from_fn_with_state(app, once));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut ask = || {
+            let request = Request::post("/").header(KEY, "k").extension(caller());
+            let request = request.body(Body::from("{}")).unwrap();
+            let response: Response = runtime.block_on(router.call(request)).unwrap();
+            (response.status(), response.headers().contains_key(header::RETRY_AFTER))
+        };
+        assert_eq!(ask(), (StatusCode::INTERNAL_SERVER_ERROR, false));
+        assert_eq!(ask(), (StatusCode::CONFLICT, false));
+        assert_eq!(RUNS.load(Ordering::Relaxed), 1);
+    }
+}
