@@ -23,6 +23,11 @@ trait Place {
     fn many(&self) -> usize {
         20_000
     }
+
+    /// Whether the store can be open more than once.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 struct Memory;
@@ -93,6 +98,10 @@ mod etcd {
 
         fn many(&self) -> usize {
             5_000
+        }
+
+        fn is_shared(&self) -> bool {
+            true
         }
     }
 }
@@ -284,11 +293,17 @@ fn a_store_is_not_made_over_another_one(place: &impl Place) {
     assert_eq!(place.open().unwrap().unwrap().load().unwrap(), rows);
 }
 
+/// Whether the store is shared. It must say so itself.
+fn is_shared(place: &impl Place, store: &dyn Store) -> bool {
+    assert_eq!(store.is_shared(), place.is_shared());
+    place.is_shared()
+}
+
 /// Two handles of a shared store. A store that is not shared passes without a check.
 fn two_writers_make_each_change_once(place: &impl Place) {
     const EACH: u64 = 25;
     let mut first = place.create(&some_rows()).unwrap();
-    let Some(second) = first.is_shared().then(|| place.open().unwrap().unwrap()) else { return };
+    let Some(second) = is_shared(place, &*first).then(|| place.open().unwrap().unwrap()) else { return };
     let write = |store: &mut dyn Store, who: &str| {
         let (mut made, mut refused) = (0, 0);
         while made < EACH {
@@ -318,7 +333,7 @@ fn two_writers_make_each_change_once(place: &impl Place) {
 
 fn who_reads_sees_changes_whole(place: &impl Place) {
     let mut writer = place.create(&some_rows()).unwrap();
-    let Some(mut reader) = writer.is_shared().then(|| place.open().unwrap().unwrap()) else { return };
+    let Some(mut reader) = is_shared(place, &*writer).then(|| place.open().unwrap().unwrap()) else { return };
     std::thread::scope(|scope| {
         let writing = scope.spawn(move || {
             for from in 0..60 {
@@ -349,7 +364,7 @@ fn who_reads_sees_changes_whole(place: &impl Place) {
 
 fn a_store_that_tells_changes_tells_all_of_them(place: &impl Place) {
     let mut writer = place.create(&some_rows()).unwrap();
-    if !writer.is_shared() {
+    if !is_shared(place, &*writer) {
         assert_eq!(writer.changes(&0_u64.to_be_bytes()).unwrap(), None);
         assert!(writer.watch().is_none());
         return;
