@@ -95,7 +95,7 @@ pub enum Code {
     StoreTooNew,
     /// The keystore was damaged or edited, or the file is not a keystore.
     StoreDamaged,
-    /// Another process changed the keystore since it was opened.
+    /// Another process changed the keystore since it was opened, or replaced its file.
     StoreChanged,
     /// Another process has the keystore open.
     Locked,

@@ -1,6 +1,6 @@
 //! Creating files that are either complete or absent.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -53,18 +53,32 @@ pub(crate) fn persist(draft: Draft, path: &Path, existing: Existing) -> Result<(
         .map_err(|error| KmsError::io(format!("cannot sync the folder of {}", path.display()), error))
 }
 
-/// Whether an open file is still the one at `path`.
-#[cfg(unix)]
-pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let (open, there) = (file.metadata()?, std::fs::metadata(path)?);
-    Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
+/// Distinguishes two files that exist at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(file: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self(file.dev(), file.ino())
+    }
+
+    /// Elsewhere an open file cannot be replaced.
+    #[cfg(not(unix))]
+    fn of(_file: &Metadata) -> Self {
+        Self(0, 0)
+    }
 }
 
-/// Elsewhere an open file cannot be replaced.
-#[cfg(not(unix))]
-pub(crate) fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
-    Ok(true)
+/// The identity of the file at `path`.
+pub(crate) fn identity(path: &Path) -> io::Result<Identity> {
+    std::fs::metadata(path).map(|file| Identity::of(&file))
+}
+
+/// Whether an open file is still the one at `path`.
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    Ok(Identity::of(&file.metadata()?) == identity(path)?)
 }
 
 pub(crate) fn already_exists(path: &Path) -> KmsError {

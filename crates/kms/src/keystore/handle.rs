@@ -13,6 +13,7 @@ use crate::backend::Backends;
 use crate::lease::UseLease;
 use crate::rollback::RollbackGuard;
 use crate::seal::Sealer;
+use crate::store::FileIdentity;
 
 /// Keys, in memory or in a sealed file.
 ///
@@ -30,6 +31,9 @@ pub struct Keystore {
     pub(super) sealer: Arc<Sealer>,
     pub(super) backends: Backends,
     pub(super) guard: Arc<dyn RollbackGuard>,
+    /// The file of the store, which must stay in its place while private keys are used; none for a
+    /// store that is not in a file.
+    pub(super) file: Option<Arc<FileIdentity>>,
     /// Limits the use of private keys; none for a keystore that no other process changes.
     pub(super) lease: Option<Arc<UseLease>>,
     /// Who hears of other processes' changes to the root keys of tokens.

@@ -218,7 +218,7 @@ fn begin(
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;
-    let changed = store.watch();
+    let (changed, file) = (store.watch(), store.file());
     let keystore = Keystore {
         index: Arc::new(ArcSwap::from_pointee(index)),
         writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
@@ -226,6 +226,7 @@ fn begin(
         backends: options.backends.clone(),
         guard: Arc::clone(&options.guard),
         observers: options.into(),
+        file,
         lease: None,
         roots_changed: Arc::default(),
     };

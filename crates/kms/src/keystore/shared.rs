@@ -58,8 +58,12 @@ impl Keystore {
     /// To be called before the keys are looked at: keys that are looked at later are at least as current as the lease says.
     ///
     /// # Errors
-    /// [`Code::Unavailable`] if the keystore has a lease and it has ended.
+    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::StoreChanged`] if
+    /// another file is in the place of the store's file.
     pub(super) fn check_lease(&self) -> Result<()> {
+        if let Some(file) = &self.file {
+            file.check_now_and_then()?;
+        }
         self.lease.as_ref().map_or(Ok(()), |lease| lease.check())
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bulla_files::Existing;
@@ -12,6 +13,7 @@ use redb::{
     TableDefinition, TableError,
 };
 
+use super::file_identity::FileIdentity;
 use super::interface::{Change, Rows, STATE, Store, Table, changed};
 use super::panics;
 use crate::error::{Code, KmsError, Result};
@@ -43,6 +45,8 @@ fn definition(table: Table) -> Definition {
 /// The file is locked while this lives.
 pub(crate) struct EmbeddedStore {
     path: PathBuf,
+    /// The file that is open, or was before a failed write.
+    file: Arc<FileIdentity>,
     /// `None` after a failed write: `redb` then refuses everything until the file is reopened.
     database: Option<Database>,
 }
@@ -60,7 +64,8 @@ impl EmbeddedStore {
         let all = rows.iter().map(|(table, name, value)| (table, name, Some(value)));
         write(&database, None, all).map_err(|error| error.at(path))?;
         files::persist(draft, path, Existing::Kept)?;
-        Ok(Self { path: path.to_owned(), database: Some(database) })
+        let file = Arc::new(FileIdentity::at(path)?);
+        Ok(Self { path: path.to_owned(), file, database: Some(database) })
     }
 
     /// Opens a store. If another process has it open, this waits for a while.
@@ -68,7 +73,11 @@ impl EmbeddedStore {
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] if the file is not a `redb` database.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Ok(Self { path: path.to_owned(), database: Some(open(path)?) })
+        let file = FileIdentity::at(path).map_err(|error| match error.code {
+            Code::NotFound => missing(path),
+            _ => error,
+        })?;
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), database: Some(open(path)?) })
     }
 
     /// Reads everything without changing a byte of the file, and closes it. Permission to read the file is enough.
@@ -100,7 +109,10 @@ impl EmbeddedStore {
     fn read<T>(&mut self, read: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T> {
         let database = match &mut self.database {
             Some(database) => database,
-            none => none.insert(open(&self.path)?),
+            none => {
+                self.file.check()?;
+                none.insert(open(&self.path)?)
+            }
         };
         guarded(|| read(database)).map_err(|failure| failure.at(&self.path))
     }
@@ -112,6 +124,7 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        self.file.check()?;
         let database = match self.database.take() {
             Some(database) => database,
             None => open(&self.path)?,
@@ -123,6 +136,14 @@ impl Store for EmbeddedStore {
         }
         written.map_err(|failure| failure.at(&self.path))
     }
+
+    fn file(&self) -> Option<Arc<FileIdentity>> {
+        Some(Arc::clone(&self.file))
+    }
+}
+
+fn missing(path: &Path) -> KmsError {
+    KmsError::new(Code::NotFound, format!("there is no keystore at {}", path.display()))
 }
 
 fn builder() -> redb::Builder {
@@ -170,10 +191,7 @@ fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Res
             Err(Failure::Database(redb::Error::Io(error)))
                 if error.kind() == std::io::ErrorKind::NotFound =>
             {
-                return Err(Failure::Other(KmsError::new(
-                    Code::NotFound,
-                    format!("there is no keystore at {}", path.display()),
-                )));
+                return Err(Failure::Other(missing(path)));
             }
             result => return result,
         }

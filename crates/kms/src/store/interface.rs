@@ -1,8 +1,10 @@
 //! The interface of stores. A store has rows in tables, and one of the rows is its state.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use super::file_identity::FileIdentity;
 use crate::error::{Code, KmsError, Result};
 
 /// The tables of a store.
@@ -107,6 +109,11 @@ pub(crate) trait Store: Send {
     /// Announces other processes' changes as they are made, until the store is dropped. `None` if there are none, or the
     /// store cannot announce them.
     fn watch(&mut self) -> Option<Receiver<Changed>> {
+        None
+    }
+
+    /// The file that the store is in, if it is in one.
+    fn file(&self) -> Option<Arc<FileIdentity>> {
         None
     }
 

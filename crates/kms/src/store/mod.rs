@@ -6,11 +6,13 @@ mod conformance;
 mod embedded;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
+mod file_identity;
 mod interface;
 mod memory;
 mod panics;
 
 pub(crate) use self::embedded::EmbeddedStore;
+pub(crate) use self::file_identity::FileIdentity;
 pub(crate) use self::interface::{
     Change, Changed, Changes, FORMAT, GUARD, PROTECTION, Row, Rows, STATE, Store, Table,
 };

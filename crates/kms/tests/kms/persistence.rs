@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, Keystore, NewKey, Unlock, UnlockMethod, Verdict};
 
@@ -171,7 +172,7 @@ fn a_keystore_that_is_closed_meanwhile_is_waited_for() {
     let keystore = store.create();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| store.open());
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         drop(keystore);
         assert!(waiting.join().unwrap().is_ok());
     });
@@ -382,4 +383,47 @@ fn a_key_file_with_another_content_is_refused() {
     }
     fs::write(key_file, [0xff; 63]).unwrap();
     assert_eq!(store.open().unwrap_err().code, Code::MalformedKeyFile);
+}
+
+/// How long it may take until somebody notices what the system is asked about once a second.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
+    let store = place();
+    let keystore = store.create();
+    let key = create_key(&keystore);
+    let signature = keystore.sign(&key, MESSAGE).unwrap();
+    // As a backup is put back: written beside the store, and renamed over it.
+    let copy = store.folder.path().join("copy");
+    fs::copy(&store.path, &copy).unwrap();
+    keystore.rotate(&key).unwrap();
+    let former = store.folder.path().join("former");
+    fs::rename(&store.path, &former).unwrap();
+    for there in ["nothing", "another file"] {
+        if there == "another file" {
+            fs::rename(&copy, &store.path).unwrap();
+        }
+        let error = keystore.rotate(&key).unwrap_err();
+        assert_eq!((error.code, error.retryable), (Code::StoreChanged, false), "{there}: {error}");
+        assert!(error.message.contains("was replaced"), "{there}: {error}");
+        assert_eq!(keystore.disable(&key).unwrap_err().code, Code::StoreChanged, "{there}");
+        let start = Instant::now();
+        let error = loop {
+            match keystore.sign(&key, MESSAGE) {
+                Ok(_) => assert!(start.elapsed() < PATIENCE, "{there}: nobody notices"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.code, Code::StoreChanged, "{there}: {error}");
+        assert_eq!(keystore.attest_signed(&key).unwrap_err().code, Code::StoreChanged, "{there}");
+        // The public keys are what they were.
+        assert_eq!(keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap(), Verdict::Valid);
+    }
+    let versions = keystore.attest(&key).unwrap().head;
+    drop(keystore);
+    // Nothing was written to the file that came.
+    let keystore = store.open().unwrap();
+    assert_eq!((versions, keystore.attest(&key).unwrap().head), (2, 1));
+    keystore.rotate(&key).unwrap();
 }
