@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::handle::Keystore;
-use super::index::Index;
 use super::options::KeystoreOptions;
 use super::snapshot::Snapshot;
 use super::writer::Writer;
@@ -18,7 +17,7 @@ use crate::files;
 use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, UnlockMethod};
-use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, Rows, STATE, Store};
+use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, ReadOnlyStore, Rows, STATE, Store};
 
 impl Keystore {
     /// An empty keystore in memory. Nothing of it reaches the disk, and dropping it deletes it.
@@ -100,7 +99,35 @@ impl KeystoreOptions {
     /// # Errors
     /// The errors of [`Keystore::snapshot`].
     pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
-        snapshot(path, unlock, self).map(Snapshot::new)
+        look(path, unlock, self).map(|Look { loaded: (_, _, index), .. }| Snapshot::new(index))
+    }
+
+    /// Opens a keystore for writing only if `writes` says, of its keys, that the caller will change
+    /// something. Otherwise the keystore is read as [`Keystore::snapshot`] does it, and the file is
+    /// not locked afterwards: it signs and verifies with its keys as they are now, also from a
+    /// read-only disk, and a change fails.
+    ///
+    /// A signature changes something if its key has a rotation policy.
+    ///
+    /// # Errors
+    /// The errors of [`Keystore::open`]; later, for a change to a keystore that is not open for
+    /// writing, [`Code::PermissionDenied`].
+    pub fn open_as_needed(
+        &self,
+        path: &Path,
+        unlock: &Unlock,
+        writes: impl FnOnce(&Snapshot) -> bool,
+    ) -> Result<Keystore> {
+        let Look { rows, sealer, loaded: (state, sealed_state, index) } = look(path, unlock, self)?;
+        let snapshot = Snapshot::new(index);
+        if writes(&snapshot) {
+            // The root key is known, so a passphrase is not derived twice.
+            let mut store = EmbeddedStore::open(path)?;
+            let rows = store.load()?;
+            return unseal(Box::new(store), rows, sealer, self);
+        }
+        let loaded = (state, sealed_state, snapshot.into_index());
+        Ok(assemble(Box::new(ReadOnlyStore::new(rows)), sealer, loaded, self))
     }
 }
 
@@ -166,19 +193,27 @@ fn unlock_method(path: &Path) -> Result<UnlockMethod> {
     Ok(load::protection(&EmbeddedStore::peek(path)?)?.method())
 }
 
+/// What one look at a store gives.
+struct Look {
+    rows: Rows,
+    sealer: Sealer,
+    loaded: load::Loaded,
+}
+
 /// The current keys, verified as [`open`] does it. The guard is asked, but told nothing.
-fn snapshot(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Index> {
+fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look> {
     let mut rows = EmbeddedStore::peek(path)?;
     let sealer = load::open_root(&rows, unlock)?;
     loop {
-        let (state, sealed_state, index) = load::index(&sealer, &rows, None)?;
-        guard_name::check_name(&state, &rows, &*options.guard)?;
-        match options.guard.check(&state.mark(sealer.store(), &sealed_state)) {
-            Ok(()) => return Ok(index),
+        let loaded = load::index(&sealer, &rows, None)?;
+        let (state, sealed_state, _) = &loaded;
+        guard_name::check_name(state, &rows, &*options.guard)?;
+        match options.guard.check(&state.mark(sealer.store(), sealed_state)) {
+            Ok(()) => return Ok(Look { rows, sealer, loaded }),
             // Since the store was read, another process may have changed it and told the guard.
             Err(error) if error.code == Code::RolledBack => {
                 rows = EmbeddedStore::peek(path)?;
-                if rows.meta.get(STATE) == Some(&sealed_state) {
+                if rows.meta.get(STATE) == Some(sealed_state) {
                     return Err(error);
                 }
             }
@@ -218,8 +253,22 @@ fn begin(
     let mark = state.mark(sealer.store(), &sealed_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;
-    let (changed, file) = (store.watch(), store.file());
-    let keystore = Keystore {
+    let changed = store.watch();
+    let keystore = assemble(store, sealer, (state, sealed_state, index), options);
+    if let Some(changed) = changed {
+        follow::follow(&keystore, changed)?;
+    }
+    Ok(keystore)
+}
+
+fn assemble(
+    store: Box<dyn Store>,
+    sealer: Sealer,
+    (state, sealed_state, index): load::Loaded,
+    options: &KeystoreOptions,
+) -> Keystore {
+    let file = store.file();
+    Keystore {
         index: Arc::new(ArcSwap::from_pointee(index)),
         writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
         sealer: Arc::new(sealer),
@@ -229,9 +278,5 @@ fn begin(
         file,
         lease: None,
         roots_changed: Arc::default(),
-    };
-    if let Some(changed) = changed {
-        follow::follow(&keystore, changed)?;
     }
-    Ok(keystore)
 }

@@ -19,6 +19,10 @@ impl Snapshot {
         Self { index }
     }
 
+    pub(super) fn into_index(self) -> Index {
+        self.index
+    }
+
     /// As [`Keystore::attest`](crate::Keystore::attest).
     ///
     /// # Errors

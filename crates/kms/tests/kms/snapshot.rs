@@ -1,13 +1,15 @@
 //! Looking at the keys of a keystore without writing to it.
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulla_kms::rollback::{FileGuard, RollbackGuard, StoreMark};
 use bulla_kms::{
-    Algorithm, Code, KeyFamily, KeyFile, Keystore, KeystoreOptions, NewKey, Result, SecretString, Unlock,
+    Algorithm, Code, KeyChange, KeyFamily, KeyFile, Keystore, KeystoreOptions, NewKey, Result,
+    RotationPolicy, SecretString, Snapshot, Unlock, Verdict,
 };
 
 struct Place(tempfile::TempDir);
@@ -64,6 +66,33 @@ fn a_snapshot_has_the_keys_of_its_keystore() {
     let keystore = Keystore::open(&place.store(), &place.unlock()).unwrap();
     keystore.disable(&key).unwrap();
     assert_ne!(keys.attest(&key).unwrap(), keystore.attest(&key).unwrap());
+}
+
+#[test]
+fn a_keystore_that_is_not_needed_for_writing_signs_and_stays_as_it_is() {
+    let place = Place::new();
+    let keystore = Keystore::create(&place.store(), &place.unlock()).unwrap();
+    let key = create_key(&keystore, "one");
+    drop(keystore);
+    let before = fs::read(place.store()).unwrap();
+    let open = |writes: bool| {
+        let has_key = |keys: &Snapshot| keys.attest(&key).is_ok() && writes;
+        KeystoreOptions::default().open_as_needed(&place.store(), &place.unlock(), has_key).unwrap()
+    };
+    let reading = open(false);
+    let signature = reading.sign(&key, b"message").unwrap();
+    let verdict = reading.verify(&signature.key, b"message", &signature.bytes).unwrap();
+    assert_eq!(verdict, Verdict::Valid);
+    // It is not locked, and it changes nothing.
+    let policy = RotationPolicy { max_uses: NonZeroU64::new(9), max_age_seconds: None };
+    let change = KeyChange::Rotation(policy);
+    assert_eq!(reading.update(&key, None, &change).unwrap_err().code, Code::PermissionDenied);
+    assert_eq!(reading.rotate(&key).unwrap_err().code, Code::PermissionDenied);
+    assert!(fs::read(place.store()).unwrap() == before, "the store is another one now");
+    // With a policy, a signature is a change.
+    open(true).update(&key, None, &change).unwrap();
+    assert_eq!(open(false).sign(&key, b"message").unwrap_err().code, Code::PermissionDenied);
+    open(true).sign(&key, b"message").unwrap();
 }
 
 #[test]
