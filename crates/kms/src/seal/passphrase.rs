@@ -4,6 +4,7 @@ use std::fmt;
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use secrecy::{ExposeSecret as _, SecretString};
+use unicode_normalization::UnicodeNormalization as _;
 use zeroize::Zeroizing;
 
 use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
@@ -75,8 +76,8 @@ impl Argon2Cost {
     }
 }
 
-/// A passphrase as a provider of key-encryption keys: Argon2id of its UTF-8 bytes, as they are, with 64 MiB, three passes
-/// and one lane. The capsule has the cost and a salt of 32 random bytes.
+/// A passphrase as a provider of key-encryption keys: Argon2id of the UTF-8 bytes of its normalization form C, with
+/// 64 MiB, three passes and one lane. The capsule has the cost and a salt of 32 random bytes.
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,
@@ -97,8 +98,18 @@ impl Passphrase {
         if secret.expose_secret().is_empty() {
             return Err(KmsError::new(Code::InvalidArgument, "the passphrase is empty"));
         }
-        Ok(Self { secret, cost })
+        Ok(Self { secret: normalized(&secret), cost })
     }
+}
+
+/// The passphrase in Unicode's normalization form C. Systems and keyboards write the same letter in different ways: `é`
+/// is one character or two, and nobody sees which.
+fn normalized(secret: &SecretString) -> SecretString {
+    let text = secret.expose_secret();
+    // The form has at most three times the length, and a growing string would leave copies of the secret behind.
+    let mut normalized = Zeroizing::new(String::with_capacity(3 * text.len()));
+    normalized.extend(text.nfc());
+    SecretString::from(normalized.as_str())
 }
 
 impl KeyProvider for Passphrase {
@@ -148,6 +159,27 @@ mod tests {
         let key = Argon2Cost::DEFAULT.derive(b"password", b"somesaltsomesalt").unwrap();
         let expected = "7664ad4ba1a3c999fcdd0991ffc2270f78302d2383233db5e7befc85d1bb1819";
         assert_eq!(bulla_blake3::Hash::from_bytes(*key).to_hex().as_str(), expected);
+    }
+
+    /// macOS and Linux, and two keyboards, may write one passphrase in two ways.
+    #[test]
+    fn a_passphrase_opens_however_its_letters_are_written() {
+        let passphrase = |text: &str| Passphrase::with_cost(text.into(), Argon2Cost::LEAST).unwrap();
+        let (one, capsule) = passphrase("caf\u{e9} \u{1e69} \u{ac00}").new_key().unwrap();
+        let capsule = Capsule::new(Passphrase::METHOD, "", capsule).unwrap();
+        let key = |text: &str| passphrase(text).key(&capsule).unwrap();
+        assert_eq!(key("cafe\u{301} s\u{307}\u{323} \u{1100}\u{1161}"), one);
+        assert_eq!(key("cafe\u{301} s\u{323}\u{307} \u{ac00}"), one);
+        assert_ne!(key("cafe \u{1e69} \u{ac00}"), one);
+        // Letters that only look alike stay different.
+        assert_ne!(passphrase("\u{fb01}").key(&capsule).unwrap(), passphrase("fi").key(&capsule).unwrap());
+    }
+
+    #[test]
+    fn the_longest_expansion_of_a_passphrase_fits() {
+        let longest = "\u{1d160}".repeat(100);
+        let bytes = normalized(&longest.as_str().into()).expose_secret().len();
+        assert_eq!(bytes, 3 * longest.len());
     }
 
     #[test]

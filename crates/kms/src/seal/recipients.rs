@@ -29,7 +29,7 @@ pub enum Recipient {
 /// The private half, outside of a keystore.
 ///
 /// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or `x-wing-secret:BASE64`. Empty lines and lines that begin
-/// with `#` are ignored. `age-keygen` writes such files.
+/// with `#` are ignored. `age-keygen` writes such files. [`Identity::read_all`] reads files with several lines.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// X25519, as age has it.
@@ -37,6 +37,9 @@ pub enum Identity {
     /// X25519 and ML-KEM-768 together.
     XWing(XWingIdentity),
 }
+
+/// The most bytes of a file with identities.
+const MAX_IDENTITIES: usize = 64 << 10;
 
 /// The kind of identity that [`Identity::generate`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +94,59 @@ impl Identity {
     /// [`Code::NotFound`], [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
     /// [`Code::MalformedKeyFile`].
     pub fn read(path: &Path) -> Result<Self> {
-        let text = secret_file::read(path, 16 << 10)?;
-        text.parse().map_err(|_| {
-            let message = format!("{} is not an identity file: its content is malformed", path.display());
+        let mut all = Self::read_all(path)?;
+        match (all.pop(), all.len()) {
+            (Some(identity), 0) => Ok(identity),
+            (_, others) => {
+                let message = format!("{} has {} identities, not one", path.display(), others + 1);
+                Err(KmsError::new(Code::MalformedKeyFile, message))
+            }
+        }
+    }
+
+    /// Reads an identity file with one or more identities, as age takes it: one a line.
+    ///
+    /// # Errors
+    /// The errors of [`Identity::read`].
+    pub fn read_all(path: &Path) -> Result<Vec<Self>> {
+        let refused = |why: &str| {
+            let message = format!("{} is not an identity file: {why}", path.display());
             KmsError::new(Code::MalformedKeyFile, message)
-        })
+        };
+        let text = secret_file::read(path, MAX_IDENTITIES)?;
+        if text.len() == MAX_IDENTITIES {
+            return Err(refused("it is too long"));
+        }
+        Self::parse_all(&text).map_err(|error| refused(&error.message))
+    }
+
+    /// The error quotes nothing of the text.
+    fn parse_all(text: &str) -> Result<Vec<Self>> {
+        // Other secrets that age takes as identities.
+        let others = [
+            (
+                "-----BEGIN AGE ENCRYPTED FILE",
+                "an identity that a passphrase protects: decrypt it with `age --decrypt` first",
+            ),
+            (
+                "-----BEGIN ",
+                "a private key of SSH or another program: create an identity with `bulla identity`",
+            ),
+            ("AGE-PLUGIN-", "an identity of an age plugin: only `age --decrypt` uses plugins"),
+        ];
+        if let Some((_, what)) =
+            others.iter().find(|(start, _)| text.lines().any(|line| line.starts_with(start)))
+        {
+            return Err(KmsError::new(Code::MalformedKeyFile, format!("it has {what}")));
+        }
+        let lines =
+            text.lines().map(str::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let parse = |line: &str| match line.starts_with(SECRET_PREFIX) {
+            true => line.parse().map(Self::XWing),
+            false => line.parse().map(Self::Age),
+        };
+        let all = lines.map(parse).collect::<Result<Vec<_>>>()?;
+        if all.is_empty() { Err(malformed_identity()) } else { Ok(all) }
     }
 
     fn provider(&self) -> &dyn KeyProvider {
@@ -126,12 +177,26 @@ impl FromStr for Recipient {
         match text.trim_ascii() {
             text if text.starts_with("age1") => Ok(Self::Age(text.parse()?)),
             text if text.starts_with("x-wing:") => Ok(Self::XWing(text.parse()?)),
-            _ => Err(KmsError::new(
-                Code::InvalidPublicKey,
-                "not a recipient: it is age1..., x-wing:..., or the public key file of a keystore's key",
-            )),
+            text => Err(not_a_recipient(text)),
         }
     }
+}
+
+/// The error for a text that is no recipient. It quotes nothing of the text, which may be a secret.
+fn not_a_recipient(text: &str) -> KmsError {
+    let is_identity =
+        ["AGE-SECRET-KEY-", "AGE-PLUGIN-", SECRET_PREFIX].iter().any(|start| text.starts_with(start));
+    KmsError::new(
+        Code::InvalidPublicKey,
+        if is_identity {
+            "this is an identity, which is secret: give its recipient, which `bulla identity` and `age-keygen` print"
+        } else if text.starts_with("ssh-") || text.starts_with("ecdsa-") || text.starts_with("sk-") {
+            "this is a key of SSH, and bulla does not encrypt to those: ask for a recipient that `bulla identity` or \
+             `age-keygen` printed"
+        } else {
+            "not a recipient: it is age1..., x-wing:..., or the public key file of a keystore's key"
+        },
+    )
 }
 
 impl fmt::Display for Recipient {
@@ -149,11 +214,9 @@ impl FromStr for Identity {
 
     /// The error quotes nothing of the text.
     fn from_str(text: &str) -> Result<Self> {
-        let mut lines =
-            text.lines().map(str::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        match (lines.next(), lines.next()) {
-            (Some(line), None) if line.starts_with(SECRET_PREFIX) => Ok(Self::XWing(line.parse()?)),
-            (Some(line), None) => Ok(Self::Age(line.parse()?)),
+        let mut all = Self::parse_all(text)?;
+        match (all.pop(), all.len()) {
+            (Some(identity), 0) => Ok(identity),
             _ => Err(malformed_identity()),
         }
     }

@@ -126,7 +126,15 @@ impl FromStr for AgeRecipient {
     fn from_str(text: &str) -> Result<Self> {
         let bytes = decode(text, RECIPIENT).filter(|_| !text.bytes().any(|byte| byte.is_ascii_uppercase()));
         bytes.map(|bytes| Self(PublicKey::from(*bytes))).ok_or_else(|| {
-            let message = "not a recipient of age, which is of the form age1...";
+            // Plugins and newer kinds of age have names between `age1` and another `1`.
+            let kind = text.strip_prefix("age1").and_then(|rest| rest.rsplit_once('1')).map(|(kind, _)| kind);
+            let message = match kind.filter(|kind| kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')) {
+                Some(kind) => format!(
+                    "this is a recipient age1{kind}1..., of an age plugin or of a newer kind, and bulla encrypts only to \
+                     age1... without such a name: use `age --encrypt`, or ask for another recipient"
+                ),
+                None => "not a recipient of age, which is of the form age1...: it is cut or has a typing error".to_owned(),
+            };
             KmsError::new(Code::InvalidPublicKey, message)
         })
     }
