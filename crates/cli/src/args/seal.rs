@@ -11,8 +11,8 @@ use std::path::PathBuf;
 pub(crate) struct SealToArgs {
     /// Encrypt to this recipient; may be given several times
     ///
-    /// A recipient is age1... or x-wing:..., or a file that contains one of these, as `bulla identity` prints it. It can
-    /// also be a public key file that `bulla keys export-public` wrote, of a key that receives exported keys
+    /// A recipient is age1... or x-wing:..., or a file that contains one or more of these, one a line, as `bulla identity`
+    /// and age-keygen print them. Lines that begin with # are comments. It can also be a public key file that `bulla keys export-public` wrote, of a key that receives exported keys
     /// (ML-KEM or X-Wing).
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     pub(crate) recipient: Vec<String>,
@@ -26,6 +26,9 @@ pub(crate) struct SealToArgs {
     pub(crate) new_passphrase_file: Option<PathBuf>,
 
     /// Encrypt to this key file
+    ///
+    /// A key file has the line `bulla key file v1`, and 32 random bytes in base64. Only you may be able to read it. To make
+    /// one: (umask 077 && { echo 'bulla key file v1'; head -c 32 /dev/urandom | base64; } > FILE)
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
 }

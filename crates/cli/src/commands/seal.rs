@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 const ASSOCIATED: &[u8] = b"bulla file v1";
 const SUFFIX: &str = ".sealed";
 const STREAM: &str = "-";
-/// The maximum length of a recipient: one of X-Wing has 1,630 bytes.
-const MAX_RECIPIENT: u64 = 16 << 10;
+/// The maximum length of a file of recipients: one of X-Wing has 1,630 bytes.
+const MAX_RECIPIENTS: u64 = 1 << 20;
 
 /// The keys to encrypt to.
 pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
-    for text in &args.recipient {
-        keys.push(Box::new(recipient(text)?));
+    for text in recipients(args)? {
+        keys.push(Box::new(text.parse::<Recipient>()?));
     }
     keys.append(&mut secrets(args, what)?);
     Ok(keys)
@@ -36,7 +36,11 @@ pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvide
 
 /// The texts of the recipients that the arguments name.
 pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
-    args.recipient.iter().map(|text| recipient_text(text)).collect()
+    let mut texts = Vec::new();
+    for text in &args.recipient {
+        texts.append(&mut recipient_texts(text)?);
+    }
+    Ok(texts)
 }
 
 /// The passphrase and the key file that the arguments name. `what` is what the passphrase will open.
@@ -47,29 +51,69 @@ pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyPr
         keys.push(Box::new(Passphrase::new(secret)?));
     }
     if let Some(path) = &args.new_key_file {
-        keys.push(Box::new(KeyFileProvider::new(path)));
+        let key_file = KeyFileProvider::new(path);
+        // It is read now, before a long file is.
+        key_file.new_key().map_err(|error| match error.code {
+            Code::NotFound | Code::MalformedKeyFile => Error::from(error).hint(NEW_KEY_FILE),
+            _ => error.into(),
+        })?;
+        keys.push(Box::new(key_file));
     }
     Ok(keys)
 }
 
-/// A recipient from its text, or from a file.
+/// How to make a key file.
+const NEW_KEY_FILE: &str = "make one with: \
+    (umask 077 && { echo 'bulla key file v1'; head -c 32 /dev/urandom | base64; } > FILE)";
+
+/// The only recipient of a text or a file.
 pub(super) fn recipient(text: &str) -> Result<Recipient> {
-    Ok(recipient_text(text)?.parse()?)
+    let mut texts = recipient_texts(text)?;
+    match (texts.pop(), texts.len()) {
+        (Some(one), 0) => Ok(one.parse()?),
+        (_, others) => {
+            let message = format!("contains {} recipients; give a file with one", others + 1);
+            Err(Error::new("invalid_public_key", message).about(shown(Path::new(text))))
+        }
+    }
 }
 
-/// The text of a recipient, which is given or in a file.
-fn recipient_text(text: &str) -> Result<String> {
-    if text.starts_with("age1") || text.starts_with("x-wing:") {
-        return Ok(text.to_owned());
+/// How a key begins, of which a user may give the text instead of a file's name. Secret ones are among
+/// them: they are refused, and not taken for a name, which errors quote.
+const KEYS: [&str; 6] = ["age1", "x-wing:", "ssh-", "AGE-", "x-wing-secret:", "ecdsa-"];
+
+/// The texts of recipients, of which one is given, or one or more are in a file: one a line, with
+/// comments after `#`, as age has them, or the public key file of a keystore's key.
+fn recipient_texts(text: &str) -> Result<Vec<String>> {
+    if KEYS.iter().any(|start| text.starts_with(start)) {
+        text.parse::<Recipient>()?;
+        return Ok(vec![text.to_owned()]);
     }
     let about = |error: Error| error.about(shown(Path::new(text)));
     let mut content = String::new();
-    let read = File::open(text).and_then(|file| file.take(MAX_RECIPIENT).read_to_string(&mut content));
+    let read = File::open(text).and_then(|file| file.take(MAX_RECIPIENTS + 1).read_to_string(&mut content));
     read.map_err(|error| about(Error::io("cannot read the recipient", &error)))?;
-    match content.parse::<Recipient>() {
-        Ok(_) => Ok(content),
-        Err(error) => Err(about(error.into())),
+    if content.len() as u64 > MAX_RECIPIENTS {
+        let message = format!("is too long: a file of recipients has at most {MAX_RECIPIENTS} bytes");
+        return Err(about(Error::new("file_too_large", message)));
     }
+    if content.starts_with("bulla public key ") {
+        content.parse::<Recipient>().map_err(|error| about(error.into()))?;
+        return Ok(vec![content]);
+    }
+    let mut texts = Vec::new();
+    for (number, line) in (1..).zip(content.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line_of = |error: KmsError| Error::new(error.code.as_str(), format!("line {number}: {error}"));
+        line.parse::<Recipient>().map_err(|error| about(line_of(error)))?;
+        texts.push(line.to_owned());
+    }
+    if texts.is_empty() {
+        return Err(about(Error::new("invalid_public_key", "contains no recipient")));
+    }
+    Ok(texts)
 }
 
 /// References to the keys.
@@ -90,7 +134,9 @@ pub(super) fn with_keys<T>(
     let keystore: Box<dyn Keys + '_>;
     let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
     if let Some(path) = &args.keystore.identity {
-        keys.push(Box::new(Identity::read(path)?));
+        for identity in Identity::read_all(path)? {
+            keys.push(Box::new(identity));
+        }
     }
     if let Some(path) = &args.key_file {
         keys.push(Box::new(KeyFileProvider::new(path)));

@@ -2,7 +2,7 @@
 
 use super::guard::{Guarding, new_token_key, options_of, options_with, token, token_key};
 use super::key_file_naming::{KEY_FILE, has_key_file, lost, name_key_file, new_key_file, settled_key_file};
-use super::keys::ensure_default;
+use super::keys::{ReadKeys as _, ensure_default};
 use super::passphrase::{Asked, passphrase};
 use super::place::{LOG_FOLDER, STORE_FILE, exists, folder, parse_name, tenant};
 use super::recording::{self, LOG_LABEL};
@@ -14,8 +14,10 @@ use crate::files::private::check_keystore;
 use crate::interrupt;
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
 use bulla_kms::pkcs11;
-use bulla_kms::seal::Identity;
-use bulla_kms::{Code, Keystore, KeystoreOptions, KmsError, Name, Snapshot, Unlock, UnlockMethod};
+use bulla_kms::seal::{Identity, KeyProvider as _};
+use bulla_kms::{
+    Code, Keystore, KeystoreOptions, KmsError, Name, RotationPolicy, Snapshot, Unlock, UnlockMethod,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,7 +84,7 @@ impl Access {
             return token_key(token(args).as_ref(), key_name);
         }
         if args.identity.is_some() {
-            return identity(args);
+            return identity(args, key_name);
         }
         let message = format!("an identity opens the keystore: {method}");
         Err(Error::new("wrong_unlock_method", message)
@@ -98,9 +100,11 @@ impl Access {
         Ok(Self { folder, unlock, options })
     }
 
-    /// The existing keystore, or a new one with the key `default`.
+    /// The existing keystore, or a new one with the key `default`. Only the keystore in the user's
+    /// data folder is made like this: where the user named a keystore and there is none, the name is
+    /// more likely a mistake.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
-        if exists(args)? {
+        if args.keystore.is_some() || exists(args)? {
             return Self::existing(args);
         }
         match Self::create(args, NewSeal::AsGiven, None) {
@@ -176,12 +180,34 @@ impl Access {
 
     /// Opens the keystore. Drop it soon: other processes wait meanwhile.
     pub(crate) fn open(&self) -> Result<Keystore> {
-        let keystore = self.open_unrecorded()?;
         // The keystore is locked first, so that a process that waits for it need not wait for the log.
+        self.recorded(self.open_unrecorded()?)
+    }
+
+    /// The keystore, with its audit log if there is one.
+    fn recorded(&self, keystore: Keystore) -> Result<Keystore> {
         Ok(match self.log(&keystore)? {
             Some(log) => keystore.audited(log),
             None => keystore,
         })
+    }
+
+    /// Opens the keystore to sign with the key that the user names. If a signature changes nothing
+    /// in the keystore, it is not locked and may be on a read-only disk.
+    pub(crate) fn open_to_sign(&self, name: &str) -> Result<Keystore> {
+        interrupt::guard();
+        let (tenant, log_label) = (tenant()?, parse_name(LOG_LABEL)?);
+        let writes = |keys: &Snapshot| {
+            let is_recorded = keys.find(&tenant, &log_label).is_some();
+            is_recorded
+                || match keys.key(name) {
+                    Ok(key) => key.rotation != RotationPolicy::default(),
+                    // It may be made first.
+                    Err(_) => name == DEFAULT_LABEL,
+                }
+        };
+        let store = self.folder.join(STORE_FILE);
+        self.recorded(self.options.open_as_needed(&store, &self.unlock, writes)?)
     }
 
     /// The current keys, for reading only. Nothing is written, and nothing stays locked.
@@ -241,8 +267,11 @@ impl Access {
     }
 }
 
-/// The identity that opens a keystore encrypted to a recipient.
-fn identity(args: &KeystoreArgs) -> Result<Unlock> {
+/// The identity that opens a keystore encrypted to a recipient, which `key_name` names. If the file has
+/// several and none is that one, opening says so of the last.
+fn identity(args: &KeystoreArgs, key_name: &str) -> Result<Unlock> {
     let path = args.identity.as_deref().unwrap_or(Path::new(""));
-    Ok(Unlock::Provider(Arc::new(Identity::read(path)?)))
+    let mut all = Identity::read_all(path)?;
+    let place = all.iter().position(|one| one.key_name() == key_name).unwrap_or(all.len() - 1);
+    Ok(Unlock::Provider(Arc::new(all.swap_remove(place))))
 }

@@ -30,7 +30,11 @@ impl Holder {
         Self::find(args, Access::existing)
     }
 
-    /// The service, or the existing keystore, or a new one with the key `default`.
+    /// The service, or the existing keystore, or a new one with the key `default` in the user's data
+    /// folder.
+    ///
+    /// # Errors
+    /// The user named a keystore that does not exist; the errors of [`Holder::existing`].
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
         Self::find(args, Access::existing_or_new)
     }
@@ -46,6 +50,15 @@ impl Holder {
     pub(crate) fn open(&self) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Here(access) => Ok(Box::new(access.open()?)),
+            Self::There(remote) => Ok(Box::new(remote.clone())),
+        }
+    }
+
+    /// The keys, to sign with the one that the user names: as [`Holder::open`], but a keystore of this
+    /// machine is locked only if the signature changes it.
+    pub(crate) fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
+        match self {
+            Self::Here(access) => Ok(Box::new(access.open_to_sign(name)?)),
             Self::There(remote) => Ok(Box::new(remote.clone())),
         }
     }

@@ -97,8 +97,9 @@ fn first_line(file: File, subject: &str) -> Result<SecretString> {
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match std::str::from_utf8(line) {
-        Ok("") => Err(error("its first line, the passphrase, is empty")),
-        Ok(line) => Ok(SecretString::from(line)),
+        Ok("" | "\u{feff}") => Err(error("its first line, the passphrase, is empty")),
+        // Editors on Windows put a byte order mark before the first character. Nobody can type one.
+        Ok(line) => Ok(SecretString::from(line.strip_prefix('\u{feff}').unwrap_or(line))),
         Err(_) => Err(error("its first line, the passphrase, is not UTF-8")),
     }
 }

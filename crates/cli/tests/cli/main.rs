@@ -24,6 +24,7 @@ mod released;
 mod remote;
 mod remote_transfer;
 mod seal;
+mod seal_keys;
 mod secrets;
 mod serve;
 mod serve_crash;
