@@ -192,15 +192,19 @@ pub(crate) enum Prehash {
 /// Sign files and folders
 ///
 /// bulla writes the signature of each PATH to PATH.bulla. On first use it creates a keystore in your data folder, with
-/// the key `default`.
+/// the key `default`. If you name a keystore or another key, it must exist.
 ///
 /// bulla signs a folder as a whole. It hashes every file in the folder; PATH.bulla lists all of them and signs the list.
 /// Inside a folder, bulla does not follow links: it signs the text of a link's target. If PATH itself is a link, bulla
 /// follows it. A signature does not cover empty folders, file modes or times. bulla refuses a folder that contains a
-/// socket, a fifo or a device, the keystore, or the signature file itself.
+/// socket, a fifo or a device, the keystore, or the signature file itself. When it signs a folder again, it names the
+/// files that are gone.
+///
+/// A signature covers the content, not the name: the signature file verifies the same content under any name. Put a name
+/// or a version that matters into --comment, which the signature covers.
 ///
 /// bulla replaces an older signature file at PATH.bulla in one step. It does not touch any other file there, and
-/// reports it. With `-`, bulla signs standard input and writes the signature to standard output, or to the FILE of --output.
+/// reports it. Whether it can write there is checked before it reads anything. With `-`, bulla signs standard input and writes the signature to standard output, or to the FILE of --output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -234,6 +238,14 @@ pub(crate) struct SignArgs {
     #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
     pub(crate) format: SignatureFormat,
 
+    /// Sign with an existing key only: never create a keystore or a key
+    #[arg(long)]
+    pub(crate) no_create: bool,
+
+    /// Sign an empty folder although its last signature lists files, which are gone now
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
+
     /// Read every file of a folder, also those that have not changed since the folder was signed
     ///
     /// When bulla signs a folder again, it reads only files that are new, or whose size, times or identity changed. It says how many it
@@ -260,6 +272,9 @@ pub(crate) struct SignArgs {
 /// bulla reads the signature of each PATH from PATH.bulla. It prints one line for each file that differs from what was
 /// signed: changed, missing or unexpected. If the signature itself is at fault, it prints malformed signature,
 /// bad signature, wrong key, unknown key or unknown version.
+///
+/// A signature covers the content of a file, not its name. If the signed comment of a minisign signature names another
+/// file, bulla says so.
 ///
 /// bulla trusts the keys of your keystore, except revoked versions. With --public-key, it trusts only the given keys and
 /// needs no keystore. After a rotation, --follow also trusts the newer public keys that the given keys vouch for: see

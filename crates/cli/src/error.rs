@@ -105,6 +105,9 @@ impl From<KmsError> for Error {
             Code::StoreDamaged => Some("restore the keystore's folder from a copy; nothing was changed"),
             Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
             Code::KeyDisabled => Some("enable it with `bulla keys enable`"),
+            Code::KeyPendingDestruction => {
+                Some("to keep it, run `bulla keys restore` and then `bulla keys enable`")
+            }
             Code::WrongPassphrase => Some("check the passphrase; without it nobody can decrypt this data"),
             Code::LogDamaged => Some(
                 "`bulla audit-log verify` lists the problems; keep the folder as it is, and start another log elsewhere",

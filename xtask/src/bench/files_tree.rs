@@ -291,10 +291,14 @@ fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     };
     make(root, &set)?;
     let parent = root.join(SIGNED.to_string());
+    let keystore = root.join("keystore");
+    if !keystore.exists() {
+        quiet(Command::new(bulla).args(["keys", "init"]).env("BULLA_KEYSTORE", &keystore))?;
+    }
     let sign = |arguments: &[&str]| {
         let mut command = Command::new(bulla);
         command.args(["sign", "--quiet"]).args(arguments).arg("100").current_dir(&parent);
-        command.env("BULLA_KEYSTORE", root.join("keystore")).env("XDG_CACHE_HOME", root.join("cache"));
+        command.env("BULLA_KEYSTORE", &keystore).env("XDG_CACHE_HOME", root.join("cache"));
         let start = Instant::now();
         quiet(&mut command)?;
         Ok::<_, anyhow::Error>(start.elapsed().as_secs_f64() * 1000.0)

@@ -124,6 +124,7 @@ fn signs(launcher: &Launcher, version: &str, home: &Path) -> Result<()> {
     };
     let sum = quiet(&mut run(&["sum", "file"]))?;
     ensure!(sum.starts_with("6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"), "{sum}");
+    quiet(&mut run(&["keys", "init"]))?;
     quiet(&mut run(&["sign", "file"]))?;
     let said = quiet(&mut run(&["verify", "file"]))?;
     ensure!(said.starts_with("file: OK"), "verify says {said}");

@@ -109,12 +109,14 @@ Exit status: 0 enabled, 2 not enabled.")]
 /// Create a keystore with the key `default`
 ///
 /// Without --passphrase, bulla writes a key file beside the keystore. Only you can read it, and it opens the keystore.
-/// `bulla sign` does the same on first use.
+/// On first use, `bulla sign` does the same in your data folder. A keystore in another place, which --keystore or
+/// BULLA_KEYSTORE names, is created by this command alone.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys init
   bulla keys init --passphrase
+  bulla keys init --keystore /mnt/stick/keys
   bulla keys init --guard file:/mnt/other/guard
 
 Exit status: 0 created, 2 not created.")]

@@ -28,17 +28,20 @@ pub(crate) struct ReportArgs {
 #[derive(Args, Clone)]
 pub(crate) struct KeystoreArgs {
     /// The keystore's folder [default: `bulla` in your data folder]
+    ///
+    /// `bulla keys init` creates a keystore there.
     #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
     pub(crate) keystore: Option<PathBuf>,
 
     /// Read the keystore's passphrase from the first line of FILE
     ///
+    /// How letters with accents are written (Unicode forms NFC, NFD) makes no difference.
     /// Without this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens needs no
     /// passphrase.
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
     pub(crate) passphrase_file: Option<PathBuf>,
 
-    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen
+    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen; FILE may have several
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Option<PathBuf>,
 

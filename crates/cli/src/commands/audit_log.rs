@@ -13,10 +13,13 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
+use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Holder, Seen};
 use crate::style;
-use bulla_kms::audit_log::{ConsistencyProof, Cosigned, InclusionProof, Report, Witnessed, verifier_key};
+use bulla_kms::audit_log::{
+    Checkpoint, ConsistencyProof, Cosigned, InclusionProof, Report, Witnessed, verifier_key,
+};
 use bulla_kms::{Code, Verdict, VersionState};
 use serde::Serialize;
 use std::path::Path;
@@ -220,6 +223,7 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
 }
 
 fn prove(args: &AuditLogProveArgs) -> Result<()> {
+    check_output(args.output.as_deref())?;
     let log = store::log(args.log.as_deref(), &args.keystore)?;
     let text = match (&args.since, args.entry) {
         (Some(path), _) => serde_json::to_string(&log.prove_growth(&read_checkpoint(path)?)?),
@@ -232,6 +236,7 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
 }
 
 fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
+    check_output(args.output.as_deref())?;
     let checkpoint = Holder::existing(&args.keystore)?.seal_log()?;
     let out = || Out::after("the checkpoint was made");
     if !args.json {
@@ -288,6 +293,16 @@ fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
         (true, _) => Exit::Failed,
         (false, true) => Exit::Ok,
         (false, false) => Exit::Trouble,
+    })
+}
+
+/// Refuses to replace anything but a checkpoint, or a proof about a log.
+fn check_output(output: Option<&Path>) -> Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    check_replaceable(output, "a checkpoint or a proof", |content| {
+        let is_proof = serde_json::from_slice::<InclusionProof>(content).is_ok()
+            || serde_json::from_slice::<ConsistencyProof>(content).is_ok();
+        is_proof || str::from_utf8(content).is_ok_and(|text| text.parse::<Checkpoint>().is_ok())
     })
 }
 

@@ -1,10 +1,12 @@
-//! Changes a key, and prints the result.
+//! Changes a key, and prints the result; and what there is to say about a key that signs.
 
 use crate::args::{KeystoreArgs, ReportArgs};
-use crate::error::Result;
+use crate::diagnostics::note_line;
+use crate::error::{Error, Result};
 use crate::output::Out;
-use crate::store::Holder;
-use bulla_kms::{Attestation, KeyChange};
+use crate::store::{AskedKey, Holder};
+use bulla_kms::{Attestation, Code, KeyChange, KeyState, Origin, Timestamp, Use};
+use std::time::Duration;
 
 /// Changes a key, and prints the changed key.
 pub(super) fn change(
@@ -38,5 +40,166 @@ pub(super) fn name(key: &Attestation) -> String {
     match &key.label {
         Some(label) => label.to_string(),
         None => key.key.to_string(),
+    }
+}
+
+/// Whether only the public key is known, so that the key verifies and does nothing else.
+pub(super) fn is_public_only(key: &Attestation) -> bool {
+    key.versions.iter().any(|version| version.origin == Origin::PublicOnly)
+}
+
+/// Refuses a key that will not sign, before the work that comes before a signature. `named` is how the
+/// user names it.
+pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
+    let refused = |code: Code, why: &str, hint: String| {
+        Err(Error::new(code.as_str(), format!("the key {named} {why}")).hint(hint))
+    };
+    let another = "name another key with --key";
+    match key.state {
+        KeyState::PendingDestruction { after } => {
+            let why = format!("does not sign: it can be destroyed after {after}");
+            let keep =
+                format!("to keep it, run `bulla keys restore {named}` and then `bulla keys enable {named}`");
+            return refused(Code::KeyPendingDestruction, &why, format!("{keep}; or {another}"));
+        }
+        KeyState::Destroyed => {
+            let hint = format!("{another}; `bulla keys new LABEL` makes one");
+            return refused(Code::KeyDestroyed, "was destroyed: it only verifies", hint);
+        }
+        KeyState::Enabled => {}
+        _ => {
+            let hint = format!("enable it with `bulla keys enable {named}`, or {another}");
+            return refused(Code::KeyDisabled, "is disabled: it does not sign", hint);
+        }
+    }
+    if is_public_only(key) {
+        let why = "has only a public key: it only verifies";
+        return refused(Code::NoPrivateKey, why, another.to_owned());
+    }
+    if key.algorithm.usage() == Use::KeyEncapsulation {
+        let why = format!("does not sign: its algorithm is {}, which receives keys", key.algorithm);
+        return refused(Code::WrongUse, &why, another.to_owned());
+    }
+    match AskedKey::parse(named)?.version() {
+        Some(version) if version != key.head => {
+            let why = format!("is an older version and does not sign; version {} signs", key.head);
+            refused(Code::NotHead, &why, format!("name {}", name(key)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What to do after a rotation, so that others can verify the new version's signatures.
+pub(super) fn rotation_advice(name: &str) -> [String; 4] {
+    [
+        "people who have only an older public key now see \"wrong key\"; publish the new public key:"
+            .to_owned(),
+        format!("  bulla keys export-public {name} > FILE"),
+        "or publish a statement by the older version, for `bulla verify --public-key OLD.pub --follow FILE`:"
+            .to_owned(),
+        format!("  bulla keys succession {name} > FILE"),
+    ]
+}
+
+/// Says that the key's policy rotated it, if it did since `before`: nobody ran `bulla keys rotate`, whose
+/// advice this gives.
+pub(super) fn note_rotated(before: &Attestation, head: u32) -> Result<()> {
+    if let Some(remark) = rotated(before, head, Timestamp::now()?) {
+        note_line(&remark);
+        rotation_advice(&name(before)).iter().for_each(|line| note_line(line));
+    }
+    Ok(())
+}
+
+/// The remark on a rotation by a policy. With an age in the policy it names the times, which show a
+/// wrong clock.
+fn rotated(before: &Attestation, head: u32, now: Timestamp) -> Option<String> {
+    let policy = before.rotation;
+    if head <= before.head {
+        return None;
+    }
+    let mut why = Vec::new();
+    why.extend(policy.max_uses.map(|uses| format!("a version makes at most {uses} signatures")));
+    if let (Some(age), Some(version)) = (policy.max_age_seconds, before.versions.last()) {
+        let (number, created) = (version.version, version.created);
+        why.push(format!(
+            "a version signs for {age} seconds; version {number} was made at {created}, and the clock says {now}"
+        ));
+    }
+    // Without a policy, somebody else rotated the key at the same time, and was told.
+    (!why.is_empty()).then(|| {
+        let (name, why) = (name(before), why.join("; "));
+        format!("the policy of {name} rotated it: version {head} signs from now on ({why})")
+    })
+}
+
+/// Two machines' clocks may differ that much.
+const SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// Says that the clock went back, if a version of the key was made later than it says: the times of
+/// signatures, and the age at which a policy rotates the key, come from that clock.
+pub(super) fn note_clock(key: &Attestation) -> Result<()> {
+    if let Some(remark) = clock_went_back(key, Timestamp::now()?) {
+        note_line(&remark);
+    }
+    Ok(())
+}
+
+fn clock_went_back(key: &Attestation, now: Timestamp) -> Option<String> {
+    let version = key.versions.iter().max_by_key(|version| version.created)?;
+    let ahead = version.created.unix_millis().saturating_sub(now.unix_millis());
+    let (number, created) = (version.version, version.created);
+    (u128::from(ahead) > SKEW.as_millis()).then(|| {
+        format!(
+            "the clock says {now}, and version {number} of {} was made later, at {created}: \
+             the clock is wrong now or was wrong then",
+            name(key)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_kms::{Keystore, NewKey, RotationPolicy};
+    use std::num::NonZeroU64;
+
+    fn key() -> Attestation {
+        let keystore = Keystore::in_memory();
+        let [tenant, purpose, label] = ["local", "files", "mine"].map(|name| name.parse().unwrap());
+        let new = NewKey::new(tenant, purpose, bulla_kms::Algorithm::Ed25519).label(label);
+        let id = keystore.create_key(new).unwrap();
+        keystore.attest(id.family()).unwrap()
+    }
+
+    fn later(time: Timestamp, seconds: i64) -> Timestamp {
+        Timestamp::from_unix_millis(time.unix_millis().saturating_add_signed(seconds * 1000)).unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_went_back_is_told_and_two_machines_may_differ_a_little() {
+        let key = key();
+        let created = key.versions[0].created;
+        for seconds in [-299, 0, 1_000_000] {
+            assert_eq!(clock_went_back(&key, later(created, seconds)), None, "{seconds}");
+        }
+        let now = later(created, -301);
+        let remark = clock_went_back(&key, now).unwrap();
+        let start = format!("the clock says {now}, and version 1 of mine was made later, at {created}: ");
+        assert!(remark.starts_with(&start), "{remark}");
+    }
+
+    #[test]
+    fn a_rotation_by_age_shows_the_times_that_tell_a_clock_that_jumped() {
+        let mut key = key();
+        let created = key.versions[0].created;
+        let now = later(created, 20 * 365 * 24 * 60 * 60);
+        assert_eq!(rotated(&key, 2, now), None, "a key without a policy");
+        key.rotation = RotationPolicy { max_age_seconds: NonZeroU64::new(60), max_uses: None };
+        assert_eq!(rotated(&key, 1, now), None, "no rotation");
+        let remark = rotated(&key, 2, now).unwrap();
+        let times = format!("version 1 was made at {created}, and the clock says {now})");
+        assert!(remark.starts_with("the policy of mine rotated it: version 2 signs"), "{remark}");
+        assert!(remark.ends_with(&times), "{remark}");
     }
 }

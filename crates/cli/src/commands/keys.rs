@@ -1,6 +1,6 @@
 //! `bulla keys`: making, showing and rotating keys.
 
-use super::key_change::{change, name, print_changed};
+use super::key_change::{change, is_public_only, name, note_rotated, print_changed, rotation_advice};
 use super::{backup, policy, transfer};
 use crate::args::{
     Bound, ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs,
@@ -10,12 +10,16 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
+use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, AskedKey, Holder, NewSeal};
 use crate::style;
 use bulla_kms::token::ROOT;
-use bulla_kms::transfer::{PublicFormat, export_public as write_public};
-use bulla_kms::{Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, Use, VersionState};
+use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
+use bulla_kms::{
+    Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, SignedAttestation, Succession, Use,
+    VersionState,
+};
 use serde::Serialize;
 use std::path::Path;
 
@@ -163,12 +167,7 @@ fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     if key.key.purpose().as_str() == ROOT {
         return Ok(());
     }
-    out.line("people who have only an older public key now see \"wrong key\"; publish the new public key:")?;
-    out.line(format_args!("  bulla keys export-public {name} > FILE"))?;
-    out.line(
-        "or publish a statement by the older version, for `bulla verify --public-key OLD.pub --follow FILE`:",
-    )?;
-    out.line(format_args!("  bulla keys succession {name} > FILE"))
+    rotation_advice(&name).iter().try_for_each(|line| out.line(line))
 }
 
 fn succession(args: &KeysSuccessionArgs) -> Result<()> {
@@ -179,12 +178,25 @@ fn succession(args: &KeysSuccessionArgs) -> Result<()> {
             .hint("publish the public key itself: `bulla keys export-public`"));
     }
     let text: String = statements.iter().map(ToString::to_string).collect();
-    write_or_print(text.as_bytes(), args.output.as_deref())
+    let is_one = |text: &[u8]| Succession::parse_all(text).is_ok_and(|statements| !statements.is_empty());
+    write_or_print(text.as_bytes(), args.output.as_deref(), "a statement of succession", is_one)
 }
 
 fn attest(args: &KeysAttestArgs) -> Result<()> {
-    let text = Holder::existing(&args.keystore)?.open()?.attest(&args.key)? + "\n";
-    write_or_print(text.as_bytes(), args.output.as_deref())
+    let is_one = |text: &[u8]| serde_json::from_slice::<SignedAttestation>(text).is_ok();
+    if let Some(output) = &args.output {
+        check_replaceable(output, "an attestation", is_one)?;
+    }
+    let holder = Holder::existing(&args.keystore)?;
+    let keys = holder.open()?;
+    // It only serves a remark: whatever is wrong with the key, the attestation says it.
+    let before = keys.foresee(&args.key).ok().flatten();
+    let text = keys.attest(&args.key)? + "\n";
+    drop(keys);
+    if let (Some(before), Ok(attested)) = (&before, serde_json::from_str::<SignedAttestation>(&text)) {
+        note_rotated(before, attested.attestation.head)?;
+    }
+    write_or_print(text.as_bytes(), args.output.as_deref(), "an attestation", is_one)
 }
 
 fn on_key(
@@ -193,10 +205,6 @@ fn on_key(
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
     change(&args.keystore, &args.key, args.report, wanted, print)
-}
-
-fn is_public_only(key: &Attestation) -> bool {
-    key.versions.iter().any(|version| version.origin == Origin::PublicOnly)
 }
 
 fn restore(args: &KeysRestoreArgs) -> Result<()> {
@@ -285,13 +293,37 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         None => NamedPublicKey { key: version.id, public_key: version.public_key }.to_string().into_bytes(),
         Some(format) => write_public(&version.public_key, format)?,
     };
-    write_or_print(&text, args.output.as_deref())
+    // Any 32 bytes can be a raw public key, also a private key.
+    let is_one = |found: &[u8]| found == text || is_public_key(found);
+    write_or_print(&text, args.output.as_deref(), "a public key", is_one)
 }
 
-/// Writes public data to a file, or to standard output.
-fn write_or_print(text: &[u8], output: Option<&Path>) -> Result<()> {
+/// Whether a file's content is one public key, in a format that says so.
+fn is_public_key(content: &[u8]) -> bool {
+    let formats = [
+        PublicFormat::Pem,
+        PublicFormat::Der,
+        PublicFormat::OpenSsh,
+        PublicFormat::Jwk,
+        PublicFormat::Minisign,
+    ];
+    str::from_utf8(content).is_ok_and(|text| text.parse::<NamedPublicKey>().is_ok())
+        || formats.iter().any(|format| import_public(content, *format, None).is_ok())
+}
+
+/// Writes `what`, which is public data, to a file, or to standard output. The file may replace an older
+/// one of its kind, as `is_one` tells, and nothing else.
+fn write_or_print(
+    text: &[u8],
+    output: Option<&Path>,
+    what: &str,
+    is_one: impl FnOnce(&[u8]) -> bool,
+) -> Result<()> {
     match output {
-        Some(path) => atomic::write(path, |file| file.write_all(text)),
+        Some(path) => {
+            check_replaceable(path, what, is_one)?;
+            atomic::write(path, |file| file.write_all(text))
+        }
         None => {
             let mut out = Out::new();
             out.bytes(text)?;

@@ -1,30 +1,29 @@
 //! `bulla sign`: signature files for files and folders.
 
-use crate::args::{self, DEFAULT_LABEL, KeystoreArgs, SignArgs, SignatureFormat};
+use super::key_change::{check_signs, note_clock, note_rotated};
+use super::sign_before::{Before, earlier};
+use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
+use super::sign_target::Destination;
+use crate::args::{self, DEFAULT_LABEL, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::{shell_word, shown};
+use crate::files::STDIN;
+use crate::files::name::shown;
 use crate::files::order::in_order;
 use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
-use crate::files::sidecar::{check_replaceable, sidecar};
 use crate::files::size::{is_large, total_of};
-use crate::files::{STDIN, atomic};
 use crate::folder;
 use crate::idle;
 use crate::interrupt;
 use crate::minisign;
-use crate::output::{JsonError, JsonPath, Out};
+use crate::output::Out;
 use crate::progress::Progress;
 use crate::store::{Holder, Keys};
-use crate::trust::check_usable;
 use bulla_files::folder_of;
 use bulla_kms::prehash::Prehash;
-use bulla_kms::signature::{Comment, manifest};
-use bulla_kms::{Code, KeyState, Kind, SignatureFile, Statement};
+use bulla_kms::signature::Comment;
+use bulla_kms::{Attestation, Kind, Statement};
 use bulla_sums::path_from;
-use serde::Serialize;
-use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
@@ -34,20 +33,11 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     idle::take(args.work.turn())?;
     interrupt::guard();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
-    let holder = Holder::existing_or_new(&args.keystore)?;
-    // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
-    // when everything is read. In between, other processes may use it.
-    let known = {
-        let keys = holder.open()?;
-        check_key(&*keys, args)?;
-        Before::of_all(&*keys, args)
+    let targets = Destination::ready(args);
+    let signed = match targets.iter().any(Result::is_ok) {
+        true => sign_all(args, &comment, targets)?,
+        false => targets.into_iter().filter_map(Result::err).map(Err).collect(),
     };
-    let contents = read_all(args, holder.folder(), &known)?;
-
-    let keys = holder.open()?;
-    let sign = |content: Result<Content>| content.and_then(|content| seal(&*keys, args, &comment, content));
-    let signed: Vec<_> = contents.into_iter().map(sign).collect();
-    drop(keys);
 
     let mut out = Out::new();
     let mut exit = Exit::Ok;
@@ -68,6 +58,48 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     Ok(exit)
 }
 
+/// Reads and signs every path whose target is ready.
+fn sign_all<'a>(
+    args: &'a SignArgs,
+    comment: &Comment,
+    targets: Vec<Result<Destination>>,
+) -> Result<Vec<Result<Signed>>> {
+    let holder = holder(args)?;
+    // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
+    // when everything is read. In between, other processes may use it.
+    let (key, jobs) = {
+        let keys = holder.open_to_sign(&args.key)?;
+        let key = check_key(&*keys, args)?;
+        let jobs = args.paths.iter().zip(targets);
+        let job = |(path, target): (&'a PathBuf, Result<_>)| {
+            target.map(|target| Job { path, target, before: Before::of(&*keys, path, args) })
+        };
+        (key, jobs.map(job).collect::<Vec<_>>())
+    };
+    let contents = read_all(&jobs, args, holder.folder())?;
+
+    let keys = holder.open_to_sign(&args.key)?;
+    let sign = |(path, content): (&PathBuf, Result<Content>)| {
+        content.and_then(|content| seal(&*keys, args, path, comment, content))
+    };
+    let signed: Vec<_> = args.paths.iter().zip(contents).map(sign).collect();
+    drop(keys);
+    if let Some(key) = key {
+        let newest = signed.iter().flatten().map(|signed| signed.version).max();
+        note_rotated(&key, newest.unwrap_or(key.head))?;
+    }
+    Ok(signed)
+}
+
+/// Who holds the keys. Only the key `default` is made on first use.
+fn holder(args: &SignArgs) -> Result<Holder> {
+    if args.key == DEFAULT_LABEL && !args.no_create {
+        Holder::existing_or_new(&args.keystore)
+    } else {
+        Holder::existing(&args.keystore)
+    }
+}
+
 fn check_usage(args: &SignArgs) -> Result<()> {
     let usage = |message: &str| Err(Error::new("usage", message));
     if args.output.is_some() && args.paths.len() > 1 {
@@ -81,42 +113,32 @@ fn check_usage(args: &SignArgs) -> Result<()> {
         return usage("standard input must be the only PATH");
     }
     if args.report.json
-        && args.paths.iter().any(|path| matches!(destination(path, args), Ok(Destination::Stdout)))
+        && args.paths.iter().any(|path| matches!(Destination::of(path, args), Ok(Destination::Stdout)))
     {
         return usage("with --json the signature cannot go to standard output: add --output FILE");
     }
     Ok(())
 }
 
-/// Checks that the key exists and signs.
-fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<()> {
-    if args.key == DEFAULT_LABEL {
+/// Checks that the key exists and signs. It returns the key, if the user may read it.
+fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<Option<Attestation>> {
+    if args.key == DEFAULT_LABEL && !args.no_create {
         keys.ensure_default()?;
     }
-    let Some(key) = keys.foresee(&args.key)? else { return Ok(()) };
+    let Some(key) = keys.foresee(&args.key)? else { return Ok(None) };
     if args.format == SignatureFormat::Minisign {
         minisign::check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
     }
-    if key.state == KeyState::Enabled {
-        return Ok(());
-    }
-    Err(Error::new(Code::KeyDisabled.as_str(), format!("the key {} is disabled: it does not sign", args.key))
-        .hint(format!("enable it with `bulla keys enable {}`, or name another key with --key", args.key)))
+    check_signs(&key, &args.key)?;
+    note_clock(&key)?;
+    Ok(Some(key))
 }
 
-/// The destination of a signature.
-enum Destination {
-    Stdout,
-    File(PathBuf),
-}
-
-fn destination(path: &Path, args: &SignArgs) -> Result<Destination> {
-    match &args.output {
-        Some(output) if output == Path::new(STDIN) => Ok(Destination::Stdout),
-        Some(output) => Ok(Destination::File(output.clone())),
-        None if path == Path::new(STDIN) => Ok(Destination::Stdout),
-        None => Ok(Destination::File(sidecar(path, args.format.extension())?)),
-    }
+/// A path to sign.
+struct Job<'a> {
+    path: &'a Path,
+    target: Destination,
+    before: Before,
 }
 
 /// The content to sign, read and hashed.
@@ -128,15 +150,21 @@ enum Content {
 
 /// Reads all paths, several small files at a time. The results are in the order of the paths. `keystore` is its folder, if that is on
 /// this machine.
-fn read_all(args: &SignArgs, keystore: Option<&Path>, before: &[Before]) -> Result<Vec<Result<Content>>> {
+fn read_all(
+    jobs: &[Result<Job<'_>>],
+    args: &SignArgs,
+    keystore: Option<&Path>,
+) -> Result<Vec<Result<Content>>> {
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
-    let mut contents = Vec::with_capacity(args.paths.len());
-    let paths: Vec<_> = args.paths.iter().zip(before).collect();
+    let mut contents = Vec::with_capacity(jobs.len());
     in_order(
-        &paths,
+        jobs,
         args.work.threads(),
-        |(path, _)| is_large(path),
-        |(path, before), pace| read(path, args, keystore, before, pace, &progress),
+        |job| job.as_ref().is_ok_and(|job| is_large(job.path)),
+        |job, pace| match job {
+            Ok(job) => read(job, args, keystore, pace, &progress),
+            Err(error) => Err(error.clone()),
+        },
         |_, content| {
             contents.push(content);
             Ok(())
@@ -146,18 +174,14 @@ fn read_all(args: &SignArgs, keystore: Option<&Path>, before: &[Before]) -> Resu
 }
 
 fn read(
-    path: &Path,
+    job: &Job<'_>,
     args: &SignArgs,
     keystore: Option<&Path>,
-    before: &Before,
     pace: Pace,
     progress: &Progress,
 ) -> Result<Content> {
+    let path = job.path;
     let about = |error: ReadError| Error::from(error).about(shown(path));
-    let output = destination(path, args)?;
-    if let Destination::File(output) = &output {
-        check_replaceable(output)?;
-    }
     let is_stdin = path == Path::new(STDIN);
     let is_folder = !is_stdin && path.metadata().is_ok_and(|metadata| metadata.is_dir());
     match args.format {
@@ -165,8 +189,8 @@ fn read(
             read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
         }
         SignatureFormat::Bulla if is_folder => {
-            check_outside(path, &output, keystore)?;
-            read_folder(path, args, before, pace, progress, &output)
+            check_outside(path, &job.target, keystore)?;
+            read_folder(job, args, pace, progress)
         }
         SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
             .map_err(|error| file_error(path, error)),
@@ -201,60 +225,6 @@ fn read_file(
     Ok(Content::File { size: digested.size, digest: digested.hash() })
 }
 
-/// What is known of a path from the last time that it was signed.
-struct Before {
-    /// Where the stamps of a folder are kept.
-    place: Option<folder::Place>,
-    known: Option<folder::Known<'static>>,
-}
-
-impl Before {
-    fn of_all(keys: &dyn Keys, args: &SignArgs) -> Vec<Self> {
-        args.paths.iter().map(|path| Self::of(keys, path, args)).collect()
-    }
-
-    fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
-        if args.format != SignatureFormat::Bulla || !path.is_dir() {
-            return Self { place: None, known: None };
-        }
-        let place = folder::Place::of(path);
-        let known = place.as_ref().and_then(|place| Self::known(keys, path, args, place));
-        Self { place, known }
-    }
-
-    /// What the older signature file says, if one of the user's own keys made it. Anything else about it is no reason to stop: everything
-    /// is read then.
-    fn known(
-        keys: &dyn Keys,
-        path: &Path,
-        args: &SignArgs,
-        place: &folder::Place,
-    ) -> Option<folder::Known<'static>> {
-        let Ok(Destination::File(signature)) = destination(path, args) else { return None };
-        let source = Source::open_file(&signature, Links::Follow).ok()?;
-        let mut reader = BufReader::with_capacity(1 << 16, source.into_file());
-        let file = SignatureFile::read_from(&mut reader).ok()?;
-        if file.kind != Kind::Manifest || !place.has(&file.digest) {
-            return None;
-        }
-        let key = keys.key(&file.key.family().to_string()).ok()?;
-        let version = key.versions.iter().find(|version| version.version == file.key.version())?;
-        check_usable(&key, version).ok()?;
-        if !file.verify_with(&version.public_key).is_valid() {
-            return None;
-        }
-        let mut reader = manifest::Reader::new(reader);
-        let mut entries = folder::Packed::default();
-        for entry in reader.by_ref() {
-            entries.push(&entry.ok()?);
-        }
-        let summary = reader.summary();
-        let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
-        let entries = folder::Entries::Packed(entries);
-        is_whole.then(|| folder::Known::read(place, &file.digest, entries)).flatten()
-    }
-}
-
 /// Refuses to sign a folder that contains the keystore, or where the signature is to go.
 fn check_outside(path: &Path, output: &Destination, keystore: Option<&Path>) -> Result<()> {
     if let Destination::File(output) = output {
@@ -279,40 +249,50 @@ fn list_file(output: &Destination) -> SpooledTempFile {
     }
 }
 
-fn read_folder(
-    path: &Path,
-    args: &SignArgs,
-    before: &Before,
-    pace: Pace,
-    progress: &Progress,
-    output: &Destination,
-) -> Result<Content> {
-    let drafts =
-        folder::Drafts { body: list_file(output), recorder: folder::Recorder::start(before.place.as_ref()) };
+fn read_folder(job: &Job<'_>, args: &SignArgs, pace: Pace, progress: &Progress) -> Result<Content> {
+    let Job { path, target, before } = job;
+    let drafts = folder::Drafts {
+        body: list_file(target),
+        recorder: folder::Recorder::start(before.place.as_ref()),
+        earlier: match target {
+            Destination::File(signature) => earlier(signature),
+            Destination::Stdout => folder::Earlier::nothing(),
+        },
+    };
     let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
     let listed =
         folder::list(path, before.known.as_ref(), mode, pace, progress, drafts).map_err(|errors| {
             progress.suspend(|| errors.iter().for_each(Error::print));
-            let count = errors.len();
-            let entries = if count == 1 { "entry" } else { "entries" };
-            Error::new(
-                "not_signed",
-                format!("not signed: bulla cannot sign {count} {entries} of this folder"),
-            )
-            .about(shown(path))
+            let entries = counted(errors.len() as u64, "entry", "entries");
+            Error::new("not_signed", format!("not signed: bulla cannot sign {entries} of this folder"))
+                .about(shown(path))
         })?;
+    check_listed(path, &listed, args)?;
+    Ok(Content::Folder(Box::new(listed), before.place.clone()))
+}
+
+/// Refuses a list that nobody can have meant to sign.
+fn check_listed(path: &Path, listed: &folder::Listed, args: &SignArgs) -> Result<()> {
     if let Some(damaged) = listed.damaged.first() {
-        let count = listed.damaged.len();
-        let files = if count == 1 { "file is" } else { "files are" };
+        let files = counted(listed.damaged.len() as u64, "file is", "files are");
         let message = format!(
-            "not signed: {count} {files} damaged: the content differs from what was signed, but nobody wrote to it; the first one is {}",
+            "not signed: {files} damaged: the content differs from what was signed, but nobody wrote to it; the first one is {}",
             shown(&path_from(damaged))
         );
         return Err(Error::new("damaged", message).about(shown(path)).hint(
             "restore it from a copy; to sign it as it is now, write to it first, for example with `touch`",
         ));
     }
-    Ok(Content::Folder(Box::new(listed), before.place.clone()))
+    if listed.summary.entries == 0 && listed.gone.count > 0 && !args.allow_empty {
+        let message = format!(
+            "not signed: the folder is empty, and its last signature lists {}",
+            counted(listed.gone.count, "entry", "entries")
+        );
+        return Err(Error::new("folder_empty", message)
+            .about(shown(path))
+            .hint("check that its disk is mounted; to sign the empty folder, add --allow-empty"));
+    }
+    Ok(())
 }
 
 /// Refuses to sign a folder that contains something secret, or something that signing itself changes.
@@ -331,19 +311,13 @@ fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// A signature, ready to be written.
-struct Signed {
-    /// The signature file; for a folder, without its body.
-    text: String,
-    body: Option<SpooledTempFile>,
-    json: JsonSigned,
-    /// For minisign, the line of base64 that `minisign -P` takes.
-    minisign_key: Option<String>,
-    /// For a folder, what the next signing has to know, where it is kept, and the digest of the list.
-    stamps: Option<(folder::Recorder, folder::Place, bulla_blake3::Hash)>,
-}
-
-fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -> Result<Signed> {
+fn seal(
+    keys: &dyn Keys,
+    args: &SignArgs,
+    path: &Path,
+    comment: &Comment,
+    content: Content,
+) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, listed) = match content {
         Content::File { digest, size } => (statement(Kind::File, digest, size), None, None),
@@ -355,7 +329,7 @@ fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -
                 Some((listed, place)),
             )
         }
-        Content::Prehashed(digest) => return seal_minisign(keys, args, comment, &digest),
+        Content::Prehashed(digest) => return seal_minisign(keys, args, path, comment, &digest),
     };
     let prehash = args.prehash.map(|prehash| match prehash {
         args::Prehash::Blake3 => Prehash::Blake3,
@@ -367,6 +341,7 @@ fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -
         kind: file.kind.as_str(),
         digest: Some(file.digest.to_hex().to_string()),
         entries: listed.as_ref().map(|(listed, _)| listed.summary.entries),
+        removed: listed.as_ref().map(|(listed, _)| listed.gone.count),
         reading: listed.as_ref().map(|(listed, _)| JsonReading {
             mode: listed.mode,
             read: listed.read,
@@ -374,18 +349,27 @@ fn seal(keys: &dyn Keys, args: &SignArgs, comment: &Comment, content: Content) -
         }),
         signed_at: file.signed_at.to_string(),
     };
-    let stamps = listed.and_then(|(listed, place)| Some((listed.recorder, place?, listed.summary.digest)));
-    Ok(Signed { text: file.to_string(), body, json, minisign_key: None, stamps })
+    let version = file.key.version();
+    let signed = Signed { text: file.to_string(), version, ..Signed::of_file(json) };
+    Ok(match listed {
+        None => signed,
+        Some((listed, place)) => {
+            let folder::Listed { recorder, gone, summary, .. } = *listed;
+            let stamps = place.map(|place| (recorder, place, summary.digest));
+            Signed { body, stamps, gone, ..signed }
+        }
+    })
 }
 
 fn seal_minisign(
     keys: &dyn Keys,
     args: &SignArgs,
+    path: &Path,
     comment: &Comment,
     digest: &minisign::Digest,
 ) -> Result<Signed> {
     let signed_at = bulla_kms::Timestamp::now()?;
-    let name = args.paths.first().and_then(|path| path.file_name()).map(PathBuf::from).unwrap_or_default();
+    let name = path.file_name().map(PathBuf::from).unwrap_or_default();
     let trusted_comment = if comment.as_str().is_empty() {
         format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, shown(&name))
     } else {
@@ -410,167 +394,11 @@ fn seal_minisign(
         kind: Kind::File.as_str(),
         digest: None,
         entries: None,
+        removed: None,
         reading: None,
         signed_at: signed_at.to_string(),
     };
     let text = file.file(&format!("signature from bulla key {}", first.key));
-    Ok(Signed { text, body: None, json, minisign_key: Some(public_key.line()), stamps: None })
-}
-
-/// Passes a list of files to `each`, piece by piece.
-fn each_piece<E>(
-    body: Option<&mut SpooledTempFile>,
-    failed: impl Fn(io::Error) -> E,
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let Some(body) = body else { return Ok(()) };
-    body.rewind().map_err(&failed)?;
-    let mut reader = BufReader::with_capacity(1 << 16, body);
-    loop {
-        let piece = reader.fill_buf().map_err(&failed)?;
-        if piece.is_empty() {
-            return Ok(());
-        }
-        each(piece)?;
-        let len = piece.len();
-        reader.consume(len);
-    }
-}
-
-/// Writes the signature file and says how to verify it.
-fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Signed) -> Result<()> {
-    let output = match destination(path, args)? {
-        Destination::Stdout => {
-            out.bytes(signed.text.as_bytes())?;
-            let failed = |error| Error::io("cannot read the list of files again", &error);
-            return each_piece(signed.body.as_mut(), failed, |piece| out.bytes(piece));
-        }
-        Destination::File(output) => output,
-    };
-    check_replaceable(&output)?;
-    atomic::write(&output, |file| {
-        file.write_all(signed.text.as_bytes())?;
-        each_piece(signed.body.as_mut(), |error| error, |piece| file.write_all(piece))
-    })?;
-    if let Some((recorder, place, digest)) = signed.stamps.take() {
-        place.keep(recorder, &digest);
-    }
-    out.note_done("the signature files were written");
-    if args.report.json {
-        return out.json(&JsonLine::signed(path, &output, &signed.json));
-    }
-    if args.report.quiet {
-        return Ok(());
-    }
-    let reading = signed.json.reading.as_ref().map_or_else(String::new, JsonReading::sentence);
-    out.line(format_args!("{}: signed, wrote {}{reading}", shown(path), shown(&output)))?;
-    out.line("verify it with:")?;
-    out.line(format_args!("  {}", verify_line(path, args)))?;
-    if let Some(key) = &signed.minisign_key {
-        let mut line = format!("  minisign -Vm {} -P {key}", shell_word(path.as_os_str()));
-        if args.output.is_some() {
-            line.push_str(&format!(" -x {}", shell_word(output.as_os_str())));
-        }
-        out.line(line)?;
-    }
-    out.flush_sometimes()
-}
-
-/// The command that verifies the signature, ready to be pasted into the same shell.
-fn verify_line(path: &Path, args: &SignArgs) -> String {
-    // Use the name by which this program was called, so that the shell finds it in the same way.
-    let program = std::env::args_os().next().unwrap_or_else(|| "bulla".into());
-    let mut words: Vec<OsString> = vec![program, "verify".into()];
-    if args.format == SignatureFormat::Minisign {
-        words.extend(["--format".into(), "minisign".into()]);
-    }
-    if let Some(output) = &args.output {
-        words.extend(["--signature".into(), output.into()]);
-    }
-    let KeystoreArgs { keystore, passphrase_file, server, .. } = &args.keystore;
-    let path_of = |path: &Option<PathBuf>| path.as_ref().map(|path| path.clone().into_os_string());
-    let settings = [
-        ("--keystore", "BULLA_KEYSTORE", path_of(keystore)),
-        ("--passphrase-file", "BULLA_PASSPHRASE_FILE", path_of(passphrase_file)),
-        ("--server", "BULLA_SERVER", server.server.as_ref().map(|server| server.text.clone().into())),
-        ("--server-ca", "BULLA_SERVER_CA", path_of(&server.server_ca)),
-        // No variable has it.
-        ("--token-file", "", path_of(&server.token_file)),
-        ("--client-certificate", "BULLA_CLIENT_CERTIFICATE", path_of(&server.client_certificate)),
-        ("--client-key", "BULLA_CLIENT_KEY", path_of(&server.client_key)),
-    ];
-    for (flag, variable, value) in settings {
-        // A value from the environment will be there again.
-        if let Some(value) = value.filter(|value| std::env::var_os(variable).as_ref() != Some(value)) {
-            words.extend([flag.into(), value]);
-        }
-    }
-    if path.as_os_str().as_encoded_bytes().starts_with(b"-") && path != Path::new(STDIN) {
-        words.push("--".into());
-    }
-    words.push(path.into());
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// The output of `--json` for a signature.
-#[derive(Serialize)]
-struct JsonSigned {
-    key: String,
-    kind: &'static str,
-    /// The BLAKE3 digest that was signed; absent for minisign.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    /// For a folder, the number of signed files and links.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
-    /// For a folder, which files were read.
-    #[serde(flatten)]
-    reading: Option<JsonReading>,
-    signed_at: String,
-}
-
-#[derive(Serialize)]
-struct JsonReading {
-    mode: folder::Mode,
-    /// The number of files that were read.
-    read: u64,
-    /// The number of files that were not read, because they have not changed since they were signed.
-    kept: u64,
-}
-
-impl JsonReading {
-    /// The end of a line about a signed folder: nothing, if everything was read and nobody could expect otherwise.
-    fn sentence(&self) -> String {
-        match self.mode {
-            folder::Mode::Full => String::new(),
-            folder::Mode::Quick => format!(
-                " (read {} new or changed files; {} unchanged by size and times: --full reads them too)",
-                self.read, self.kept
-            ),
-        }
-    }
-}
-
-/// The output of `--json` for a path.
-#[derive(Serialize)]
-struct JsonLine<'a> {
-    #[serde(flatten)]
-    path: JsonPath,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signature: Option<String>,
-    #[serde(flatten)]
-    signed: Option<&'a JsonSigned>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<JsonError>,
-}
-
-impl<'a> JsonLine<'a> {
-    fn signed(path: &Path, output: &Path, signed: &'a JsonSigned) -> Self {
-        let signature = Some(output.to_string_lossy().into_owned());
-        Self { path: path.into(), signature, signed: Some(signed), error: None }
-    }
-
-    fn error(path: &Path, error: &Error) -> Self {
-        Self { path: path.into(), signature: None, signed: None, error: Some(error.into()) }
-    }
+    let version = first.key.version();
+    Ok(Signed { text, version, minisign_key: Some(public_key.line()), ..Signed::of_file(json) })
 }

@@ -4,6 +4,7 @@ use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewAr
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
+use crate::files::replaceable::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
 use crate::store::{Holder, from_now};
@@ -20,12 +21,14 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 }
 
 fn new(args: &TokenNewArgs) -> Result<()> {
+    check_output(args.output.as_deref())?;
     let holder = Holder::existing(&args.keystore)?;
     let token = holder.open()?.mint(&args.keys, &args.operations, args.expires_in)?;
     write(&token, args.output.as_deref())
 }
 
 fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
+    check_output(args.output.as_deref())?;
     let token = read(&args.token)?;
     let some = |empty: bool| (!empty).then_some(());
     let weaker = token.attenuate(&Limits {
@@ -64,6 +67,14 @@ pub(crate) fn read(path: &Path) -> Result<Token> {
     let bytes = secret::read(path, "the token", MAX_TOKEN + 1, secret::Content::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
+}
+
+/// Refuses to replace anything but a token.
+fn check_output(output: Option<&Path>) -> Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    check_replaceable(output, "a token", |content| {
+        str::from_utf8(content).is_ok_and(|text| text.trim_end().parse::<Token>().is_ok())
+    })
 }
 
 fn write(token: &Token, output: Option<&Path>) -> Result<()> {

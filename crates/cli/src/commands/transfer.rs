@@ -4,6 +4,7 @@ use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::files::private::check_secret;
+use crate::files::replaceable::check_replaceable;
 use crate::files::{STDIN, atomic, secret};
 use crate::output::Out;
 use crate::store::{self, Export, Holder, Material, Place, PrivateFile};
@@ -18,8 +19,6 @@ use zeroize::Zeroizing;
 
 pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     let bytes = secret::read(&args.file, "the key", MAX_INPUT, secret::Content::Guarded)?;
-    let holder = Holder::existing_or_new(&args.keystore)?;
-    let keys = holder.open()?;
     let about = |error: KmsError| Error::from(error).about(shown(&args.file));
     let material = match args.public {
         true => Material::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),
@@ -29,7 +28,9 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     if let Material::Private(_) = material {
         check_kept(args)?;
     }
-    let key = keys.import(&material, place(args, &material)?)?;
+    let place = place(args, &material)?;
+    let holder = Holder::existing_or_new(&args.keystore)?;
+    let key = holder.open()?.import(&material, place)?;
     let mut out = Out::after("the key was imported");
     if args.report.json {
         out.json(&key)?;
@@ -137,6 +138,11 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
 }
 
 pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
+    if let Some(output) = &args.output {
+        check_replaceable(output, "a wrapped key", |content| {
+            str::from_utf8(content).is_ok_and(|text| text.parse::<WrappedKey>().is_ok())
+        })?;
+    }
     let recipient = trust::public_key(&args.to)?;
     let token = super::token::read(&args.token)?;
     let revoked: Option<Revocations> = match &args.revoked {

@@ -2,6 +2,7 @@
 
 use super::verify_range::{self, Part};
 use crate::args::{SignatureFormat, VerifyArgs};
+use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
@@ -123,7 +124,7 @@ impl Job<'_> {
         let signature = signature_path(self.path, args)?;
         match args.format {
             SignatureFormat::Bulla => self.verify_bulla(&signature, args),
-            SignatureFormat::Minisign => self.verify_minisign(&signature),
+            SignatureFormat::Minisign => self.verify_minisign(&signature, args),
         }
     }
 
@@ -206,7 +207,20 @@ impl Job<'_> {
         Ok(report)
     }
 
-    fn verify_minisign(&self, signature: &Path) -> Result<Report, Finding> {
+    /// Says that the file had another name when it was signed, if its signed comment says so. The
+    /// signature covers the comment and the content, and not the name that the file has now.
+    fn note_name(&self, comment: &str) {
+        let Some(signed) = comment.split('\t').find_map(|part| part.strip_prefix("file:")) else { return };
+        let Some(name) = self.path.file_name().filter(|_| self.path != Path::new(STDIN)) else { return };
+        if name.as_encoded_bytes() != signed.as_bytes() && shown(Path::new(name)) != signed {
+            let (path, signed) = (shown(self.path), shown(Path::new(signed)));
+            self.progress.suspend(|| {
+                note_line(&format!("{path}: its signature was made for a file with the name {signed}"));
+            });
+        }
+    }
+
+    fn verify_minisign(&self, signature: &Path, args: &VerifyArgs) -> Result<Report, Finding> {
         let (path, trust) = (self.path, self.trust);
         let mut text = String::new();
         // Four lines; the comments of minisign have at most 8,192 bytes.
@@ -226,6 +240,9 @@ impl Job<'_> {
         let message = self.minisign_message(file.algorithm)?;
         if !file.verifies(&key, &message) {
             return Err(Problem::Changed.because("its content is not what was signed"));
+        }
+        if !args.report.quiet {
+            self.note_name(&file.trusted_comment);
         }
         let signed = Signed {
             key: file.key.to_string(),

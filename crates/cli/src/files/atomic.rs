@@ -42,6 +42,17 @@ pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io
     put(path, Readers::Owner, Existing::Replaced, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
+/// Checks that a file can be made in the folder of `path`, before the work that the file is for. No
+/// file is left there.
+///
+/// # Errors
+/// Any error of the system.
+pub(crate) fn check_folder_of(path: &Path) -> Result<()> {
+    interrupt::guard();
+    let draft = Draft::create(folder_of(path), Readers::Any);
+    draft.map(drop).map_err(|error| cannot_write(path, &error))
+}
+
 /// The reason why a file was not written.
 enum Failure {
     /// Its content could not be produced.

@@ -7,6 +7,7 @@ pub(crate) mod order;
 pub(crate) mod outboard;
 pub(crate) mod private;
 pub(crate) mod read;
+pub(crate) mod replaceable;
 pub(crate) mod secret;
 pub(crate) mod sidecar;
 pub(crate) mod size;

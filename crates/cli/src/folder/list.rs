@@ -1,5 +1,6 @@
 //! The content of a folder, as a manifest to sign. What was signed before and has not changed since is not read again.
 
+use super::gone::{Earlier, Gone};
 use super::stamps::{Known, Recorder};
 use super::walk::{below, entry, reading, root, rules, skip_of};
 use crate::commands::report;
@@ -39,6 +40,8 @@ pub(crate) struct Listed {
     pub(crate) kept: u64,
     /// What the next signing has to know.
     pub(crate) recorder: Recorder,
+    /// What the older list has and this one has not.
+    pub(crate) gone: Gone,
     /// Files that changed without a change of their times: see [`Known::is_damaged`].
     pub(crate) damaged: Vec<Vec<u8>>,
 }
@@ -49,6 +52,8 @@ pub(crate) struct Drafts {
     pub(crate) body: SpooledTempFile,
     /// What the next signing has to know.
     pub(crate) recorder: Recorder,
+    /// The older list, which the new one is compared with.
+    pub(crate) earlier: Earlier,
 }
 
 /// What a thread found.
@@ -71,7 +76,7 @@ pub(crate) fn list(
     mode: Mode,
     pace: Pace,
     progress: &Progress,
-    Drafts { body, mut recorder }: Drafts,
+    Drafts { body, mut recorder, mut earlier }: Drafts,
 ) -> Result<Listed, Vec<Error>> {
     let rules = rules();
     let lister = Lister { known, mode, progress, skip: skip_of(folder) };
@@ -94,6 +99,7 @@ pub(crate) fn list(
         damaged.extend(found.damaged);
         for (entry, stamp) in found.entries {
             writer.push(&entry)?;
+            earlier.compare(&entry.path);
             recorder.push(stamp);
         }
         Ok(())
@@ -106,7 +112,7 @@ pub(crate) fn list(
     let (body, summary) = writer.finish();
     let body = body.into_inner().map_err(|error| vec![Error::io("cannot write the list", error.error())])?;
     let mode = if known.is_some() { mode } else { Mode::Full };
-    Ok(Listed { body: Some(body), summary, mode, read, kept, recorder, damaged })
+    Ok(Listed { body: Some(body), summary, mode, read, kept, recorder, gone: earlier.finish(), damaged })
 }
 
 struct Lister<'a> {

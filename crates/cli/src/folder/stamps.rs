@@ -39,9 +39,10 @@ impl Place {
     /// The place; `None` for a user without a home, or a folder that cannot be found.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let base = base_strategy::choose_native_strategy().ok()?;
+        let cache = Some(base.cache_dir()).filter(|cache| cache.is_absolute())?;
         let real = folder.canonicalize().ok()?;
         let name = bulla_blake3::hash(real.as_os_str().as_encoded_bytes()).to_hex();
-        Some(Self(base.cache_dir().join("bulla/stamps").join(name.as_str())))
+        Some(Self(cache.join("bulla/stamps").join(name.as_str())))
     }
 
     /// Whether there are stamps of this manifest. They may still be damaged.

@@ -60,10 +60,15 @@ pub(super) fn folder(args: &KeystoreArgs) -> Result<PathBuf> {
     if let Some(folder) = &args.keystore {
         return Ok(folder.clone());
     }
-    match base_strategy::choose_native_strategy() {
-        Ok(base) => Ok(base.data_dir().join("bulla")),
-        Err(_) => Err(Error::new("no_home", "cannot find the keystore: you have no home folder")
-            .hint("name the keystore's folder with --keystore DIR or BULLA_KEYSTORE")),
+    let no_home = |why: &str| {
+        Error::new("no_home", format!("cannot find the keystore: {why}"))
+            .hint("name the keystore's folder with --keystore DIR or BULLA_KEYSTORE")
+    };
+    let base = base_strategy::choose_native_strategy().map_err(|_| no_home("you have no home folder"))?;
+    // Otherwise each folder that a command runs in would get a keystore of its own.
+    match base.data_dir() {
+        data if data.is_absolute() => Ok(data.join("bulla")),
+        _ => Err(no_home("the path of your home folder (the variable HOME) does not begin with /")),
     }
 }
 

@@ -211,6 +211,7 @@ fn a_folder_that_holds_its_signature_or_the_keystore_is_refused() {
     home.run(["sign", "tree", "--output", "tree/sig"])
         .exits(2)
         .complains("tree: contains the signature file");
+    home.run(["keys", "init", "--keystore", "tree/keys"]).exits(0);
     home.run(["sign", "tree", "--keystore", "tree/keys"]).exits(2).complains("tree: contains the keystore");
     assert!(!home.path("tree/sig").exists() && !home.path("tree.bulla").exists());
 }

@@ -23,11 +23,11 @@ fn the_keystore_is_in_the_data_folder_unless_named() {
     let home = Home::new();
     let data = home.path("data");
     let mut command = home.command();
-    command.env_remove("BULLA_KEYSTORE").env("XDG_DATA_HOME", &data).args(["keys", "init"]);
+    command.env("XDG_DATA_HOME", &data).args(["keys", "init"]);
     Done::of(&mut command).exits(0);
     assert!(data.join("bulla/keystore.redb").exists());
     let mut command = home.command();
-    command.env_remove("BULLA_KEYSTORE").args(["keys", "init", "--keystore", "named"]);
+    command.args(["keys", "init", "--keystore", "named"]);
     Done::of(&mut command).exits(0);
     assert!(home.path("named/keystore.redb").exists());
 }

@@ -32,6 +32,7 @@ mod serve_crash;
 mod serve_traces;
 mod serving;
 mod sign;
+mod sign_safely;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
 mod strikes;
 mod succession;

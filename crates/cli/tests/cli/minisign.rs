@@ -24,6 +24,29 @@ fn the_real_minisign_verifies_what_bulla_signs() {
 }
 
 #[test]
+fn each_of_many_files_has_its_own_name_in_its_signature() {
+    let home = Home::new();
+    for name in ["one", "two"] {
+        home.write(name, name);
+    }
+    home.run(["sign", "one", "two", "--format", "minisign"]).exits(0);
+    let verify = ["verify", "--format", "minisign"];
+    assert_eq!(home.run(verify.iter().chain(&["one", "two"])).exits(0).stderr, "");
+    // A signature of a file that has another name now, as whoever serves an old version would do it.
+    home.write("newest", "one");
+    home.run(verify.iter().chain(&["newest", "-s", "one.minisig"]))
+        .exits(0)
+        .says("newest: OK")
+        .complains("newest: its signature was made for a file with the name one");
+    let quiet = home.run(verify.iter().chain(&["newest", "-s", "one.minisig", "--quiet"])).exits(0);
+    assert_eq!(quiet.stderr, "");
+    for name in ["one", "two"] {
+        let signature = String::from_utf8(home.read(format!("{name}.minisig"))).unwrap();
+        assert!(signature.contains(&format!("\tfile:{name}\thashed\n")), "{signature}");
+    }
+}
+
+#[test]
 fn a_comment_of_ones_own_is_the_trusted_one() {
     let home = Home::new();
     home.write("file", "content");

@@ -173,11 +173,11 @@ fn the_printed_command_works_without_bulla_on_the_path() {
     let here = std::env::current_dir().unwrap();
     let relative = pathdiff(BULLA, &here);
     let mut sign = Command::new(&relative);
-    sign.current_dir(&here).env("BULLA_KEYSTORE", home.keystore()).arg("sign").arg(home.path("a"));
+    sign.current_dir(&here).env("XDG_DATA_HOME", home.path("../home")).arg("sign").arg(home.path("a"));
     let done = Done::of(&mut sign).exits(0);
     let line = done.stdout.lines().last().unwrap().trim();
     let mut verify = Command::new("sh");
-    verify.current_dir(&here).env("BULLA_KEYSTORE", home.keystore()).args(["-c", line]);
+    verify.current_dir(&here).env("XDG_DATA_HOME", home.path("../home")).args(["-c", line]);
     Done::of(&mut verify).exits(0).says(": OK");
 }
 

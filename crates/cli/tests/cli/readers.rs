@@ -67,6 +67,53 @@ fn readers_write_nothing_sync_nothing_and_open_nothing_for_writing() {
     }
 }
 
+/// A disk that is busy with other work takes tens of milliseconds for each.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signature_waits_for_the_disk_twice_and_leaves_the_keystore_as_it_is() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sign", "a"]).exits(0);
+    let seen = writes(&home, &["sign", "a"]);
+    let syncs = |seen: &[String]| seen.iter().filter(|line| line.contains("sync(")).count();
+    assert_eq!(syncs(&seen), 2, "the signature file and its folder: {seen:?}");
+    assert!(!seen.iter().any(|line| line.contains("keystore")), "{seen:?}");
+    // With a policy, the keystore counts the signature.
+    home.run(["keys", "policy", "default", "--max-uses", "2"]).exits(0);
+    let seen = writes(&home, &["sign", "a"]);
+    assert!(syncs(&seen) > 2 && seen.iter().any(|line| line.contains("keystore.redb")), "{seen:?}");
+}
+
+#[test]
+fn a_signature_needs_no_right_to_write_to_the_keystore() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["keys", "init"]).exits(0);
+    let owner = rustix::process::geteuid().is_root().then_some(NOBODY);
+    let program = home.path("bulla");
+    Done::of(home.program("cp").arg(BULLA).arg(&program)).exits(0);
+    let root = home.keystore().ancestors().nth(2).expect("the home's folder").to_owned();
+    take_right_to_write(&root, owner);
+    let allow = |folders: &[&Path]| {
+        for folder in folders {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("the mode is changed");
+        }
+    };
+    allow(&[&home.work()]);
+    let run = |args: &[&str]| {
+        let mut command = home.program(&program);
+        if let Some(uid) = owner {
+            std::os::unix::process::CommandExt::uid(&mut command, uid);
+        }
+        Done::of(command.args(args))
+    };
+    run(&["sign", "a"]).exits(0);
+    run(&["sign", "a", "--format", "minisign"]).exits(0);
+    run(&["verify", "a"]).exits(0);
+    run(&["keys", "policy", "default", "--max-uses", "9"]).exits(2).complains("Permission denied");
+    allow(&[&root, &root.join("home"), &home.keystore()]);
+}
+
 /// Somebody who is not root, and so is held to the modes of files.
 const NOBODY: u32 = 65534;
 

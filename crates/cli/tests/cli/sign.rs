@@ -167,6 +167,23 @@ fn a_signature_that_names_a_trusted_key_and_carries_another_is_by_the_wrong_key(
 }
 
 #[test]
+fn a_key_that_comes_with_a_name_signs_only_under_that_name() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sign", "a"]).exits(0);
+    let public = home.run(["keys", "export-public"]).stdout;
+    home.write("key", &public);
+    home.run(["verify", "a", "-p", "key"]).exits(0);
+    // The same key, said to be version 2 of the other's key.
+    let (name, _) = public.lines().next().unwrap().rsplit_once('/').unwrap();
+    let other = format!("{name}/v2\n{}\n", public.lines().nth(1).unwrap());
+    home.write("other", &other);
+    home.run(["verify", "a", "-p", "other"])
+        .exits(1)
+        .says("a: wrong key (it is signed as local/files/ed25519/");
+}
+
+#[test]
 fn an_older_signature_is_replaced_and_anything_else_is_kept() {
     let home = Home::new();
     home.write("a", "a");
@@ -221,12 +238,14 @@ fn the_line_that_verifies_names_what_is_needed_and_works_for_odd_names() {
     let home = Home::new();
     for name in ["two words", "it's", "new\nline", "$HOME"] {
         home.write(name, name);
+        if !home.path("my keys").exists() {
+            home.run(["keys", "init", "--keystore", "my keys"]).exits(0);
+        }
         let mut sign = home.command();
-        sign.env_remove("BULLA_KEYSTORE").args(["sign", "--keystore", "my keys", "--", name]);
+        sign.args(["sign", "--keystore", "my keys", "--", name]);
         let done = Done::of(&mut sign).exits(0);
         let line = done.stdout.lines().last().unwrap().trim();
-        let verified =
-            Done::of(home.program("bash").env_remove("BULLA_KEYSTORE").args(["-c", line])).exits(0);
+        let verified = Done::of(home.program("bash").args(["-c", line])).exits(0);
         assert!(verified.stdout.contains(": OK"), "{line}: {}", verified.stdout);
     }
     home.write("-dash", "-dash");

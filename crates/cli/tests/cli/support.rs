@@ -29,9 +29,9 @@ impl Home {
         self.root.path().join("work")
     }
 
-    /// The keystore's folder.
+    /// The keystore's folder: the one in the user's data folder, which a command may create.
     pub(crate) fn keystore(&self) -> PathBuf {
-        self.root.path().join("home/keys")
+        self.root.path().join("home/bulla")
     }
 
     pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
@@ -78,7 +78,7 @@ impl Home {
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.root.path().join("home"))
-            .env("BULLA_KEYSTORE", self.keystore())
+            .env("XDG_DATA_HOME", self.root.path().join("home"))
             .current_dir(self.work())
             .stdin(Stdio::null());
         command

@@ -1,0 +1,81 @@
+//! What is known of the paths from the last time that they were signed.
+
+use super::sign_target::Destination;
+use crate::args::{SignArgs, SignatureFormat};
+use crate::files::read::{Links, Source};
+use crate::folder;
+use crate::store::Keys;
+use crate::trust::check_usable;
+use bulla_kms::signature::manifest;
+use bulla_kms::{Kind, SignatureFile};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// What is known of a path from the last time that it was signed.
+pub(super) struct Before {
+    /// Where the stamps of a folder are kept.
+    pub(super) place: Option<folder::Place>,
+    pub(super) known: Option<folder::Known<'static>>,
+}
+
+impl Before {
+    pub(super) fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
+        if args.format != SignatureFormat::Bulla || !path.is_dir() {
+            return Self { place: None, known: None };
+        }
+        let place = folder::Place::of(path);
+        let known = place.as_ref().and_then(|place| Self::known(keys, path, args, place));
+        Self { place, known }
+    }
+
+    /// What the older signature file says, if one of the user's own keys made it. Anything else about it is no reason to stop: everything
+    /// is read then.
+    fn known(
+        keys: &dyn Keys,
+        path: &Path,
+        args: &SignArgs,
+        place: &folder::Place,
+    ) -> Option<folder::Known<'static>> {
+        let Ok(Destination::File(signature)) = Destination::of(path, args) else { return None };
+        let (file, reader) = open_list(&signature)?;
+        if !place.has(&file.digest) {
+            return None;
+        }
+        let key = keys.key(&file.key.family().to_string()).ok()?;
+        let version = key.versions.iter().find(|version| version.version == file.key.version())?;
+        check_usable(&key, version).ok()?;
+        if !file.verify_with(&version.public_key).is_valid() {
+            return None;
+        }
+        let mut reader = manifest::Reader::new(reader);
+        let mut entries = folder::Packed::default();
+        for entry in reader.by_ref() {
+            entries.push(&entry.ok()?);
+        }
+        let summary = reader.summary();
+        let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
+        let entries = folder::Entries::Packed(entries);
+        is_whole.then(|| folder::Known::read(place, &file.digest, entries)).flatten()
+    }
+}
+
+/// An older signature file of a folder, and its list.
+fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
+    let source = Source::open_file(signature, Links::Follow).ok()?;
+    let mut reader = BufReader::with_capacity(1 << 16, source.into_file());
+    let file = SignatureFile::read_from(&mut reader).ok()?;
+    (file.kind == Kind::Manifest).then_some((file, reader))
+}
+
+/// What the older signature file of a folder lists, if there is one. Whoever made it, it only serves to
+/// tell the user what is gone.
+pub(super) fn earlier(signature: &Path) -> folder::Earlier {
+    match open_list(signature) {
+        None => folder::Earlier::nothing(),
+        Some((_, reader)) => {
+            let entries = manifest::Reader::new(reader).map_while(Result::ok);
+            folder::Earlier::new(entries.map(|entry| entry.path))
+        }
+    }
+}
