@@ -30,7 +30,9 @@ pub(crate) use self::seal::{
 };
 pub(crate) use self::serve::{Create, ServeArgs};
 pub(crate) use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs};
+pub(crate) use self::shared::{
+    Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, ExcludeArgs, KeystoreArgs, ReportArgs,
+};
 pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, SumArgs, WalkArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -211,6 +213,7 @@ Examples:
   bulla sign README.md
   bulla sign --comment 'release 1.2' dist
   bulla sign --full photos
+  bulla sign --exclude .DS_Store --exclude '*.tmp' photos
   bulla sign --idle /archive
   bulla sign --format minisign app.tar.gz
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
@@ -241,6 +244,9 @@ pub(crate) struct SignArgs {
     /// Sign with an existing key only: never create a keystore or a key
     #[arg(long)]
     pub(crate) no_create: bool,
+
+    #[command(flatten)]
+    pub(crate) exclude: ExcludeArgs,
 
     /// Sign an empty folder although its last signature lists files, which are gone now
     #[arg(long)]
@@ -313,6 +319,9 @@ pub(crate) struct VerifyArgs {
     /// The path is relative to the signed folder.
     #[arg(long, value_name = "PATH")]
     pub(crate) only: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) exclude: ExcludeArgs,
 
     /// Also list the files of a signed folder that have the same content
     #[arg(long)]

@@ -113,13 +113,23 @@ pub(crate) struct Report {
     pub(crate) intact: Option<u64>,
     /// For a folder, if somebody wants to know: the size and the paths of each group of files with one content.
     pub(crate) duplicates: Option<Vec<(u64, Vec<PathBuf>)>>,
+    /// For a folder, the patterns of what was left out, ready to print.
+    pub(crate) left_out: Vec<String>,
     /// The bytes that were verified, if not the whole file was.
     pub(crate) range: Option<Range<u64>>,
 }
 
 impl From<Finding> for Report {
     fn from(finding: Finding) -> Self {
-        Self { finding, signed: None, entries: Vec::new(), intact: None, duplicates: None, range: None }
+        Self {
+            finding,
+            signed: None,
+            entries: Vec::new(),
+            intact: None,
+            duplicates: None,
+            left_out: Vec::new(),
+            range: None,
+        }
     }
 }
 
@@ -163,6 +173,9 @@ impl Report {
     fn particulars(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.intact.map(|files| format!("{files} file{}", if files == 1 { "" } else { "s" })));
+        if !self.left_out.is_empty() {
+            parts.push(format!("without {}", self.left_out.join(" ")));
+        }
         parts.extend(self.range.as_ref().map(|Range { start, end }| format!("bytes {start}..{end}")));
         if let Some(signed) = &self.signed {
             let at = signed.signed_at.as_ref().map_or_else(String::new, |at| format!(" {at}"));
@@ -180,6 +193,7 @@ impl Report {
             signed: self.signed.as_ref(),
             intact: self.intact,
             range: self.range.as_ref().map(|Range { start, end }| [*start, *end]),
+            left_out: &self.left_out,
             duplicates: self.duplicates.as_ref().map(|groups| groups.iter().map(JsonGroup::from).collect()),
             entries: self.intact.map(|_| {
                 self.entries.iter().map(|entry| JsonFinding::new(&entry.path, &entry.finding)).collect()
@@ -212,6 +226,9 @@ struct JsonReport<'a> {
     /// The first of the verified bytes, and the one after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[u64; 2]>,
+    /// The patterns of what was left out.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    left_out: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicates: Option<Vec<JsonGroup>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -70,6 +70,15 @@ pub struct Rules {
     pub sizes: Option<RangeInclusive<u64>>,
     globs: Option<Override>,
     types: Option<Types>,
+    excluded: Option<Excluded>,
+}
+
+/// Patterns of what is left out.
+#[derive(Clone, Debug)]
+struct Excluded {
+    /// How many bytes of a path are those of the folder that the patterns belong to.
+    skip: usize,
+    patterns: Gitignore,
 }
 
 impl Default for Rules {
@@ -83,6 +92,7 @@ impl Default for Rules {
             sizes: None,
             globs: None,
             types: None,
+            excluded: None,
         }
     }
 }
@@ -97,6 +107,33 @@ impl Rules {
         globs.iter().try_for_each(|glob| builder.add(glob).map(drop)).map_err(|error| error.to_string())?;
         self.globs = Some(builder.build().map_err(|error| error.to_string())?);
         Ok(())
+    }
+
+    /// What matches one of these patterns does not count, and neither does anything in a folder that matches. The patterns are
+    /// lines of a `.gitignore` in the folder whose own path, with a `/` at its end, has `skip` bytes.
+    ///
+    /// # Errors
+    /// A pattern is malformed; the text says which.
+    pub fn exclude<'a>(
+        &mut self,
+        skip: usize,
+        patterns: impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in patterns {
+            builder.add_line(None, pattern).map_err(|error| error.to_string())?;
+        }
+        let patterns = builder.build().map_err(|error| error.to_string())?;
+        self.excluded = (!patterns.is_empty()).then_some(Excluded { skip, patterns });
+        Ok(())
+    }
+
+    /// Whether a file, or a folder around it, does not count by [`Rules::exclude`]. Its path is relative to that folder.
+    pub fn excludes(&self, path: &[u8]) -> bool {
+        let path = path_from(path);
+        self.excluded
+            .as_ref()
+            .is_some_and(|excluded| excluded.patterns.matched_path_or_any_parents(&path, false).is_ignore())
     }
 
     /// Only files of these types count; the names are those of ripgrep: `rust`, `py`, `jpeg`.
@@ -115,7 +152,10 @@ impl Rules {
 
     /// Whether something can be left out by its path.
     fn look_at_paths(&self) -> bool {
-        self.globs.is_some() || self.types.is_some() || self.ignored == Ignored::Skip
+        self.globs.is_some()
+            || self.types.is_some()
+            || self.excluded.is_some()
+            || self.ignored == Ignored::Skip
     }
 }
 
@@ -320,6 +360,11 @@ fn wants_path(
 ) -> bool {
     let path = path_from(&folder.path_of(name));
     let is_folder = kind == Kind::Folder;
+    if let Some(Excluded { skip, patterns }) = &rules.excluded
+        && patterns.matched(path_from(&folder.path_of(name)[*skip..]), is_folder).is_ignore()
+    {
+        return false;
+    }
     if let Some(globs) = &rules.globs {
         let found = globs.matched(&path, is_folder);
         if !found.is_none() {

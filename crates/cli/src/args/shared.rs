@@ -57,6 +57,21 @@ pub(crate) struct KeystoreArgs {
     pub(crate) server: ServerArgs,
 }
 
+/// What counts of a folder.
+#[derive(Args, Clone)]
+pub(crate) struct ExcludeArgs {
+    /// Leave out of folders what matches GLOB, as in .gitignore; may be given several times
+    ///
+    /// A GLOB with a slash that is not its last character is relative to the folder. The signature names the globs, and
+    /// `bulla verify` leaves out the same and says so: files that match are not protected.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+
+    /// Leave out of folders what the globs in FILE match, one a line, as in .gitignore; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ignore_file: Vec<PathBuf>,
+}
+
 /// The parser of algorithms, which knows their names.
 pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm> {
     PossibleValuesParser::new(bulla_kms::Algorithm::ALL.map(bulla_kms::Algorithm::as_str))

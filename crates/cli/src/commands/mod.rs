@@ -7,6 +7,7 @@ mod audit_log_cluster;
 mod backup;
 mod check;
 mod completions;
+mod excluding;
 mod hashing;
 mod kernels;
 mod key_change;

@@ -1,5 +1,6 @@
 //! `bulla sign`: signature files for files and folders.
 
+use super::excluding::exclusions;
 use super::key_change::{check_signs, note_clock, note_rotated};
 use super::sign_before::{Before, earlier};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
@@ -22,6 +23,7 @@ use crate::store::{Holder, Keys};
 use bulla_files::folder_of;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::Comment;
+use bulla_kms::signature::manifest::Exclusion;
 use bulla_kms::{Attestation, Kind, Statement};
 use bulla_sums::path_from;
 use std::path::{Path, PathBuf};
@@ -33,9 +35,10 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     idle::take(args.work.turn())?;
     interrupt::guard();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
+    let exclusions = exclusions(&args.exclude)?;
     let targets = Destination::ready(args);
     let signed = match targets.iter().any(Result::is_ok) {
-        true => sign_all(args, &comment, targets)?,
+        true => sign_all(args, &comment, &exclusions, targets)?,
         false => targets.into_iter().filter_map(Result::err).map(Err).collect(),
     };
 
@@ -62,6 +65,7 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
 fn sign_all<'a>(
     args: &'a SignArgs,
     comment: &Comment,
+    exclusions: &[Exclusion],
     targets: Vec<Result<Destination>>,
 ) -> Result<Vec<Result<Signed>>> {
     let holder = holder(args)?;
@@ -72,7 +76,7 @@ fn sign_all<'a>(
         let key = check_key(&*keys, args)?;
         let jobs = args.paths.iter().zip(targets);
         let job = |(path, target): (&'a PathBuf, Result<_>)| {
-            target.map(|target| Job { path, target, before: Before::of(&*keys, path, args) })
+            target.map(|target| Job { path, target, exclusions, before: Before::of(&*keys, path, args) })
         };
         (key, jobs.map(job).collect::<Vec<_>>())
     };
@@ -138,6 +142,8 @@ fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<Option<Attestation>> {
 struct Job<'a> {
     path: &'a Path,
     target: Destination,
+    /// What is left out of a folder.
+    exclusions: &'a [Exclusion],
     before: Before,
 }
 
@@ -250,12 +256,13 @@ fn list_file(output: &Destination) -> SpooledTempFile {
 }
 
 fn read_folder(job: &Job<'_>, args: &SignArgs, pace: Pace, progress: &Progress) -> Result<Content> {
-    let Job { path, target, before } = job;
+    let &Job { path, exclusions, ref target, ref before } = job;
     let drafts = folder::Drafts {
         body: list_file(target),
         recorder: folder::Recorder::start(before.place.as_ref()),
+        exclusions,
         earlier: match target {
-            Destination::File(signature) => earlier(signature),
+            Destination::File(signature) => earlier(signature, folder::rules(path, exclusions.iter())?),
             Destination::Stdout => folder::Earlier::nothing(),
         },
     };

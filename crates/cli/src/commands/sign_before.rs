@@ -6,8 +6,9 @@ use crate::files::read::{Links, Source};
 use crate::folder;
 use crate::store::Keys;
 use crate::trust::check_usable;
-use bulla_kms::signature::manifest;
+use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{Kind, SignatureFile};
+use bulla_sums::Rules;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -68,14 +69,15 @@ fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
     (file.kind == Kind::Manifest).then_some((file, reader))
 }
 
-/// What the older signature file of a folder lists, if there is one. Whoever made it, it only serves to
-/// tell the user what is gone.
-pub(super) fn earlier(signature: &Path) -> folder::Earlier {
+/// What the older signature file of a folder lists, if there is one, except what the rules leave out now.
+/// Whoever made it, it only serves to tell the user what is gone.
+pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::Earlier {
     match open_list(signature) {
         None => folder::Earlier::nothing(),
         Some((_, reader)) => {
             let entries = manifest::Reader::new(reader).map_while(Result::ok);
-            folder::Earlier::new(entries.map(|entry| entry.path))
+            let counts = move |path: &ManifestPath| !rules.excludes(path.as_bytes());
+            folder::Earlier::new(entries.map(|entry| entry.path).filter(counts))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `bulla verify`: verifies files and folders against their signatures.
 
+use super::excluding::exclusions;
 use super::verify_range::{self, Part};
 use crate::args::{SignatureFormat, VerifyArgs};
 use crate::diagnostics::note_line;
@@ -19,8 +20,9 @@ use crate::minisign;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
 use crate::trust::Trust;
-use bulla_kms::signature::manifest::{self, ManifestPath};
+use bulla_kms::signature::manifest::{self, Exclusion, ManifestPath};
 use bulla_kms::{Code, Kind, KmsError, SignatureFile};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
@@ -37,11 +39,13 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     }
     check_range(args)?;
     let only = only(args)?;
+    let exclusions = exclusions(&args.exclude)?;
     let trust = Trust::new(args)?;
     idle::take(args.work.turn())?;
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let work = |path: &PathBuf, pace| {
-        let job = Job { path, trust: &trust, only: &only, pace, progress: &progress };
+        let job =
+            Job { path, trust: &trust, only: &only, exclusions: &exclusions, pace, progress: &progress };
         job.verify(args).unwrap_or_else(Report::from)
     };
     let mut out = Out::new();
@@ -75,6 +79,8 @@ struct Job<'a> {
     trust: &'a Trust,
     /// Of a folder, what to verify; everything, if there is nothing.
     only: &'a [ManifestPath],
+    /// What is left out of a folder, besides what its signature says.
+    exclusions: &'a [Exclusion],
     pace: Pace,
     progress: &'a Progress,
 }
@@ -143,7 +149,7 @@ impl Job<'_> {
                 return Err(error.about(shown(path)).into());
             }
             Kind::File => self.compare_file(&file, args)?,
-            Kind::Manifest => self.compare_folder(&file, &read_manifest(path, &file, reader)?, args)?,
+            Kind::Manifest => self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
@@ -175,10 +181,18 @@ impl Job<'_> {
     fn compare_folder(
         &self,
         file: &SignatureFile,
-        entries: &[manifest::Entry],
+        (entries, left_out): (Vec<manifest::Entry>, Vec<Exclusion>),
         args: &VerifyArgs,
     ) -> Result<Report, Finding> {
         let path = self.path;
+        let own = folder::rules(path, self.exclusions.iter())?;
+        let all = left_out.iter().chain(self.exclusions);
+        // What the signature leaves out is in no list; what the flags leave out may be.
+        let is_wanted = |entry: &&manifest::Entry| !own.excludes(entry.path.as_bytes());
+        let wanted_entries: Cow<'_, [manifest::Entry]> = match self.exclusions {
+            [] => (&entries).into(),
+            _ => entries.iter().filter(is_wanted).cloned().collect(),
+        };
         let metadata = path.metadata().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Problem::Missing.because("the signature is of a folder"),
             _ => Error::io("cannot read its metadata", &error).about(shown(path)).into(),
@@ -188,22 +202,25 @@ impl Job<'_> {
             return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
         }
         if let Some(range) = args.range {
-            let part = verify_range::of_folder(path, entries, self.only, range, args)?;
+            let part = verify_range::of_folder(path, &entries, self.only, range, args)?;
             return part.compare(open_signed(&part.path)?, self.progress);
         }
         let wanted = if self.only.is_empty() { Wanted::All } else { Wanted::Only(self.only) };
         // What this user's bulla remembers of the folder tells damage from change.
         let place = folder::Place::of(path).filter(|place| place.has(&file.digest));
         let known =
-            place.map(|place| folder::Known::later(&place, &file.digest, folder::Entries::Whole(entries)));
+            place.map(|place| folder::Known::later(&place, &file.digest, folder::Entries::Whole(&entries)));
         if args.paths.len() == 1 && self.progress.is_shown() {
-            let (bytes, files) = folder::total(entries, &wanted);
+            let (bytes, files) = folder::total(&wanted_entries, &wanted);
             self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });
         }
-        let mut report = folder::compare(path, entries, &wanted, known.as_ref(), self.pace, self.progress)?;
+        let rules = folder::rules(path, all.clone())?;
+        let (known, pace) = (known.as_ref(), self.pace);
+        let mut report = folder::compare(path, &rules, &wanted_entries, &wanted, known, pace, self.progress)?;
         if args.duplicates {
-            report.duplicates = Some(folder::duplicates(entries));
+            report.duplicates = Some(folder::duplicates(&wanted_entries));
         }
+        report.left_out = all.map(|exclusion| shown(Path::new(exclusion.as_str()))).collect();
         Ok(report)
     }
 
@@ -283,12 +300,12 @@ impl Job<'_> {
     }
 }
 
-/// Reads the list of signed entries, and compares it with the digest in the signature.
+/// Reads the list of signed entries and the patterns of what is not in it, and compares it with the digest in the signature.
 fn read_manifest(
     path: &Path,
     file: &SignatureFile,
     reader: BufReader<File>,
-) -> Result<Vec<manifest::Entry>, Finding> {
+) -> Result<(Vec<manifest::Entry>, Vec<Exclusion>), Finding> {
     // An endless list must not fill the memory. Reading one line more is enough to see that it is too long.
     let limit = file.size.saturating_add(LONGEST_LINE);
     let mut reader = manifest::Reader::new(reader.take(limit));
@@ -298,7 +315,8 @@ fn read_manifest(
     if (summary.digest, summary.size) != (file.digest, file.size) {
         return Err(Problem::BadSignature.because("somebody edited the list of files in the signature file"));
     }
-    Ok(entries)
+    let left_out = reader.exclusions().to_vec();
+    Ok((entries, left_out))
 }
 
 /// The finding for a signature file that cannot be read or understood.

@@ -1,7 +1,7 @@
 //! Compares a folder with what was signed.
 
 use super::stamps::Known;
-use super::walk::{reading, root, rules, skip_of};
+use super::walk::{reading, root, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
@@ -11,7 +11,8 @@ use crate::progress::Progress;
 use bulla_blake3::Hash;
 use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
 use bulla_sums::{
-    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Stamp, hash_files, in_order, path_from,
+    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Rules, Stamp, hash_files, in_order,
+    path_from,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -54,6 +55,7 @@ struct Found {
 /// Compares a folder with the signed entries, which are sorted.
 pub(crate) fn compare(
     folder: &Path,
+    rules: &Rules,
     signed: &[Entry],
     wanted: &Wanted<'_>,
     known: Option<&Known<'_>>,
@@ -61,9 +63,8 @@ pub(crate) fn compare(
     progress: &Progress,
 ) -> Result<Report> {
     let comparison = Comparison { signed, known, progress, skip: skip_of(folder) };
-    let rules = rules();
     let work = |job: Job, others: &dyn Others| match job {
-        Job::Folder(pending) => match pending.enter(&rules) {
+        Job::Folder(pending) => match pending.enter(rules) {
             Err(trouble) => Found { findings: vec![unreadable(report(&trouble))], ..Found::default() }.into(),
             Ok(entered) => {
                 let findings = entered.troubles.iter().map(|trouble| unreadable(report(trouble))).collect();

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::files::read::Pace;
 use crate::progress::Progress;
-use bulla_kms::signature::manifest::{Entry, ManifestPath, Summary, Writer};
+use bulla_kms::signature::manifest::{Entry, Exclusion, ManifestPath, Summary, Writer};
 use bulla_sums::{
     Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp,
     hash_files, in_order, path_from,
@@ -47,11 +47,13 @@ pub(crate) struct Listed {
 }
 
 /// Where a folder's list is written while the folder is read.
-pub(crate) struct Drafts {
+pub(crate) struct Drafts<'a> {
     /// The manifest.
     pub(crate) body: SpooledTempFile,
     /// What the next signing has to know.
     pub(crate) recorder: Recorder,
+    /// What is left out of the list.
+    pub(crate) exclusions: &'a [Exclusion],
     /// The older list, which the new one is compared with.
     pub(crate) earlier: Earlier,
 }
@@ -76,9 +78,9 @@ pub(crate) fn list(
     mode: Mode,
     pace: Pace,
     progress: &Progress,
-    Drafts { body, mut recorder, mut earlier }: Drafts,
+    Drafts { body, mut recorder, exclusions, mut earlier }: Drafts<'_>,
 ) -> Result<Listed, Vec<Error>> {
-    let rules = rules();
+    let rules = rules(folder, exclusions.iter()).map_err(|error| vec![error])?;
     let lister = Lister { known, mode, progress, skip: skip_of(folder) };
     let work = |job: Job, others: &dyn Others| match job {
         Job::Folder(pending) => match pending.enter(&rules) {
@@ -91,6 +93,8 @@ pub(crate) fn list(
         Job::Batch(batch) => lister.batch(&batch, others),
     };
     let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, body));
+    let excluded = exclusions.iter().try_for_each(|exclusion| writer.exclude(exclusion));
+    excluded.map_err(|error| vec![error.into()])?;
     let (mut errors, mut read, mut kept, mut damaged) = (Vec::new(), 0, 0, Vec::new());
     let each = |found: Found| -> Result<()> {
         read += found.read;

@@ -12,3 +12,4 @@ pub(crate) use self::gone::{Earlier, Gone};
 pub(crate) use self::list::{Drafts, Listed, Mode, list};
 pub(crate) use self::packed::{Entries, Packed};
 pub(crate) use self::stamps::{Known, Place, Recorder};
+pub(crate) use self::walk::rules;

@@ -2,18 +2,24 @@
 
 use crate::error::{Error, Result};
 use crate::files::read::ReadError;
-use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
+use bulla_kms::signature::manifest::{Content, Entry, Exclusion, LinkTarget, ManifestPath};
 use bulla_sums::{
     Content as Read, Dash, Folder, Hashing, Job, Links, Meter, Naming, Opening, Pending, Reading, Rules, What,
 };
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a manifest lists: everything but folders, and no link is followed.
-pub(super) fn rules() -> Rules {
+/// What a manifest lists: everything but folders and what the patterns leave out, and no link is followed.
+///
+/// # Errors
+/// A pattern is malformed.
+pub(crate) fn rules<'a>(folder: &Path, exclusions: impl Iterator<Item = &'a Exclusion>) -> Result<Rules> {
     let mut rules = Rules::default();
     rules.what = What::Everything;
     rules
+        .exclude(skip_of(folder), exclusions.map(Exclusion::as_str))
+        .map_err(|reason| Error::new("usage", format!("a pattern of what to leave out: {reason}")))?;
+    Ok(rules)
 }
 
 /// How the files of a folder are read.

@@ -309,3 +309,51 @@ fn the_signature_of_a_file_is_none_of_a_folder() {
         .says("a: changed (it was a folder, now it is a file)");
     assert!(Path::new(&home.path("tree.bulla")).exists());
 }
+
+#[test]
+fn what_is_left_out_of_a_signature_is_in_it_and_left_out_again() {
+    let home = Home::new();
+    for name in ["a", "sub/b", "a.tmp", "sub/.DS_Store", "cache/x", "cache/y/z", "sub/cache/kept", "#x#"] {
+        home.write(format!("tree/{name}"), name);
+    }
+    home.write("ignored", "\u{feff}# what nobody signs\n*.tmp\r\n\n/cache/\n");
+    let flags = ["--ignore-file", "ignored", "--exclude", ".DS_Store", "--exclude", "#*#"];
+    let json = home.run(["sign", "--json", "tree"].iter().chain(&flags)).exits(0).json();
+    assert_eq!(json[0]["entries"], 3);
+    let text = String::from_utf8(home.read("tree.bulla")).unwrap();
+    let (_, list) = text.split_once("\n\n").unwrap();
+    assert!(
+        list.starts_with("exclude  *.tmp\nexclude  /cache/\nexclude  .DS_Store\nexclude  \\\\#*#\n"),
+        "{list}"
+    );
+    let verified = "tree: OK (3 files, without *.tmp /cache/ .DS_Store \\\\#*#, signed ";
+    home.run(["verify", "tree"]).exits(0).says(verified);
+    let json = home.run(["verify", "--json", "tree/"]).exits(0).json();
+    assert_eq!(json[0]["left_out"].as_array().unwrap().len(), 4);
+
+    // What matches may change and come; everything else may not.
+    home.write("tree/new.tmp", "new");
+    home.write("tree/cache/x", "changed");
+    home.run(["verify", "tree"]).exits(0);
+    home.write("tree/sub/cache/new", "new");
+    home.run(["verify", "tree"]).exits(1).says("tree/sub/cache/new: unexpected");
+    home.write("tree/a", "changed");
+    home.run(["verify", "tree", "--exclude", "new"]).exits(1).says("tree/a: changed");
+    // A verifier leaves out more only by name.
+    home.run(["verify", "tree", "--exclude", "new", "--exclude", "/a"]).exits(0).says("2 files");
+    home.run(["verify", "tree", "--only", "sub", "--exclude", "new"]).exits(0).says("2 files");
+    // The patterns are signed.
+    home.write("tree.bulla", text.replace("*.tmp", "*"));
+    home.run(["verify", "tree"]).exits(1).says("bad signature");
+
+    home.write("tree.bulla", &text);
+    fs::remove_file(home.path("tree/sub/b")).unwrap();
+    let gone = home.run(["sign", "tree", "--exclude", "/a"]).exits(0);
+    assert_eq!(gone.stderr, "bulla: tree: 1 entry of the last signature is gone: sub/b\n");
+    home.run(["sign", "tree", "--exclude", "[z"]).exits(2).complains("a pattern of what to leave out");
+    home.run(["sign", "tree", "--exclude", ""]).exits(2).complains("--exclude");
+    home.run(["sign", "tree", "--ignore-file", "missing"])
+        .exits(2)
+        .complains("missing: cannot read the patterns");
+    home.run(["sign", "tree", "--exclude", "*"]).exits(0).says("signed");
+}

@@ -5,8 +5,10 @@ use bulla_kms::signature::manifest::{Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(entries) = Reader::new(bytes).collect::<Result<Vec<_>, _>>() {
+    let mut reader = Reader::new(bytes);
+    if let Ok(entries) = reader.by_ref().collect::<Result<Vec<_>, _>>() {
         let mut writer = Writer::new(Vec::new());
+        reader.exclusions().iter().for_each(|one| writer.exclude(one).expect("what was read can be written"));
         entries.iter().for_each(|entry| writer.push(entry).expect("what was read can be written"));
         assert_eq!(writer.finish().0, bytes);
     }

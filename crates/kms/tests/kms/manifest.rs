@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bulla_kms::Code;
-use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath, Reader, Summary, Writer};
+use bulla_kms::signature::manifest::{
+    Content, Entry, Exclusion, LinkTarget, ManifestPath, Reader, Summary, Writer,
+};
 use proptest::prelude::*;
 
 fn path(bytes: &[u8]) -> ManifestPath {
@@ -55,6 +57,38 @@ fn the_text_is_that_of_the_specification() {
         Summary { digest: bulla_blake3::hash(expected.as_bytes()), size: expected.len() as u64, entries: 6 }
     );
     assert_eq!(read(expected.as_bytes()).unwrap(), entries);
+}
+
+#[test]
+fn what_is_left_out_comes_first_and_is_part_of_the_text() {
+    let mut writer = Writer::new(Vec::new());
+    for pattern in ["*.tmp", "/cache/", "back\\ slash", " > ", "!keep"] {
+        writer.exclude(&Exclusion::new(pattern).unwrap()).unwrap();
+    }
+    writer.push(&file(b"exclude  a", 0)).unwrap();
+    assert_eq!(writer.exclude(&Exclusion::new("late").unwrap()).unwrap_err().code, Code::MalformedManifest);
+    let (text, summary) = writer.finish();
+    let expected = format!(
+        "exclude  *.tmp\nexclude  /cache/\nexclude  back\\\\ slash\nexclude   \\x3e \nexclude  !keep\n\
+         {EMPTY}  0  exclude  a\n"
+    );
+    assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);
+    assert_eq!((summary.size, summary.entries), (expected.len() as u64, 1));
+    let mut reader = Reader::new(&text[..]);
+    assert_eq!(reader.by_ref().count(), 1);
+    let patterns: Vec<_> = reader.exclusions().iter().map(Exclusion::as_str).collect();
+    assert_eq!(patterns, ["*.tmp", "/cache/", "back\\ slash", " > ", "!keep"]);
+    assert_eq!(reader.summary(), summary);
+    for wrong in [
+        "exclude  \n".to_owned(),
+        "exclude *.tmp\n".to_owned(),
+        "exclude  a>b\n".to_owned(),
+        "exclude  \\xff\n".to_owned(),
+        format!("{EMPTY}  0  a\nexclude  b\n"),
+        "exclude  a\n".repeat(1001),
+    ] {
+        assert_eq!(read(wrong.as_bytes()).unwrap_err().code, Code::MalformedManifest, "{wrong}");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Manifests: the content of a folder, one line for each file and link, sorted.
 //!
 //! ```text
+//! exclude  *.tmp
 //! af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262  0  empty.txt
 //! link  latest -> releases/7
 //! ```
 //!
 //! A line has the BLAKE3 digest, the size and the path of a file; or the word `link`, the path and the target of a
-//! symbolic link, which is recorded and not followed. [`ManifestPath`] describes the text form of paths. Folders have
+//! symbolic link, which is recorded and not followed. Before all entries, a line `exclude` has a pattern of what the signer left
+//! out, so that a verifier leaves it out as well. [`ManifestPath`] describes the text form of paths. Folders have
 //! no lines: an empty folder is not recorded.
 //!
 //! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and hash the lines that pass
@@ -19,7 +21,7 @@ use std::io::{self, BufRead, Read, Write};
 
 use bulla_blake3::{Hash, Hasher};
 
-pub use path::{LinkTarget, ManifestPath};
+pub use path::{Exclusion, LinkTarget, ManifestPath};
 
 use self::path::malformed;
 use crate::encoding;
@@ -27,6 +29,12 @@ use crate::error::{KmsError, Result};
 
 /// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them escaped.
 const MAX_LINE: usize = 64 * 1024;
+
+/// The most patterns of a manifest: each costs time for each file.
+const MAX_EXCLUSIONS: usize = 1000;
+
+/// How the line of a pattern begins.
+const EXCLUDE: &str = "exclude  ";
 
 /// One line of a manifest. `Display` is the line without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,12 +115,27 @@ struct Progress {
     hasher: Hasher,
     size: u64,
     entries: u64,
+    exclusions: Vec<Exclusion>,
     last: Option<ManifestPath>,
 }
 
 impl Progress {
     fn new() -> Self {
-        Self { hasher: Hasher::new(), size: 0, entries: 0, last: None }
+        Self { hasher: Hasher::new(), size: 0, entries: 0, exclusions: Vec::new(), last: None }
+    }
+
+    /// Counts a pattern, whose line with its line feed is `line`.
+    fn exclude(&mut self, exclusion: Exclusion, line: &[u8]) -> Result<()> {
+        if self.entries > 0 {
+            return Err(malformed("a pattern of what is left out comes after an entry"));
+        }
+        if self.exclusions.len() == MAX_EXCLUSIONS {
+            return Err(malformed(format!("it leaves out by more than {MAX_EXCLUSIONS} patterns")));
+        }
+        self.hasher.update(line);
+        self.size += line.len() as u64;
+        self.exclusions.push(exclusion);
+        Ok(())
     }
 
     /// Counts an entry, whose line with its line feed is `line`.
@@ -150,6 +173,25 @@ impl<W: Write> Writer<W> {
         Self { writer, progress: Progress::new() }
     }
 
+    /// Writes a pattern of what is left out. All patterns come before the first entry.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) after an entry, after 1,000 patterns, or if its line is too
+    /// long; errors of writing.
+    pub fn exclude(&mut self, exclusion: &Exclusion) -> Result<()> {
+        let line = format!("{EXCLUDE}{exclusion}\n");
+        if line.len() > MAX_LINE {
+            return Err(malformed(format!("the line of a pattern is longer than {MAX_LINE} bytes")));
+        }
+        self.progress.exclude(exclusion.clone(), line.as_bytes())?;
+        self.write(&line)
+    }
+
+    fn write(&mut self, line: &str) -> Result<()> {
+        let written = self.writer.write_all(line.as_bytes());
+        written.map_err(|error| KmsError::io("cannot write the manifest", error))
+    }
+
     /// Writes an entry.
     ///
     /// # Errors
@@ -161,9 +203,7 @@ impl<W: Write> Writer<W> {
             return Err(malformed(format!("the line of {} is longer than {MAX_LINE} bytes", entry.path)));
         }
         self.progress.add(entry, line.as_bytes())?;
-        self.writer
-            .write_all(line.as_bytes())
-            .map_err(|error| KmsError::io("cannot write the manifest", error))
+        self.write(&line)
     }
 
     /// Ends the manifest. It returns the writer, not flushed, and the summary to sign.
@@ -191,28 +231,62 @@ impl<R: BufRead> Reader<R> {
         self.progress.summary()
     }
 
+    /// The patterns of what the signer left out. They are known once the first entry, or the end, was read.
+    pub fn exclusions(&self) -> &[Exclusion] {
+        &self.progress.exclusions
+    }
+
     fn read(&mut self) -> Result<Option<Entry>> {
+        loop {
+            match self.read_line()? {
+                None => return Ok(None),
+                Some(Line::Entry(entry)) => return Ok(Some(entry)),
+                Some(Line::Exclusion) => {}
+            }
+        }
+    }
+
+    fn read_line(&mut self) -> Result<Option<Line>> {
         self.line.clear();
         let limit = MAX_LINE as u64;
         (&mut self.reader).take(limit).read_until(b'\n', &mut self.line).map_err(unreadable)?;
         let Some((last, line)) = self.line.split_last() else { return Ok(None) };
-        let entry = if *last == b'\n' {
+        let parsed = if *last == b'\n' {
             parse(line)
         } else if self.line.len() == MAX_LINE {
             Err(malformed(format!("it is longer than {MAX_LINE} bytes")))
         } else {
             Err(malformed("it is cut: there is no line feed at its end"))
         };
-        let added = entry.and_then(|entry| self.progress.add(&entry, &self.line).map(|()| entry));
+        let added = parsed.and_then(|parsed| match parsed {
+            Parsed::Entry(entry) => self.progress.add(&entry, &self.line).map(|()| Line::Entry(entry)),
+            Parsed::Exclusion(found) => self.progress.exclude(found, &self.line).map(|()| Line::Exclusion),
+        });
         added.map(Some).map_err(|error| {
-            let line = self.progress.entries + 1;
+            let line = self.progress.entries + self.progress.exclusions.len() as u64 + 1;
             malformed(format!("not a manifest: line {line} of its body: {error}"))
         })
     }
 }
 
-fn parse(line: &[u8]) -> Result<Entry> {
-    std::str::from_utf8(line).map_err(|_| malformed("it is not UTF-8"))?.parse()
+/// A line as it was read.
+enum Parsed {
+    Entry(Entry),
+    Exclusion(Exclusion),
+}
+
+/// A line that was read and counted.
+enum Line {
+    Entry(Entry),
+    Exclusion,
+}
+
+fn parse(line: &[u8]) -> Result<Parsed> {
+    let line = std::str::from_utf8(line).map_err(|_| malformed("it is not UTF-8"))?;
+    match line.strip_prefix(EXCLUDE) {
+        Some(pattern) => pattern.parse().map(Parsed::Exclusion),
+        None => line.parse().map(Parsed::Entry),
+    }
 }
 
 fn unreadable(error: io::Error) -> KmsError {

@@ -88,6 +88,44 @@ impl LinkTarget {
     }
 }
 
+/// A pattern by which the signer left files out of a folder's manifest: a line of `.gitignore`, relative to the
+/// folder. It is not empty and has no zero byte. Its text form is that of a [`ManifestPath`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exclusion(String);
+
+impl Exclusion {
+    /// From the pattern.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`] if it is empty or has a zero byte.
+    pub fn new(pattern: impl Into<String>) -> Result<Self> {
+        let pattern = pattern.into();
+        if pattern.is_empty() || pattern.contains('\0') {
+            return Err(malformed("a pattern is empty or has a zero byte"));
+        }
+        Ok(Self(pattern))
+    }
+
+    /// The pattern.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Escaped(self.0.as_bytes()), f)
+    }
+}
+
+impl FromStr for Exclusion {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(String::from_utf8(unescape(text)?).map_err(|_| malformed("a pattern is not UTF-8"))?)
+    }
+}
+
 /// Converts text to and from bytes, for both types.
 macro_rules! escaped_text {
     ($($name:ty),+) => {$(
