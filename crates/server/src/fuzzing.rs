@@ -15,7 +15,7 @@ use tower_service::Service as _;
 
 use crate::access::{Authority, OperationSet, Session};
 use crate::config::Config;
-use crate::request::Peer;
+use crate::request::{Connection, Peer};
 use crate::router::router;
 use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
 
@@ -67,6 +67,26 @@ pub struct Fuzzed {
     router: Router,
     session: Arc<Session>,
     left: Cell<u32>,
+}
+
+/// A connection that proves a session.
+#[derive(Debug)]
+struct Proving(Option<Arc<Session>>);
+
+impl Proving {
+    fn peer(session: Option<Arc<Session>>) -> Peer {
+        Peer { connection: Arc::new(Self(session)), witness: None }
+    }
+}
+
+impl Connection for Proving {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.0.clone()
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
 }
 
 /// A keystore in memory with two keys.
@@ -127,7 +147,7 @@ impl Fuzzed {
         let Some((which, body)) = bytes.split_first() else { return };
         let (method, path) = BODIES[usize::from(*which) % BODIES.len()];
         let request = Request::builder().method(method).uri(path);
-        let request = request.extension(Peer { session: Some(Arc::clone(&self.session)), witness: None });
+        let request = request.extension(Proving::peer(Some(Arc::clone(&self.session))));
         self.ask(request.body(Body::from(body.to_vec())).expect("it is a request"));
     }
 
@@ -148,7 +168,7 @@ impl Fuzzed {
         }
         // A caller with a token has no other identity.
         let session = (!has_token).then(|| Arc::clone(&self.session));
-        let request = request.extension(Peer { session, witness: None }).body(Body::empty());
+        let request = request.extension(Proving::peer(session)).body(Body::empty());
         // The HTTP library rejects bytes that are no request.
         if let Ok(request) = request {
             self.ask(request);

@@ -37,10 +37,10 @@ pub(super) fn raise_file_limit(connections: usize) {
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: permitted.maximum, ..permitted }) {
         tracing::warn!("cannot raise the number of files that this process may have open: {error}");
     }
-    let needed = connections as u64 + OTHER_FILES;
+    let needed = (connections as u64).saturating_add(OTHER_FILES);
     if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < needed) {
         tracing::warn!(
-            "this process may have {most} files open, and `limits.connections` needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
+            "this process may have {most} files open, and `limits.connections` of all listeners needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
              LimitNOFILE), or lower `limits.connections`"
         );
     }

@@ -99,7 +99,9 @@ fn a_service_takes_as_many_connections_as_the_system_permits_and_not_only_as_man
     for connection in &mut connections {
         assert_eq!(connection.send("GET", "/api/v1/health", &[], &Value::Null).unwrap().0, 200);
     }
-    serving.wait_for("this process may have 400 files open, and `limits.connections` needs 20064");
+    serving.wait_for(
+        "this process may have 400 files open, and `limits.connections` of all listeners needs 20064",
+    );
 }
 
 #[test]

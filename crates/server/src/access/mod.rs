@@ -11,4 +11,4 @@ pub(crate) use self::ends::{EndClock, later_end};
 pub use self::limiter::Rate;
 pub(crate) use self::limiter::{Limiter, Limiters, Nodes};
 pub(crate) use self::session::Session;
-pub(crate) use self::sessions::{Seen, Sessions};
+pub(crate) use self::sessions::{Epoch, Seen, Sessions};

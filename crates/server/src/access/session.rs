@@ -23,6 +23,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// The name under which slow work of the caller waits. All tokens that were made from each
+    /// other have one.
+    pub(crate) fn caller(&self) -> &str {
+        self.revocation_ids.first().map_or(self.actor.as_str(), String::as_str)
+    }
+
     /// # Errors
     /// The caller may not do this with the key, or its time has ended.
     pub(crate) fn check(&self, operation: Operation, key: &KeyFamily) -> Result<()> {

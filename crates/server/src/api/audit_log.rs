@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::scope::check_operator;
 use crate::error::{ApiError, ErrorBody, Problem, Result};
 use crate::log_key::{log_key, trusted_log_keys};
-use crate::request::{Caller, Content, Path, Query, parse};
+use crate::request::{Caller, Content, List, Path, Query, parse};
 use crate::service::App;
 
 /// Endpoints that only read the log, although some take a body.
@@ -256,7 +256,8 @@ async fn consistency(
 struct VerifyLog {
     /// Checkpoints that were kept elsewhere, signed notes: the log must still have them.
     #[serde(default)]
-    checkpoints: Vec<String>,
+    #[schema(value_type = Vec<String>, max_items = 1000)]
+    checkpoints: List<String, 1000>,
 }
 
 /// What a verification found.

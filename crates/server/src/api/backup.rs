@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 
 use super::scope::check_operator;
 use crate::error::{ApiError, ErrorBody, Problem, Result};
-use crate::request::{Caller, Content, no_store, parse};
+use crate::request::{Caller, Content, List, no_store, parse};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -44,7 +44,7 @@ struct MakeBackup<'a> {
     /// Who can open it, 1 to 8: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
     #[serde(borrow)]
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 8)]
-    recipients: Vec<Cow<'a, str>>,
+    recipients: List<Cow<'a, str>, 8>,
 }
 
 /// A backup: sealed data, which `bulla keys restore --from` reads.

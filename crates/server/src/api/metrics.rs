@@ -33,10 +33,10 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 async fn metrics(
     State(app): State<App>,
     caller: Result<Caller>,
-    Extension(Peer { session: peer, .. }): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let session = match (caller, peer) {
+    let session = match (caller, peer.session()) {
         (Ok(caller), _) => caller.session,
         (Err(_), Some(peer)) if app.service.is_sealed() && token(&headers).is_none() => peer,
         (Err(error), _) => return Err(error),

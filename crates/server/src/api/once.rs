@@ -42,8 +42,10 @@ async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
     let key = key_of(request.headers())?;
     let (parts, body) = request.into_parts();
     // Only a verified caller gets a stored answer. The handler counts the request, or the code below does.
-    let Caller { session, opened } = Caller::verified(&parts, &app)?;
+    Caller::verified(&parts, &app)?;
     let Content(body) = Content::from_request(Request::new(body), &app).await?;
+    // Again: a stored answer is only for who may still have it when the body is there.
+    let Caller { session, opened } = Caller::verified(&parts, &app)?;
     let request = digest(&app, &opened, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());
     let owner = Owner { tenant, actor };

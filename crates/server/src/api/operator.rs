@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::scope::{check_operator, check_operator_session};
 use crate::error::{ApiError, ErrorBody, Problem, Result};
-use crate::request::{Caller, Peer, SecretContent, SecretText, parse, token};
+use crate::request::{Caller, Peer, SecretProof, SecretText, parse, token};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -29,7 +29,7 @@ struct SealState {
 /// Close the keystore.
 ///
 /// From the next request on, every endpoint that needs the keystore answers that the service is sealed. Requests that are being answered
-/// end as usual.
+/// end as usual, except slow ones: they end between two steps, and are answered in the same way.
 // It stops every key at once, as disabling each of them would, and disabling needs the permission to update.
 #[utoipa::path(post, path = "/api/v1/operator/seal", tag = "operator", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 200, description = "The service is sealed", body = SealState), (status = "default", body = ErrorBody)))]
@@ -62,7 +62,7 @@ async fn unseal(
     State(app): State<App>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    body: SecretContent,
+    body: SecretProof,
 ) -> Result<Json<SealState>> {
     match parse(&body)? {
         Unseal { passphrase: Some(passphrase) } => {
@@ -82,7 +82,8 @@ pub(crate) async fn open_again(app: &App, peer: Peer, headers: &HeaderMap) -> Re
         return Ok(());
     }
     let message = "a sealed service cannot verify tokens: send the passphrase, or connect to the Unix socket or with a client certificate as an operator whom the settings name";
-    let session = peer.session.filter(|_| token(headers).is_none());
+    // Asked only now, when the body is there.
+    let session = peer.session().filter(|_| token(headers).is_none());
     let session = session.ok_or_else(|| ApiError::new(Problem::Unauthenticated, message))?;
     session.count(1)?;
     check_operator_session(app, &session, Operation::Update)?;

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::access::Authority;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{
-    Caller, Content, SecretContent, SecretText, decode, decode_secret, encode, exact, parse, resolve,
+    Caller, Content, List, SecretContent, SecretText, decode, decode_secret, encode, exact, parse, resolve,
     secret_json,
 };
 use crate::service::App;
@@ -43,12 +43,12 @@ struct Seal<'a> {
     data: SecretText<'a>,
     /// Keys of the keystore, each of which opens it: their algorithms encapsulate, and the caller may read them.
     #[serde(borrow, default)]
-    #[schema(value_type = Vec<String>, example = json!(["transport"]))]
-    keys: Vec<Cow<'a, str>>,
+    #[schema(value_type = Vec<String>, max_items = 8, example = json!(["transport"]))]
+    keys: List<Cow<'a, str>, 8>,
     /// Recipients elsewhere, each of whom opens it: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
     #[serde(borrow, default)]
-    #[schema(value_type = Vec<String>)]
-    recipients: Vec<Cow<'a, str>>,
+    #[schema(value_type = Vec<String>, max_items = 8)]
+    recipients: List<Cow<'a, str>, 8>,
     /// Associated data, base64. Only the same associated data opens the sealed data. When absent, the command `bulla open` opens it.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::items::{Buffer, Keys, count, key_of, write_error};
 use super::keys::KEY;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, encode, parse, resolve};
+use crate::request::{Caller, Content, Items, Path, decode, encode, parse, resolve};
 use crate::service::{App, Cost};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -97,7 +97,8 @@ struct SignMany<'a> {
     key: Option<Cow<'a, str>>,
     /// The messages.
     #[serde(borrow)]
-    items: Vec<SignOne<'a>>,
+    #[schema(value_type = Vec<SignOne>, min_items = 1, max_items = 100_000)]
+    items: Items<SignOne<'a>>,
 }
 
 /// One message to sign.

@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 
 use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, parse, token};
-use crate::service::{App, Revoker};
+use crate::request::{Caller, Content, List, parse, token};
+use crate::service::{App, Revoker, blocking};
 
 /// What changes nothing in the keystore.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -28,16 +28,19 @@ pub(crate) fn changes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(mint)).routes(routes!(revoke))
 }
 
+/// The keys that a token is for. With more names it would be longer than a token may be.
+type NamedKeys = List<String, 256>;
+
 /// A token to mint.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct MintToken {
     /// What the token permits. The caller must be permitted it, too.
-    #[schema(value_type = Vec<String>, min_items = 1, example = json!(["sign", "verify"]))]
-    operations: Vec<Operation>,
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 16, example = json!(["sign", "verify"]))]
+    operations: List<Operation, 16>,
     /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations that concern no key.
-    #[schema(example = json!(["invoices"]))]
-    keys: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>, max_items = 256, example = json!(["invoices"]))]
+    keys: Option<NamedKeys>,
     /// The token's lifetime. It cannot be made longer later.
     #[schema(value_type = u64, minimum = 1, example = 3600)]
     expires_in_seconds: NonZeroU64,
@@ -69,6 +72,7 @@ async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) ->
         return Err(ApiError::refused());
     }
     let MintToken { operations, keys, expires_in_seconds } = parse(&body)?;
+    let operations: Vec<_> = operations.into();
     let expires = from_now(expires_in_seconds)?;
     let keys = match keys {
         Some(keys) => Keys::These(families(&caller, &keys, &operations)?),
@@ -145,11 +149,11 @@ fn families(caller: &Caller, keys: &[String], operations: &[Operation]) -> Resul
 #[serde(deny_unknown_fields)]
 struct AttenuateToken {
     /// Only these operations.
-    #[schema(value_type = Option<Vec<String>>, min_items = 1, example = json!(["sign"]))]
-    operations: Option<Vec<Operation>>,
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 16, example = json!(["sign"]))]
+    operations: Option<List<Operation, 16>>,
     /// Only these keys, by their labels or names.
-    #[schema(min_items = 1, example = json!(["invoices"]))]
-    keys: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 256, example = json!(["invoices"]))]
+    keys: Option<NamedKeys>,
     /// No longer than this.
     #[schema(value_type = Option<u64>, minimum = 1, example = 60)]
     expires_in_seconds: Option<NonZeroU64>,
@@ -180,7 +184,7 @@ async fn attenuate(
     }
     let expires = expires_in_seconds.map(from_now).transpose()?;
     let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
-    let limits = Limits { keys, operations, expires };
+    let limits = Limits { keys, operations: operations.map(Into::into), expires };
     let made = app.aside(&caller.opened, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
     Ok(secret(StatusCode::CREATED, made.await?))
 }
@@ -278,7 +282,8 @@ async fn revoke(
     let tenant = Some(session.authority.tenant.clone());
     let (service, revoked) =
         (std::sync::Arc::clone(&app.service), Revocation { tenant, id: id.clone(), expires });
-    app.aside(&caller.opened, session, move |_| service.revoke(revoked, by)).await?;
+    // It stands behind no slow work, not even that of the same token: somebody may have stolen it.
+    blocking(move || service.revoke(revoked, by)).await??;
     tracing::info!(actor = %session.actor, "a token was revoked");
     Ok(Json(RevokedToken { revocation_id: id }))
 }

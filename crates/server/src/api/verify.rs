@@ -17,7 +17,7 @@ use super::items::{Buffer, Keys, count, key_of, write_error};
 use super::keys::KEY;
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, exact, parse, resolve};
+use crate::request::{Caller, Content, Items, Path, decode, exact, parse, resolve};
 use crate::service::{App, Cost};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -81,7 +81,8 @@ struct VerifyMany<'a> {
     key: Option<Cow<'a, str>>,
     /// The signatures.
     #[serde(borrow)]
-    items: Vec<VerifyOne<'a>>,
+    #[schema(value_type = Vec<VerifyOne>, min_items = 1, max_items = 100_000)]
+    items: Items<VerifyOne<'a>>,
 }
 
 /// One signature to verify.

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Rate;
 
+/// The most items that a batch may be permitted: so many are read before they are counted.
+pub(crate) const MAX_ITEMS: usize = 100_000;
+
 /// The limits of requests, in size and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -15,13 +18,15 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The longest head of a request, in bytes.
     pub header_bytes: usize,
-    /// The most items of a batch.
+    /// The most bytes that the bodies of all requests take together.
+    pub total_body_bytes: usize,
+    /// The most items of a batch, at most 100,000.
     pub items: usize,
     /// How many seconds a TLS handshake or the head of a request may take, and a connection may be idle.
     pub header_seconds: u64,
     /// How many seconds the body of a request may take to arrive.
     pub body_seconds: u64,
-    /// The most connections at once.
+    /// The most connections of each listener at once.
     pub connections: usize,
     /// The rate of each token and each identity; none by default.
     pub rate: Option<Rate>,
@@ -31,6 +36,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
+            total_body_bytes: 256 << 20,
             header_bytes: 64 << 10,
             items: 10_000,
             header_seconds: 60,
@@ -56,6 +62,14 @@ impl Limits {
                 "[limits]: every limit must be at least 1, and header_bytes at least {}",
                 Self::LEAST_HEADER_BYTES
             );
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        if self.items > MAX_ITEMS {
+            let message = format!("[limits]: items must be at most {MAX_ITEMS}");
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        if self.total_body_bytes < self.body_bytes {
+            let message = "[limits]: total_body_bytes must be at least body_bytes";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         Ok(())

@@ -11,6 +11,7 @@ mod log;
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bulla_client::Address;
 use bulla_kms::audit_log::WitnessKey;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::etcd::{EtcdConfig, StoreKind};
 pub use self::limits::Limits;
+pub(crate) use self::limits::MAX_ITEMS;
 pub use self::listen::{Listen, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
 pub use crate::access::Rate;
@@ -147,7 +149,8 @@ pub struct ServiceConfig {
     pub operator_tenant: Name,
     /// The recipients that a token's holder may have backups made for: `age1...` or `x-wing:...`. A caller who may mint tokens names any.
     pub backup_recipients: Vec<String>,
-    /// How many seconds a shutdown waits for requests that are being answered.
+    /// How many seconds a shutdown takes at most. Requests that are being answered have until
+    /// shortly before.
     pub shutdown_seconds: u64,
     /// Whether every caller may do everything: for trying the service out, with a keystore in memory. Only the command line can say so.
     #[serde(skip)]
@@ -167,6 +170,19 @@ impl Default for ServiceConfig {
             shutdown_seconds: 30,
             development: false,
         }
+    }
+}
+
+impl ServiceConfig {
+    /// How long a shutdown takes at most.
+    pub(crate) fn shutdown_time(&self) -> Duration {
+        Duration::from_secs(self.shutdown_seconds)
+    }
+
+    /// How long of it requests are answered. The rest is for the end of what cannot be interrupted.
+    pub(crate) fn time_for_requests(&self) -> Duration {
+        let all = self.shutdown_time();
+        all - (all / 10).min(Duration::from_secs(2))
     }
 }
 

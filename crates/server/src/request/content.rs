@@ -1,38 +1,124 @@
 //! The body of a request.
 
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use axum::http::request::Parts;
+use bulla_kms::{Code, KmsError};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes};
 use serde::Deserialize;
 use tokio::time::timeout;
+use zeroize::Zeroize as _;
 
+use super::caller::{Caller, Peer};
+use super::list::AT_MOST;
 use crate::error::{ApiError, Problem, Result};
-use crate::service::App;
+use crate::service::{App, BodyBytes};
 
-/// A complete body, within the limits of length and time.
+/// The longest body of a request that needs no credential.
+const ANONYMOUS: usize = 4 << 10;
+
+/// The most bytes of all bodies of callers who have shown nothing. They cannot take the memory of
+/// other callers.
+const ALL_ANONYMOUS: usize = 256 * ANONYMOUS;
+
+/// A complete body, within the limits of length, time and memory.
 pub(crate) struct Content(pub(crate) Bytes);
 
 impl FromRequest<App> for Content {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        if body.is_end_stream() {
+            return Ok(Self(Bytes::new()));
+        }
+        let whole = Whole::read(&parts, body, Needs::Credential, app).await?;
+        Caller::verify_again(&parts, app)?;
+        Ok(Self(Bytes::from_owner(whole)))
+    }
+}
+
+/// Whether an endpoint needs a credential, which was verified before its body is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Credential,
+    Nothing,
+}
+
+/// The bytes of a body, which count as long as they are there.
+pub(super) struct Whole {
+    bytes: Vec<u8>,
+    _counted: BodyBytes,
+}
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Whole {
+    /// # Errors
+    /// The body is too long or too slow, or all bodies together take too much memory.
+    pub(super) async fn read(parts: &Parts, body: Body, needs: Needs, app: &App) -> Result<Self> {
         let limits = app.service.limits();
-        let body = request.into_body();
-        let too_large = || {
-            let message = format!("the body is longer than {} bytes", limits.body_bytes);
-            ApiError::new(Problem::BodyTooLarge, message)
+        let whole = timeout(limits.body_time(), Self::read_all(parts, body, needs, app));
+        whole.await.map_err(|_| ApiError::new(Problem::Timeout, "the body did not arrive in time"))?
+    }
+
+    async fn read_all(parts: &Parts, mut body: Body, needs: Needs, app: &App) -> Result<Self> {
+        let limits = app.service.limits();
+        let peer = parts.extensions.get::<Peer>();
+        let most = match needs {
+            Needs::Credential => limits.body_bytes,
+            Needs::Nothing => limits.body_bytes.min(ANONYMOUS),
         };
-        if body.size_hint().lower() > limits.body_bytes as u64 {
+        let is_anonymous = needs == Needs::Nothing && peer.is_none_or(|peer| peer.session().is_none());
+        let (mut counted, all) = if is_anonymous {
+            (app.service.anonymous_bodies.begin(), ALL_ANONYMOUS)
+        } else {
+            (app.service.bodies.begin(), limits.total_body_bytes)
+        };
+        // Whoever may use a Unix socket has room, however much others send.
+        let all = if peer.is_some_and(Peer::is_local) { usize::MAX } else { all };
+        let too_large =
+            || ApiError::new(Problem::BodyTooLarge, format!("the body is longer than {most} bytes"));
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > most {
             return Err(too_large());
         }
-        let whole = timeout(limits.body_time(), Limited::new(body, limits.body_bytes).collect());
-        match whole.await {
-            Err(_) => Err(ApiError::new(Problem::Timeout, "the body did not arrive in time")),
-            Ok(Ok(whole)) => Ok(Self(whole.to_bytes())),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(ApiError::malformed("the body ended before its end")),
+        let mut bytes = Vec::with_capacity(announced);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| ApiError::malformed("the body ended before its end"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if data.len() > most - bytes.len() {
+                return Err(too_large());
+            }
+            if !counted.grow(data.len(), all) {
+                let message = "the bodies of all requests take as much memory as they may: try again";
+                return Err(KmsError::new(Code::Busy, message).into());
+            }
+            append(&mut bytes, &data);
         }
+        Ok(Self { bytes, _counted: counted })
     }
+
+    pub(super) fn wipe(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+/// Appends bytes. A vector that moved would leave a copy behind, and the bytes may be secret.
+fn append(bytes: &mut Vec<u8>, more: &[u8]) {
+    let length = bytes.len() + more.len();
+    if length > bytes.capacity() {
+        let mut larger = Vec::with_capacity(length.max(2 * bytes.capacity()));
+        larger.extend_from_slice(bytes);
+        bytes.zeroize();
+        *bytes = larger;
+    }
+    bytes.extend_from_slice(more);
 }
 
 /// Reads a body as JSON. Texts without escapes are borrowed from the body.
@@ -44,12 +130,23 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
         // The library's error quotes the body, which may contain a secret.
         let at = format!("line {}, column {}", error.line(), error.column());
         let what = match error.classify() {
-            serde_json::error::Category::Data => data_error(&error),
+            serde_json::error::Category::Data => match too_long(&error.to_string()) {
+                Some(what) => return ApiError::new(Problem::TooManyItems, format!("{what} ({at})")),
+                None => data_error(&error),
+            },
             serde_json::error::Category::Eof => "the body ends too early".to_owned(),
             _ => "the body is not JSON".to_owned(),
         };
         ApiError::malformed(format!("{what} ({at})"))
     })
+}
+
+/// What is said of a [`List`](super::List) with more entries than it may have. Its error has no
+/// text of the body.
+fn too_long(error: &str) -> Option<String> {
+    let (_, expected) = error.strip_prefix("invalid length ")?.split_once(", expected ")?;
+    let expected = expected.rsplit_once(" at line").map_or(expected, |(expected, _)| expected);
+    expected.starts_with(AT_MOST).then(|| format!("a list is too long: expected {expected}"))
 }
 
 /// Why JSON does not have the form that is expected, without the values in it.

@@ -1,7 +1,6 @@
 //! Bodies with secrets in them. We wipe our own memory; the HTTP and TLS libraries do not wipe their copies.
 
 use std::borrow::Cow;
-use std::mem;
 use std::ops::Deref;
 
 use axum::body::Body;
@@ -13,23 +12,39 @@ use serde::{Deserialize, Deserializer, Serialize};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::base64::decode_into;
-use super::content::Content;
+use super::caller::Caller;
+use super::content::{Needs, Whole};
 use crate::error::{ApiError, Result};
 use crate::service::App;
 
-/// A whole body, as [`Content`] takes it, with a secret in it.
-pub(crate) struct SecretContent(Bytes);
+/// A whole body with a secret in it, of a caller whose credential was verified.
+pub(crate) struct SecretContent(Whole);
 
 impl FromRequest<App> for SecretContent {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        let Content(body) = Content::from_request(request, app).await?;
-        Ok(Self(body))
+        let (parts, body) = request.into_parts();
+        let whole = Whole::read(&parts, body, Needs::Credential, app).await?;
+        Caller::verify_again(&parts, app)?;
+        Ok(Self(whole))
     }
 }
 
-impl Deref for SecretContent {
+/// A short body with a secret in it, which may be all that the caller shows.
+pub(crate) struct SecretProof(SecretContent);
+
+impl FromRequest<App> for SecretProof {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let whole = Whole::read(&parts, body, Needs::Nothing, app).await?;
+        Ok(Self(SecretContent(whole)))
+    }
+}
+
+impl Deref for SecretProof {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -37,11 +52,17 @@ impl Deref for SecretContent {
     }
 }
 
+impl Deref for SecretContent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+}
+
 impl Drop for SecretContent {
     fn drop(&mut self) {
-        if let Ok(mut own) = mem::take(&mut self.0).try_into_mut() {
-            own[..].zeroize();
-        }
+        self.0.wipe();
     }
 }
 

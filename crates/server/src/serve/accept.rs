@@ -6,9 +6,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use bulla_kms::{Code, KmsError, Result};
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::time::Instant;
 
 #[cfg(unix)]
 use super::local::{self, SocketFile};
+use super::room::Place;
 use crate::config::Listen;
 
 /// How many connections may wait to be accepted.
@@ -31,7 +33,15 @@ pub(super) enum Scheme {
 
 /// A connection that nobody serves yet.
 #[derive(Debug)]
-pub(super) enum Accepted {
+pub(super) struct Accepted {
+    pub(super) stream: Stream,
+    pub(super) place: Place,
+    pub(super) since: Instant,
+}
+
+/// The bytes of a connection.
+#[derive(Debug)]
+pub(super) enum Stream {
     /// Of the listener with this number.
     Tcp(TcpStream, usize),
     #[cfg(unix)]
@@ -61,6 +71,11 @@ impl Listener {
             )),
             (None, None) => Err(KmsError::new(Code::InvalidArgument, "a listener has no address")),
         }
+    }
+
+    /// Whether callers come by the network.
+    pub(super) fn is_network(&self) -> bool {
+        matches!(self, Self::Tcp(..))
     }
 
     /// The address, as a client names it.

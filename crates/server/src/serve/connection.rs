@@ -1,7 +1,8 @@
 //! One connection, from its first byte to its end.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,15 +12,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tower_service::Service as _;
 use tracing::Instrument as _;
 
 use super::access_log::Entry;
+use super::activity::{Activity, Answering};
 use super::live::Live;
 use super::peers::Evidence;
 use super::unread::ReadToItsEnd;
+use crate::access::Session;
 use crate::config::Limits;
-use crate::request::Peer;
+use crate::request::{Connection, Peer};
 use crate::service::Reactor;
 use crate::traces;
 
@@ -36,6 +40,31 @@ pub(super) async fn shut_down(down: &mut watch::Receiver<bool>) {
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// What a connection proves by the settings as they are now.
+struct Proving {
+    live: Arc<Live>,
+    evidence: Evidence,
+}
+
+impl fmt::Debug for Proving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.evidence.fmt(f)
+    }
+}
+
+impl Connection for Proving {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.live.peers.load().session(&self.evidence)
+    }
+
+    fn is_local(&self) -> bool {
+        matches!(self.evidence, Evidence::User(_))
+    }
+}
+
+/// How long a connection that ends because nobody uses it may take to say so to its peer.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How a thread serves its connections.
 pub(super) struct Connections {
@@ -54,29 +83,39 @@ impl Connections {
         &self,
         stream: Box<dyn Stream>,
         evidence: Evidence,
+        accepted: Instant,
         mut shutdown: watch::Receiver<bool>,
     ) {
-        let (router, reactor, live) =
-            (self.router.clone(), Arc::clone(&self.reactor), Arc::clone(&self.live));
+        let (router, reactor, activity) =
+            (self.router.clone(), Arc::clone(&self.reactor), Activity::since(accepted));
+        let proving: Arc<dyn Connection> = Arc::new(Proving { live: Arc::clone(&self.live), evidence });
+        let used = Arc::clone(&activity);
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
             let entry = Entry::begin(&request);
-            let session = live.peers.load().session(&evidence);
-            request.extensions_mut().insert(Peer { session, witness: entry.as_ref().map(Entry::witness) });
-            answer(router.clone(), Arc::clone(&reactor), request, entry)
+            let (connection, witness) = (Arc::clone(&proving), entry.as_ref().map(Entry::witness));
+            request.extensions_mut().insert(Peer { connection, witness });
+            let (used, in_use) = (Arc::clone(&used), used.begin());
+            let answer = answer(router.clone(), Arc::clone(&reactor), request, entry);
+            async move {
+                let _in_use = in_use;
+                answer.await.map(|response| response.map(|body| Answering::new(body, used)))
+            }
         });
         let builder = builder(&self.reactor.service.limits());
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = activity.idle(|| self.reactor.service.limits().header_time()) => {
+                connection.as_mut().graceful_shutdown();
+                let grace = self.reactor.service.config.service.time_for_requests().min(FAREWELL);
+                timeout(grace, connection).await.unwrap_or(Ok(()))
+            }
             () = shut_down(&mut shutdown) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = Duration::from_secs(self.reactor.service.config.service.shutdown_seconds);
-                match tokio::time::timeout(grace, connection).await {
-                    Ok(ended) => ended,
-                    Err(_) => Ok(()),
-                }
+                let grace = self.reactor.service.config.service.time_for_requests();
+                timeout(grace, connection).await.unwrap_or(Ok(()))
             }
         };
         if let Err(error) = ended {

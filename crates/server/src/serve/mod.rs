@@ -2,11 +2,13 @@
 
 mod accept;
 mod access_log;
+mod activity;
 mod connection;
 mod live;
 #[cfg(unix)]
 mod local;
 mod peers;
+mod room;
 mod server;
 mod tls;
 mod unread;

@@ -112,3 +112,37 @@ fn session(identity: &IdentityConfig, config: &Config, nodes: &Nodes) -> Result<
     let limiter = config.limits.rate.map(|rate| Arc::new(Limiter::new(rate, nodes)));
     Ok(Session { authority, actor: identity.name.parse()?, limiter, revocation_ids: Vec::new() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate(end: i32) -> Evidence {
+        let mut params = rcgen::CertificateParams::new(vec!["robot".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(end, 1, 1);
+        let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        Evidence::certificate(signed.der())
+    }
+
+    /// A connection is asked again with each request.
+    #[test]
+    fn a_certificate_that_has_expired_since_the_handshake_proves_nothing() {
+        for (end, is_valid) in [(2100, true), (2021, false)] {
+            let evidence = certificate(end);
+            let Evidence::Certificate(certificate) = &evidence else { panic!("it is a certificate") };
+            let identity = IdentityConfig {
+                name: "robot".to_owned(),
+                uid: None,
+                certificate: Some(certificate.digest.clone()),
+                tenant: "local".parse().unwrap(),
+                operations: None,
+                keys: None,
+                mints: false,
+            };
+            let config = Config { identity: vec![identity], ..Config::default() };
+            let peers = Peers::new(&config, &Nodes::one()).unwrap();
+            assert_eq!(peers.session(&evidence).is_some(), is_valid, "until {end}");
+        }
+    }
+}

@@ -14,14 +14,15 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use super::accept::{Accepted, Listener};
+use super::accept::{Accepted, Listener, Stream};
 use super::connection::{Connections, shut_down};
 use super::live::{self, Live};
 #[cfg(unix)]
 use super::local::SocketFile;
 use super::peers::Evidence;
+use super::room::{Room, network_share, permitted_files};
 use super::tls::Tls;
 use crate::access::Nodes;
 use crate::config::Config;
@@ -38,8 +39,8 @@ pub struct Server {
 struct Shared {
     service: Arc<Service>,
     live: Arc<Live>,
-    /// How many connections there are.
-    connections: Arc<AtomicUsize>,
+    /// How many threads still have connections.
+    serving: AtomicUsize,
 }
 
 /// Controls a running service from another thread.
@@ -106,8 +107,7 @@ impl Server {
             cluster.tell(member);
         }
         let live = Arc::new(Live::new(Arc::clone(&service), config)?);
-        let connections = Arc::clone(&service.counts.connections);
-        let shared = Arc::new(Shared { service, live, connections });
+        let shared = Arc::new(Shared { service, live, serving: AtomicUsize::new(threads) });
         let listeners = shared.service.config.listen.iter().map(Listener::bind).collect::<Result<_>>()?;
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
@@ -160,7 +160,14 @@ impl Server {
             let accepts = acceptors.take();
             let name = format!("bulla-serve-{number}");
             let spawned = thread::Builder::new().name(name).spawn(move || {
-                runtime.block_on(serve(&shared, number, inbox, accepts, down));
+                let stopped = runtime.block_on(serve(&shared, number, inbox, accepts, down));
+                if shared.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    // Nobody waits for an answer any more.
+                    shared.service.stop_slow_work();
+                }
+                // What is computed now cannot be interrupted, and must not hold up the end.
+                let end = stopped + shared.service.config.service.shutdown_time();
+                runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
             });
             running.push(spawned.map_err(cannot_start)?);
         }
@@ -178,25 +185,32 @@ impl Server {
 }
 
 fn runtime() -> Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(16).build().map_err(cannot_start)
+    // Slow work has a bound of its own.
+    Builder::new_current_thread().enable_all().build().map_err(cannot_start)
 }
 
 fn cannot_start(error: std::io::Error) -> KmsError {
     KmsError::new(Code::Io, format!("cannot start a thread: {error}"))
 }
 
-/// One thread: it takes connections until the service shuts down, and then waits until its connections end.
+/// One thread: it takes connections until the service shuts down, and then waits until its
+/// connections end. Returns when the shutdown began.
 async fn serve(
     shared: &Arc<Shared>,
     number: usize,
     mut inbox: Inbox,
     accepts: Option<(Vec<Listener>, Vec<mpsc::UnboundedSender<Accepted>>)>,
     mut down: watch::Receiver<bool>,
-) {
+) -> Instant {
     if let Some((listeners, senders)) = accepts {
         let senders: Arc<[_]> = senders.into();
+        let network = listeners.iter().filter(|listener| listener.is_network()).count();
+        let share = network_share(permitted_files(), network, listeners.len() - network);
         for (number, listener) in listeners.into_iter().enumerate() {
-            tokio::spawn(accept(Arc::clone(shared), (number, listener), Arc::clone(&senders), down.clone()));
+            let most = if listener.is_network() { share } else { usize::MAX };
+            let room = Room::new(most, &shared.service.counts.connections);
+            let listener = (number, listener, room);
+            tokio::spawn(accept(Arc::clone(shared), listener, Arc::clone(&senders), down.clone()));
         }
     }
     let reactor = Reactor::new(Arc::clone(&shared.service), number);
@@ -216,43 +230,41 @@ async fn serve(
             () = shut_down(&mut down) => break,
         }
     }
+    let stopped = Instant::now();
     // The connections that it accepted before may have sent requests already.
     inbox.close();
     while let Some(accepted) = inbox.recv().await {
         connect(&mut open, accepted, down.clone());
     }
     while open.join_next().await.is_some() {}
-}
-
-/// Counts a connection as open until it ends or its task panics.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    stopped
 }
 
 impl Shared {
     async fn connect(&self, accepted: Accepted, connections: &Connections, down: watch::Receiver<bool>) {
-        let _counted = Counted(&self.connections);
-        match accepted {
-            Accepted::Tcp(stream, listener) => {
+        let Accepted { stream, place: _place, since } = accepted;
+        match stream {
+            Stream::Tcp(stream, listener) => {
                 if let Ok(stream) = TcpStream::from_std(stream) {
                     // On the heap: otherwise each plain connection would take the memory of one with TLS, and the reverse.
                     match self.live.tls(listener) {
-                        None => Box::pin(connections.serve(Box::new(stream), Evidence::Nothing, down)).await,
-                        Some(tls) => Box::pin(self.connect_tls(stream, tls, connections, down)).await,
+                        None => {
+                            let stream = Box::new(stream);
+                            Box::pin(connections.serve(stream, Evidence::Nothing, since, down)).await;
+                        }
+                        Some(tls) => {
+                            Box::pin(self.connect_tls((stream, since), tls, connections, down)).await;
+                        }
                     }
                 }
             }
             #[cfg(unix)]
-            Accepted::Unix(stream) => {
+            Stream::Unix(stream) => {
                 if let Ok(stream) = UnixStream::from_std(stream)
                     && let Ok(credentials) = stream.peer_cred()
                 {
                     let evidence = Evidence::User(credentials.uid());
-                    Box::pin(connections.serve(Box::new(stream), evidence, down)).await;
+                    Box::pin(connections.serve(Box::new(stream), evidence, since, down)).await;
                 }
             }
         }
@@ -260,12 +272,13 @@ impl Shared {
 
     async fn connect_tls(
         &self,
-        stream: TcpStream,
+        (stream, since): (TcpStream, Instant),
         tls: &Tls,
         connections: &Connections,
         mut down: watch::Receiver<bool>,
     ) {
-        let handshake = timeout(self.service.limits().header_time(), tls.acceptor().accept(stream));
+        let end = since + self.service.limits().header_time();
+        let handshake = timeout_at(end, tls.acceptor().accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
             // Nothing was asked yet.
@@ -275,7 +288,7 @@ impl Shared {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let evidence = shown.map_or(Evidence::Nothing, |leaf| Evidence::certificate(leaf));
-                connections.serve(Box::new(stream), evidence, down).await;
+                connections.serve(Box::new(stream), evidence, since, down).await;
             }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -286,7 +299,7 @@ impl Shared {
 /// Accepts connections, and deals them out to the threads in turn.
 async fn accept(
     shared: Arc<Shared>,
-    (number, listener): (usize, Listener),
+    (number, listener, room): (usize, Listener, Room),
     threads: Arc<[mpsc::UnboundedSender<Accepted>]>,
     mut down: watch::Receiver<bool>,
 ) {
@@ -302,13 +315,15 @@ async fn accept(
         };
         match accepted {
             Ok(stream) => {
-                let most = shared.service.limits().connections;
-                if shared.connections.load(Ordering::Relaxed) >= most {
-                    tracing::warn!("a connection is refused: there are {most}, as many as the limit");
-                    continue;
-                }
-                shared.connections.fetch_add(1, Ordering::Relaxed);
-                if threads[turn % threads.len()].send(stream).is_err() {
+                let place = match room.enter(shared.service.limits().connections) {
+                    Ok(place) => place,
+                    Err(most) => {
+                        tracing::warn!("a connection is refused: its listener has {most}, as many as it may");
+                        continue;
+                    }
+                };
+                let accepted = Accepted { stream, place, since: Instant::now() };
+                if threads[turn % threads.len()].send(accepted).is_err() {
                     return;
                 }
                 turn += 1;
@@ -338,15 +353,15 @@ impl Listening {
         })
     }
 
-    async fn accept(&self) -> std::io::Result<Accepted> {
+    async fn accept(&self) -> std::io::Result<Stream> {
         match self {
             Self::Tcp(listener, number) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream.into_std()?, *number))
+                Ok(Stream::Tcp(stream.into_std()?, *number))
             }
             #[cfg(unix)]
-            Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Accepted::Unix),
+            Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Stream::Unix),
         }
     }
 }

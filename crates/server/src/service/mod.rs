@@ -2,15 +2,18 @@
 
 mod answers;
 mod blocking;
+mod bodies;
 mod counts;
 mod open;
 mod reactor;
 mod revoked;
 mod sealing;
 mod shared;
+mod slow;
 
 pub(crate) use self::answers::{Answer, Before, Ended, Owner, RequestDigest};
 pub(crate) use self::blocking::blocking;
+pub(crate) use self::bodies::BodyBytes;
 pub(crate) use self::open::Opened;
 pub use self::open::{KeystoreSource, OpenKeystore};
 pub(crate) use self::reactor::{App, Cost, Reactor};

@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use bulla_kms::token::Operation;
 use bulla_kms::{Algorithm, KeyId, KeyName, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
 use super::blocking::blocking;
 use super::open::Opened;
 use super::shared::Service;
+use super::slow::{SlowWork, Step};
 use crate::access::{Session, Sessions};
 use crate::error::Result;
 
@@ -26,6 +29,9 @@ pub(crate) struct Reactor {
 
 /// How many signatures one thread computes before it looks at its other connections.
 const STEP: usize = 256;
+
+/// How long a step of slow work should take. A single item may take longer.
+const STEP_TIME: Duration = Duration::from_millis(10);
 
 /// How long an item of a batch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,18 +111,33 @@ impl Reactor {
         Ok(answer.await?)
     }
 
-    /// Runs slow work, or work that waits for a disk or a device, on another thread, so that this thread goes on serving.
+    /// Runs slow work, or work that waits for a disk or a device, on another thread, so that this
+    /// thread goes on serving. Callers have turns. If the caller goes away before its turn, the
+    /// work does not begin.
     ///
     /// # Errors
-    /// Those of `run`; it panicked.
+    /// Those of `run`; it panicked; too much work of the caller waits.
     pub(crate) async fn aside<T: Send + 'static>(
         &self,
         opened: &Arc<Opened>,
         session: &Arc<Session>,
         run: impl FnOnce(&Keystore) -> bulla_kms::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (opened, session) = (Arc::clone(opened), Arc::clone(session));
-        Ok(blocking(move || session.actor.acting(|| run(&opened.keystore))).await??)
+        let (service, opened, caller) = (Arc::clone(&self.service), Arc::clone(opened), Arc::clone(session));
+        let work = move || {
+            service.check_still(&opened, &caller)?;
+            Ok(caller.actor.acting(|| run(&opened.keystore))?)
+        };
+        let mut work = Some(work);
+        let step = move || work.take().map_or(Step::More, |work| Step::Done(work()));
+        self.slow_work(session).run(session.caller(), step).await?
+    }
+
+    /// Where the slow work of a caller waits.
+    fn slow_work(&self, session: &Session) -> &Arc<SlowWork> {
+        let is_operator = session.authority.tenant == self.service.config.service.operator_tenant
+            && session.authority.permits_in_tenant(Operation::Update);
+        if is_operator { &self.service.of_operators } else { &self.service.slow }
     }
 
     /// The results of a batch of `items`, in their order. `step` computes those of a range of them. A quick batch is computed on this
@@ -133,13 +154,10 @@ impl Reactor {
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
     ) -> Result<Vec<T>> {
-        let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
         if cost == Cost::Long || opened.waits_for_disk {
-            let run = move |keystore: &Keystore| {
-                Ok(steps.flat_map(|range| step(&batch, keystore, range)).collect())
-            };
-            return self.aside(opened, session, run).await;
+            return self.in_slow_steps(opened, session, cost, batch, items, step).await;
         }
+        let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
         let mut results = Vec::with_capacity(items);
         for range in steps {
             if range.start > 0 {
@@ -148,6 +166,37 @@ impl Reactor {
             results.extend(session.actor.acting(|| step(&batch, &opened.keystore, range)));
         }
         Ok(results)
+    }
+
+    /// The results of a batch that is computed on other threads. The steps are short, so that
+    /// nobody waits long for one.
+    async fn in_slow_steps<B: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        opened: &Arc<Opened>,
+        session: &Arc<Session>,
+        cost: Cost,
+        batch: B,
+        items: usize,
+        step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
+    ) -> Result<Vec<T>> {
+        let (service, opened, caller) = (Arc::clone(&self.service), Arc::clone(opened), Arc::clone(session));
+        let mut results = Vec::with_capacity(items);
+        let mut length = if cost == Cost::Quick { STEP } else { 1 };
+        let run = move || {
+            if let Err(error) = service.check_still(&opened, &caller) {
+                return Step::Done(Err(error));
+            }
+            let (first, begin) = (results.len(), Instant::now());
+            let range = first..items.min(first + length);
+            results.extend(caller.actor.acting(|| step(&batch, &opened.keystore, range)));
+            if begin.elapsed() < STEP_TIME {
+                length = (2 * length).min(STEP);
+            } else {
+                length = (length / 2).max(1);
+            }
+            if results.len() < items { Step::More } else { Step::Done(Ok(std::mem::take(&mut results))) }
+        };
+        self.slow_work(session).run(session.caller(), run).await?
     }
 
     /// Schedules the waiting calls for after every ready connection had its turn, so that the batch has all their calls.

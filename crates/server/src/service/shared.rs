@@ -3,18 +3,21 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{ROOT, Revocations, Token};
-use bulla_kms::{Code, KeyFamily, KmsError, SecretString};
+use bulla_kms::{Code, KeyFamily, KmsError, SecretString, Timestamp};
 
 use super::answers::Answers;
+use super::bodies::Bodies;
 use super::counts::Counts;
 use super::open::{KeystoreSource, OpenKeystore, Opened};
 use super::revoked::{Revoked, RevokedTokens, Revoker};
+use super::slow::{Shape, SlowWork};
 use crate::access::{Limiter, Limiters, Nodes, Seen, Session, Sessions};
 use crate::cluster::{Cluster, Member, Revocation};
 use crate::config::{Config, Limits, StoreKind};
@@ -23,6 +26,11 @@ use crate::error::{ApiError, Problem, Result};
 /// How many passphrases may be tried at once. Then one more is allowed in each interval.
 const TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
 const BETWEEN_TRIES: Duration = Duration::from_secs(20);
+
+/// The most slow jobs of one caller that wait for a thread.
+const WAITING: usize = 1024;
+/// At least so many threads work for one caller: most of them wait for the disk.
+const THREADS: usize = 8;
 
 /// The state that all threads of the service share.
 pub(crate) struct Service {
@@ -34,6 +42,14 @@ pub(crate) struct Service {
     pub(crate) metrics: Arc<Metrics>,
     /// The service's counters.
     pub(crate) counts: Counts,
+    /// The memory of the bodies of callers who were verified.
+    pub(crate) bodies: Bodies,
+    /// The memory of the bodies of all other callers.
+    pub(crate) anonymous_bodies: Bodies,
+    /// The slow work of callers.
+    pub(super) slow: Arc<SlowWork>,
+    /// That of operators, which stands behind nobody else's.
+    pub(super) of_operators: Arc<SlowWork>,
     /// The answers to requests with an idempotency key.
     pub(crate) answers: Answers,
     /// The other nodes, if the keystore is shared.
@@ -76,11 +92,17 @@ impl Service {
             StoreKind::File => None,
         };
         let revoked = Revoked::read(source.revocations())?;
+        let of_caller = thread::available_parallelism().map_or(THREADS, usize::from).max(THREADS);
+        let shape = Shape { threads: 2 * of_caller, of_caller, waiting: WAITING };
         Ok(Self {
+            slow: SlowWork::new(shape),
+            of_operators: SlowWork::new(Shape { threads: THREADS, of_caller: THREADS, ..shape }),
             limits: ArcSwap::from_pointee(config.limits),
             threads,
             metrics: Arc::default(),
             counts: Counts::new(threads),
+            bodies: Bodies::default(),
+            anonymous_bodies: Bodies::default(),
             answers: Answers::default(),
             cluster,
             source,
@@ -185,6 +207,27 @@ impl Service {
 
     pub(crate) fn is_sealed(&self) -> bool {
         self.opened.load().is_none()
+    }
+
+    /// Whether a caller whose request began may still have its answer: slow work asks before each
+    /// step.
+    ///
+    /// # Errors
+    /// The service was sealed, or the credential was revoked or has expired.
+    pub(super) fn check_still(&self, opened: &Arc<Opened>, session: &Session) -> Result<()> {
+        if !Arc::ptr_eq(&self.opened()?, opened) {
+            return Err(ApiError::new(Problem::Sealed, "the service was sealed meanwhile: send it again"));
+        }
+        if self.revoked_tokens.load().has_any(&session.authority.tenant, &session.revocation_ids) {
+            return Err(ApiError::refused());
+        }
+        session.check_time(Timestamp::now()?)
+    }
+
+    /// Ends slow work: what is computed ends, and nothing else begins.
+    pub(crate) fn stop_slow_work(&self) {
+        self.slow.close();
+        self.of_operators.close();
     }
 
     pub(crate) fn epoch(&self) -> u64 {

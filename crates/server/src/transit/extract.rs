@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Result, VaultError};
 use crate::error::ApiError;
-use crate::request::{Caller, Content, SecretContent, parse};
+use crate::request::{Caller, Content, SecretProof, parse};
 use crate::service::App;
 
 /// The verified caller.
@@ -44,14 +44,14 @@ impl Body {
     }
 }
 
-/// A whole body with a secret in it, which is wiped.
-pub(super) struct SecretBody(SecretContent);
+/// A short body with a secret in it, which is wiped. It may be all that the caller shows.
+pub(super) struct SecretBody(SecretProof);
 
 impl FromRequest<App> for SecretBody {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Ok(Self(SecretContent::from_request(request, app).await?))
+        Ok(Self(SecretProof::from_request(request, app).await?))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
 
 use crate::error::ApiError;
-use crate::request;
+use crate::request::{self, Items};
 
 /// A text that may be absent. It is borrowed where it needs no escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,7 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 pub(super) fn items<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
-    let items = Option::<Vec<Option<T>>>::deserialize(deserializer)?;
+    let items = Option::<Items<Option<T>>>::deserialize(deserializer)?;
     Ok(items.map(|items| items.into_iter().map(Option::unwrap_or_default).collect()))
 }
 

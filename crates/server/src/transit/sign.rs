@@ -64,6 +64,7 @@ pub(super) struct TransitSign<'a> {
     marshaling_algorithm: Text<'a>,
     /// Many messages instead of one.
     #[serde(borrow, default, deserialize_with = "items")]
+    #[schema(max_items = 100_000)]
     batch_input: Option<Vec<TransitSignItem<'a>>>,
 }
 

@@ -68,6 +68,7 @@ pub(super) struct TransitVerify<'a> {
     marshaling_algorithm: Text<'a>,
     /// Many signatures instead of one.
     #[serde(borrow, default, deserialize_with = "items")]
+    #[schema(max_items = 100_000)]
     batch_input: Option<Vec<TransitVerifyItem<'a>>>,
 }
 

@@ -82,7 +82,7 @@ fn a_backup_needs_recipients() {
     assert_eq!(refused(&json!({ "recipients": [], "passphrase": "x" })), malformed);
     assert_eq!(refused(&json!({ "recipients": [] })), argument);
     let identity = identity();
-    assert_eq!(refused(&to(&[&identity; 9])), argument);
+    assert_eq!(refused(&to(&[&identity; 9])), (400, "too_many_items".to_owned()));
     for text in ["", "a", "age1nobody"] {
         assert_eq!(
             refused(&json!({ "recipients": [text] })),

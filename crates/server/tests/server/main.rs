@@ -5,6 +5,7 @@ mod attest;
 mod audit_log;
 mod backup;
 mod batches;
+mod bounds;
 #[cfg(feature = "etcd")]
 mod cluster;
 mod conforms;

@@ -82,7 +82,7 @@ fn bad_recipients_and_damaged_data_are_refused() {
     let of =
         |keys: &[&str], recipients: &[&str]| json!({ "data": "", "keys": keys, "recipients": recipients });
     assert_eq!(refused(&of(&[], &[])), (400, "invalid_argument".to_owned()));
-    assert_eq!(refused(&of(&["x-wing"; 9], &[])), (400, "invalid_argument".to_owned()));
+    assert_eq!(refused(&of(&["x-wing"; 9], &[])), (400, "too_many_items".to_owned()));
     assert_eq!(refused(&of(&["ed25519"], &[])), (400, "wrong_use".to_owned()));
     assert_eq!(refused(&of(&["nobody"], &[])), (404, "key_not_found".to_owned()));
     for recipient in ["age1nobody", "x-wing:", "someone"] {

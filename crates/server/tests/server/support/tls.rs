@@ -165,6 +165,11 @@ impl Client {
 
     /// Connects, and makes the handshake.
     pub(crate) fn connect(&self, url: &str) -> std::io::Result<Connection> {
+        self.connect_as(url, &self.settings())
+    }
+
+    /// What the client knows. With the same settings, it resumes sessions if the server lets it.
+    pub(crate) fn settings(&self) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.trusts.clone()).unwrap();
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -178,8 +183,13 @@ impl Client {
             }
         };
         config.alpn_protocols = vec![self.protocol.to_vec()];
+        Arc::new(config)
+    }
+
+    /// Connects with settings that other connections may have, too.
+    pub(crate) fn connect_as(&self, url: &str, settings: &Arc<ClientConfig>) -> std::io::Result<Connection> {
         let name = ServerName::try_from(self.name).unwrap();
-        let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut connection = ClientConnection::new(Arc::clone(settings), name).unwrap();
         let address: SocketAddr = url.trim_start_matches("https://").parse().unwrap();
         let mut stream = TcpStream::connect(address)?;
         while connection.is_handshaking() {
