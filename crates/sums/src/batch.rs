@@ -75,7 +75,7 @@ pub struct Reading<'a> {
 }
 
 /// Hashes files, and returns their results in order. It leaves the last ones out if the first ones were large, or if the work is to
-/// stop.
+/// stop: no result is [`ReadError::Stopped`].
 pub fn hash_files<'n>(
     reading: &Reading<'_>,
     folder: &Folder,
@@ -86,8 +86,10 @@ pub fn hash_files<'n>(
         let mut batch =
             Batch { reading, folder, buffer, used: 0, waiting: Vec::new(), results: Vec::new(), bytes: 0 };
         for name in names {
-            batch.add(name, others);
-            if batch.bytes >= ENOUGH || reading.meter.is_stopped() {
+            if batch.add(name, others) == Added::Nothing
+                || batch.bytes >= ENOUGH
+                || reading.meter.is_stopped()
+            {
                 break;
             }
         }
@@ -95,6 +97,14 @@ pub fn hash_files<'n>(
         reading.meter.done(batch.results.len() as u64);
         batch.results.into_iter().map(|result| result.expect("each file has a result")).collect()
     })
+}
+
+/// What came of a file.
+#[derive(PartialEq, Eq)]
+enum Added {
+    Result,
+    /// The work was stopped while the file was read.
+    Nothing,
 }
 
 struct Batch<'a, 'r> {
@@ -118,8 +128,11 @@ struct Waiting {
 }
 
 impl Batch<'_, '_> {
-    fn add(&mut self, name: &[u8], others: &dyn Others) {
+    fn add(&mut self, name: &[u8], others: &dyn Others) -> Added {
         let result = self.file(name, others).transpose();
+        if let Some(Err(ReadError::Stopped)) = result {
+            return Added::Nothing;
+        }
         if let Some(Ok(hashed)) = &result {
             self.bytes += hashed.size;
         }
@@ -127,6 +140,7 @@ impl Batch<'_, '_> {
         if self.waiting.len() == SIDE_BY_SIDE {
             self.flush();
         }
+        Added::Result
     }
 
     /// Reads a file; `None` if it waits in the buffer.

@@ -104,7 +104,7 @@ pub struct Plan<'a> {
 /// Does all work of `feed` and of what follows from it, and hands the results on in order.
 ///
 /// `each` is called by one thread at a time, but not always by the same. Its first error ends the work. If the meter says that the work
-/// is stopped, no further job is taken; the results of those before are handed on.
+/// is stopped, no further job is taken; the results of the jobs before the first one that was not taken are handed on.
 ///
 /// # Errors
 /// The error of `each`.
@@ -195,7 +195,8 @@ impl<J, R> Line<J, R> {
     }
 
     fn put(&mut self, id: u64, outcome: Outcome<J, R>) {
-        let at = self.places.iter().position(|(other, _)| *other == id).expect("a job keeps its place");
+        // A job that was stopped behind work that is not done has lost its place.
+        let Some(at) = self.places.iter().position(|(other, _)| *other == id) else { return };
         self.places[at].1 = Place::Done(outcome.result);
         if let Some(feed) = outcome.then.filter(|feed| feed.has_more()) {
             self.places.insert(at + 1, (self.next_id, Place::Feed(feed)));
@@ -214,8 +215,11 @@ impl<J, R> Line<J, R> {
         ready
     }
 
-    /// No further job is taken.
+    /// No further job is taken. What comes after a job that nobody took is dropped: results without a gap are left.
     fn stop(&mut self) {
+        let is_left = |(_, place): &(u64, Place<J, R>)| matches!(place, Place::Feed(feed) if feed.has_more());
+        let end = self.places.iter().position(is_left).unwrap_or(self.places.len());
+        self.places.truncate(end);
         self.places.retain(|(_, place)| !matches!(place, Place::Feed(_)));
     }
 }
@@ -478,6 +482,42 @@ mod tests {
         };
         in_order(&plan(3), numbers(0..1), work, |_| Ok::<_, ()>(())).unwrap();
         assert_eq!(parts.helpers.lock().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn what_comes_after_the_rest_of_a_stopped_job_is_not_handed_on() {
+        struct Stopped(AtomicBool);
+        impl Meter for Stopped {
+            fn add(&self, _: u64) {}
+            fn is_stopped(&self) -> bool {
+                self.0.load(Ordering::SeqCst)
+            }
+        }
+        let meter = Stopped(AtomicBool::new(false));
+        let plan = Plan { threads: 2, meter: &meter, at_length: &|| {} };
+        let later = AtomicUsize::new(0);
+        let work = |number: u32, _: &dyn Others| {
+            if number > 1 {
+                later.fetch_add(1, Ordering::SeqCst);
+                return Outcome::from(number);
+            }
+            if number == 0 {
+                return Outcome::from(number);
+            }
+            // A thread has done jobs after this one when it stops, and leaves its rest.
+            while later.load(Ordering::SeqCst) < 3 {
+                std::thread::yield_now();
+            }
+            meter.0.store(true, Ordering::SeqCst);
+            Outcome { result: number, then: Some(numbers(1000..1001)) }
+        };
+        let mut results = Vec::new();
+        let each = |number| {
+            results.push(number);
+            Ok::<_, ()>(())
+        };
+        in_order(&plan, numbers(0..100), work, each).unwrap();
+        assert_eq!(results, [0, 1]);
     }
 
     #[test]

@@ -307,3 +307,60 @@ fn files_that_change_while_they_are_read_are_reported() {
         assert!(matches!(errors[..], [Err(ReadError::Changed)]), "{errors:?}");
     }
 }
+
+#[test]
+fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    /// Stops the work when so many bytes were read.
+    struct StopAt(u64, AtomicU64);
+    impl Meter for StopAt {
+        fn add(&self, bytes: u64) {
+            self.1.fetch_add(bytes, Ordering::SeqCst);
+        }
+        fn is_stopped(&self) -> bool {
+            self.1.load(Ordering::SeqCst) >= self.0
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    for (name, size) in [("a", 10), ("b", 8 << 20), ("c", 10), ("d/e", 10)] {
+        write(root, name, vec![1; size]);
+    }
+    let rules = Rules::default();
+    for (threads, hashing) in [
+        (1, Hashing::plain_blake3()),
+        (3, Hashing::plain_blake3()),
+        (3, Hashing::plain(Algorithm::Sha256, 32, 0).unwrap()),
+    ] {
+        let meter = StopAt(1 << 20, AtomicU64::new(0));
+        let reading = Reading {
+            hashing: Arc::new(hashing),
+            opening: Opening::File(Links::Refuse),
+            naming: Naming::Free,
+            dash: Dash::Name,
+            meter: &meter,
+        };
+        let work = |job: Job, others: &dyn Others| match job {
+            Job::Folder(folder) => match folder.enter(&rules) {
+                Ok(entered) => Outcome { result: Vec::new(), then: Some(entered.content) },
+                Err(trouble) => panic!("{trouble:?}"),
+            },
+            Job::Batch(batch) => {
+                let results = hash_files(&reading, batch.folder(), batch.names(), others);
+                let then = batch.rest(results.len());
+                Outcome { result: results, then }
+            }
+        };
+        let mut sizes = Vec::new();
+        let each = |results: Vec<Result<_, ReadError>>| {
+            sizes.extend(
+                results.into_iter().map(|result| result.map(|hashed: bulla_sums::Hashed| hashed.size)),
+            );
+            Ok::<_, ()>(())
+        };
+        let plan = Plan { threads, meter: &meter, at_length: &|| {} };
+        in_order(&plan, Box::new(Paths::new([root.to_owned()].into_iter(), Folders::Walk)), work, each)
+            .unwrap();
+        assert!(matches!(sizes[..], [Ok(10)]), "{threads} threads: {sizes:?}");
+    }
+}
