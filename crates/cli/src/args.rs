@@ -33,7 +33,7 @@ pub(crate) use self::server::{NamedServer, ServerArgs};
 pub(crate) use self::shared::{
     Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, ExcludeArgs, KeystoreArgs, ReportArgs,
 };
-pub(crate) use self::sums::{CheckArgs, HiddenNames, ReadArgs, SumArgs, WalkArgs};
+pub(crate) use self::sums::{CheckArgs, FilterArgs, HiddenNames, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,

@@ -1,13 +1,13 @@
 //! Printing results: text for people, JSON lines for programs.
 
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::files::name::{is_deceptive, shown, visible};
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
 use serde::Serialize;
-use std::fmt::Display;
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,35 @@ impl Write for Sink {
         match self {
             Self::Stdout(stdout) => stdout.flush(),
             Self::File(_) => Ok(()),
+        }
+    }
+}
+
+/// Where names are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Display {
+    /// To people, whom a name must not deceive.
+    Terminal,
+    /// To programs, which need its bytes.
+    Program,
+}
+
+impl Display {
+    pub(crate) fn of_stdout() -> Self {
+        if io::stdout().is_terminal() { Self::Terminal } else { Self::Program }
+    }
+
+    /// A name of a list as it is shown.
+    pub(crate) fn of(self, name: &[u8]) -> Cow<'_, [u8]> {
+        match (self, std::str::from_utf8(name)) {
+            (Self::Program, _) => name.into(),
+            (Self::Terminal, Ok(text)) => match visible(text) {
+                Cow::Borrowed(text) => text.as_bytes().into(),
+                Cow::Owned(text) => text.into_bytes().into(),
+            },
+            (Self::Terminal, Err(_)) => {
+                visible(&String::from_utf8_lossy(name)).into_owned().into_bytes().into()
+            }
         }
     }
 }
@@ -90,15 +119,13 @@ impl Out {
     }
 
     /// Prints one line.
-    pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
+    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
         writeln!(self.buffer, "{text}").map_err(|error| self.error(&error))
     }
 
     /// Prints one JSON object on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(value).expect("plain structures serialise");
-        line.push(b'\n');
-        self.bytes(&line)
+        self.bytes(&json_line(value))
     }
 
     /// Writes raw bytes.
@@ -141,6 +168,30 @@ impl Out {
             },
             None => cannot,
         }
+    }
+}
+
+/// One JSON object on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut line, Visible);
+    value.serialize(&mut serializer).expect("plain structures serialise");
+    line.push(b'\n');
+    line
+}
+
+/// JSON without characters that could control a terminal or reorder other text: also those that JSON itself does not escape.
+struct Visible;
+
+impl serde_json::ser::Formatter for Visible {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        for part in fragment.split_inclusive(is_deceptive) {
+            let last = part.chars().next_back().filter(|c| is_deceptive(*c));
+            writer.write_all(&part.as_bytes()[..part.len() - last.map_or(0, char::len_utf8)])?;
+            // All of them are in the basic plane.
+            last.map_or(Ok(()), |c| write!(writer, "\\u{:04x}", u32::from(c)))?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::args::ShowProgress;
 use crate::files::name::shown;
 use crate::interrupt;
-use crate::output::JsonPath;
+use crate::output::{JsonPath, json_line};
 use bulla_sums::Meter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -216,9 +216,8 @@ impl View {
             path: path.as_path().into(),
             done,
         };
-        let line = serde_json::to_string(&JsonProgress { progress }).expect("plain structures serialise");
         // If standard error is closed, nobody wants to know.
-        let _ = writeln!(std::io::stderr(), "{line}");
+        let _ = std::io::stderr().write_all(&json_line(&JsonProgress { progress }));
     }
 }
 

@@ -46,8 +46,13 @@ impl Algorithm {
         }
     }
 
-    /// The function with this tag. Upper and lower case are one: BSD writes `BLAKE2B`.
+    /// The function with this tag. Upper and lower case are one: BSD writes `BLAKE2B`. OpenSSL 3 writes `SHA2-256`.
     pub fn by_tag(tag: &str) -> Option<Self> {
+        let tag = match tag {
+            "SHA2-256" => "SHA256",
+            "SHA2-512" => "SHA512",
+            tag => tag,
+        };
         Self::ALL.into_iter().find(|algorithm| algorithm.tag().eq_ignore_ascii_case(tag))
     }
 

@@ -37,8 +37,10 @@ impl Ending {
 /// A line of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The hash function.
+    /// The hash function. If there is an alternative, it is the likelier one.
     pub algorithm: Algorithm,
+    /// Another function with digests of this length, if the line does not name its function.
+    pub alternative: Option<Algorithm>,
     /// What it is the digest of.
     pub subject: Subject,
     /// The digest.
@@ -78,15 +80,16 @@ pub struct Reader {
     pub dialect: Dialect,
     /// How they end.
     pub ending: Ending,
-    /// The function for lines without a tag; `None` decides by the number of digits.
+    /// The function of lines without a tag, if it is known.
     pub algorithm: Option<Algorithm>,
+    /// The likelier function of lines without a tag, if the number of digits leaves two.
+    pub likely: Option<Algorithm>,
 }
 
 impl Reader {
     /// Reads a line without its ending.
     pub fn parse(&self, line: &[u8]) -> Parsed {
-        let is_nothing = line.iter().all(u8::is_ascii_whitespace) || line.first() == Some(&b'#');
-        if self.dialect == Dialect::Any && is_nothing {
+        if self.dialect == Dialect::Any && is_nothing(line) {
             return Parsed::Nothing;
         }
         match self.line(line) {
@@ -97,14 +100,15 @@ impl Reader {
 
     fn line(&self, line: &[u8]) -> Result<Line, &'static str> {
         let may_escape = self.ending == Ending::LineFeed;
-        let (escaped, rest) = match line.strip_prefix(b"\\") {
+        let start = if self.dialect == Dialect::Any { without_blanks(line) } else { line };
+        let (escaped, rest) = match start.strip_prefix(b"\\") {
             Some(rest) if may_escape => (true, rest),
-            _ => (false, line),
+            _ => (false, start),
         };
-        let parts = tagged(rest).or_else(|| self.untagged(rest));
+        let parts = self.tagged(rest).or_else(|| self.untagged(rest));
         let is_b3sum = |algorithm| self.dialect == Dialect::B3sum && algorithm == Algorithm::Blake3;
         let is_utf8 = std::str::from_utf8(line).is_ok();
-        let Parts { algorithm, subject, bits, digest: hash, name } = match parts {
+        let Parts { algorithm, alternative, subject, bits, digest: hash, name } = match parts {
             Some(parts) if is_utf8 || !is_b3sum(parts.algorithm) => parts,
             None if is_utf8 => return Err("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`"),
             _ => return Err("the line is not UTF-8"),
@@ -121,25 +125,62 @@ impl Reader {
             false => name.to_vec(),
         };
         self.check_name(&name, algorithm)?;
-        Ok(Line { algorithm, subject, digest, digits: start..start + hash.len(), shown, name })
+        let digits = start..start + hash.len();
+        Ok(Line { algorithm, alternative, subject, digest, digits, shown, name })
     }
 
     /// A line `HASH  FILE`, or `HASH *FILE` as the coreutils write it for binary files, or `HASH FILE` as BSD does.
     fn untagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
-        let space = line.iter().position(|byte| *byte == b' ')?;
-        let (digest, rest) = line.split_at(space);
-        let algorithm = self.algorithm.unwrap_or(match digest.len() {
-            128 => Algorithm::Blake2b,
-            _ => Algorithm::Blake3,
-        });
-        let name = match (rest, algorithm, self.dialect) {
-            ([b' ', b' ', name @ ..], ..) => name,
-            ([b' ', b'*', _, ..], Algorithm::Blake3, Dialect::B3sum) => return None,
-            ([b' ', b'*', name @ ..], ..) => name,
-            ([b' ', name @ ..], _, Dialect::Any) => name,
+        let is_end = |byte: &u8| *byte == b' ' || (self.dialect == Dialect::Any && *byte == b'\t');
+        let (digest, rest) = line.split_at(line.iter().position(is_end)?);
+        let (algorithm, alternative) = self.functions(digest.len());
+        let name = match (&rest[1..], algorithm, self.dialect) {
+            ([b' ', name @ ..], ..) => name,
+            ([b'*', _, ..], Algorithm::Blake3, Dialect::B3sum) => return None,
+            ([b'*', name @ ..], ..) => name,
+            (name, _, Dialect::Any) => name,
             _ => return None,
         };
-        Some(Parts { algorithm, subject: Subject::File, bits: None, digest, name })
+        Some(Parts { algorithm, alternative, subject: Subject::File, bits: None, digest, name })
+    }
+
+    /// The function of a line that names none, and another one that it may be of.
+    fn functions(&self, digits: usize) -> (Algorithm, Option<Algorithm>) {
+        let (usual, other) = match digits {
+            128 => (Algorithm::Blake2b, Algorithm::Sha512),
+            _ => (Algorithm::Blake3, Algorithm::Sha256),
+        };
+        match self.algorithm {
+            Some(algorithm) => (algorithm, None),
+            None if self.dialect == Dialect::B3sum || !matches!(digits, 64 | 128) => (usual, None),
+            None if self.likely == Some(other) => (other, Some(usual)),
+            None => (usual, Some(other)),
+        }
+    }
+
+    /// A line `NAME (FILE) = HASH`, or `NAME(FILE)= HASH` as OpenSSL writes it; b2sum writes `BLAKE2b-256` for a digest of 256 bits.
+    fn tagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
+        let (tag, rest) = match self.dialect {
+            Dialect::B3sum => split(line, line.windows(2).position(|pair| pair == b" (")?, 2),
+            Dialect::Any => split(line, line.iter().position(|byte| *byte == b'(')?, 1),
+        };
+        let tag = std::str::from_utf8(tag).ok()?;
+        let tag = if self.dialect == Dialect::Any { tag.strip_suffix(' ').unwrap_or(tag) } else { tag };
+        let (algorithm, subject, bits) = match (Algorithm::by_tag(tag), tag.split_once('-')) {
+            _ if tag == TREE_TAG => (Algorithm::Blake3, Subject::Folder, None),
+            (Some(algorithm), _) => (algorithm, Subject::File, None),
+            (None, Some((tag, bits))) => (Algorithm::by_tag(tag)?, Subject::File, Some(bits.parse().ok()?)),
+            (None, None) => return None,
+        };
+        // A name may contain the separator, so take the last one.
+        let (name, digest) = match self.dialect {
+            Dialect::B3sum => split(rest, rest.windows(4).rposition(|end| end == b") = ")?, 4),
+            Dialect::Any => {
+                let (name, rest) = split(rest, rest.iter().rposition(|byte| *byte == b')')?, 1);
+                (name, without_blanks(without_blanks(rest).strip_prefix(b"=")?))
+            }
+        };
+        Some(Parts { algorithm, alternative: None, subject, bits, digest, name })
     }
 
     /// The bytes of a digest. It has all bytes of the function's output; of BLAKE2 also fewer, which gives another digest.
@@ -188,6 +229,7 @@ impl Reader {
 
 struct Parts<'a> {
     algorithm: Algorithm,
+    alternative: Option<Algorithm>,
     subject: Subject,
     /// The number of bits that the tag names.
     bits: Option<usize>,
@@ -195,20 +237,20 @@ struct Parts<'a> {
     name: &'a [u8],
 }
 
-/// A line `NAME (FILE) = HASH`; b2sum writes `BLAKE2b-256` for a digest of 256 bits.
-fn tagged(line: &[u8]) -> Option<Parts<'_>> {
-    let open = line.windows(2).position(|pair| pair == b" (")?;
-    let tag = std::str::from_utf8(&line[..open]).ok()?;
-    let (algorithm, subject, bits) = match (Algorithm::by_tag(tag), tag.split_once('-')) {
-        _ if tag == TREE_TAG => (Algorithm::Blake3, Subject::Folder, None),
-        (Some(algorithm), _) => (algorithm, Subject::File, None),
-        (None, Some((tag, bits))) => (Algorithm::by_tag(tag)?, Subject::File, Some(bits.parse().ok()?)),
-        (None, None) => return None,
-    };
-    let rest = &line[open + 2..];
-    // A name may contain the separator, so take the last one.
-    let close = rest.windows(4).rposition(|end| end == b") = ")?;
-    Some(Parts { algorithm, subject, bits, digest: &rest[close + 4..], name: &rest[..close] })
+/// The parts of a line around a separator of `len` bytes at `at`.
+fn split(line: &[u8], at: usize, len: usize) -> (&[u8], &[u8]) {
+    (&line[..at], &line[at + len..])
+}
+
+/// A line without the blanks and tabs at its beginning.
+fn without_blanks(line: &[u8]) -> &[u8] {
+    let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    &line[blanks..]
+}
+
+/// Whether a line is blank, or a comment after `#`, or after `;` as in the lists of SFV programs.
+fn is_nothing(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_start().first(), None | Some(b'#' | b';'))
 }
 
 /// A name as in a line of checksums.
@@ -272,7 +314,7 @@ mod tests {
     use super::*;
 
     fn parse(dialect: Dialect, line: &str) -> Parsed {
-        Reader { dialect, ending: Ending::LineFeed, algorithm: None }.parse(line.as_bytes())
+        Reader { dialect, ending: Ending::LineFeed, algorithm: None, likely: None }.parse(line.as_bytes())
     }
 
     /// The function, the name, and the digits of a line in every form.
@@ -297,6 +339,15 @@ mod tests {
             (format!("BLAKE2b-256 (a) = {short}"), Algorithm::Blake2b, "a"),
             (format!("\\BLAKE2B (a\\rb) = {long}"), Algorithm::Blake2b, "a\rb"),
             (format!("{long}  a"), Algorithm::Blake2b, "a"),
+            (format!(" \t{short}  a"), Algorithm::Blake3, "a"),
+            (format!("\t\\{short} *a\\n"), Algorithm::Blake3, "a\n"),
+            (format!("{short}\ta"), Algorithm::Blake3, "a"),
+            (format!("{short}\t a"), Algorithm::Blake3, "a"),
+            (format!("  SHA256 (a) = {short}"), Algorithm::Sha256, "a"),
+            (format!("SHA256(a)= {short}"), Algorithm::Sha256, "a"),
+            (format!("SHA2-256(a (1))= {short}"), Algorithm::Sha256, "a (1)"),
+            (format!("SHA2-512(a)= {long}"), Algorithm::Sha512, "a"),
+            (format!("BLAKE2B-512(a)= {long}"), Algorithm::Blake2b, "a"),
         ] {
             let digits = if text.contains(&long) { &long } else { &short };
             assert_eq!(line(&text), (algorithm, name.into(), digits.as_str()), "{text}");
@@ -306,7 +357,7 @@ mod tests {
 
     #[test]
     fn comments_and_blank_lines_are_nothing_but_for_b3sum() {
-        for text in ["", "  ", "# comment", "\t"] {
+        for text in ["", "  ", "# comment", "\t", "; comment", "  # comment"] {
             assert_eq!(parse(Dialect::Any, text), Parsed::Nothing);
             assert!(matches!(parse(Dialect::B3sum, text), Parsed::Malformed(_)));
         }
@@ -336,9 +387,37 @@ mod tests {
     }
 
     #[test]
+    fn a_line_without_a_function_has_two_unless_one_is_known() {
+        use Algorithm::{Blake2b, Blake3, Sha256, Sha512};
+        let (short, long) = (format!("{}  a", "ab".repeat(32)), format!("{}  a", "cd".repeat(64)));
+        let functions = |line: &str, dialect, algorithm, likely| {
+            let reader = Reader { dialect, ending: Ending::LineFeed, algorithm, likely };
+            let Parsed::Line(line) = reader.parse(line.as_bytes()) else { panic!("no line") };
+            (line.algorithm, line.alternative)
+        };
+        assert_eq!(functions(&short, Dialect::Any, None, None), (Blake3, Some(Sha256)));
+        assert_eq!(functions(&long, Dialect::Any, None, None), (Blake2b, Some(Sha512)));
+        assert_eq!(functions(&short, Dialect::Any, None, Some(Sha256)), (Sha256, Some(Blake3)));
+        assert_eq!(functions(&long, Dialect::Any, None, Some(Sha512)), (Sha512, Some(Blake2b)));
+        assert_eq!(functions(&long, Dialect::Any, None, Some(Sha256)), (Blake2b, Some(Sha512)));
+        assert_eq!(functions(&short, Dialect::Any, Some(Sha256), None), (Sha256, None));
+        assert_eq!(functions(&short, Dialect::B3sum, None, None), (Blake3, None));
+        let tagged = format!("BLAKE3 (a) = {}", &short[..64]);
+        assert_eq!(functions(&tagged, Dialect::Any, None, Some(Sha256)), (Blake3, None));
+    }
+
+    #[test]
+    fn the_dialect_of_b3sum_has_no_form_of_other_programs() {
+        let hash = "ab".repeat(32);
+        for text in [format!(" {hash}  a"), format!("{hash}\ta"), format!("BLAKE3(a)= {hash}")] {
+            assert!(matches!(parse(Dialect::B3sum, &text), Parsed::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
     fn lines_that_end_with_a_zero_byte_have_plain_names() {
         let hash = "ab".repeat(32);
-        let reader = Reader { dialect: Dialect::Any, ending: Ending::Zero, algorithm: None };
+        let reader = Reader { dialect: Dialect::Any, ending: Ending::Zero, algorithm: None, likely: None };
         let Parsed::Line(line) = reader.parse(format!("{hash}  a\nb\\n").as_bytes()) else {
             panic!("no line")
         };

@@ -29,7 +29,7 @@ pub(crate) enum HiddenNames {
     Skip,
 }
 
-/// Which files of a folder count.
+/// Which folders are walked, and how.
 #[derive(Args, Clone)]
 pub(crate) struct WalkArgs {
     /// Hash all files in folders; other flags leave some out
@@ -38,37 +38,61 @@ pub(crate) struct WalkArgs {
     #[arg(short, long)]
     pub(crate) recursive: bool,
 
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+}
+
+/// Which files of a folder count.
+#[derive(Args, Clone)]
+pub(crate) struct FilterArgs {
     /// Only files that match GLOB, as in .gitignore; after `!`, only files that do not; may be given several times
-    #[arg(short, long, value_name = "GLOB", requires = "recursive")]
+    #[arg(short, long, value_name = "GLOB")]
     pub(crate) glob: Vec<String>,
 
     /// Only files of this type, for example rust, py or jpeg: the types of ripgrep; may be given several times
-    #[arg(long = "type", value_name = "TYPE", requires = "recursive")]
+    #[arg(long = "type", value_name = "TYPE")]
     pub(crate) types: Vec<String>,
 
     /// Only files of at least SIZE: a number of bytes, or with K, M, G or T for powers of 1024
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "recursive")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) min_size: Option<u64>,
 
     /// Only files of at most SIZE
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "recursive")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_size: Option<u64>,
 
     /// Leave out what .gitignore and git's other lists of ignored files name, and .git
-    #[arg(long, requires = "recursive")]
+    #[arg(long)]
     pub(crate) gitignore: bool,
 
     /// Whether names that begin with a dot count
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = HiddenNames::Include, hide_default_value = true, requires = "recursive")]
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = HiddenNames::Include, hide_default_value = true)]
     pub(crate) hidden: HiddenNames,
 
     /// Follow links; a link that leads back to a folder around it is an error
-    #[arg(short = 'L', long, requires = "recursive")]
+    #[arg(short = 'L', long)]
     pub(crate) follow: bool,
 
     /// Stay on the file system of each folder that was named
-    #[arg(short = 'x', long, requires = "recursive")]
+    #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
+}
+
+impl FilterArgs {
+    /// The first of these flags that was given.
+    pub(crate) fn first(&self) -> Option<&'static str> {
+        let given = [
+            ("--glob", !self.glob.is_empty()),
+            ("--type", !self.types.is_empty()),
+            ("--min-size", self.min_size.is_some()),
+            ("--max-size", self.max_size.is_some()),
+            ("--gitignore", self.gitignore),
+            ("--hidden", self.hidden != HiddenNames::default()),
+            ("--follow", self.follow),
+            ("--one-file-system", self.one_file_system),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
 }
 
 /// Print BLAKE3 checksums like b3sum, or BLAKE2 and SHA-2 checksums like b2sum, sha256sum and sha512sum
@@ -76,10 +100,11 @@ pub(crate) struct WalkArgs {
 /// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla reads it is an error.
 ///
 /// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With --check, an empty list is an
-/// error (b3sum: success). If a list cannot be read, bulla still checks the lists after it (b3sum stops). The messages on
-/// standard error are worded differently, and --version prints bulla's version.
+/// error (b3sum: success). If a list cannot be read, bulla still checks the lists after it (b3sum stops). Control characters
+/// in names are escaped on a terminal, and always with --check. The messages on standard error are worded differently, and
+/// --version prints bulla's version.
 ///
-/// With --recursive, folders are walked. With --tree, bulla prints one digest for each folder. It covers the names, kinds,
+/// With --recursive, folders are walked; a file in them that takes the output is left out. With --tree, bulla prints one digest for each folder. It covers the names, kinds,
 /// executable bits and contents of everything in the folder. An interrupt (Ctrl-C) ends the command when the files at hand
 /// are done: what was printed is complete up to there. With --resume, the same command goes on later.
 #[derive(Args)]
@@ -185,9 +210,12 @@ pub(crate) struct SumArgs {
 /// Check files against the checksums that bulla, b3sum, b2sum, sha256sum or BSD's programs printed
 ///
 /// Without FILE, or if FILE is `-`, bulla reads the checksums from standard input. A line has one of the forms `HASH  NAME`,
-/// `HASH *NAME`, `HASH NAME` and `BLAKE3 (NAME) = HASH`, or it is a line of `bulla sum --json`. Blank lines, and lines that begin
-/// with #, are skipped. Without a tag, a checksum of 64 digits is BLAKE3 and a checksum of 128 digits is BLAKE2b, but SHA-2 in a list
-/// whose name contains sha256 or sha512; --algorithm overrides this.
+/// `HASH *NAME`, `HASH NAME`, `BLAKE3 (NAME) = HASH` and `SHA256(NAME)= HASH`, or it is a line of `bulla sum --json`. Blanks before
+/// a line, blank lines, and lines that begin with # or ; are skipped. So is an OpenPGP signature around the list, which bulla
+/// does not verify; then lines outside of it do not count.
+///
+/// A line that does not name its function may be of two: a checksum of 64 digits is BLAKE3 or SHA-256, one of 128 digits BLAKE2b or
+/// SHA-512. bulla tries both, unless --algorithm says which. It first tries the one that the list's name or the line before tells.
 ///
 /// A line that bulla does not understand, and a file that is missing, count as failures. Only regular files are read: a list cannot
 /// have bulla wait for a fifo, or read a device without end.
@@ -198,16 +226,17 @@ Examples:
   bulla check --quiet SUMS && echo unchanged
   bulla check --algorithm sha256 list.txt
   bulla check --audit photos SUMS
+  bulla check --audit photos --glob '!.DS_Store' SUMS
   bulla check --audit photos --update SUMS
 
 Exit status: 0 all files match, 1 a file does not match, 2 a list could not be read or is empty (1 if both happened), 130 interrupted.
-With --update: 0 the list now says what the files are.")]
+With --update: 0 the list now says what the files are, 1 files are missing, or the list stays as it is.")]
 pub(crate) struct CheckArgs {
     /// Lists of checksums
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// The hash function for lines that do not name one
+    /// The hash function for lines that do not name one [default: the one of two by which the file matches]
     #[arg(short, long, value_parser = parser(), value_name = "NAME")]
     pub(crate) algorithm: Option<Algorithm>,
 
@@ -245,10 +274,18 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) audit: Vec<PathBuf>,
 
-    /// Write the changes into the list: new digests for changed files, no lines for missing ones, and with --audit lines for new ones
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+
+    /// Write the changes into the list: new digests for changed files, and with --audit lines for new files and new names for moved ones
     ///
-    /// All other lines stay as they are, also comments. bulla replaces the list in one step, and only if something changed. If a file
-    /// could not be read, or a line is malformed, the list stays as it is.
+    /// All other lines stay as they are, also comments, and those of missing files. bulla replaces the list in one step, and only if
+    /// something changed. The list stays as it is if a file could not be read, a line is malformed, none of its files exists, a
+    /// folder is empty, or nothing tells the hash function of its lines.
     #[arg(long)]
     pub(crate) update: bool,
+
+    /// With --update, also remove the lines of files that do not exist
+    #[arg(long, requires = "update")]
+    pub(crate) remove_missing: bool,
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Token(args) => token::run(&args.command),
         Command::Serve(args) => serve::run(&args),
         Command::Sum(args) => sum::run(&args),
-        Command::Check(args) => check::run(&check::Options::of_check(&args)),
+        Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => kernels::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::AuditLog(args) => audit_log::run(&args.command),

@@ -18,8 +18,8 @@ use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
 use bulla_sums::{
-    Batch, Digest, Folders, Hashed, Hashing, Job, Naming, Opening, Others, Outcome, Output, Paths, Plan,
-    ReadError, Reading, Rules, Source, hash_files, in_order, path_from,
+    Batch, Digest, Folders, Hashed, Hashing, Job, Kind, Links, Naming, Opening, Others, Outcome, Output,
+    Paths, Plan, ReadError, Reading, Rules, Source, Stamp, hash_files, in_order, path_from,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -63,7 +63,10 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         return print_with_outboard(args, &files, outboard);
     }
     let (hashing, dash) = hashing(args)?;
-    let rules = rules(&args.walk)?;
+    if let (Some(flag), false) = (args.walk.filters.first(), args.walk.recursive) {
+        return Err(Error::new("usage", format!("{flag} chooses files of a folder: it needs --recursive")));
+    }
+    let rules = rules(&args.walk.filters)?;
     let (listed, mut out) = match &args.resume {
         Some(list) => {
             let (listed, file) = Listed::open(list, args, &hashing)?;
@@ -76,7 +79,14 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     let hashing = Arc::new(hashing);
     let reading =
         Reading { hashing, opening: Opening::Anything, naming: Naming::Free, dash, meter: &progress };
-    let sum = Sum { format: Format::of(args), reading, rules, listed, progress: &progress };
+    let sum = Sum {
+        format: Format::of(args),
+        reading,
+        rules,
+        listed,
+        output: output_file(args),
+        progress: &progress,
+    };
     let mut exit = Exit::Ok;
     let mut done = 0_u64;
     let each = |found: Found| {
@@ -136,6 +146,8 @@ struct Sum<'a> {
     rules: Rules,
     /// What a list names already.
     listed: Option<Listed>,
+    /// The file that takes the output: a walk leaves it out.
+    output: Option<(u64, u64)>,
     progress: &'a Progress,
 }
 
@@ -189,6 +201,17 @@ impl Sum<'_> {
         trouble.map_or(Ok(()), Err)
     }
 
+    /// Whether a walk found the file that takes the output. It may have grown while it was read.
+    fn is_output(&self, batch: &Batch, index: usize, result: &Result<Hashed, ReadError>) -> bool {
+        let Some(output) = self.output else { return false };
+        let stamp = match result {
+            _ if batch.kind(index).is_none() => None,
+            Ok(hashed) => hashed.stamp,
+            Err(_) => batch.folder().stamp(batch.name(index), Links::Follow).ok(),
+        };
+        stamp.is_some_and(|stamp| stamp.identity == output)
+    }
+
     fn work(&self, job: Job, others: &dyn Others) -> Outcome<Job, Found> {
         match job {
             Job::Folder(pending) => match pending.enter(&self.rules) {
@@ -217,12 +240,28 @@ impl Sum<'_> {
                 let then = batch.rest(end);
                 let mut lines = Lines::new(&self.format, &self.reading.hashing);
                 for (index, result) in left.into_iter().zip(results) {
-                    lines.push(batch.folder().prefix(), batch.name(index), result);
+                    if !self.is_output(&batch, index, &result) {
+                        lines.push(batch.folder().prefix(), batch.name(index), result);
+                    }
                 }
                 Outcome { result: lines.finish(), then }
             }
         }
     }
+}
+
+/// The file that standard output leads to.
+#[cfg(unix)]
+fn output_file(args: &SumArgs) -> Option<(u64, u64)> {
+    let file = File::from(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned().ok()?);
+    let stamp = Stamp::of(&file).ok().filter(|stamp| stamp.kind() == Kind::File)?;
+    (args.resume.is_none() && args.walk.recursive).then_some(stamp.identity)
+}
+
+/// This system does not tell which file standard output leads to.
+#[cfg(not(unix))]
+fn output_file(_args: &SumArgs) -> Option<(u64, u64)> {
+    None
 }
 
 /// Prints what a thread found.

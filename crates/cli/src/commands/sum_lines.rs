@@ -5,7 +5,7 @@ use crate::algorithm::Algorithm;
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use crate::output::{JsonError, JsonPath, Out};
+use crate::output::{Display, JsonError, JsonPath, Out, json_line};
 use bulla_blake3::OutputReader;
 use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from};
 use serde::Serialize;
@@ -32,6 +32,7 @@ enum Form {
 pub(super) struct Format {
     form: Form,
     pub(super) ending: Ending,
+    display: Display,
 }
 
 impl Format {
@@ -44,7 +45,8 @@ impl Format {
             _ => Form::Plain,
         };
         let ending = if args.zero { Ending::Zero } else { Ending::LineFeed };
-        Self { form, ending }
+        let display = if args.resume.is_some() { Display::Program } else { Display::of_stdout() };
+        Self { form, ending, display }
     }
 }
 
@@ -90,9 +92,7 @@ impl Found {
     }
 
     fn json(&mut self, line: &JsonLine) {
-        let text = self.text();
-        serde_json::to_writer(&mut *text, line).expect("plain structures serialise");
-        text.push(b'\n');
+        self.text().extend(json_line(line));
     }
 
     pub(super) fn print(self, out: &mut Out) -> Result<()> {
@@ -147,8 +147,6 @@ impl<'a> Lines<'a> {
                 self.found.files += 1;
                 self.line(prefix, name, hashed.output);
             }
-            // The command says that it was interrupted.
-            Err(ReadError::Stopped) => {}
             Err(error) => {
                 self.found.has_failed = true;
                 let path = path_from(&[prefix, name].concat());
@@ -197,7 +195,7 @@ impl<'a> Lines<'a> {
             if whole.escaped {
                 self.found.text().push(b'\\');
             }
-            escaped = whole.text;
+            escaped = self.format.display.of(&whole.text).into_owned();
             (&[][..], &escaped[..])
         };
         if is_tagged {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::interrupt;
-use crate::output::{JsonError, JsonPath, Out};
+use crate::output::{Display, JsonError, JsonPath, Out};
 use crate::progress::{Progress, Total};
 use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest};
 use serde::Serialize;
@@ -31,9 +31,10 @@ pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
     let progress = Progress::of(Total::default(), args.read.work.progress);
     let mut out = Out::new();
     let mut exit = Exit::Ok;
+    let display = Display::of_stdout();
     for folder in folders {
         match digest(folder, threads(args.read), &progress) {
-            Ok(digest) => line(&mut out, args, folder, &digest)?,
+            Ok(digest) => line(&mut out, args, folder, &digest, display)?,
             Err(errors) => {
                 exit = Exit::Failed;
                 progress.suspend(|| errors.iter().for_each(Error::print));
@@ -49,7 +50,7 @@ pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
     Ok(exit)
 }
 
-fn line(out: &mut Out, args: &SumArgs, folder: &Path, digest: &TreeDigest) -> Result<()> {
+fn line(out: &mut Out, args: &SumArgs, folder: &Path, digest: &TreeDigest, display: Display) -> Result<()> {
     let hex = digest.hash.to_hex();
     if args.json {
         let tree = JsonDigest {
@@ -69,7 +70,7 @@ fn line(out: &mut Out, args: &SumArgs, folder: &Path, digest: &TreeDigest) -> Re
         };
         let mark = if name.escaped { "\\" } else { "" };
         out.bytes(format!("{mark}{TREE_TAG} (").as_bytes())?;
-        out.bytes(&name.text)?;
+        out.bytes(&display.of(&name.text))?;
         out.bytes(b") = ")?;
     }
     out.bytes(hex.as_bytes())?;

@@ -1,6 +1,6 @@
 //! Walks: the rules that the flags ask for, the problems, and how much there is to do.
 
-use crate::args::{HiddenNames, WalkArgs};
+use crate::args::{FilterArgs, HiddenNames};
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use crate::interrupt;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules that the flags ask for.
-pub(super) fn rules(args: &WalkArgs) -> Result<Rules> {
+pub(super) fn rules(args: &FilterArgs) -> Result<Rules> {
     let mut rules = Rules::default();
     let usage = |flag: &str, text: String| Error::new("usage", format!("{flag}: {text}"));
     if !args.glob.is_empty() {

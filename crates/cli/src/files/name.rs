@@ -1,5 +1,6 @@
 //! File names in text: for people, and for a shell.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
@@ -22,8 +23,23 @@ pub(crate) fn shown(path: &Path) -> String {
     text
 }
 
+/// A text with escapes for what could control a terminal or reorder other text. Backslashes stay: names in lists have escapes already.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut visible = String::new();
+    for c in text.chars() {
+        match is_deceptive(c) {
+            true => push_bytes(&mut visible, c.encode_utf8(&mut [0; 4]).as_bytes()),
+            false => visible.push(c),
+        }
+    }
+    Cow::Owned(visible)
+}
+
 /// Control characters, line separators and marks that reorder the text around them (Unicode Standard Annex #9).
-fn is_deceptive(c: char) -> bool {
+pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -1,6 +1,6 @@
 //! `bulla check` on lists of every program, hostile lists, audits and updates.
 
-use crate::support::{Done, Home, content, with_little_space};
+use crate::support::{BULLA, Done, Home, content, with_little_space};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -158,7 +158,8 @@ fn an_audit_finds_what_is_new_missing_moved_and_changed() {
     home.write("tree/extra", "extra");
     home.run(["check", "--quiet", "SUMS"]).exits(0);
     home.run(["check", "--quiet", "--audit", "tree", "SUMS"]).exits(1).says("tree/extra: NEW");
-    home.run(["check", "--audit", "missing", "SUMS"]).exits(1);
+    let done = home.run(["check", "--audit", "missing", "SUMS"]).exits(2);
+    assert_eq!(done.complains("missing: cannot read the folder: No such file").stdout, "");
 }
 
 #[test]
@@ -172,8 +173,14 @@ fn an_update_writes_what_changed_and_nothing_else() {
     home.write("tree/b", "changed");
     fs::remove_file(home.path("tree/sub/d")).unwrap();
     home.write("tree/new\nline", "new");
-    let done = home.run(["check", "--quiet", "--update", "--audit", "tree", "SUMS"]).exits(0);
-    done.complains("SUMS: wrote 1 changed, 1 missing and 1 new");
+    let update = ["check", "--quiet", "--update", "--audit", "tree", "SUMS"];
+    let done = home.run(update).exits(1);
+    done.complains("SUMS: wrote 1 changed, 0 moved, 1 new, 0 removed")
+        .complains("1 missing file keeps its line")
+        .complains("--remove-missing");
+    assert!(String::from_utf8(home.read("SUMS")).unwrap().contains("  tree/sub/d\n"));
+    let done = home.run(update.iter().chain(&["--remove-missing"])).exits(0);
+    done.complains("SUMS: wrote 0 changed, 0 moved, 0 new, 1 removed");
     let expected = before
         .lines()
         .filter(|line| !line.ends_with("tree/sub/d"))
@@ -184,6 +191,180 @@ fn an_update_writes_what_changed_and_nothing_else() {
     assert_eq!(fs::metadata(home.path("SUMS")).unwrap().permissions().mode() & 0o777, 0o640);
     home.run(["check", "--audit", "tree", "SUMS"]).exits(0);
     assert_eq!(home.names(), ["SUMS", "tree"]);
+}
+
+#[test]
+fn an_update_where_the_files_are_not_there_keeps_the_list() {
+    let home = Home::new();
+    listed(&home);
+    let before = home.read("SUMS");
+    fs::create_dir(home.path("elsewhere")).unwrap();
+    fs::create_dir(home.path("mount")).unwrap();
+    home.write("other/file", "other");
+    for flags in [&[][..], &["--remove-missing"]] {
+        let update = |audit: &[&'static str]| {
+            let args = ["check", "--quiet", "--update", "../SUMS"].iter().chain(flags).chain(audit);
+            Done::of(home.command().args(args).current_dir(home.path("elsewhere")))
+        };
+        update(&[]).exits(1).complains("../SUMS: none of its files exists; it stays as it is");
+        update(&["--audit", "../other"]).exits(1).complains("none of its files exists");
+        update(&["--audit", "../mount"]).exits(2).complains("../mount: is empty: the list stays as it is");
+        update(&["--audit", "../gone"]).exits(2).complains("../gone: cannot read the folder");
+        assert_eq!(home.read("SUMS"), before);
+    }
+    home.run(["check", "--remove-missing", "SUMS"]).exits(2).complains("--update");
+    // Files that are all found elsewhere are not lost.
+    fs::rename(home.path("tree"), home.path("new")).unwrap();
+    let update = ["check", "--quiet", "--update", "--audit", "new", "SUMS"];
+    home.run(update).exits(0).complains("wrote 0 changed, 4 moved, 0 new, 0 removed");
+    home.run(["check", "--audit", "new", "SUMS"]).exits(0);
+}
+
+#[test]
+fn the_digest_of_an_empty_folder_does_not_replace_that_of_a_full_one() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("mount/b", "b");
+    let tree = home.run(["sum", "--tree", "mount"]).exits(0).stdout;
+    let list = format!("{}  a\n{tree}", hash(b"a"));
+    home.write("SUMS", &list);
+    fs::remove_file(home.path("mount/b")).unwrap();
+    let done = home.run(["check", "--update", "SUMS"]).exits(1);
+    done.says("mount: FAILED (no file is in the folder)").complains("SUMS: mount has no files any more");
+    assert_eq!(home.read("SUMS"), list.as_bytes());
+    home.write("mount/b", "changed");
+    home.run(["check", "--quiet", "--update", "SUMS"]).exits(0);
+    home.run(["check", "SUMS"]).exits(0);
+}
+
+#[test]
+fn a_list_of_sha_2_of_any_name_checks_and_is_updated_as_what_it_is() {
+    let home = Home::new();
+    for name in ["a", "b", "c"] {
+        home.write(name, name);
+    }
+    home.write("large", content(1, 3 << 20));
+    let names = ["a", "b", "c", "large"];
+    let all = "a: OK\nb: OK\nc: OK\nlarge: OK\n";
+    for algorithm in ["sha256", "sha512", "blake3", "blake2b"] {
+        let sum =
+            |names: &[&'static str]| home.run(["sum", "-a", algorithm].iter().chain(names)).exits(0).stdout;
+        let list = sum(&names);
+        // Also a name that tells another function.
+        for name in ["x_checksums.txt", "SHA256SUMS", "sha512", "b3sums"] {
+            home.write(name, &list);
+            assert_eq!(home.run(["check", name]).exits(0).stdout, all, "{algorithm} {name}");
+        }
+        assert_eq!(Done::with_input(home.command().arg("check"), list.as_bytes()).exits(0).stdout, all);
+        // What matches tells the function of what does not.
+        home.write("b", "changed");
+        home.write("new/d", "d");
+        home.run(["check", "--quiet", "x_checksums.txt"]).exits(1).says("b: FAILED\n");
+        home.run(["check", "--quiet", "--update", "--audit", "new", "x_checksums.txt"]).exits(0);
+        let now = sum(&["a", "b", "c", "large", "new/d"]);
+        assert_eq!(String::from_utf8(home.read("x_checksums.txt")).unwrap(), now, "{algorithm}");
+        home.write("b", "b");
+    }
+}
+
+#[test]
+fn an_update_writes_nothing_under_a_guess() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.write("new/b", "b");
+    let list = home.run(["sum", "-a", "sha256", "a"]).exits(0).stdout;
+    home.write("a", "changed");
+    home.write("SUMS", &list);
+    let done = home.run(["check", "SUMS"]).exits(1);
+    done.says("a: FAILED\n")
+        .complains("nothing matches as BLAKE3, BLAKE2b or SHA-2")
+        .complains("--algorithm");
+    let done = home.run(["check", "--update", "SUMS"]).exits(1);
+    done.complains("SUMS: nothing tells the hash function").complains("--algorithm sha256");
+    assert_eq!(home.read("SUMS"), list.as_bytes());
+    // Nor a new line, after one of a file that is missing.
+    home.write("one", format!("{list}{} (a) = {}\n{}  c\n", "BLAKE3", hash(b"changed"), &list[..64]));
+    home.run(["check", "--update", "--audit", "new", "one"])
+        .exits(1)
+        .complains("nothing tells the hash function");
+    // The name of the list tells it, or the user.
+    home.write("a.sha256", &list);
+    home.run(["check", "--quiet", "--update", "a.sha256"]).exits(0);
+    home.run(["check", "--quiet", "--update", "-a", "sha256", "SUMS"]).exits(0);
+    let now = home.run(["sum", "-a", "sha256", "a"]).exits(0).output.stdout;
+    assert_eq!((home.read("SUMS"), home.read("a.sha256")), (now.clone(), now));
+    // With both functions in one list, no line tells that of another.
+    home.write("c", "c");
+    let both = [home.run(["sum", "c"]).stdout, home.run(["sum", "-a", "sha256", "c"]).stdout].concat();
+    home.write("both", &both);
+    assert_eq!(home.run(["check", "both"]).exits(0).stdout, "c: OK\nc: OK\n");
+    home.write("both", both + &list);
+    home.run(["check", "--update", "both"]).exits(1).complains("nothing tells the hash function");
+    // As strict as b3sum, and with a hint.
+    home.run(["sum", "--check", "a.sha256"])
+        .exits(1)
+        .says("a: FAILED\n")
+        .complains("for SHA-256 add `--algorithm sha256`");
+}
+
+/// Lists in forms that the coreutils accept, and the names in them that match.
+fn foreign_lists(hash: &str) -> [(String, &'static str); 6] {
+    [
+        (format!("  {hash}  a\n\t {hash} *a\n"), "a: OK\na: OK\n"),
+        (format!("{hash}\t a\n"), "a: OK\n"),
+        (format!("SHA256(a)= {hash}\n"), "a: OK\n"),
+        (format!(" SHA256 (a) = {hash}\n"), "a: OK\n"),
+        (format!("; made by a program\n{hash}  a\n"), "a: OK\n"),
+        (
+            format!(
+                "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{hash}  a\n-----BEGIN PGP SIGNATURE-----\n\n\
+                 iHUEARYKAB0WIQQ=\n=abcd\n-----END PGP SIGNATURE-----\n"
+            ),
+            "a: OK\n",
+        ),
+    ]
+}
+
+#[test]
+fn forms_that_the_coreutils_accept_check() {
+    let home = Home::new();
+    home.write("a", "a");
+    let sum = Done::of(home.program("sha256sum").arg("a")).exits(0).stdout;
+    for (list, expected) in foreign_lists(&sum[..64]) {
+        home.write("list", &list);
+        let theirs = Done::of(home.program("sha256sum").args(["--check", "list"])).exits(0);
+        assert_eq!(theirs.stdout, expected, "{list}");
+        assert_eq!(home.run(["check", "list"]).exits(0).stdout, expected, "{list}");
+    }
+    // As OpenSSL 3 writes it.
+    home.write("list", format!("SHA2-256(a)= {}\n", &sum[..64]));
+    home.run(["check", "list"]).exits(0).says("a: OK");
+}
+
+#[test]
+fn what_a_check_passes_over_is_said() {
+    let home = Home::new();
+    home.write("a", "a");
+    let sum = home.run(["sum", "a"]).stdout;
+    home.write("list", format!("; one\n# not said\n{sum};two\n"));
+    home.run(["check", "list"]).exits(0).complains("list: ignored 2 comments after `;`");
+    let signed = foreign_lists(sum[..64].trim()).last().unwrap().0.clone();
+    home.write("list", &signed);
+    let said = "list: ignored an OpenPGP signature, which bulla does not verify";
+    home.run(["check", "list"]).exits(0).complains(said);
+    // What the signature does not cover does not count.
+    home.write("list", format!("{signed}{sum}"));
+    let done = home.run(["check", "list"]).exits(1);
+    done.says("a: OK\n").complains("list: line 10: the line is outside the signed part");
+    // Nor does a list whose end is missing.
+    let cut = signed.split("-----BEGIN PGP SIGNATURE").next().unwrap();
+    home.write("list", cut);
+    home.run(["check", "list"]).exits(2).complains("list: the list was cut");
+    // A change would break the signature.
+    home.write("list", &signed);
+    home.write("a", "changed");
+    home.run(["check", "--update", "list"]).exits(1).complains("list: has an OpenPGP signature");
+    assert_eq!(home.read("list"), signed.as_bytes());
 }
 
 #[test]
@@ -255,4 +436,99 @@ fn large_and_small_files_of_one_list_check_in_order() {
             assert_eq!(home.run(["check", "-j", threads, list]).exits(0).stdout, expected);
         }
     }
+}
+
+#[test]
+fn names_cannot_control_a_terminal() {
+    let home = Home::new();
+    let name = "a\x1b[8mhidden\u{9b}8m\u{202e}txt";
+    home.write(format!("tree/{name}"), "a");
+    home.write(format!("tree/new{name}"), "b");
+    let line = format!("{}  tree/{name}\n", hash(b"a"));
+    let safe = "a\\x1b[8mhidden\\xc2\\x9b8m\\xe2\\x80\\xaetxt";
+    // A list keeps the name as it is.
+    assert_eq!(home.run(["sum", &format!("tree/{name}")]).exits(0).stdout, line);
+    let missing = format!("{}  gone{name}\nnonsense {name}\n", hash(b"a"));
+    home.write("SUMS", format!("{line}{missing}"));
+    let done = home.run(["check", "--audit", "tree", "SUMS"]).exits(1);
+    let expected = format!(
+        "tree/{safe}: OK\ngone{safe}: FAILED (No such file or directory (os error 2))\ntree/new{safe}: NEW\n"
+    );
+    assert_eq!(done.stdout, expected);
+    home.run(["sum", "--check", "SUMS"]).exits(1).says(&format!("tree/{safe}: OK\n"));
+    let is_safe = |text: &str| !text.contains(['\x1b', '\u{9b}', '\u{202e}']);
+    for args in [
+        &["check", "--audit", "tree", "SUMS"][..],
+        &["check", "--json", "--audit", "tree", "SUMS"],
+        &["sum", "-r", "--json", "tree"],
+        &["sum", "--progress", "json", &format!("tree/{name}"), "--no-names"],
+        &["sum", "--check", &format!("no{name}")],
+    ] {
+        let done = home.run(args);
+        assert!(is_safe(&done.stdout) && is_safe(&done.stderr), "{}{}", done.stdout, done.stderr);
+    }
+    let json = home.run(["sum", "-r", "--json", "tree"]).exits(0).json();
+    assert_eq!(json[0]["path"].as_str(), Some(&format!("tree/{name}")[..]));
+    // On a terminal a list is for people.
+    for args in ["sum -r tree", "sum -r --tag tree"] {
+        let script = format!("{BULLA} {args}");
+        let done = Done::of(home.program("script").args(["-qec", &script, "/dev/null"])).exits(0);
+        assert!(is_safe(&done.stdout) && done.stdout.contains(safe), "{}", done.stdout);
+    }
+    fs::rename(home.path("tree"), home.path(name)).unwrap();
+    home.run(["sum", "--tree", name]).exits(0).says(name);
+    let script = format!("{BULLA} sum --tree a*");
+    let done = Done::of(home.program("script").args(["-qec", &script, "/dev/null"])).exits(0);
+    assert!(is_safe(&done.stdout) && done.stdout.contains(safe), "{}", done.stdout);
+}
+
+#[test]
+fn a_list_in_its_own_folder_is_not_one_of_its_files() {
+    let home = Home::new();
+    // More than is written at once, so that the list changes while it is read.
+    for index in 0..2000 {
+        home.write(format!("sub/{index:0>40}"), "");
+    }
+    home.write("a", "a");
+    home.write("z", "z");
+    for list in ["SUMS", "sub/5", "zz"] {
+        let script = format!("exec \"{BULLA}\" sum -r . > {list}");
+        let done = Done::of(home.program("sh").args(["-c", &script])).exits(0);
+        assert_eq!(done.stderr, "");
+        let text = String::from_utf8(home.read(list)).unwrap();
+        assert_eq!(text.lines().count(), 2002);
+        assert!(!text.contains(&format!("./{list}\n")), "{list}");
+        let here = home.work();
+        for folder in [".", here.to_str().unwrap()] {
+            // By another name, and from standard input.
+            let script = format!("exec \"{BULLA}\" check --quiet --audit {folder} ../work/{list}");
+            let done = Done::of(home.program("sh").args(["-c", &script]));
+            assert!(!done.stdout.contains(&format!("/{list}: NEW")), "{}", done.stdout);
+            let script = format!("exec \"{BULLA}\" check --quiet --audit . < {list}");
+            assert_eq!(Done::of(home.program("sh").args(["-c", &script])).exits(0).stdout, "");
+        }
+        fs::remove_file(home.path(list)).unwrap();
+    }
+}
+
+#[test]
+fn an_audit_takes_the_filters_of_sum() {
+    let home = Home::new();
+    listed(&home);
+    for name in [".DS_Store", "sub/.DS_Store", "sub/Thumbs.db", "x.log"] {
+        home.write(format!("tree/{name}"), name);
+    }
+    home.write("tree/.gitignore", ".DS_Store\nThumbs.db\n*.log\n.gitignore\n");
+    let audit =
+        |flags: &[&str]| home.run(["check", "--quiet", "--audit", "tree", "SUMS"].iter().chain(flags)).stdout;
+    assert_eq!(audit(&[]).lines().count(), 5);
+    assert_eq!(audit(&["--gitignore"]), "");
+    assert_eq!(audit(&["--hidden", "skip", "-g", "!Thumbs.db"]), "tree/x.log: NEW\n");
+    assert_eq!(
+        audit(&["--glob", "!.DS_Store", "--glob", "!.gitignore", "--max-size", "8"]),
+        "tree/x.log: NEW\n"
+    );
+    home.run(["check", "--glob", "*", "SUMS"])
+        .exits(2)
+        .complains("--glob chooses files of a folder: it needs --audit");
 }

@@ -1,19 +1,20 @@
 //! `bulla check --audit`: finds files that no list names, and where missing files are now.
 
+use super::functions::{Functions, Matched};
 use super::options::{Lists, Options, Shown};
-use super::verdicts::{Change, Checked, Counts};
+use super::verdicts::{Change, Checked, Counts, Gone};
 use crate::commands::hashing::threads;
 use crate::commands::walking::report;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::files::name::{shown, visible};
 use crate::interrupt;
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
 use crate::style;
 use bulla_sums::{
-    Algorithm, Batch, Dash, Folders, Hashing, Job, Links, Naming, Opening, Others, Outcome, Output, Paths,
-    Plan, ReadError, Reading, Rules, SumName, hash_files, in_order, path_from,
+    Algorithm, Batch, Dash, Folders, Hashing, Job, Kind, Links, Naming, Opening, Others, Outcome, Output,
+    Paths, Plan, Reading, Stamp, SumName, hash_files, in_order, path_from,
 };
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -25,11 +26,28 @@ use std::sync::Arc;
 pub(super) struct Audit {
     /// The names in the lists.
     known: HashSet<Vec<u8>>,
-    /// The missing files, by function and digest.
-    gone: HashMap<(Algorithm, Vec<u8>), Vec<Vec<u8>>>,
+    /// The lists, as files.
+    lists: HashSet<(u64, u64)>,
+    /// The missing files, by digest.
+    gone: HashMap<Vec<u8>, Vec<Gone>>,
     is_wanted: bool,
-    /// The function and the length of the last digest: new lines are added after it.
-    function: Option<(Algorithm, usize)>,
+    /// The functions and the length of the last digest: new lines are added after it.
+    function: Option<(Functions, usize)>,
+    /// The functions that lines without one have matched by.
+    matched: Matched,
+    /// The function that the name of the last list tells.
+    named: Option<Algorithm>,
+}
+
+/// What an audit found.
+#[derive(Default)]
+pub(super) struct Audited {
+    /// The files that no list names.
+    pub(super) new: Vec<New>,
+    /// The lines of missing files whose content is in one of them.
+    pub(super) moved: HashSet<u64>,
+    /// The function of the new files' digests, unless it is a guess.
+    pub(super) function: Option<Algorithm>,
 }
 
 /// A file that no list names.
@@ -48,16 +66,32 @@ struct Found {
     errors: Vec<Error>,
 }
 
+/// Looks at the folders of an audit before anything is read.
+///
+/// # Errors
+/// One of them is none, or is empty and a list is to be updated: then its disk may not be there.
+pub(super) fn check_folders(options: &Options) -> Result<()> {
+    for folder in &options.audit {
+        let about = |error: Error| error.about(shown(folder));
+        let mut entries =
+            folder.read_dir().map_err(|error| about(Error::io("cannot read the folder", &error)))?;
+        if options.then != Lists::Stay && entries.next().is_none() {
+            let error = Error::new("empty_folder", "is empty: the list stays as it is");
+            return Err(about(error).hint("is its disk mounted?"));
+        }
+    }
+    Ok(())
+}
+
 impl Audit {
     pub(super) fn new(options: &Options) -> Self {
-        let mut audit = Self { is_wanted: !options.audit.is_empty(), ..Self::default() };
-        if audit.is_wanted {
-            // A list is not one of the files that it lists.
-            for list in &options.lists {
-                audit.known.insert(plain(list.as_os_str().as_encoded_bytes()));
-            }
-        }
-        audit
+        Self { is_wanted: !options.audit.is_empty(), ..Self::default() }
+    }
+
+    /// Remembers a list, which is not one of the files that it lists.
+    pub(super) fn begin(&mut self, identity: Option<(u64, u64)>, named: Option<Algorithm>) {
+        self.lists.extend(identity);
+        self.named = named;
     }
 
     /// Remembers the names of lines, and the digests of missing files.
@@ -66,12 +100,30 @@ impl Audit {
             return;
         }
         self.function = checked.function.or(self.function);
+        self.matched.extend(&checked.matched);
         self.known.extend(checked.names.iter().map(|name| plain(name)));
         for (_, change) in &checked.changes {
-            if let Change::Gone { algorithm, digest, name } = change {
-                self.gone.entry((*algorithm, digest.clone())).or_default().push(name.clone());
+            if let Change::Gone(gone) = change {
+                self.gone.entry(gone.digest.clone()).or_default().push(gone.clone());
             }
         }
+    }
+
+    /// The function and the length of digests of new files.
+    fn hashing(&self, options: &Options) -> Result<(Algorithm, Hashing)> {
+        // All files of a list were hashed by one function, as a rule.
+        let (algorithm, length) = match self.function {
+            Some((functions, length)) => {
+                (self.matched.function_of(functions, self.named).unwrap_or(functions.likely), length)
+            }
+            None => {
+                let algorithm = options.algorithm.unwrap_or(Algorithm::Blake3);
+                (algorithm, algorithm.default_length())
+            }
+        };
+        let hashing = Hashing::plain(algorithm, length as u64, options.seek)
+            .ok_or_else(|| Error::new("usage", "--seek works only with BLAKE3"))?;
+        Ok((algorithm, hashing))
     }
 
     /// Walks the folders, prints every file that no list names, and returns these files.
@@ -81,21 +133,15 @@ impl Audit {
         progress: &Progress,
         out: &mut Out,
         counts: &mut Counts,
-    ) -> Result<(Vec<New>, Exit)> {
+    ) -> Result<(Audited, Exit)> {
         let threads = threads(options.read);
         let plan = Plan {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: progress,
             at_length: &interrupt::stop_in_order,
         };
-        // All files of a list were hashed by one function, as a rule.
-        let (algorithm, length) = self.function.unwrap_or_else(|| {
-            let algorithm = options.algorithm.unwrap_or(Algorithm::Blake3);
-            (algorithm, algorithm.default_length())
-        });
-        let hashing = Hashing::plain(algorithm, length as u64, options.seek)
-            .ok_or_else(|| Error::new("usage", "--seek works only with BLAKE3"))?;
-        let is_hashed = !self.gone.is_empty() || options.then == Lists::AreUpdated;
+        let (algorithm, hashing) = self.hashing(options)?;
+        let is_hashed = !self.gone.is_empty() || options.then != Lists::Stay;
         let reading = Reading {
             hashing: Arc::new(hashing),
             opening: Opening::File(Links::Refuse),
@@ -103,19 +149,29 @@ impl Audit {
             dash: Dash::Name,
             meter: progress,
         };
-        let rules = Rules::default();
-        let known = std::mem::take(&mut self.known);
+        let rules = &options.rules;
+        let (known, lists) = (std::mem::take(&mut self.known), std::mem::take(&mut self.lists));
         let work = |job: Job, others: &dyn Others| match job {
-            Job::Folder(pending) => match pending.enter(&rules) {
+            Job::Folder(pending) => match pending.enter(rules) {
                 Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
                 Ok(entered) => {
                     let errors = entered.troubles.iter().map(report).collect();
                     Outcome { result: Found { errors, ..Found::default() }, then: Some(entered.content) }
                 }
             },
-            Job::Batch(batch) => unknown(&batch, &known, is_hashed.then_some(&reading), others),
+            Job::Batch(batch) => {
+                let is_new = |index: usize| {
+                    let name = batch.name(index);
+                    let is_list =
+                        |stamp: Stamp| stamp.kind() == Kind::File && lists.contains(&stamp.identity);
+                    !known.contains(&plain(&batch.folder().path_of(name)))
+                        && !batch.folder().stamp(name, Links::Follow).is_ok_and(is_list)
+                };
+                let new = (0..batch.len()).filter(|index| is_new(*index)).collect();
+                unknown(&batch, new, is_hashed.then_some(&reading), others)
+            }
         };
-        let (mut all, mut exit) = (Vec::new(), Exit::Ok);
+        let (mut audited, mut exit) = (Audited::default(), Exit::Ok);
         let each = |found: Found| {
             for error in &found.errors {
                 exit = Exit::Trouble;
@@ -125,33 +181,43 @@ impl Audit {
                 let from = self.take_gone(algorithm, &new);
                 *(if from.is_some() { &mut counts.moved } else { &mut counts.new }) += 1;
                 if options.shown != Shown::Nothing {
-                    progress.suspend(|| print(out, options, &new, from.as_deref()))?;
+                    let from = from.as_ref().map(|gone| &gone.name[..]);
+                    progress.suspend(|| print(out, options, &new, from))?;
                 }
-                all.push(new);
+                audited.moved.extend(from.map(|gone| gone.line));
+                audited.new.push(new);
             }
             out.flush_sometimes()
         };
         let folders = options.audit.clone().into_iter();
         in_order(&plan, Box::new(Paths::new(folders, Folders::Walk)), work, each)?;
-        Ok((all, exit))
+        if !audited.moved.is_empty() {
+            self.matched.add(algorithm);
+        }
+        audited.function = match self.function {
+            Some((functions, _)) => self.matched.function_of(functions, self.named),
+            None => Some(algorithm),
+        };
+        Ok((audited, exit))
     }
 
     /// The missing file whose content a new one has.
-    fn take_gone(&mut self, algorithm: Algorithm, new: &New) -> Option<Vec<u8>> {
-        let digest = new.digest.clone().filter(|_| !new.is_empty)?;
-        self.gone.get_mut(&(algorithm, digest))?.pop()
+    fn take_gone(&mut self, algorithm: Algorithm, new: &New) -> Option<Gone> {
+        let digest = new.digest.as_ref().filter(|_| !new.is_empty)?;
+        let gone = self.gone.get_mut(digest)?;
+        let at = gone.iter().rposition(|gone| gone.functions.has(algorithm))?;
+        Some(gone.remove(at))
     }
 }
 
-/// The files of a batch that no list names.
+/// The new files of a batch, at these places in it.
 fn unknown(
     batch: &Batch,
-    known: &HashSet<Vec<u8>>,
+    new: Vec<usize>,
     reading: Option<&Reading<'_>>,
     others: &dyn Others,
 ) -> Outcome<Job, Found> {
     let path = |index| batch.folder().path_of(batch.name(index));
-    let new: Vec<usize> = (0..batch.len()).filter(|index| !known.contains(&plain(&path(*index)))).collect();
     let Some(reading) = reading else {
         let new =
             new.into_iter().map(|index| New { path: path(index), digest: None, is_empty: true }).collect();
@@ -170,7 +236,6 @@ fn unknown(
                 };
                 found.new.push(New { path, digest: Some(digest), is_empty: hashed.size == 0 });
             }
-            Err(ReadError::Stopped) => {}
             Err(error) => {
                 found.errors.push(Error::from(error).about(shown(&path_from(&path))));
                 found.new.push(New { path, digest: None, is_empty: true });
@@ -208,7 +273,7 @@ fn print(out: &mut Out, options: &Options, new: &New, from: Option<&[u8]>) -> Re
     }
     let name = SumName::new(&new.path, Algorithm::Blake3);
     let (mark, text) =
-        (if name.escaped { "\\" } else { "" }, String::from_utf8_lossy(&name.text).into_owned());
+        (if name.escaped { "\\" } else { "" }, visible(&String::from_utf8_lossy(&name.text)).into_owned());
     let bad = out.style(style::BAD);
     let from =
         from.map_or_else(String::new, |from| format!(" (from {})", shown(Path::new(&path_from(from)))));

@@ -44,5 +44,6 @@ fn read(text: &[u8]) -> Result<Line, &'static str> {
     let shown = crate::files::name::shown(&bulla_sums::path_from(&name));
     let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
     let start = start.ok_or("the checksum is escaped")?;
-    Ok(Line { algorithm, subject, digits: start..start + hex.len(), digest, shown, name })
+    let digits = start..start + hex.len();
+    Ok(Line { algorithm, alternative: None, subject, digits, digest, shown, name })
 }

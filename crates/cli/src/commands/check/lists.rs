@@ -1,15 +1,16 @@
 //! Lists of checksums, read in groups of lines: a long list needs little memory.
 
+use super::armor::{Armor, Role};
 use super::json;
 use crate::error::{Error, Result};
 use crate::files::STDIN;
 use crate::files::name::shown;
-use bulla_sums::{Dialect, Ending, Feed, LineReader, Parsed};
+use bulla_sums::{Dialect, Ending, Feed, LineReader, Parsed, Source, Stamp};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum length of a line: no path is longer, and a stream without newlines must not fill the memory.
 const MAX_LINE: u64 = 1 << 20;
@@ -23,7 +24,18 @@ const MOST_BYTES: usize = 1 << 20;
 /// A line with its number, and without its ending.
 pub(super) struct Numbered {
     pub(super) number: u64,
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
+    role: Role,
+}
+
+impl Numbered {
+    pub(super) fn parse(&self, reader: &LineReader) -> Parsed {
+        match self.role {
+            Role::Text => parse(reader, &self.text),
+            Role::Armor => Parsed::Nothing,
+            Role::Outside => Parsed::Malformed("the line is outside the signed part of the list"),
+        }
+    }
 }
 
 /// Some lines of a list.
@@ -65,22 +77,57 @@ impl Feed<Group> for Rest {
     }
 }
 
-/// How a list ended.
-#[derive(Clone)]
-pub(super) struct End(Arc<Mutex<Option<io::Error>>>);
+/// What is known of a list when it has been read.
+#[derive(Clone, Default)]
+pub(super) struct End(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    error: Option<io::Error>,
+    armor: Armor,
+    /// The number of comments after `;`.
+    comments: u64,
+}
 
 impl End {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// # Errors
     /// The list could not be read to its end, or it has no lines.
     pub(super) fn result(&self, list: &Path, lines: u64) -> Result<()> {
-        if let Some(error) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let mut known = self.known();
+        if let Some(error) = known.error.take() {
             return Err(Error::io("cannot read", &error).about(shown(list)));
+        }
+        if known.armor.is_cut() {
+            let message = "the list was cut: its OpenPGP signature is not complete";
+            return Err(Error::new("list_cut", message).about(shown(list)));
         }
         if lines == 0 {
             let message = "contains no checksums: nothing was checked";
             return Err(Error::new("empty_list", message).about(shown(list)));
         }
         Ok(())
+    }
+
+    /// Whether an OpenPGP signature is around the checksums.
+    pub(super) fn is_signed(&self) -> bool {
+        self.known().armor.is_signed()
+    }
+
+    /// What was passed over, in words, if a user would not expect it.
+    pub(super) fn ignored(&self) -> Option<String> {
+        let Known { armor, comments, .. } = &*self.known();
+        let mut parts = Vec::new();
+        if armor.is_signed() {
+            parts.push("an OpenPGP signature, which bulla does not verify".to_owned());
+        }
+        if *comments > 0 {
+            parts.push(format!("{comments} comment{} after `;`", if *comments == 1 { "" } else { "s" }));
+        }
+        (!parts.is_empty()).then(|| format!("ignored {}", parts.join(" and ")))
     }
 }
 
@@ -91,21 +138,27 @@ pub(super) struct List {
     next: u64,
     has_more: bool,
     end: End,
+    /// The file with the list, if it is one: an audit does not take it for one of its files.
+    identity: Option<(u64, u64)>,
 }
 
 impl List {
     pub(super) fn open(path: &Path, reader: LineReader) -> Result<Self> {
-        let mut input: Box<dyn BufRead + Send> = if path == Path::new(STDIN) {
-            Box::new(BufReader::new(io::stdin()))
-        } else {
-            let file =
-                File::open(path).map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
-            Box::new(BufReader::with_capacity(1 << 16, file))
+        let cannot = |error: &io::Error| Error::io("cannot read", error).about(shown(path));
+        let file = match path == Path::new(STDIN) {
+            true => Source::stdin().map(Source::into_file),
+            false => File::open(path),
         };
-        let end = End(Arc::new(Mutex::new(None)));
-        let first = input.fill_buf().map(|bytes| !bytes.is_empty());
-        let has_more = first.map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
-        Ok(Self { input, reader, next: 1, has_more, end })
+        let file = file.map_err(|error| cannot(&error))?;
+        // Where the system tells no identities, all are zeros.
+        let identity = Stamp::of(&file).ok().map(|stamp| stamp.identity).filter(|found| *found != (0, 0));
+        let mut input: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(1 << 16, file));
+        let has_more = input.fill_buf().map(|bytes| !bytes.is_empty()).map_err(|error| cannot(&error))?;
+        Ok(Self { input, reader, next: 1, has_more, end: End::default(), identity })
+    }
+
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        self.identity
     }
 
     pub(super) fn end(&self) -> End {
@@ -121,11 +174,22 @@ impl List {
         while lines.len() < GROUP && bytes < MOST_BYTES {
             let Some(text) = read_line(&mut self.input, self.reader.ending)? else { break };
             bytes += text.len();
-            lines.push(Numbered { number: self.next, text });
-            self.next += 1;
+            lines.push(self.numbered(text));
         }
         self.has_more = !self.input.fill_buf()?.is_empty();
         Ok(lines)
+    }
+
+    fn numbered(&mut self, mut text: Vec<u8>) -> Numbered {
+        let number = self.next;
+        self.next += 1;
+        if self.reader.dialect != Dialect::Any || self.reader.ending != Ending::LineFeed {
+            return Numbered { number, text, role: Role::Text };
+        }
+        let mut known = self.end.known();
+        let role = known.armor.take(&mut text);
+        known.comments += u64::from(text.trim_ascii_start().first() == Some(&b';'));
+        Numbered { number, text, role }
     }
 }
 
@@ -138,7 +202,7 @@ impl Feed<Group> for List {
             }
             Err(error) => {
                 self.has_more = false;
-                *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.end.known().error = Some(error);
                 None
             }
         }

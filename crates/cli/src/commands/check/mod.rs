@@ -1,20 +1,22 @@
 //! `bulla check`: checks files against lists of checksums.
 
+mod armor;
 mod audit;
+mod functions;
 mod json;
 mod lists;
 mod options;
 mod update;
 mod verdicts;
 
-use self::audit::Audit;
+use self::audit::{Audit, Audited};
 use self::lists::{Group, List};
 pub(crate) use self::options::Options;
-use self::options::{Lists, Missing, Shown};
+use self::options::{Lists, Missing, Shown, named};
 use self::update::Changes;
 use self::verdicts::{Checked, Counts, Printer};
 use super::hashing::threads;
-use crate::diagnostics::{error_line, note_line};
+use crate::diagnostics::{error_line, hint_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
@@ -23,23 +25,24 @@ use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
-use bulla_sums::{Others, Plan, in_order};
+use bulla_sums::{Dialect, Others, Plan, in_order};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &Options) -> Result<Exit> {
     idle::take(options.read.work.turn())?;
-    if options.then == Lists::AreUpdated && options.lists.iter().any(|list| list == Path::new(STDIN)) {
+    if options.then != Lists::Stay && options.lists.iter().any(|list| list == Path::new(STDIN)) {
         return Err(Error::new(
             "usage",
             "--update needs a list in a file: standard input cannot be rewritten",
         ));
     }
-    if options.then == Lists::AreUpdated && options.lists.len() > 1 && !options.audit.is_empty() {
+    if options.then != Lists::Stay && options.lists.len() > 1 && !options.audit.is_empty() {
         return Err(Error::new(
             "usage",
             "--update with --audit needs one list, to which new files are added",
         ));
     }
+    audit::check_folders(options)?;
     let mut run = Run {
         options,
         progress: Progress::of(Total::default(), options.read.work.progress),
@@ -85,6 +88,7 @@ impl Run<'_> {
             at_length: &interrupt::stop_in_order,
         };
         let list = List::open(path, options.reader(path))?;
+        audit.begin(list.identity(), named(path));
         let printer = Printer::new(options, path, out);
         let mut changes = Changes::new(&list);
         let before = counts.clone();
@@ -92,9 +96,8 @@ impl Run<'_> {
         let work = |group: Group, others: &dyn Others| printer.check(&group, threads, progress, others);
         let each = |checked: Checked| {
             counts.add(&checked.counts);
-            changes.take(&checked);
             audit.take(&checked);
-            progress.suspend(|| {
+            let printed = progress.suspend(|| {
                 if !checked.errors.is_empty() {
                     // Keep the order if both streams go to one terminal.
                     out.flush()?;
@@ -102,11 +105,19 @@ impl Run<'_> {
                 }
                 out.bytes(&checked.text)?;
                 out.flush_sometimes()
-            })
+            });
+            changes.take(checked);
+            printed
         };
         in_order(&plan, Box::new(list), work, each)?;
         let here = counts.since(&before);
-        end.result(path, here.lines())?;
+        changes.end(&here, end.is_signed());
+        if let (Some(text), true) = (end.ignored(), options.shown != Shown::Nothing) {
+            progress.suspend(|| note_line(&format!("{}: {text}", shown(path))));
+        }
+        if interrupt::stopped().is_none() {
+            end.result(path, here.lines())?;
+        }
         let nothing = here.ok == 0 && here.lines() > 0 && options.missing == Missing::Skipped;
         if nothing && interrupt::stopped().is_none() {
             let error = Error::new("nothing_verified", "no file was verified").about(shown(path));
@@ -117,9 +128,9 @@ impl Run<'_> {
     }
 
     /// The rest, when all lists are checked: files that no list names, new lists, and the sums.
-    fn finish(mut self, mut exit: Exit, changes: Vec<(&PathBuf, Changes)>) -> Result<Exit> {
+    fn finish(mut self, mut exit: Exit, mut changes: Vec<(&PathBuf, Changes)>) -> Result<Exit> {
         let is_whole = interrupt::stopped().is_none();
-        let mut new = Vec::new();
+        let mut audited = Audited::default();
         if is_whole && !self.options.audit.is_empty() {
             let (found, trouble) = std::mem::take(&mut self.audit).find(
                 self.options,
@@ -127,25 +138,18 @@ impl Run<'_> {
                 &mut self.out,
                 &mut self.counts,
             )?;
-            new = found;
+            audited = found;
             exit = exit.and(trouble);
         }
         self.out.flush()?;
+        changes.iter_mut().for_each(|(_, change)| change.learn(&audited));
         let Counts { changed, missing, unreadable, malformed, new: added, moved, .. } = self.counts;
         let failed = changed + missing + unreadable + malformed;
-        let is_updated = is_whole && self.options.then == Lists::AreUpdated;
-        if is_updated && unreadable + malformed == 0 && exit == Exit::Ok {
-            for (list, change) in changes {
-                let added = std::mem::take(&mut new);
-                if let Some(text) = change.write(list, added, self.options)? {
-                    self.progress.suspend(|| note_line(&text));
-                }
-            }
-            return Ok(Exit::Ok);
-        }
+        let is_updated =
+            self.options.then != Lists::Stay && is_whole && self.may_update(exit, &changes, &audited);
         if is_updated {
-            let text = "the list stays as it is: not everything could be read";
-            self.progress.suspend(|| error_line(text));
+            let kept = self.update(changes, &audited)?;
+            return Ok(if kept == 0 { Exit::Ok } else { Exit::Failed });
         }
         if self.options.shown != Shown::Nothing {
             self.progress.suspend(|| self.summary(failed));
@@ -156,6 +160,38 @@ impl Run<'_> {
         Ok(exit)
     }
 
+    /// Whether all lists may be written. If not, it says why.
+    fn may_update(&self, exit: Exit, changes: &[(&PathBuf, Changes)], audited: &Audited) -> bool {
+        if self.counts.unreadable + self.counts.malformed > 0 || exit != Exit::Ok {
+            let text = "the list stays as it is: not everything could be read";
+            self.progress.suspend(|| error_line(text));
+            return false;
+        }
+        let errors: Vec<_> =
+            changes.iter().filter_map(|(list, change)| change.refusal(list, audited)).collect();
+        self.progress.suspend(|| errors.iter().for_each(Error::print));
+        errors.is_empty()
+    }
+
+    /// Writes all lists, and returns how many missing files keep their lines.
+    fn update(&self, changes: Vec<(&PathBuf, Changes)>, audited: &Audited) -> Result<u64> {
+        let mut kept = 0;
+        for (list, change) in changes {
+            kept += change.kept(audited, self.options.then);
+            if let Some(text) = change.write(list, audited, self.options)? {
+                self.progress.suspend(|| note_line(&text));
+            }
+        }
+        if kept > 0 {
+            let files = if kept == 1 { "file keeps its line" } else { "files keep their lines" };
+            self.progress.suspend(|| {
+                error_line(&format!("{kept} missing {files}"));
+                hint_line("if they are to be gone, add --remove-missing");
+            });
+        }
+        Ok(kept)
+    }
+
     /// Says how many lines did not verify, and why.
     fn summary(&self, failed: u64) {
         if let Some(counts) = self.counts.sentence() {
@@ -164,6 +200,14 @@ impl Run<'_> {
         if failed > 0 {
             let plural = if failed == 1 { "" } else { "s" };
             error_line(&format!("WARNING: {failed} computed checksum{plural} did NOT match"));
+        }
+        if self.counts.ok == 0 && self.counts.unnamed > 0 {
+            hint_line(match self.options.dialect {
+                Dialect::B3sum => "for SHA-256 add `--algorithm sha256`, or use `bulla check`",
+                Dialect::Any => {
+                    "nothing matches as BLAKE3, BLAKE2b or SHA-2; `--algorithm` names another function"
+                }
+            });
         }
         if interrupt::stopped().is_some() {
             note_line(&format!("interrupted: {} lines done", self.counts.lines()));

@@ -3,7 +3,9 @@
 use crate::algorithm::Algorithm;
 use crate::args::{CheckArgs, ReadArgs, ReportArgs, SumArgs};
 use crate::commands::hashing::or_stdin;
-use bulla_sums::{Dialect, Ending, LineReader};
+use crate::commands::walking;
+use crate::error::{Error, Result};
+use bulla_sums::{Dialect, Ending, LineReader, Rules};
 use std::path::{Path, PathBuf};
 
 /// What to do with files that do not exist.
@@ -17,7 +19,10 @@ pub(super) enum Missing {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     Stay,
+    /// Changes are written; the lines of missing files stay.
     AreUpdated,
+    /// Changes are written; the lines of missing files are removed.
+    LoseMissing,
 }
 
 /// What is printed about files.
@@ -42,6 +47,8 @@ pub(crate) struct Options {
     pub(super) shown: Shown,
     pub(super) missing: Missing,
     pub(super) audit: Vec<PathBuf>,
+    /// Which files of the audited folders count.
+    pub(super) rules: Rules,
     pub(super) then: Lists,
 }
 
@@ -59,14 +66,22 @@ impl Options {
             shown: if args.quiet { Shown::Problems } else { Shown::All },
             missing: Missing::Fails,
             audit: Vec::new(),
+            rules: Rules::default(),
             then: Lists::Stay,
         }
     }
 
     /// Those of `bulla check`.
-    pub(crate) fn of_check(args: &CheckArgs) -> Self {
+    ///
+    /// # Errors
+    /// A flag that is not possible.
+    pub(crate) fn of_check(args: &CheckArgs) -> Result<Self> {
         let ReportArgs { json, quiet } = args.report;
-        Self {
+        if let (Some(flag), true) = (args.filters.first(), args.audit.is_empty()) {
+            let message = format!("{flag} chooses files of a folder: it needs --audit FOLDER");
+            return Err(Error::new("usage", message));
+        }
+        Ok(Self {
             lists: or_stdin(&args.files),
             dialect: Dialect::Any,
             ending: ending(args.zero),
@@ -81,18 +96,35 @@ impl Options {
             },
             missing: if args.ignore_missing { Missing::Skipped } else { Missing::Fails },
             audit: args.audit.clone(),
-            then: if args.update { Lists::AreUpdated } else { Lists::Stay },
-        }
+            rules: walking::rules(&args.filters)?,
+            then: match () {
+                () if args.remove_missing => Lists::LoseMissing,
+                () if args.update => Lists::AreUpdated,
+                () => Lists::Stay,
+            },
+        })
     }
 
-    /// How the lines of a list are read. The name of a list of SHA-2 checksums usually says so.
+    /// How the lines of a list are read.
     pub(super) fn reader(&self, list: &Path) -> LineReader {
-        let name = list.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let named = [("sha256", Algorithm::Sha256), ("sha512", Algorithm::Sha512)];
-        let by_name = named.into_iter().find(|(part, _)| self.dialect == Dialect::Any && name.contains(part));
-        let algorithm = self.algorithm.or(by_name.map(|(_, algorithm)| algorithm));
-        LineReader { dialect: self.dialect, ending: self.ending, algorithm }
+        // BLAKE3 alone has output further on.
+        let algorithm = self.algorithm.or((self.seek > 0).then_some(Algorithm::Blake3));
+        LineReader { dialect: self.dialect, ending: self.ending, algorithm, likely: named(list) }
     }
+}
+
+/// The function that a list's name tells.
+pub(super) fn named(list: &Path) -> Option<Algorithm> {
+    let name = list.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let names = [
+        ("sha256", Algorithm::Sha256),
+        ("sha512", Algorithm::Sha512),
+        ("blake2b", Algorithm::Blake2b),
+        ("b2sum", Algorithm::Blake2b),
+        ("blake3", Algorithm::Blake3),
+        ("b3sum", Algorithm::Blake3),
+    ];
+    names.into_iter().find(|(part, _)| name.contains(part)).map(|(_, algorithm)| algorithm)
 }
 
 fn ending(zero: bool) -> Ending {

@@ -1,20 +1,22 @@
 //! The verdict on each line, and how it is printed.
 
-use super::lists::{Group, Numbered, parse};
+use super::functions::{Functions, Matched};
+use super::lists::{Group, Numbered};
 use super::options::{Missing, Options, Shown};
 use crate::error::Error;
-use crate::files::name::shown;
-use crate::output::{JsonError, JsonPath, Out};
+use crate::files::name::{shown, visible};
+use crate::output::{JsonError, JsonPath, Out, json_line};
 use crate::progress::Progress;
 use crate::style;
 use anstyle::Style;
 use bulla_sums::{
-    Algorithm, Dash, Folder, Hashing, Line, LineReader, Links, Naming, Opening, Others, Outcome, Output,
-    Parsed, ReadError, Reading, Subject, Threads, hash_files, path_from,
+    Algorithm, Dash, Dialect, Folder, Hashing, Line, LineReader, Links, Meter, Naming, Opening, Others,
+    Outcome, Output, Parsed, ReadError, Reading, Subject, Threads, hash_files, path_from,
 };
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many lines had which end.
@@ -27,6 +29,8 @@ pub(super) struct Counts {
     pub(super) malformed: u64,
     /// Missing, and that does not matter.
     pub(super) skipped: u64,
+    /// Those of the changed ones whose lines do not name their function.
+    pub(super) unnamed: u64,
     /// In an audit: files that no list names.
     pub(super) new: u64,
     /// In an audit: files that have the content of a missing one.
@@ -41,6 +45,7 @@ impl Counts {
         self.unreadable += other.unreadable;
         self.malformed += other.malformed;
         self.skipped += other.skipped;
+        self.unnamed += other.unnamed;
     }
 
     /// What was counted since `before`.
@@ -83,10 +88,22 @@ impl Counts {
 
 /// What a changed or missing file means for its line.
 pub(super) enum Change {
-    /// The line gets these digits.
-    Digest(Vec<u8>),
-    /// The line goes: its digest is kept, to find where the file went.
-    Gone { algorithm: Algorithm, digest: Vec<u8>, name: Vec<u8> },
+    /// The line gets one of these digests: that of its function.
+    Digest(Vec<(Algorithm, Vec<u8>)>),
+    /// The file is missing. Its digest shows where it went.
+    Gone(Gone),
+    /// Everything that was in this folder is missing.
+    Emptied(PathBuf),
+}
+
+/// A missing file.
+#[derive(Clone)]
+pub(super) struct Gone {
+    /// The number of its line.
+    pub(super) line: u64,
+    pub(super) functions: Functions,
+    pub(super) digest: Vec<u8>,
+    pub(super) name: Vec<u8>,
 }
 
 /// What a thread found.
@@ -100,12 +117,18 @@ pub(super) struct Checked {
     /// The names in the list, if somebody wants to know them.
     pub(super) names: Vec<Vec<u8>>,
     /// The function and the length of the last digest of a file.
-    pub(super) function: Option<(Algorithm, usize)>,
+    pub(super) function: Option<(Functions, usize)>,
+    /// The functions that lines without one have matched by.
+    pub(super) matched: Matched,
 }
 
 enum Verdict {
-    Ok,
-    Mismatch(Vec<u8>),
+    /// The content has this digest by the line's function, or by this one of two.
+    Ok(Algorithm),
+    /// The content has these digests.
+    Mismatch(Vec<(Algorithm, Vec<u8>)>),
+    /// A folder is empty, and was not.
+    Emptied,
     Missing(io::Error),
     Unreadable(ReadError),
     /// A folder's digest cannot be computed; the errors say why.
@@ -122,12 +145,28 @@ pub(super) struct Printer<'a> {
     folder: Folder,
     /// One folder's digest at a time has all threads.
     tree: Mutex<()>,
+    /// Whether the last line of two possible functions matched by the less likely one, which is then tried first.
+    was_unlikely: AtomicBool,
 }
 
-/// Lines that one call can hash: they have one function and length.
+/// Lines that one call can hash: they have the same functions and length.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Like {
-    algorithm: Algorithm,
+    functions: Functions,
     length: usize,
+}
+
+/// Reads files that were counted already.
+struct Uncounted<'a>(&'a Progress);
+
+impl Meter for Uncounted<'_> {
+    fn add(&self, bytes: u64) {
+        Meter::add(self.0, bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
 }
 
 impl<'a> Printer<'a> {
@@ -140,6 +179,7 @@ impl<'a> Printer<'a> {
             bad: out.style(style::BAD),
             folder: Folder::here(),
             tree: Mutex::new(()),
+            was_unlikely: AtomicBool::new(false),
         }
     }
 
@@ -151,7 +191,7 @@ impl<'a> Printer<'a> {
         progress: &Progress,
         others: &dyn Others,
     ) -> Outcome<Group, Checked> {
-        let lines: Vec<_> = group.lines().iter().map(|line| parse(&self.reader, &line.text)).collect();
+        let lines: Vec<_> = group.lines().iter().map(|line| line.parse(&self.reader)).collect();
         let mut checked = Checked::default();
         let mut at = 0;
         while at < lines.len() {
@@ -163,12 +203,12 @@ impl<'a> Printer<'a> {
                     at += 1;
                 }
                 Parsed::Line(line) if line.subject == Subject::Folder => {
-                    let verdict = self.tree(line, threads, progress);
+                    let Some(verdict) = self.tree(line, threads, progress) else { break };
                     self.verdict(&mut checked, *number, line, verdict);
                     at += 1;
                 }
                 Parsed::Line(line) => {
-                    let like = Like { algorithm: line.algorithm, length: line.digest.len() };
+                    let like = Like::of(line);
                     let run: Vec<&Line> = lines[at..].iter().map_while(|line| like.fits(line)).collect();
                     let verdicts = self.files(&like, &run, progress, others);
                     let done = verdicts.len();
@@ -187,8 +227,64 @@ impl<'a> Printer<'a> {
 
     /// The verdicts on files, without the last ones if the first ones were large.
     fn files(&self, like: &Like, run: &[&Line], progress: &Progress, others: &dyn Others) -> Vec<Verdict> {
-        let length = like.length as u64;
-        let Some(hashing) = Hashing::plain(like.algorithm, length, self.options.seek) else {
+        let Functions { likely, other } = like.functions;
+        let (first, second) = match other {
+            Some(other) if self.was_unlikely.load(Ordering::Relaxed) => (other, Some(likely)),
+            other => (likely, other),
+        };
+        let mut verdicts = self.verdicts(first, run, progress, others);
+        if let Some(second) = second {
+            self.try_again(second, run, &mut verdicts, &Uncounted(progress), others);
+        }
+        for verdict in &verdicts {
+            if let (Verdict::Ok(algorithm), Some(other)) = (verdict, other) {
+                self.was_unlikely.store(*algorithm == other, Ordering::Relaxed);
+            }
+        }
+        verdicts
+    }
+
+    /// Hashes files that do not match by a second function: their lines name none.
+    fn try_again(
+        &self,
+        second: Algorithm,
+        run: &[&Line],
+        verdicts: &mut Vec<Verdict>,
+        meter: &dyn Meter,
+        others: &dyn Others,
+    ) {
+        let is_mismatch = |index: &usize| matches!(verdicts[*index], Verdict::Mismatch(_));
+        let mut left: Vec<usize> = (0..verdicts.len()).filter(is_mismatch).collect();
+        while let Some(next) = left.first().copied() {
+            let lines: Vec<&Line> = left.iter().map(|index| run[*index]).collect();
+            let again = self.verdicts(second, &lines, meter, others);
+            if again.is_empty() {
+                // The work is to stop, and this file is not done.
+                verdicts.truncate(next);
+                return;
+            }
+            for (index, verdict) in left.drain(..again.len()).zip(again) {
+                verdicts[index] = match (std::mem::replace(&mut verdicts[index], Verdict::Emptied), verdict) {
+                    (Verdict::Mismatch(mut digests), Verdict::Mismatch(more)) => {
+                        digests.extend(more);
+                        Verdict::Mismatch(digests)
+                    }
+                    (_, verdict) => verdict,
+                };
+            }
+        }
+    }
+
+    /// The verdicts on files by one function, without the last ones if the first ones were large.
+    fn verdicts(
+        &self,
+        algorithm: Algorithm,
+        run: &[&Line],
+        meter: &dyn Meter,
+        others: &dyn Others,
+    ) -> Vec<Verdict> {
+        let length = run.first().map_or(0, |line| line.digest.len()) as u64;
+        let Some(hashing) = Hashing::plain(algorithm, length, self.options.seek) else {
             let error = || io::Error::other("--seek works only with BLAKE3");
             return run.iter().map(|_| Verdict::Unreadable(error().into())).collect();
         };
@@ -197,7 +293,7 @@ impl<'a> Printer<'a> {
             opening: Opening::File(Links::Follow),
             naming: Naming::Free,
             dash: Dash::Name,
-            meter: progress,
+            meter,
         };
         let names = run.iter().map(|line| &line.name[..]);
         let results = hash_files(&reading, &self.folder, names, others);
@@ -205,47 +301,50 @@ impl<'a> Printer<'a> {
             .into_iter()
             .zip(run)
             .map(|(result, line)| match result {
-                Ok(hashed) if hashed.output.is(&line.digest) => Verdict::Ok,
-                Ok(hashed) => Verdict::Mismatch(bytes_of(&hashed.output)),
+                Ok(hashed) if hashed.output.is(&line.digest) => Verdict::Ok(algorithm),
+                Ok(hashed) => Verdict::Mismatch(vec![(algorithm, bytes_of(&hashed.output))]),
                 Err(ReadError::Io(error)) if is_missing(&error) => Verdict::Missing(error),
                 Err(error) => Verdict::Unreadable(error),
             })
             .collect()
     }
 
-    fn tree(&self, line: &Line, threads: Threads, progress: &Progress) -> Verdict {
+    /// The verdict on a folder; `None` if the work is to stop.
+    fn tree(&self, line: &Line, threads: Threads, progress: &Progress) -> Option<Verdict> {
         let _alone = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         let path = path_from(&line.name);
         if let Err(error) = path.symlink_metadata()
             && is_missing(&error)
         {
-            return Verdict::Missing(error);
+            return Some(Verdict::Missing(error));
         }
-        match crate::commands::trees::digest(&path, threads, progress) {
-            Ok(digest) if digest.hash.as_bytes()[..] == line.digest => Verdict::Ok,
-            Ok(digest) => Verdict::Mismatch(digest.hash.as_bytes().to_vec()),
+        let verdict = match crate::commands::trees::digest(&path, threads, progress) {
+            Ok(digest) if digest.hash.as_bytes()[..] == line.digest => Verdict::Ok(Algorithm::Blake3),
+            Ok(digest) if digest.entries == 0 => Verdict::Emptied,
+            Ok(digest) => Verdict::Mismatch(vec![(Algorithm::Blake3, digest.hash.as_bytes().to_vec())]),
+            Err(_) if progress.is_stopped() => return None,
             Err(errors) => Verdict::NoTree(errors),
-        }
+        };
+        Some(verdict)
     }
 
     fn verdict(&self, checked: &mut Checked, number: u64, line: &Line, verdict: Verdict) {
         if !self.options.audit.is_empty() {
             checked.names.push(line.name.clone());
             if line.subject == Subject::File {
-                checked.function = Some((line.algorithm, line.digest.len()));
+                checked.function = Some((Functions::of(line), line.digest.len()));
             }
         }
         let counts = &mut checked.counts;
         let (count, status, reason) = match &verdict {
-            Verdict::Ok => (&mut counts.ok, "ok", String::new()),
+            Verdict::Ok(_) => (&mut counts.ok, "ok", String::new()),
             Verdict::Mismatch(_) => (&mut counts.changed, "failed", String::new()),
+            Verdict::Emptied => (&mut counts.changed, "failed", " (no file is in the folder)".into()),
             Verdict::Missing(_) if self.options.missing == Missing::Skipped => {
                 counts.skipped += 1;
                 return;
             }
             Verdict::Missing(error) => (&mut counts.missing, "unreadable", format!(" ({error})")),
-            // The command says that it was interrupted.
-            Verdict::Unreadable(ReadError::Stopped) => return,
             Verdict::Unreadable(error) => {
                 (&mut counts.unreadable, "unreadable", format!(" ({})", why(error)))
             }
@@ -254,22 +353,34 @@ impl<'a> Printer<'a> {
         *count += 1;
         self.print(&mut checked.text, line, status, &reason, &verdict);
         match verdict {
-            Verdict::Mismatch(digest) => checked.changes.push((number, Change::Digest(digest))),
+            Verdict::Ok(algorithm) if line.alternative.is_some() => checked.matched.add(algorithm),
+            Verdict::Mismatch(digests) => {
+                checked.counts.unnamed += u64::from(self.is_unnamed(&digests));
+                checked.changes.push((number, Change::Digest(digests)));
+            }
+            Verdict::Emptied => checked.changes.push((number, Change::Emptied(path_from(&line.name)))),
             Verdict::Missing(_) => {
-                let gone = Change::Gone {
-                    algorithm: line.algorithm,
+                let gone = Gone {
+                    line: number,
+                    functions: Functions::of(line),
                     digest: line.digest.clone(),
                     name: line.name.clone(),
                 };
-                checked.changes.push((number, gone));
+                checked.changes.push((number, Change::Gone(gone)));
             }
             Verdict::NoTree(errors) => checked.errors.extend(errors),
-            Verdict::Ok | Verdict::Unreadable(_) => {}
+            Verdict::Ok(_) | Verdict::Unreadable(_) => {}
         }
     }
 
+    /// Whether the function of a line that does not match may be another one than those that were tried.
+    fn is_unnamed(&self, digests: &[(Algorithm, Vec<u8>)]) -> bool {
+        let is_b3sum = self.options.dialect == Dialect::B3sum && self.options.algorithm.is_none();
+        digests.len() > 1 || (is_b3sum && self.options.seek == 0)
+    }
+
     fn print(&self, text: &mut Vec<u8>, line: &Line, status: &'static str, reason: &str, verdict: &Verdict) {
-        let is_ok = matches!(verdict, Verdict::Ok);
+        let is_ok = matches!(verdict, Verdict::Ok(_));
         match self.options.shown {
             Shown::Nothing => return,
             Shown::Problems if is_ok => return,
@@ -277,16 +388,17 @@ impl<'a> Printer<'a> {
         }
         if self.options.json {
             let error = match verdict {
-                Verdict::Ok | Verdict::Mismatch(_) => None,
+                Verdict::Ok(_) | Verdict::Mismatch(_) | Verdict::Emptied => None,
                 Verdict::Missing(error) => Some(JsonError::from(&Error::io("cannot read", error))),
                 Verdict::Unreadable(error) => Some(JsonError::from(&Error::of_reading(error))),
                 Verdict::NoTree(errors) => errors.first().map(JsonError::from),
             };
             let path = path_from(&line.name).as_path().into();
-            return json(text, &JsonLine { path, status, line: None, error });
+            return text.extend(json_line(&JsonLine { path, status, line: None, error }));
         }
         let (style, word) = if is_ok { (self.good, "OK") } else { (self.bad, "FAILED") };
-        writeln!(text, "{}: {style}{word}{reason}{style:#}", line.shown).expect("a vector takes any text");
+        let name = visible(&line.shown);
+        writeln!(text, "{name}: {style}{word}{reason}{style:#}").expect("a vector takes any text");
     }
 
     fn malformed(&self, checked: &mut Checked, number: u64, reason: &str) {
@@ -300,20 +412,20 @@ impl<'a> Printer<'a> {
             let path = self.list.as_path().into();
             let line =
                 JsonLine { path, status: "malformed", line: Some(number), error: Some((&error).into()) };
-            json(&mut checked.text, &line);
+            checked.text.extend(json_line(&line));
         }
         checked.errors.push(error);
     }
 }
 
 impl Like {
+    fn of(line: &Line) -> Self {
+        Self { functions: Functions::of(line), length: line.digest.len() }
+    }
+
     fn fits<'l>(&self, line: &'l Parsed) -> Option<&'l Line> {
         match line {
-            Parsed::Line(line) => {
-                let is_like = line.subject == Subject::File
-                    && (line.algorithm, line.digest.len()) == (self.algorithm, self.length);
-                is_like.then_some(line)
-            }
+            Parsed::Line(line) => (line.subject == Subject::File && Self::of(line) == *self).then_some(line),
             Parsed::Nothing | Parsed::Malformed(_) => None,
         }
     }
@@ -350,9 +462,4 @@ pub(super) struct JsonLine {
     pub(super) line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<JsonError>,
-}
-
-fn json(text: &mut Vec<u8>, line: &JsonLine) {
-    serde_json::to_writer(&mut *text, line).expect("plain structures serialise");
-    text.push(b'\n');
 }
