@@ -141,3 +141,41 @@ fn a_pseudo_file_without_a_length_is_read() {
     hasher.update_mmap("/proc/self/status").expect("Linux has it");
     assert!(hasher.count() > 0);
 }
+
+/// Set in the process that `a_file_that_cannot_be_mapped_is_read` starts: the file to hash there.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const UNMAPPABLE: &str = "BULLA_TEST_UNMAPPABLE";
+
+/// In a process that may have less memory than the file has bytes, so that the map fails.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_file_that_cannot_be_mapped_is_read() {
+    if let Some(path) = std::env::var_os(UNMAPPABLE) {
+        let file = File::open(&path).expect("the file");
+        // SAFETY: nobody changes the file; the map is not read.
+        assert!(unsafe { memmap2::Mmap::map(&file) }.is_err(), "the limit keeps it from being mapped");
+        for hash in [Hasher::update_mmap, Hasher::update_mmap_rayon] {
+            println!("{}", hash(&mut Hasher::new(), &path).expect("it is read").finalize());
+        }
+        return;
+    }
+    const LEN: u64 = 100 << 20;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("long");
+    let mut file = File::create(&path).expect("a file");
+    // The beginning differs from the end, the rest is a hole.
+    file.write_all(b"the beginning").and_then(|()| file.set_len(LEN)).expect("a written file");
+    let program = std::env::current_exe().expect("the path of this program");
+    let run = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 98304 && exec \"$@\"", "sh"])
+        .arg(program)
+        .args(["--exact", "--nocapture", "parallel_and_files::a_file_that_cannot_be_mapped_is_read"])
+        .env(UNMAPPABLE, &path)
+        .output()
+        .expect("a shell");
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{printed}{}", String::from_utf8_lossy(&run.stderr));
+    let digest = Hasher::new().update_reader(File::open(&path).expect("the file")).map(|h| h.finalize());
+    let digest = digest.expect("it is read").to_hex();
+    assert_eq!(printed.matches(&*digest).count(), 2, "{printed}");
+}
