@@ -249,12 +249,15 @@ impl VerifyingKeys {
 mod tests {
     use super::*;
 
+    fn item(public_key: &[u8; 32]) -> Item<'_> {
+        Item { public_key, message: &[], signature: &[0; 64] }
+    }
+
     #[test]
     fn a_key_that_finds_no_room_is_prepared_when_it_is_seen_again() {
         let given = [[9; 32]];
         let kernel = Kernel::by_name("portable").unwrap();
         let mut keys = VerifyingKeys::with_kernel(kernel, &given, Tables::One).learning(Tables::One.bytes());
-        let item = |public_key| Item { public_key, message: &[], signature: &[0; 64] };
         for _ in 0..HOT {
             keys.verify_many(&[item(&[1; 32]), item(&[2; 32])]);
         }
@@ -263,5 +266,22 @@ mod tests {
         assert!(keys.contains(&[2; 32]) && !keys.contains(&[1; 32]), "the second one takes the only place");
         assert!(keys.contains(&given[0]), "a key that was given never goes");
         assert_eq!(keys.len(), 2);
+    }
+
+    #[test]
+    fn keys_that_are_seen_once_take_bounded_memory() {
+        let kernel = Kernel::by_name("portable").unwrap();
+        let mut keys = VerifyingKeys::with_kernel(kernel, &[], Tables::One).learning(Tables::One.bytes());
+        let mut public_key = [7; 32];
+        for n in 0..3 * COUNTED {
+            public_key[..8].copy_from_slice(&n.to_le_bytes());
+            keys.learn(&[item(&public_key)]);
+            assert!(keys.seen.len() <= COUNTED, "{} counts after {n} keys", keys.seen.len());
+        }
+        assert!(keys.is_empty());
+        for _ in 0..HOT {
+            keys.learn(&[item(&[1; 32])]);
+        }
+        assert!(keys.contains(&[1; 32]), "a key that is used is learnt as before");
     }
 }

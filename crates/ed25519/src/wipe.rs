@@ -195,4 +195,107 @@ mod tests {
             }
         }
     }
+
+    /// Vector registers, as words.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    type Registers = [[u64; 8]; 32];
+
+    /// Sets all bits of all vector registers.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX-512 F.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f")]
+    #[rustfmt::skip]
+    unsafe fn fill_registers() {
+        // SAFETY: the registers that are written are named.
+        unsafe {
+            core::arch::asm!(
+                "vpternlogd zmm0, zmm0, zmm0, 255", "vpternlogd zmm1, zmm1, zmm1, 255", "vpternlogd zmm2, zmm2, zmm2, 255", "vpternlogd zmm3, zmm3, zmm3, 255",
+                "vpternlogd zmm4, zmm4, zmm4, 255", "vpternlogd zmm5, zmm5, zmm5, 255", "vpternlogd zmm6, zmm6, zmm6, 255", "vpternlogd zmm7, zmm7, zmm7, 255",
+                "vpternlogd zmm8, zmm8, zmm8, 255", "vpternlogd zmm9, zmm9, zmm9, 255", "vpternlogd zmm10, zmm10, zmm10, 255", "vpternlogd zmm11, zmm11, zmm11, 255",
+                "vpternlogd zmm12, zmm12, zmm12, 255", "vpternlogd zmm13, zmm13, zmm13, 255", "vpternlogd zmm14, zmm14, zmm14, 255", "vpternlogd zmm15, zmm15, zmm15, 255",
+                "vpternlogd zmm16, zmm16, zmm16, 255", "vpternlogd zmm17, zmm17, zmm17, 255", "vpternlogd zmm18, zmm18, zmm18, 255", "vpternlogd zmm19, zmm19, zmm19, 255",
+                "vpternlogd zmm20, zmm20, zmm20, 255", "vpternlogd zmm21, zmm21, zmm21, 255", "vpternlogd zmm22, zmm22, zmm22, 255", "vpternlogd zmm23, zmm23, zmm23, 255",
+                "vpternlogd zmm24, zmm24, zmm24, 255", "vpternlogd zmm25, zmm25, zmm25, 255", "vpternlogd zmm26, zmm26, zmm26, 255", "vpternlogd zmm27, zmm27, zmm27, 255",
+                "vpternlogd zmm28, zmm28, zmm28, 255", "vpternlogd zmm29, zmm29, zmm29, 255", "vpternlogd zmm30, zmm30, zmm30, 255", "vpternlogd zmm31, zmm31, zmm31, 255",
+                out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _,
+                out("zmm4") _, out("zmm5") _, out("zmm6") _, out("zmm7") _,
+                out("zmm8") _, out("zmm9") _, out("zmm10") _, out("zmm11") _,
+                out("zmm12") _, out("zmm13") _, out("zmm14") _, out("zmm15") _,
+                out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _,
+                out("zmm20") _, out("zmm21") _, out("zmm22") _, out("zmm23") _,
+                out("zmm24") _, out("zmm25") _, out("zmm26") _, out("zmm27") _,
+                out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// The vector registers, except the parts that any code of this CPU's baseline may have used since:
+    /// the lower 128 bits of the first sixteen.
+    ///
+    /// # Safety
+    ///
+    /// The CPU has AVX-512 F.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f")]
+    #[rustfmt::skip]
+    unsafe fn read_registers(out: &mut Registers) {
+        // SAFETY: there is room for all of them.
+        unsafe {
+            core::arch::asm!(
+                "vmovdqu64 [{at} + 0], zmm0", "vmovdqu64 [{at} + 64], zmm1",
+                "vmovdqu64 [{at} + 128], zmm2", "vmovdqu64 [{at} + 192], zmm3",
+                "vmovdqu64 [{at} + 256], zmm4", "vmovdqu64 [{at} + 320], zmm5",
+                "vmovdqu64 [{at} + 384], zmm6", "vmovdqu64 [{at} + 448], zmm7",
+                "vmovdqu64 [{at} + 512], zmm8", "vmovdqu64 [{at} + 576], zmm9",
+                "vmovdqu64 [{at} + 640], zmm10", "vmovdqu64 [{at} + 704], zmm11",
+                "vmovdqu64 [{at} + 768], zmm12", "vmovdqu64 [{at} + 832], zmm13",
+                "vmovdqu64 [{at} + 896], zmm14", "vmovdqu64 [{at} + 960], zmm15",
+                "vmovdqu64 [{at} + 1024], zmm16", "vmovdqu64 [{at} + 1088], zmm17",
+                "vmovdqu64 [{at} + 1152], zmm18", "vmovdqu64 [{at} + 1216], zmm19",
+                "vmovdqu64 [{at} + 1280], zmm20", "vmovdqu64 [{at} + 1344], zmm21",
+                "vmovdqu64 [{at} + 1408], zmm22", "vmovdqu64 [{at} + 1472], zmm23",
+                "vmovdqu64 [{at} + 1536], zmm24", "vmovdqu64 [{at} + 1600], zmm25",
+                "vmovdqu64 [{at} + 1664], zmm26", "vmovdqu64 [{at} + 1728], zmm27",
+                "vmovdqu64 [{at} + 1792], zmm28", "vmovdqu64 [{at} + 1856], zmm29",
+                "vmovdqu64 [{at} + 1920], zmm30", "vmovdqu64 [{at} + 1984], zmm31",
+                at = in(reg) out.as_mut_ptr(),
+                options(nostack, preserves_flags)
+            );
+        }
+        for register in &mut out[..16] {
+            register[..2].fill(0);
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[test]
+    fn signing_leaves_nothing_in_the_vector_registers() {
+        const CLEAN: Registers = [[0; 8]; 32];
+        let Ok(kernel) = kernel::Kernel::by_name("x86_64/avx512ifma") else { return };
+        let key = SigningKey::from_seed(&seed());
+        let mut registers = Box::new(CLEAN);
+        // SAFETY: that kernel needs AVX-512 F, and is there.
+        unsafe {
+            fill_registers();
+            read_registers(&mut registers);
+        }
+        assert_ne!(*registers, CLEAN, "what is there is found");
+        for count in [1, 3, 9, 64, 65] {
+            let items = vec![SignItem { key: &key, message: MESSAGE }; count];
+            let mut out = vec![[0; 64]; count];
+            // SAFETY: as above.
+            unsafe {
+                fill_registers();
+                kernel.sign_in(&[], &items, &mut out);
+                read_registers(&mut registers);
+            }
+            assert_eq!(*registers, CLEAN, "{count} signatures");
+        }
+    }
 }
