@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,12 +247,39 @@ func TestALongBatchIsSeveralRequests(t *testing.T) {
 	}
 }
 
-func TestABatcherAnswersEachCallerWithItsOwn(t *testing.T) {
+// until waits for a condition. A test that waits for ever ends with the time-out of the test program.
+func until(condition func() bool) {
+	for !condition() {
+		runtime.Gosched()
+	}
+}
+
+// holding is a batcher of a server that holds its first request until the channel is closed, and then a number of calls
+// that wait for its answer. The first one is under way.
+func holding(t *testing.T) (*Batcher, chan struct{}, *atomic.Int32) {
+	t.Helper()
+	release, arrived := make(chan struct{}), make(chan struct{})
 	client, requests := answering(t, func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(5 * time.Millisecond)
+		close(arrived)
+		<-release
 		signsAll(w, r)
-	})
+	}, signsAll)
 	batcher := client.NewBatcher()
+	t.Cleanup(batcher.Close)
+	go batcher.Sign(context.Background(), "k", []byte("first"))
+	<-arrived
+	return batcher, release, requests
+}
+
+// waits is the number of calls that wait for the next request.
+func (b *Batcher) waits() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
+}
+
+func TestABatcherAnswersEachCallerWithItsOwn(t *testing.T) {
+	batcher, release, requests := holding(t)
 	var callers sync.WaitGroup
 	const calls = 200
 	for i := range calls {
@@ -260,25 +288,74 @@ func TestABatcherAnswersEachCallerWithItsOwn(t *testing.T) {
 			defer callers.Done()
 			message := fmt.Append(nil, i)
 			signature, err := batcher.Sign(context.Background(), "k", message)
-			if err != nil || string(signature.Bytes) != string(message) {
-				t.Error(i, signature, err)
+			if err != nil {
+				t.Error(i, err)
+			} else if string(signature.Bytes) != string(message) {
+				t.Error(i, signature)
 			}
 		}()
 	}
+	until(func() bool { return batcher.waits() == calls })
+	close(release)
 	callers.Wait()
-	if requests.Load() >= calls {
-		t.Errorf("%d requests for %d calls", requests.Load(), calls)
+	if requests.Load() != 2 {
+		t.Errorf("%d requests: one for the first call, and one for all that waited", requests.Load())
 	}
 	if _, err := batcher.Sign(context.Background(), "k", []byte("no")); !errors.Is(err, &Error{Code: "key_disabled"}) {
 		t.Error(err)
 	}
+}
+
+func TestACallerThatLeavesABatchTakesNobodyAlong(t *testing.T) {
+	batcher, release, _ := holding(t)
 	ctx, cancel := context.WithCancel(context.Background())
+	left, stayed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := batcher.Sign(ctx, "k", []byte("leaves"))
+		left <- err
+	}()
+	go func() {
+		_, err := batcher.Sign(context.Background(), "k", []byte("stays"))
+		stayed <- err
+	}()
+	until(func() bool { return batcher.waits() == 2 })
 	cancel()
-	if _, err := batcher.Sign(ctx, "k", nil); !errors.Is(err, context.Canceled) {
+	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	batcher.Close()
-	if _, err := batcher.Sign(context.Background(), "k", nil); err == nil {
-		t.Error("a closed batcher signs")
+	close(release)
+	if err := <-stayed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAClosedBatcherEndsWhatIsUnderWayAndAsksNoMore(t *testing.T) {
+	batcher, release, requests := holding(t)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := batcher.Sign(context.Background(), "k", []byte("waits"))
+		waiting <- err
+	}()
+	until(func() bool { return batcher.waits() == 1 })
+	closed := make(chan struct{})
+	go func() {
+		batcher.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Error("Close waits for the answer")
+	}
+	close(release)
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	asked := requests.Load()
+	if _, err := batcher.Sign(context.Background(), "k", nil); !errors.Is(err, errClosed) {
+		t.Error(err)
+	}
+	if requests.Load() != asked {
+		t.Error("a closed batcher asks the service")
 	}
 }
