@@ -29,8 +29,8 @@ async function answering(...handlers) {
   servers.push(server.listen(0, "127.0.0.1"));
   await once(server, "listening");
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  const client = new Client(`http://127.0.0.1:${port}/`, { token: " secret\n", backoff: 1, timeout: 5000 });
-  return { client, requests };
+  const address = `http://127.0.0.1:${port}/`;
+  return { client: new Client(address, { token: " secret\n", backoff: 1, timeout: 5000 }), requests, address };
 }
 
 /** @param {unknown} body @param {number} status @returns {Handler} */
@@ -98,8 +98,25 @@ test("an error says what the service says", async () => {
   await assert.rejects(client.sign("k", message), { name: "KmsError", code: "wrong_use", status: 400, requestId: "r-1", retryable: false });
   const foreign = await answering(proxy(502));
   await assert.rejects(foreign.client.sign("k", message), { code: "http", status: 502 });
-  const moved = await answering((_, response) => void response.writeHead(302, { location: "http://example.com" }).end());
-  await assert.rejects(moved.client.createKey(), "a token goes to nobody else");
+});
+
+test("a token goes to nobody else", async () => {
+  const elsewhere = await answering(signed);
+  for (const status of [301, 302, 303, 307, 308]) {
+    const moved = await answering((_, response) => void response.writeHead(status, { location: elsewhere.address }).end());
+    await assert.rejects(moved.client.sign("k", message));
+    assert.equal(elsewhere.requests.length, 0, `${status}`);
+  }
+});
+
+test("an attempt that takes too long is given up, and repeated", { timeout: 60_000 }, async () => {
+  for (const options of [{}, { signal: new AbortController().signal }]) {
+    const { requests, address } = await answering(() => {}, signed);
+    // So many, because a busy machine may be late again.
+    const client = new Client(address, { timeout: 100, retries: 100, backoff: 1 });
+    assert.equal((await client.sign("k", message, options)).version, 2);
+    assert.ok(requests.length > 1);
+  }
 });
 
 test("a batch has a result for each item, and long ones are several requests", async () => {
@@ -141,13 +158,45 @@ test("pages are one sequence", async () => {
   assert.equal(requests[1]?.url, "/api/v1/keys?limit=1000&after=x%2Fy");
 });
 
-test("a signal ends a call and its repetitions", async () => {
-  const { client } = await answering(busy);
+test("a signal ends a call before its first request", async () => {
+  const { address, requests } = await answering(signed);
+  let attempts = 0;
+  const client = new Client(address, { fetch: (...request) => (attempts++, fetch(...request)) });
+  await assert.rejects(client.sign("k", message, { signal: AbortSignal.abort("enough") }), (error) => error === "enough");
+  assert.deepEqual([attempts, requests.length], [1, 0]);
+});
+
+test("a signal ends a request that is under way", async () => {
   const control = new AbortController();
-  control.abort();
-  await assert.rejects(client.sign("k", message, { signal: control.signal }));
-  const slow = await answering(() => {});
-  await assert.rejects(slow.client.sign("k", message, { signal: AbortSignal.timeout(20) }));
+  /** @type {Promise<void>} */
+  let gone = Promise.resolve();
+  const { client, requests } = await answering((_, response) => {
+    gone = once(response, "close").then(() => {});
+    control.abort("enough");
+  });
+  await assert.rejects(client.sign("k", message, { signal: control.signal }), (error) => error === "enough");
+  await gone;
+  assert.equal(requests.length, 1);
+});
+
+test("a signal ends the pause and the repetitions", async () => {
+  const control = new AbortController();
+  const listen = control.signal.addEventListener.bind(control.signal);
+  // What listens is the pause, which has begun.
+  control.signal.addEventListener = (/** @type {any[]} */ ...listener) => {
+    listen(.../** @type {[any, any]} */ (listener));
+    queueMicrotask(() => control.abort("enough"));
+  };
+  let requests = 0;
+  const client = new Client("http://127.0.0.1/", {
+    fetch: async (_, init) => {
+      init?.signal?.throwIfAborted();
+      requests++;
+      return Response.json({ code: "busy", message: "later", retryable: true }, { status: 503, headers: { "retry-after": "30" } });
+    },
+  });
+  await assert.rejects(client.sign("k", message, { signal: control.signal }), (error) => error === "enough");
+  assert.equal(requests, 1);
 });
 
 test("an address that is none is refused", () => {
