@@ -6,14 +6,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{context::Context, process::quiet};
 
-/// The documents whose console blocks are checked.
-const DOCUMENTS: [&str; 12] = [
+/// The documents whose commands are checked.
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "ARCHITECTURE.md",
     "RELEASING.md",
     "docs/README.md",
+    "docs/checksums.md",
     "docs/operations.md",
     "docs/remote.md",
     "docs/tutorials/audit-a-binary.md",
@@ -34,7 +35,7 @@ pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Comman
     for document in DOCUMENTS {
         let text = fs::read_to_string(context.root.join(document))
             .with_context(|| format!("cannot read {document}"))?;
-        for command in commands(&text) {
+        for command in commands(&text).into_iter().chain(inline(&text)) {
             checked += usize::from(
                 check_command(bulla, command_line, &command)
                     .with_context(|| format!("{document}: {command}"))?,
@@ -85,6 +86,21 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
+/// The commands in sentences: code that begins with the name of the command.
+fn inline(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            let code = line.split('`').skip(1).step_by(2);
+            commands.extend(code.filter(|code| code.starts_with("bulla ")).map(str::to_owned));
+        }
+    }
+    commands
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -95,6 +111,12 @@ mod tests {
     fn commands_are_read_from_console_blocks() {
         let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n$ bulla serve &\n```\n```sh\n$ no\n```\n";
         assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man", "bulla serve"]);
+    }
+
+    #[test]
+    fn commands_are_read_from_sentences() {
+        let text = "Run `bulla sum --tree FOLDER`, not `bulla` or `bullas x`: `bulla man`.\n```console\n$ `bulla no`\n```\nThen `bulla \n`.\n";
+        assert_eq!(inline(text), ["bulla sum --tree FOLDER", "bulla man", "bulla "]);
     }
 
     #[test]
