@@ -3,6 +3,8 @@
 
 mod algorithm;
 mod args;
+#[cfg(unix)]
+mod closed;
 mod commands;
 mod diagnostics;
 mod error;

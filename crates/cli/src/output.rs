@@ -23,8 +23,34 @@ pub(crate) struct Out {
 }
 
 enum Sink {
-    Stdout(io::Stdout),
+    Stdout(Stdout),
     File(File),
+}
+
+/// Standard output as a file: unlike Rust's own, it fails if it is closed.
+pub(crate) struct Stdout(io::Result<File>);
+
+impl Stdout {
+    pub(crate) fn new() -> Self {
+        #[cfg(unix)]
+        let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+        #[cfg(windows)]
+        let handle = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+        Self(handle.map(File::from))
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Ok(file) => file.write(bytes),
+            Err(error) => Err(error.kind().into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Write for Sink {
@@ -87,7 +113,7 @@ impl Out {
             anstream::ColorChoice::Never => Colour::Left,
             _ => Colour::Used,
         };
-        Self::to(Sink::Stdout(io::stdout()), "standard output".to_owned(), colour)
+        Self::to(Sink::Stdout(Stdout::new()), "standard output".to_owned(), colour)
     }
 
     /// Output to the end of a file.

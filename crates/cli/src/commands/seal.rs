@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::name::shown;
 use crate::files::read::{Links, Source, Stopped};
-use crate::output::{JsonPath, Out};
+use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
 use crate::store::{Asked, Holder, Keys, passphrase_of};
 use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
@@ -353,7 +353,7 @@ pub(super) fn write_output(output: &Path, fill: impl FnOnce(&mut dyn Write) -> R
     if output != Path::new(STREAM) {
         return atomic::write_new(output, fill);
     }
-    let mut stdout = io::stdout().lock();
+    let mut stdout = io::BufWriter::with_capacity(1 << 16, Stdout::new());
     fill(&mut stdout)?;
     stdout.flush().map_err(|error| Error::io("cannot write", &error).about("standard output"))
 }

@@ -275,7 +275,8 @@ fn sum_print(out: &mut Out, sum: &Sum<'_>, found: Found) -> Result<()> {
 
 fn open_list(list: &Path) -> Result<Box<dyn BufRead + Send>> {
     if list == Path::new(STDIN) {
-        return Ok(Box::new(BufReader::new(io::stdin())));
+        let stdin = Source::stdin().map_err(|error| Error::io("cannot read", &error).about(shown(list)))?;
+        return Ok(Box::new(BufReader::new(stdin.into_file())));
     }
     let file = File::open(list).map_err(|error| Error::io("cannot read", &error).about(shown(list)))?;
     Ok(Box::new(BufReader::new(file)))

@@ -1,6 +1,6 @@
 //! A full standard output: what is said of it is true, and nobody is told to repeat what was done.
 
-use crate::support::{Done, Home};
+use crate::support::{BULLA, Done, Home};
 use std::fs::File;
 
 /// Runs the command with a standard output that takes nothing.
@@ -75,4 +75,67 @@ fn commands_that_change_nothing_say_nothing_of_a_change() {
         let done = run(&home, args).complains("free some space where standard output goes");
         assert!(!done.stderr.contains("repeat"), "{}", done.stderr);
     }
+}
+
+/// Runs a script of the shell, in which `$BULLA` is the command.
+fn shell(home: &Home, script: &str) -> Done {
+    Done::of(home.program("sh").args(["-c", script]).env("BULLA", BULLA))
+}
+
+#[test]
+fn a_closed_standard_input_is_an_error_and_not_an_empty_one() {
+    let home = Home::new();
+    home.write("a", "a");
+    for script in [
+        "\"$BULLA\" sum <&-",
+        "\"$BULLA\" sum a - <&-",
+        "\"$BULLA\" sum -a sha256 - <&-",
+        "\"$BULLA\" sum --files0-from - <&-",
+        "\"$BULLA\" sum --outboard tree - <&-",
+        "\"$BULLA\" sum --keyed a <&-",
+        "\"$BULLA\" check <&-",
+        "\"$BULLA\" sign -o sig - <&-",
+        "\"$BULLA\" seal --new-passphrase-file pass - -o sealed <&-",
+        "\"$BULLA\" open --passphrase-file pass - <&-",
+        "\"$BULLA\" audit - <&-",
+    ] {
+        home.write_secret("pass", "correct horse\n");
+        let done = shell(&home, script);
+        assert!(done.code == Some(1) || done.code == Some(2), "{script}: {:?}", done.output);
+        assert!(!done.stdout.contains("  -\n"), "{script}: {}", done.stdout);
+        assert!(!home.path("sig").exists() && !home.path("sealed").exists(), "{script}");
+    }
+    shell(&home, "\"$BULLA\" sum - <&-").exits(1).complains("-: cannot read: Bad file descriptor");
+    // A stream that is empty, and was opened like one that Rust opens.
+    shell(&home, "\"$BULLA\" sum <> /dev/null").exits(0).says("  -\n");
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error_where_something_is_printed() {
+    let home = Home::new();
+    home.write("a", "a");
+    home.run(["sum", "a"]).exits(0);
+    home.run(["sign", "a"]).exits(0);
+    home.write("SUMS", home.run(["sum", "a"]).output.stdout);
+    for args in [
+        "sum a",
+        "sum --raw a",
+        "sum --tree .",
+        "check SUMS",
+        "verify a",
+        "sign a",
+        "keys list",
+        "kernels",
+        "completions bash",
+        "man",
+        "seal a -o - --new-passphrase-file pass",
+    ] {
+        home.write_secret("pass", "correct horse\n");
+        let done = shell(&home, &format!("\"$BULLA\" {args} >&-"));
+        assert!(done.code == Some(1) || done.code == Some(2), "{args}: {:?}", done.output);
+        done.complains("Bad file descriptor");
+    }
+    // Where nothing is printed, nothing is missing, and a stream that takes anything is none that is closed.
+    shell(&home, "\"$BULLA\" check --quiet SUMS >&-").exits(0);
+    shell(&home, "\"$BULLA\" sum a 1<> /dev/null").exits(0);
 }
