@@ -278,3 +278,23 @@ impl JsonFinding {
         Self { path: path.into(), status, reason, error }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_a_folder_is_that_of_the_worst_in_it() {
+        let report = |finding: Finding, entries: Vec<Finding>| {
+            let entry = |finding| EntryFinding { path: PathBuf::new(), finding };
+            Report { entries: entries.into_iter().map(entry).collect(), ..finding.into() }.exit()
+        };
+        let unchecked = || Error::new("io", "cannot read").into();
+        let changed = || Problem::Changed.because("");
+        assert_eq!(report(Finding::Ok, vec![Finding::Ok]), Exit::Ok);
+        assert_eq!(report(Finding::Ok, vec![Finding::Ok, unchecked()]), Exit::Trouble);
+        assert_eq!(report(Finding::Ok, vec![unchecked(), changed(), Finding::Ok]), Exit::Failed);
+        assert_eq!(report(unchecked(), vec![changed()]), Exit::Failed);
+        assert_eq!(report(changed(), vec![Finding::Ok]), Exit::Failed);
+    }
+}

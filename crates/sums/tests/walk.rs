@@ -364,3 +364,87 @@ fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
         assert!(matches!(sizes[..], [Ok(10)]), "{threads} threads: {sizes:?}");
     }
 }
+
+/// Puts a link to it in the place of a folder or file.
+fn replace_by_link(path: &Path) {
+    let away = path.with_extension("away");
+    fs::rename(path, &away).unwrap();
+    symlink(&away, path).unwrap();
+}
+
+#[test]
+fn a_link_that_takes_the_place_of_a_folder_is_not_followed() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let rules = Rules::default();
+    for name in ["sub/file", "named/file", "other/file"] {
+        write(root, name, "x");
+    }
+    // After the folder around it was listed.
+    let pending = bulla_sums::Pending::root(root.as_os_str().as_encoded_bytes());
+    let mut content = pending.enter(&rules).unwrap().content;
+    let mut folders = Vec::new();
+    while let Some(job) = content.next() {
+        let Job::Folder(folder) = job else { panic!("there are only folders") };
+        folders.push(folder);
+    }
+    replace_by_link(&root.join("sub"));
+    let entered: Vec<_> = folders.into_iter().map(|folder| folder.enter(&rules).is_ok()).collect();
+    assert_eq!(entered, [true, true, false]);
+    // After it was looked at, because the user named it.
+    let named = |name: &str, folders| Paths::new([root.join(name)].into_iter(), folders);
+    let Some(Job::Folder(folder)) = named("named", Folders::WalkButLinks).next() else { panic!("a folder") };
+    replace_by_link(&root.join("named"));
+    assert!(folder.enter(&rules).is_err());
+    // A link that the user names.
+    assert!(matches!(named("named", Folders::WalkButLinks).next(), Some(Job::Batch(_))));
+    let Some(Job::Folder(folder)) = named("named", Folders::Walk).next() else { panic!("a folder") };
+    assert!(folder.enter(&rules).is_ok());
+}
+
+#[test]
+fn a_name_that_leads_to_another_file_after_reading_is_an_error_if_it_has_to_stay() {
+    /// Gives the name of a file that is open to another one.
+    struct Replace(PathBuf, PathBuf);
+    impl Meter for Replace {
+        fn add(&self, _: u64) {}
+        fn wants_names(&self) -> bool {
+            true
+        }
+        fn now(&self, path: &Path) {
+            assert_eq!(path, self.0);
+            fs::rename(&self.1, &self.0).unwrap();
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    for size in [10, 200_000, 3 << 20] {
+        for naming in [Naming::Kept, Naming::Free] {
+            let (path, other) = (root.path().join("a"), root.path().join("b"));
+            write(root.path(), "a", vec![1; size]);
+            write(root.path(), "b", vec![1; size]);
+            let meter = Replace(path.clone(), other);
+            let reading = Reading {
+                hashing: Arc::new(Hashing::plain_blake3()),
+                opening: Opening::File(Links::Refuse),
+                naming,
+                dash: Dash::Name,
+                meter: &meter,
+            };
+            let work = |job: Job, others: &dyn Others| match job {
+                Job::Batch(batch) => hash_files(&reading, batch.folder(), batch.names(), others).into(),
+                Job::Folder(_) => panic!("a file"),
+            };
+            let mut results = Vec::new();
+            let each = |more: Vec<_>| {
+                results.extend(more);
+                Ok::<_, ()>(())
+            };
+            let plan = Plan { threads: 2, meter: &meter, at_length: &|| {} };
+            in_order(&plan, Box::new(Paths::new([path].into_iter(), Folders::Open)), work, each).unwrap();
+            match naming {
+                Naming::Kept => assert!(matches!(results[..], [Err(ReadError::Replaced)]), "{results:?}"),
+                Naming::Free => assert!(matches!(results[..], [Ok(_)]), "{results:?}"),
+            }
+        }
+    }
+}

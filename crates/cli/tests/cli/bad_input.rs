@@ -1,7 +1,7 @@
 //! Bad input and bad surroundings: a clear error, nothing lost, no partial file.
 
 use crate::strikes::strikes;
-use crate::support::{BULLA, Done, Home, content, with_little_space};
+use crate::support::{BULLA, Done, Home, Running, content, with_little_space};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -101,14 +101,11 @@ fn a_file_that_is_written_to_all_the_time_is_not_signed() {
     fs::File::create(home.path("log")).unwrap().set_len(1 << 30).unwrap();
     home.run(["keys", "init"]).exits(0);
     let mut log = fs::File::options().append(true).open(home.path("log")).unwrap();
-    let mut child = home.command().args(["sign", "log"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Running::start(home.command().args(["sign", "log"]).stderr(Stdio::piped()));
     while child.try_wait().unwrap().is_none() {
         log.write_all(b"line\n").unwrap();
     }
-    Done::from(child.wait_with_output().unwrap())
-        .exits(2)
-        .complains("log: changed while it was read")
-        .complains("hint: ");
+    child.end().exits(2).complains("log: changed while it was read").complains("hint: ");
     assert_eq!(home.names(), ["log"]);
 }
 
@@ -158,7 +155,7 @@ fn an_interrupt_during_a_long_read_leaves_nothing() {
     home.run(["keys", "init"]).exits(0);
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
-        let mut child = home.interruptible().args(["sign", "long"]).spawn().unwrap();
+        let mut child = Running::start(home.interruptible().args(["sign", "long"]));
         while !has_open(&child, &home.path("long")) {
             assert!(child.try_wait().unwrap().is_none(), "it is read for minutes");
             std::thread::yield_now();

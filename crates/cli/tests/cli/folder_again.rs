@@ -222,3 +222,16 @@ fn damage_is_told_from_change() {
     home.run(["sign", "--full", "tree"]).exits(0);
     home.run(["verify", "tree"]).exits(0);
 }
+
+#[test]
+fn a_part_of_a_folder_is_not_what_only_begins_with_its_name() {
+    let home = Home::new();
+    for name in ["a/x", "ab", "a.b", "abc/x"] {
+        home.write(format!("tree/{name}"), name);
+    }
+    home.run(["sign", "tree"]).exits(0);
+    fs::remove_file(home.path("tree/ab")).unwrap();
+    fs::remove_dir_all(home.path("tree/abc")).unwrap();
+    home.run(["verify", "--only", "a", "tree"]).exits(0).says("tree: OK (1 file, ");
+    home.run(["verify", "--only", "ab", "tree"]).exits(1).says("1 missing");
+}

@@ -1,6 +1,6 @@
 //! `bulla sum --resume`: a list that is interrupted is whole in the end.
 
-use crate::support::{Done, Home, content, with_little_space};
+use crate::support::{Done, Home, Running, content, with_little_space};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
@@ -28,7 +28,7 @@ fn a_run_that_was_interrupted_goes_on() {
     fs::File::create(home.path("tree/long")).unwrap().set_len(1 << 40).unwrap();
     let mut command = home.interruptible();
     let mut child =
-        command.args(["sum", "-r", "tree", "--resume", "SUMS"]).stderr(Stdio::piped()).spawn().unwrap();
+        Running::start(command.args(["sum", "-r", "tree", "--resume", "SUMS"]).stderr(Stdio::piped()));
     let is_long = |entry: std::io::Result<fs::DirEntry>| {
         entry.is_ok_and(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == home.path("tree/long")))
     };
@@ -39,7 +39,7 @@ fn a_run_that_was_interrupted_goes_on() {
     // Nobody else may write to the list now.
     home.run(["sum", "tree/000", "--resume", "SUMS"]).exits(1).complains("another run is writing to it");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let done = Done::from(child.wait_with_output().unwrap()).exits(130);
+    let done = child.end().exits(130);
     done.complains("files done; the same command goes on");
 
     let first = list(&home, "SUMS");
@@ -58,12 +58,9 @@ fn a_run_that_was_interrupted_goes_on() {
 fn a_run_that_was_killed_goes_on() {
     let home = Home::new();
     let names = tree(&home, 400);
-    let mut child = home
-        .command()
-        .args(["sum", "--files0-from", "-", "--resume", "SUMS"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = home.command();
+    command.args(["sum", "--files0-from", "-", "--resume", "SUMS"]).stdin(Stdio::piped());
+    let mut child = Running::start(&mut command);
     let mut pipe = child.stdin.take().unwrap();
     let mut left = names.iter();
     while !fs::metadata(home.path("SUMS")).is_ok_and(|list| list.len() > 0) {

@@ -1,6 +1,6 @@
 //! `bulla sum` on folders: rules, order, lists of files, one digest of a folder.
 
-use crate::support::{BULLA, Done, Home, content};
+use crate::support::{BULLA, Done, Home, Running, content};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
@@ -230,7 +230,7 @@ fn an_interrupt_shows_what_was_done() {
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
     let mut command = home.interruptible();
     command.arg("sum").args(&names).arg("long").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::start(&mut command);
     // The files before it are done when the long one is open.
     let is_long = |entry: std::io::Result<fs::DirEntry>| {
         entry.is_ok_and(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == home.path("long")))
@@ -240,7 +240,7 @@ fn an_interrupt_shows_what_was_done() {
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let done = Done::from(child.wait_with_output().unwrap()).exits(130);
+    let done = child.end().exits(130);
     let lines = &done.stdout;
     let expected: String = names.iter().map(|name| format!("{}  {name}\n", hash(name.as_bytes()))).collect();
     assert!(expected.starts_with(lines.as_str()), "{lines}");
@@ -311,8 +311,8 @@ fn an_idle_run_lets_others_go_first() {
         (&["sign", "-j2", "--idle", "folder"], true),
         (&["sum", "-j2", "long"], false),
     ] {
-        let mut child =
-            home.command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = home.command();
+        let mut child = Running::start(command.args(args).stdout(Stdio::null()).stderr(Stdio::null()));
         // Of a thread that starts just now, nothing is known yet.
         while policies(child.id()).len() < 2 {
             assert!(child.try_wait().unwrap().is_none(), "it is read for minutes");

@@ -3,8 +3,9 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
@@ -96,6 +97,56 @@ impl Home {
         names.sort();
         names
     }
+}
+
+/// A command that runs. If a test fails before the command ends, it is killed: it might run for minutes, and hold the test's pipes.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(Some(command.spawn().expect("the command runs")))
+    }
+
+    /// Waits until the command ends.
+    pub(crate) fn end(mut self) -> Done {
+        let child = self.0.take().expect("it runs");
+        Done::from(child.wait_with_output().expect("the command ends"))
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect("it runs")
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it runs")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_command_is_killed_when_its_test_fails() {
+    let mut command = Command::new("sleep");
+    let process = {
+        let running = Running::start(command.arg("600"));
+        rustix::process::Pid::from_child(&running)
+    };
+    let gone = rustix::process::test_kill_process(process);
+    assert_eq!(gone, Err(rustix::io::Errno::SRCH));
 }
 
 /// A command that has ended.
