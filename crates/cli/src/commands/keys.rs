@@ -189,8 +189,11 @@ fn attest(args: &KeysAttestArgs) -> Result<()> {
     }
     let holder = Holder::existing(&args.keystore)?;
     let keys = holder.open()?;
-    // It only serves a remark: whatever is wrong with the key, the attestation says it.
-    let before = keys.foresee(&args.key).ok().flatten();
+    // Whoever runs a service learns of its rotations from the log.
+    let before = match holder {
+        Holder::Here(_) => keys.foresee(&args.key)?,
+        Holder::There(_) => None,
+    };
     let text = keys.attest(&args.key)? + "\n";
     drop(keys);
     if let (Some(before), Ok(attested)) = (&before, serde_json::from_str::<SignedAttestation>(&text)) {

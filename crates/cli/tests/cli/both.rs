@@ -81,7 +81,7 @@ impl Normal {
             text = text.replace(&format!("  {actor}  "), "  ACTOR  ");
             text = text.replace(&format!("\"who\":\"{actor}\""), "\"who\":\"ACTOR\"");
         }
-        let text = text.replace("HOME/home/keys/audit-log", "LOG").replace("unix:socket", "LOG");
+        let text = text.replace("HOME/home/bulla/audit-log", "LOG").replace("unix:socket", "LOG");
         let mut out = String::new();
         let mut rest = text.as_str();
         while let Some(first) = rest.chars().next() {
