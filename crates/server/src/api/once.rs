@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::access::{Authority, OperationSet, Session};
     use crate::config::Config;
-    use crate::request::Peer;
+    use crate::request::{Connection, Peer};
     use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
 
     struct Memory;
@@ -243,13 +243,27 @@ mod tests {
         }
     }
 
+    /// A connection that proves its caller for as long as it is open.
+    #[derive(Debug)]
+    struct Proven(Arc<Session>);
+
+    impl Connection for Proven {
+        fn session(&self) -> Option<Arc<Session>> {
+            Some(Arc::clone(&self.0))
+        }
+
+        fn is_local(&self) -> bool {
+            true
+        }
+    }
+
     fn caller() -> Peer {
         let tenant = "local".parse().unwrap();
         let operations = OperationSet::ALL;
         let authority = Authority { tenant, operations, keys: None, expires: None, mints: false };
         let actor = "caller".parse().unwrap();
         let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
-        Peer { session: Some(Arc::new(session)), witness: None }
+        Peer { connection: Arc::new(Proven(Arc::new(session))), witness: None }
     }
 
     #[test]

@@ -386,7 +386,7 @@ mod tests {
         let ids = (prop::option::of("[ab]"), "0[0-7]", ends);
         (0..3_usize, any::<bool>(), ids).prop_map(|(node, is_late, (tenant, id, end))| {
             let tenant = tenant.map(|tenant| tenant.parse().unwrap());
-            let expires = end.map(|end| bulla_kms::Timestamp::from_unix_millis(end).unwrap());
+            let expires = end.map(|end| Timestamp::from_unix_millis(end).unwrap());
             (node, is_late, Revocation { tenant, id, expires })
         })
     }
