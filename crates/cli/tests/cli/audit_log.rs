@@ -36,7 +36,7 @@ fn remove_last_checkpoint(home: &Home) {
 fn what_a_killed_command_left_open_the_next_one_seals() {
     let home = recorded();
     remove_last_checkpoint(&home);
-    home.run(["audit-log", "verify"]).exits(0).says("OK (3 entries, 2 sealed)");
+    home.run(["audit-log", "verify"]).exits(0).says("OK (3 entries, 2 sealed, 1 newer");
     home.run(["sign", "a", "--key", "nobody"]).exits(2);
     home.run(["sign", "a"]).exits(0);
     home.run(["audit-log", "verify"]).exits(0).says("OK (4 entries, 4 sealed)");
