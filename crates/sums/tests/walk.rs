@@ -2,9 +2,9 @@
 #![cfg(unix)]
 
 use bulla_sums::{
-    Algorithm, Dash, FileSystems, Folders, HashMode, Hashing, Hidden, Ignored, Job, Links, Meter, Naming,
-    Opening, Others, Outcome, Output, Paths, Plan, ReadError, Reading, Rules, Trouble, Unwatched, What,
-    hash_files, in_order, path_from,
+    Algorithm, Dash, Feed as _, FileSystems, Folders, HashMode, Hashing, Hidden, Ignored, Job, Links, Meter,
+    Naming, Opening, Others, Outcome, Output, Paths, Plan, ReadError, Reading, Rules, Trouble, Unwatched,
+    What, hash_files, in_order, path_from,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
