@@ -24,10 +24,7 @@ use std::sync::Arc;
 /// What the lists say, as far as an audit needs it.
 #[derive(Default)]
 pub(super) struct Audit {
-    /// The names in the lists.
-    known: HashSet<Vec<u8>>,
-    /// The lists, as files.
-    lists: HashSet<(u64, u64)>,
+    known: Known,
     /// The missing files, by digest.
     gone: HashMap<Vec<u8>, Vec<Gone>>,
     is_wanted: bool,
@@ -37,6 +34,29 @@ pub(super) struct Audit {
     matched: Matched,
     /// The function that the name of the last list tells.
     named: Option<Algorithm>,
+}
+
+/// What is not new.
+#[derive(Default)]
+struct Known {
+    /// The names in the lists.
+    names: HashSet<Vec<u8>>,
+    /// The lists, as files.
+    lists: HashSet<(u64, u64)>,
+}
+
+impl Known {
+    /// The places of the other files of a batch.
+    fn others(&self, batch: &Batch) -> Vec<usize> {
+        let folder = batch.folder();
+        let is_list = |stamp: Stamp| stamp.kind() == Kind::File && self.lists.contains(&stamp.identity);
+        let is_new = |index: &usize| {
+            let name = batch.name(*index);
+            !self.names.contains(&plain(&folder.path_of(name)))
+                && !folder.stamp(name, Links::Follow).is_ok_and(is_list)
+        };
+        (0..batch.len()).filter(is_new).collect()
+    }
 }
 
 /// What an audit found.
@@ -90,7 +110,7 @@ impl Audit {
 
     /// Remembers a list, which is not one of the files that it lists.
     pub(super) fn begin(&mut self, identity: Option<(u64, u64)>, named: Option<Algorithm>) {
-        self.lists.extend(identity);
+        self.known.lists.extend(identity);
         self.named = named;
     }
 
@@ -101,7 +121,7 @@ impl Audit {
         }
         self.function = checked.function.or(self.function);
         self.matched.extend(&checked.matched);
-        self.known.extend(checked.names.iter().map(|name| plain(name)));
+        self.known.names.extend(checked.names.iter().map(|name| plain(name)));
         for (_, change) in &checked.changes {
             if let Change::Gone(gone) = change {
                 self.gone.entry(gone.digest.clone()).or_default().push(gone.clone());
@@ -150,7 +170,7 @@ impl Audit {
             meter: progress,
         };
         let rules = &options.rules;
-        let (known, lists) = (std::mem::take(&mut self.known), std::mem::take(&mut self.lists));
+        let known = std::mem::take(&mut self.known);
         let work = |job: Job, others: &dyn Others| match job {
             Job::Folder(pending) => match pending.enter(rules) {
                 Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
@@ -159,17 +179,7 @@ impl Audit {
                     Outcome { result: Found { errors, ..Found::default() }, then: Some(entered.content) }
                 }
             },
-            Job::Batch(batch) => {
-                let is_new = |index: usize| {
-                    let name = batch.name(index);
-                    let is_list =
-                        |stamp: Stamp| stamp.kind() == Kind::File && lists.contains(&stamp.identity);
-                    !known.contains(&plain(&batch.folder().path_of(name)))
-                        && !batch.folder().stamp(name, Links::Follow).is_ok_and(is_list)
-                };
-                let new = (0..batch.len()).filter(|index| is_new(*index)).collect();
-                unknown(&batch, new, is_hashed.then_some(&reading), others)
-            }
+            Job::Batch(batch) => unknown(&batch, known.others(&batch), is_hashed.then_some(&reading), others),
         };
         let (mut audited, mut exit) = (Audited::default(), Exit::Ok);
         let each = |found: Found| {
