@@ -148,7 +148,9 @@ async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Conten
     let Caller { session, opened } = &caller;
     let quick = batch.keys.iter().all(|key| opened.keystore.signs_quickly(key.as_ref()));
     let items = batch.items.len();
-    let results = app.in_steps(opened, session, Cost::quick_if(quick), batch, items, Batch::sign).await?;
+    let length = batch.keys.iter().map(|key| key.as_ref().family().algorithm().output_length()).max();
+    let cost = Cost::of_results(quick, items * length.unwrap_or_default());
+    let results = app.in_steps(opened, session, cost, batch, items, Batch::sign).await?;
     Ok(json(write(&results)))
 }
 

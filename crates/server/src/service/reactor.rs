@@ -38,13 +38,18 @@ const STEP_TIME: Duration = Duration::from_millis(10);
 pub(crate) enum Cost {
     /// Some microseconds.
     Quick,
-    /// It takes longer, or the item waits for a device.
-    Long,
+    /// It takes longer, or the item waits for a device. All results together have so many bytes.
+    Long { results: usize },
 }
 
 impl Cost {
+    /// The cost of items whose results are kept until the last one is there.
+    pub(crate) fn of_results(quick: bool, results: usize) -> Self {
+        if quick { Self::Quick } else { Self::Long { results } }
+    }
+
     pub(crate) fn quick_if(quick: bool) -> Self {
-        if quick { Self::Quick } else { Self::Long }
+        Self::of_results(quick, 0)
     }
 }
 
@@ -130,7 +135,7 @@ impl Reactor {
         };
         let mut work = Some(work);
         let step = move || work.take().map_or(Step::More, |work| Step::Done(work()));
-        self.slow_work(session).run(session.caller(), step).await?
+        self.slow_work(session).run(session.caller(), 0, step).await?
     }
 
     /// Where the slow work of a caller waits.
@@ -154,7 +159,7 @@ impl Reactor {
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
     ) -> Result<Vec<T>> {
-        if cost == Cost::Long || opened.waits_for_disk {
+        if cost != Cost::Quick || opened.waits_for_disk {
             return self.in_slow_steps(opened, session, cost, batch, items, step).await;
         }
         let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
@@ -181,7 +186,10 @@ impl Reactor {
     ) -> Result<Vec<T>> {
         let (service, opened, caller) = (Arc::clone(&self.service), Arc::clone(opened), Arc::clone(session));
         let mut results = Vec::with_capacity(items);
-        let mut length = if cost == Cost::Quick { STEP } else { 1 };
+        let (mut length, bytes) = match cost {
+            Cost::Quick => (STEP, 0),
+            Cost::Long { results } => (1, results),
+        };
         let run = move || {
             if let Err(error) = service.check_still(&opened, &caller) {
                 return Step::Done(Err(error));
@@ -196,7 +204,7 @@ impl Reactor {
             }
             if results.len() < items { Step::More } else { Step::Done(Ok(std::mem::take(&mut results))) }
         };
-        self.slow_work(session).run(session.caller(), run).await?
+        self.slow_work(session).run(session.caller(), bytes, run).await?
     }
 
     /// Schedules the waiting calls for after every ready connection had its turn, so that the batch has all their calls.

@@ -29,6 +29,8 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(20);
 
 /// The most slow jobs of one caller that wait for a thread.
 const WAITING: usize = 1024;
+/// The most bytes of results of one caller that are kept until all of a batch are there.
+const RESULTS: usize = 256 << 20;
 /// At least so many threads work for one caller: most of them wait for the disk.
 const THREADS: usize = 8;
 
@@ -93,7 +95,7 @@ impl Service {
         };
         let revoked = Revoked::read(source.revocations())?;
         let of_caller = thread::available_parallelism().map_or(THREADS, usize::from).max(THREADS);
-        let shape = Shape { threads: 2 * of_caller, of_caller, waiting: WAITING };
+        let shape = Shape { threads: 2 * of_caller, of_caller, waiting: WAITING, results: RESULTS };
         Ok(Self {
             slow: SlowWork::new(shape),
             of_operators: SlowWork::new(Shape { threads: THREADS, of_caller: THREADS, ..shape }),

@@ -32,6 +32,8 @@ pub(super) struct Shape {
     pub(super) of_caller: usize,
     /// The most jobs of one caller that wait.
     pub(super) waiting: usize,
+    /// The most bytes that the results of one caller's jobs will have. A single job may have more.
+    pub(super) results: usize,
 }
 
 /// The jobs of all callers.
@@ -55,8 +57,17 @@ struct State {
 struct Jobs {
     waiting: VecDeque<Job>,
     running: usize,
+    /// How many bytes the results of jobs will have whose caller waits for them.
+    results: usize,
     /// Whether the caller is among those who have turns.
     has_turn: bool,
+}
+
+impl Jobs {
+    /// Whether there is nothing to remember of the caller.
+    fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.running == 0 && self.results == 0 && !self.has_turn
+    }
 }
 
 /// A job that waits or runs. If it is dropped, whoever waits for its result gets an error.
@@ -71,12 +82,13 @@ struct Ticket<'a> {
     work: &'a SlowWork,
     caller: Arc<str>,
     id: u64,
+    results: usize,
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // Dropped only when the lock is released: a job may hold what takes long to close.
-        let removed = self.work.state().remove(&self.caller, self.id);
+        let removed = self.work.state().remove(self);
         drop(removed);
     }
 }
@@ -92,14 +104,16 @@ impl SlowWork {
         Arc::new(Self { shape, state: Mutex::default() })
     }
 
-    /// Does all steps of a job, each on a thread that may wait. If the future is dropped, no
-    /// further step begins.
+    /// Does all steps of a job, each on a thread that may wait. Its result will have so many bytes.
+    /// If the future is dropped, no further step begins.
     ///
     /// # Errors
-    /// Too many jobs of the caller wait; a step panicked; the service stops.
+    /// Too many jobs of the caller wait, or their results are too long; a step panicked; the service
+    /// stops.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &str,
+        results: usize,
         mut step: impl FnMut() -> Step<T> + Send + 'static,
     ) -> Result<T> {
         let (sender, receiver) = oneshot::channel();
@@ -118,24 +132,31 @@ impl SlowWork {
                 }
             }
         };
-        let _ticket = self.begin(caller, Box::new(step))?;
+        let _ticket = self.begin(caller, results, Box::new(step))?;
         receiver.await.map_err(|_| match self.state().closed {
             true => KmsError::new(Code::Closed, "the service stops").into(),
             false => ApiError::panicked(),
         })
     }
 
-    fn begin(self: &Arc<Self>, caller: &str, step: Box<dyn FnMut() -> bool + Send>) -> Result<Ticket<'_>> {
+    fn begin(
+        self: &Arc<Self>,
+        caller: &str,
+        results: usize,
+        step: Box<dyn FnMut() -> bool + Send>,
+    ) -> Result<Ticket<'_>> {
         let mut state = self.state();
         if state.closed {
             return Err(KmsError::new(Code::Closed, "the service stops").into());
         }
         let caller: Arc<str> = caller.into();
         let jobs = state.callers.entry(Arc::clone(&caller)).or_default();
-        if jobs.waiting.len() >= self.shape.waiting {
+        let is_long = jobs.results > 0 && jobs.results.saturating_add(results) > self.shape.results;
+        if jobs.waiting.len() >= self.shape.waiting || (results > 0 && is_long) {
             let message = "too much slow work of this caller waits: wait for its answers, and try again";
             return Err(KmsError::new(Code::Busy, message).into());
         }
+        jobs.results += results;
         let id = state.next_id;
         state.next_id += 1;
         state.put(&caller, Job { id, step }, self.shape);
@@ -145,7 +166,7 @@ impl SlowWork {
             spawn_blocking(move || work.work());
         }
         drop(state);
-        Ok(Ticket { work: self, caller, id })
+        Ok(Ticket { work: self, caller, id, results })
     }
 
     /// Does steps until no job may begin one.
@@ -195,7 +216,7 @@ impl State {
     /// Lets a caller have a turn, if it has a job for one.
     fn give_turn(&mut self, caller: &Arc<str>, shape: Shape) {
         let Some(jobs) = self.callers.get_mut(caller) else { return };
-        if jobs.waiting.is_empty() && jobs.running == 0 {
+        if jobs.is_over() {
             self.callers.remove(caller);
         } else if !jobs.has_turn && !jobs.waiting.is_empty() && jobs.running < shape.of_caller {
             jobs.has_turn = true;
@@ -230,12 +251,14 @@ impl State {
         }
     }
 
-    fn remove(&mut self, caller: &Arc<str>, id: u64) -> Option<Job> {
-        let jobs = self.callers.get_mut(caller)?;
-        let place = jobs.waiting.iter().position(|job| job.id == id)?;
-        let job = jobs.waiting.remove(place);
-        if jobs.waiting.is_empty() && jobs.running == 0 && !jobs.has_turn {
-            self.callers.remove(caller);
+    /// Forgets a job for which nobody waits any more. If it still waits itself, it is returned.
+    fn remove(&mut self, ticket: &Ticket<'_>) -> Option<Job> {
+        let jobs = self.callers.get_mut(&ticket.caller)?;
+        jobs.results -= ticket.results;
+        let place = jobs.waiting.iter().position(|job| job.id == ticket.id);
+        let job = place.and_then(|place| jobs.waiting.remove(place));
+        if jobs.is_over() {
+            self.callers.remove(&ticket.caller);
         }
         job
     }
@@ -252,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    const ONE: Shape = Shape { threads: 1, of_caller: 1, waiting: 2 };
+    const ONE: Shape = Shape { threads: 1, of_caller: 1, waiting: 2, results: 10 };
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().unwrap()
@@ -294,12 +317,12 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (SlowWork::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", gate));
+            let mut first = pin!(work.run("a", 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
-            let mut a = pin!(work.run("a", steps("a", 4, &written)));
-            let mut other = pin!(work.run("a", steps("A", 2, &written)));
-            let mut b = pin!(work.run("b", steps("b", 2, &written)));
+            let mut a = pin!(work.run("a", 0, steps("a", 4, &written)));
+            let mut other = pin!(work.run("a", 0, steps("A", 2, &written)));
+            let mut b = pin!(work.run("b", 0, steps("b", 2, &written)));
             start(a.as_mut());
             start(other.as_mut());
             start(b.as_mut());
@@ -316,18 +339,18 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (SlowWork::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", gate));
+            let mut first = pin!(work.run("a", 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
             let mut waiting: Vec<_> =
-                ["x", "y"].map(|name| Box::pin(work.run("a", steps(name, 1, &written)))).into();
+                ["x", "y"].map(|name| Box::pin(work.run("a", 0, steps(name, 1, &written)))).into();
             waiting.iter_mut().for_each(|job| start(job.as_mut()));
-            let refused = work.run("a", steps("z", 1, &written)).await.unwrap_err();
+            let refused = work.run("a", 0, steps("z", 1, &written)).await.unwrap_err();
             assert_eq!((refused.body.code, refused.body.retryable), ("busy", true));
-            let mut of_other = pin!(work.run("b", steps("b", 1, &written)));
+            let mut of_other = pin!(work.run("b", 0, steps("b", 1, &written)));
             start(of_other.as_mut());
             drop(waiting.remove(0));
-            let mut late = pin!(work.run("a", steps("z", 1, &written)));
+            let mut late = pin!(work.run("a", 0, steps("z", 1, &written)));
             start(late.as_mut());
             let_go.send(()).unwrap();
             first.await.unwrap();
@@ -345,11 +368,11 @@ mod tests {
         runtime().block_on(async {
             let work = SlowWork::new(Shape { threads: 2, ..ONE });
             let (gates, others) = (gate(), gate());
-            let (mut one, mut two) = (pin!(work.run("a", gates.2)), pin!(work.run("a", others.2)));
+            let (mut one, mut two) = (pin!(work.run("a", 0, gates.2)), pin!(work.run("a", 0, others.2)));
             start(one.as_mut());
             start(two.as_mut());
             gates.0.recv().unwrap();
-            work.run("b", || Step::Done(())).await.unwrap();
+            work.run("b", 0, || Step::Done(())).await.unwrap();
             assert!(others.0.try_recv().is_err(), "the second job of the same caller waits");
             drop((gates.1, others.1));
             one.await.unwrap();
@@ -367,12 +390,12 @@ mod tests {
                 let _ = gone.recv();
                 Step::More
             };
-            let mut job = Box::pin(work.run("a", endless));
+            let mut job = Box::pin(work.run("a", 0, endless));
             start(job.as_mut());
             begins.recv().unwrap();
             drop(job);
             drop::<mpsc::Sender<()>>(let_go);
-            work.run("a", || Step::Done(())).await.unwrap();
+            work.run("a", 0, || Step::Done(())).await.unwrap();
             assert!(begins.recv().is_err(), "the job was dropped after one step");
         });
     }
@@ -381,9 +404,9 @@ mod tests {
     fn a_panic_is_an_error_of_its_job_alone() {
         runtime().block_on(async {
             let work = SlowWork::new(ONE);
-            let failed = work.run("a", || -> Step<()> { panic!("on purpose") }).await.unwrap_err();
+            let failed = work.run("a", 0, || -> Step<()> { panic!("on purpose") }).await.unwrap_err();
             assert_eq!(failed.body.code, "internal");
-            assert!(work.run("a", || Step::Done(true)).await.unwrap());
+            assert!(work.run("a", 0, || Step::Done(true)).await.unwrap());
         });
     }
 
@@ -392,17 +415,37 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (SlowWork::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", gate));
+            let mut first = pin!(work.run("a", 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
-            let mut waiting = pin!(work.run("b", steps("b", 1, &written)));
+            let mut waiting = pin!(work.run("b", 0, steps("b", 1, &written)));
             start(waiting.as_mut());
             work.close();
             assert_eq!(waiting.await.unwrap_err().body.code, "closed");
-            assert_eq!(work.run("c", || Step::Done(())).await.unwrap_err().body.code, "closed");
+            assert_eq!(work.run("c", 0, || Step::Done(())).await.unwrap_err().body.code, "closed");
             let_go.send(()).unwrap();
             first.await.unwrap();
             assert!(written.lock().unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn results_of_a_caller_have_a_bound_until_nobody_waits_for_them() {
+        runtime().block_on(async {
+            let work = SlowWork::new(ONE);
+            let (begins, let_go, gate) = gate();
+            let mut first = Box::pin(work.run("a", 11, gate));
+            start(first.as_mut());
+            begins.recv().unwrap();
+            assert_eq!(work.run("a", 1, || Step::Done(())).await.unwrap_err().body.code, "busy");
+            let mut small = pin!(work.run("a", 0, || Step::Done(())));
+            start(small.as_mut());
+            drop(first);
+            let mut next = pin!(work.run("a", 10, || Step::Done(())));
+            start(next.as_mut());
+            let_go.send(()).unwrap();
+            small.await.unwrap();
+            next.await.unwrap();
         });
     }
 }

@@ -296,7 +296,8 @@ async fn sign_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Resul
     let Caller { session, opened } = caller;
     let quick = opened.keystore.signs_quickly(batch.key.as_ref()) && !batch.scheme.prehashed;
     let items = batch.items.len();
-    Ok(app.in_steps(opened, session, Cost::quick_if(quick), batch, items, Batch::sign).await?)
+    let cost = Cost::of_results(quick, items * batch.scheme.algorithm.output_length());
+    Ok(app.in_steps(opened, session, cost, batch, items, Batch::sign).await?)
 }
 
 /// Writes the fields of a signature.

@@ -3,16 +3,17 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bulla_kms::token::{Keys, Operation, Token};
 use bulla_kms::{Algorithm, Keystore, NewKey};
-use bulla_server::{Listen, Server};
+use bulla_server::{IdentityConfig, Listen, Server};
 use serde_json::{Value, json};
 
 use crate::support::tls::{Authority, Client, Files, Until};
-use crate::support::unix::UnixClient;
+use crate::support::unix::{UnixClient, my_uid, unix_config};
 use crate::support::{Prepared, Service, config, keystore, name, token};
 
 const HEALTH: &str = "/api/v1/health";
@@ -375,6 +376,35 @@ fn rights_must_be_there_when_the_body_is_there() {
     service.post(Some(&sealing), "/api/v1/operator/seal", &json!({})).ok();
     sealed.write(plain.as_bytes());
     assert_eq!(sealed.answer().0, 503);
+}
+
+#[test]
+fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let mut config = unix_config(&socket);
+    config.identity = vec![IdentityConfig {
+        name: "me".to_owned(),
+        uid: Some(my_uid()),
+        certificate: None,
+        tenant: name("local"),
+        operations: None,
+        keys: None,
+        mints: false,
+    }];
+    let service = Service::start(keystore(&["local"]), config.clone());
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let head = "POST /api/v1/keys HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 25];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 100 Continue\r\n\r\n");
+    config.identity.clear();
+    service.handle.reload(config).unwrap();
+    stream.write_all(b"{}").unwrap();
+    stream.read_exact(&mut status).unwrap();
+    assert!(status.starts_with(b"HTTP/1.1 401"), "{}", String::from_utf8_lossy(&status));
 }
 
 #[test]
