@@ -285,7 +285,7 @@ mod tests {
             fill_registers();
             read_registers(&mut registers);
         }
-        assert_ne!(*registers, CLEAN, "what is there is found");
+        assert!(*registers != CLEAN, "what is there is found");
         for count in [1, 3, 9, 64, 65] {
             let items = vec![SignItem { key: &key, message: MESSAGE }; count];
             let mut out = vec![[0; 64]; count];
@@ -295,7 +295,8 @@ mod tests {
                 kernel.sign_in(&[], &items, &mut out);
                 read_registers(&mut registers);
             }
-            assert_eq!(*registers, CLEAN, "{count} signatures");
+            // A failure must not print them.
+            assert!(*registers == CLEAN, "{count} signatures");
         }
     }
 }
