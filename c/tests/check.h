@@ -19,16 +19,29 @@ static int check_passed, check_failed, check_broken;
 
 #define RUN(test) check_run(#test, test)
 
-static void check_run(const char *name, void (*test)(void)) {
-    check_broken = 0;
-    test();
+static void check_count(const char *name) {
     printf("test %s ... %s\n", name, check_broken ? "FAILED" : "ok");
     fflush(stdout);
     check_broken ? check_failed++ : check_passed++;
+    check_broken = 0;
+}
+
+/* A check that failed outside of a test counts as one. */
+static void check_outside(void) {
+    if (check_broken) {
+        check_count("outside_of_a_test");
+    }
+}
+
+static void check_run(const char *name, void (*test)(void)) {
+    check_outside();
+    test();
+    check_count(name);
 }
 
 /* Prints the summary, and returns the exit status. */
 static int check_end(void) {
+    check_outside();
     printf("\ntest result: %s. %d passed; %d failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
            check_failed ? "FAILED" : "ok", check_passed, check_failed);
     return check_failed != 0;

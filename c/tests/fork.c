@@ -90,6 +90,11 @@ static int starts_others(void) {
            bulla_start_threads(1) == BULLA_ERROR_STATE && all_functions_agree();
 }
 
+static void the_threads_start_once(void) {
+    CHECK(bulla_start_threads(THREADS) == BULLA_OK);
+    CHECK(bulla_start_threads(THREADS) == BULLA_ERROR_STATE);
+}
+
 static void a_child_and_its_child_hash_on_threads(void) {
     CHECK(all_functions_agree());
     CHECK(in_child(agree_in_child));
@@ -110,8 +115,7 @@ int main(void) {
     blake3_hasher_init(&hasher);
     blake3_hasher_update(&hasher, input, LEN);
     blake3_hasher_finalize(&hasher, expected, 32);
-    CHECK(bulla_start_threads(THREADS) == BULLA_OK);
-    CHECK(bulla_start_threads(THREADS) == BULLA_ERROR_STATE);
+    RUN(the_threads_start_once);
     RUN(a_child_and_its_child_hash_on_threads);
     RUN(a_child_has_as_many_threads_as_its_parent);
     RUN(a_child_may_choose_its_threads);
