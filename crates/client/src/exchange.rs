@@ -71,6 +71,8 @@ pub enum PrivateKeyFormat {
     OpenSsh,
     /// The bytes of the algorithm alone, for Ed25519 the seed.
     Raw,
+    /// One value of `keys` as Vault and OpenBao export it.
+    Vault,
 }
 
 #[derive(Serialize)]

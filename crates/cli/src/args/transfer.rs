@@ -33,6 +33,8 @@ pub(crate) enum ImportFormat {
     Der,
     /// Only the key's bytes; needs --algorithm
     Raw,
+    /// A key as HashiCorp Vault and OpenBao export it: base64 for Ed25519, PEM for ECDSA
+    Vault,
     /// A private key file of OpenSSH; with --public, a public key line of OpenSSH
     Openssh,
     /// The output of `bulla keys export`; needs --recipient
@@ -69,6 +71,7 @@ fn number_or_none(text: &str) -> Result<Bound<std::num::NonZeroU64>, String> {
 Examples:
   bulla keys import releases key.pem                    a PKCS#8 file from openssl genpkey
   bulla keys import laptop ~/.ssh/id_ed25519 --format openssh
+  bulla keys import invoices exported.key --format vault
   bulla keys import theirs their.pub --public
   bulla keys import releases new.pem --new-version      the next version of the key `releases`
   bulla keys import releases moved.key --format wrapped --recipient transport

@@ -75,6 +75,7 @@ fn public_format(args: &KeysImportArgs) -> Result<PublicFormat> {
         ImportFormat::Wrapped | ImportFormat::AesKwp => {
             Err(Error::new("usage", "public keys are not wrapped: leave out --public"))
         }
+        ImportFormat::Vault => Err(Error::new("usage", "this format has only private keys: leave out --public")),
     }
 }
 
@@ -85,6 +86,7 @@ fn read_private(args: &KeysImportArgs, bytes: Zeroizing<Vec<u8>>) -> Result<Mate
         ImportFormat::Der => (PrivateFormat::Pkcs8Der, bytes),
         ImportFormat::Raw => (PrivateFormat::Raw, bytes),
         ImportFormat::Openssh => (PrivateFormat::OpenSsh, bytes),
+        ImportFormat::Vault => (PrivateFormat::Vault, bytes),
         ImportFormat::Wrapped => return wrapped(args, &bytes),
         ImportFormat::AesKwp => {
             (PrivateFormat::Pkcs8Der, unwrap_aes_kwp(&*wrapping_key(args)?, &bytes).map_err(about)?)

@@ -11,6 +11,9 @@ fn keys_are_imported_as_on_this_machine() {
     let keygen = ["-q", "-t", "ed25519", "-N", "correct horse", "-f", "id"];
     Done::of(here.program("ssh-keygen").args(keygen)).exits(0);
     here.write_secret("pass", "correct horse\n");
+    // A running OpenBao exported it.
+    let vault = "/+lxJZJgQ6WMz40Q+k5Y/rJSmHDWDSysXTdTclWULfRdGrNMRoMo21FVLaexl5+irzi8b9++/xkRaA57cntEiQ==\n";
+    here.write_secret("vault", vault);
     let public = here.run(["keys", "export-public", "transport"]).exits(0).stdout;
     here.write("transport.pub", public);
     let export = ["--to", "transport.pub", "--token", "export.token", "--output", "wrapped"];
@@ -25,12 +28,14 @@ fn keys_are_imported_as_on_this_machine() {
     import(&[&["seeded", "next"][..], &raw].concat(), 2);
     import(&[&["nothing", "next", "--new-version"][..], &raw].concat(), 2);
     import(&["laptop", "id", "--format", "openssh", "--key-passphrase-file", "pass", "--purpose", "ssh"], 0);
+    import(&["vaulted", "vault", "--format", "vault"], 0);
+    import(&["another", "vault", "--format", "vault", "--public"], 2);
     import(&["theirs", "transport.pub", "--public"], 2);
     import(&["theirs", "id.pub", "--public", "--format", "openssh", "--json"], 0);
     import(&["theirs", "a"], 2);
     import(&["moved", "wrapped", "--format", "wrapped", "--recipient", "default"], 2);
     import(&["moved", "wrapped", "--format", "wrapped", "--recipient", "transport"], 0);
-    for name in ["seeded", "laptop", "theirs", "moved"] {
+    for name in ["seeded", "laptop", "vaulted", "theirs", "moved"] {
         let done = both.same(&["keys", "export-public", name, "--format", "raw"], 0);
         let here = here.run(["keys", "export-public", name, "--format", "raw"]).exits(0);
         assert_eq!(done.output.stdout, here.output.stdout, "{name}");

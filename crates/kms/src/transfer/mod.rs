@@ -12,6 +12,7 @@ mod private;
 mod private_key;
 mod public;
 mod refusal;
+mod vault;
 mod wrapped;
 
 pub use private::PrivateFormat;

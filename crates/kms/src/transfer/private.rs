@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
 use super::refusal::{MAX_INPUT, malformed};
-use super::{der, openssh, public};
+use super::{der, openssh, public, vault};
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 
@@ -21,6 +21,9 @@ pub enum PrivateFormat {
     OpenSsh,
     /// Only the bytes that `spec/keystore.md` names for the algorithm: for Ed25519 the seed.
     Raw,
+    /// One value of `keys` as Vault and OpenBao export it from their transit engine: an Ed25519 key as the base64 of 64 bytes, or a P-256
+    /// key as PEM with the label `EC PRIVATE KEY`. A line feed may follow.
+    Vault,
 }
 
 impl PrivateKeyData {
@@ -46,6 +49,7 @@ impl PrivateKeyData {
             PrivateFormat::Pkcs8Pem => der::parse_private_pem(text()?)?,
             PrivateFormat::Pkcs8Der => der::parse_private_der(bytes)?,
             PrivateFormat::OpenSsh => openssh::parse_private(text()?, passphrase)?,
+            PrivateFormat::Vault => vault::parse_private(text()?)?,
             PrivateFormat::Raw => {
                 let algorithm = algorithm.ok_or_else(public::raw_without_algorithm)?;
                 Self::new(algorithm, Zeroizing::new(bytes.to_vec()), None)?

@@ -257,6 +257,43 @@ fn pkcs8_of_both_versions_is_read() {
     assert_eq!(read(&bytes(SEED), PrivateFormat::Raw).unwrap_err().code, Code::InvalidArgument);
 }
 
+/// A running OpenBao exported both, and showed these public keys.
+#[test]
+fn keys_are_read_as_vault_exports_them() {
+    let ed25519 = "/+lxJZJgQ6WMz40Q+k5Y/rJSmHDWDSysXTdTclWULfRdGrNMRoMo21FVLaexl5+irzi8b9++/xkRaA57cntEiQ==";
+    let p256 = "-----BEGIN EC PRIVATE KEY-----\n\
+        MHcCAQEEILzJ3+t/1mCcJPIdNEayEDnMkiqB95HkpzgTNAY40VpboAoGCCqGSM49\n\
+        AwEHoUQDQgAECc+xG6mFKRbZv7Fx8KZrfbmjUCBHiojAscZBg1TTQ9GNapjxCkOs\n\
+        YzdjSb9S43ruFQw5BNjraZmeqzKD2Ry3rA==\n-----END EC PRIVATE KEY-----";
+    let public = [
+        (ed25519, "XRqzTEaDKNtRVS2nsZefoq84vG/fvv8ZEWgOe3J7RIk="),
+        (p256, "ecdsa-p256:AgnPsRuphSkW2b+xcfCma325o1AgR4qIwLHGQYNU00PR"),
+    ];
+    for (text, public_key) in public {
+        for text in [text.to_owned(), format!("{text}\n")] {
+            let key = read(text.as_bytes(), PrivateFormat::Vault).unwrap();
+            assert_eq!(key.public_key().to_string(), public_key);
+        }
+        let others = [
+            format!("{text}\n\n"),
+            format!(" {text}"),
+            text.replace("MHcCAQEE", "MHcCAQIE").replace("/+lx", "/-lx"),
+            text.replace("3rA==", "3rB==").replace("iQ==", "iR=="),
+            text.replace("Ry3rA", "Ry3qA").replace("fRdGr", "fRdGs"),
+            text.replace("EC PRIVATE", "PRIVATE").replace("iQ==", ""),
+            text.replace('\n', "\r\n").replace("iQ==", "iQ==\r\n"),
+            text[..text.len() / 2].to_owned(),
+        ];
+        for other in others {
+            let error = read(other.as_bytes(), PrivateFormat::Vault).unwrap_err();
+            assert_eq!(error.code, Code::MalformedKey, "{other}");
+        }
+    }
+    let other =
+        PrivateKeyData::read(ed25519.as_bytes(), PrivateFormat::Vault, Some(Algorithm::EcdsaP256), None);
+    assert_eq!(other.unwrap_err().code, Code::InvalidArgument);
+}
+
 /// RFC 8410, section 10.3: a key of version 2 with an attribute. What we would not heed we do not take.
 #[test]
 fn pkcs8_with_attributes_is_refused() {

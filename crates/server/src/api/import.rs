@@ -83,6 +83,8 @@ enum PrivateKeyFormat {
     OpenSsh,
     /// The bytes of the algorithm alone, for Ed25519 the seed.
     Raw,
+    /// One value of `keys` as Vault and OpenBao export it: an Ed25519 key as base64 of 64 bytes, a P-256 key as PEM of an ECPrivateKey.
+    Vault,
 }
 
 impl From<PrivateKeyFormat> for PrivateFormat {
@@ -92,6 +94,7 @@ impl From<PrivateKeyFormat> for PrivateFormat {
             PrivateKeyFormat::Der => Self::Pkcs8Der,
             PrivateKeyFormat::OpenSsh => Self::OpenSsh,
             PrivateKeyFormat::Raw => Self::Raw,
+            PrivateKeyFormat::Vault => Self::Vault,
         }
     }
 }

@@ -55,6 +55,7 @@ fn a_private_key_is_imported_in_every_format() {
     let ssh = run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "key"]);
     std::fs::remove_file(&path).unwrap();
     let locked = run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "open sesame", "-C", "", "-f", "key"]);
+    let vault = base64(&[&SEED[..], &from_base64(&PUBLIC.into())].concat());
     let mut seen = Vec::new();
     for (label, key) in [
         ("pem", json!({ "format": "pem", "data": base64(&pem) })),
@@ -62,6 +63,7 @@ fn a_private_key_is_imported_in_every_format() {
         ("ssh", json!({ "format": "openssh", "data": base64(&ssh) })),
         ("locked", json!({ "format": "openssh", "data": base64(&locked), "passphrase": "open sesame" })),
         ("raw", seed()),
+        ("vault", json!({ "format": "vault", "data": base64(vault.as_bytes()) })),
     ] {
         let made = import(&service, &json!({ "private_key": key, "label": label }));
         assert_eq!(made["versions"][0]["origin"], "imported");
@@ -73,7 +75,7 @@ fn a_private_key_is_imported_in_every_format() {
         seen.push(public);
     }
     assert_eq!(seen[0], seen[1], "OpenSSL wrote one key twice");
-    assert_eq!(base64(&seen[4]), PUBLIC);
+    assert_eq!((base64(&seen[4]), base64(&seen[5])), (PUBLIC.to_owned(), PUBLIC.to_owned()));
     let wrong = json!({ "format": "openssh", "data": base64(&locked), "passphrase": "open barley" });
     let wrong = service.post(None, "/api/v1/import", &json!({ "private_key": wrong }));
     assert_eq!(wrong.error(), (400, "wrong_passphrase".to_owned()));

@@ -66,6 +66,7 @@ fn private_format(format: PrivateFormat) -> PrivateKeyFormat {
         PrivateFormat::Pkcs8Der => PrivateKeyFormat::Der,
         PrivateFormat::OpenSsh => PrivateKeyFormat::OpenSsh,
         PrivateFormat::Raw => PrivateKeyFormat::Raw,
+        PrivateFormat::Vault => PrivateKeyFormat::Vault,
     }
 }
 
