@@ -21,6 +21,8 @@ type Key struct {
 	Revision       uint64    `json:"revision"`
 	Backend        string    `json:"backend"`
 	Exportable     bool      `json:"exportable"`
+	// SignsDigests is true for a key of ECDSA that signs digests, and so no statements.
+	SignsDigests   bool      `json:"signs_digests"`
 	MinimumVersion uint32    `json:"minimum_version"`
 	Rotation       Rotation  `json:"rotation"`
 	Head           uint32    `json:"head"`
@@ -53,7 +55,9 @@ type NewKey struct {
 	Algorithm  string    `json:"algorithm,omitempty"`
 	Label      string    `json:"label,omitempty"`
 	Exportable bool      `json:"exportable,omitempty"`
-	Rotation   *Rotation `json:"rotation,omitempty"`
+	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
+	SignsDigests bool      `json:"signs_digests,omitempty"`
+	Rotation     *Rotation `json:"rotation,omitempty"`
 	// Backend makes and keeps the private keys: "pkcs11" is the token with which the service was started. Empty for software.
 	Backend string `json:"backend,omitempty"`
 }

@@ -81,6 +81,8 @@ export interface NewKey {
   algorithm?: string;
   label?: string;
   exportable?: boolean;
+  /** Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no statements. */
+  signs_digests?: boolean;
   rotation?: Rotation;
   /** What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent. */
   backend?: string;
@@ -109,6 +111,8 @@ export interface Key {
   revision: number;
   backend: string;
   exportable: boolean;
+  /** Whether it signs digests, and so no statements; absent if it does not. */
+  signs_digests?: boolean;
   minimum_version: number;
   rotation: Rotation;
   /** The newest version, the one that signs. */

@@ -32,8 +32,15 @@ pub struct Key {
     /// Whether clients of the Vault-compatible interface may destroy it without a waiting time.
     #[serde(default)]
     pub deletion_allowed: bool,
+    /// Whether it signs digests that callers hash themselves, and so no statements.
+    #[serde(default)]
+    pub signs_digests: bool,
     /// Older versions do not verify.
     pub minimum_version: u32,
+    /// The oldest version that signs when a client of the Vault-compatible interface names it; none
+    /// if only the newest version signs.
+    #[serde(default)]
+    pub minimum_signing_version: Option<u32>,
     /// When the service rotates it by itself.
     pub rotation: Rotation,
     /// The newest version, the one that signs.
@@ -138,6 +145,10 @@ pub struct NewKey {
     pub label: Option<String>,
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
+    /// Whether it signs digests that callers hash themselves, for ECDSA. It cannot be changed
+    /// later. Such a key signs no statements.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub signs_digests: bool,
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,

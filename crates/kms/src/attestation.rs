@@ -34,8 +34,16 @@ pub struct Attestation {
     /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time; left out of the JSON where it is not so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deletion_allowed: bool,
+    /// Whether it signs digests that callers hash themselves, and so no statements of the keystore;
+    /// left out of the JSON where it is not so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signs_digests: bool,
     /// The minimum version; older versions do not verify.
     pub minimum_version: u32,
+    /// The oldest version that signs when a caller names it; 0 and 1 allow all. None if only the
+    /// head signs, and then left out of the JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_signing_version: Option<u32>,
     /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
     /// The newest version, the one that signs.
@@ -88,7 +96,9 @@ impl From<&KeyRecord> for Attestation {
             backend: record.backend.clone(),
             exportable: record.exportable,
             deletion_allowed: record.deletion_allowed,
+            signs_digests: record.signs_digests,
             minimum_version: record.minimum_version.max(1),
+            minimum_signing_version: record.minimum_signing_version,
             rotation: record.rotation,
             head: record.head().get(),
             versions,

@@ -60,7 +60,7 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
-    /// The maximum age, in seconds, at which a version still signs.
+    /// The maximum age, in seconds, at which a head still signs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<NonZeroU64>,
     /// The maximum number of signatures that a version makes. After a crash it may have made fewer.
@@ -107,6 +107,10 @@ pub enum KeyChange {
     /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time. The keystore remembers it, and does not
     /// ask it.
     DeletionAllowed(bool),
+    /// Versions below this one do not sign when a caller names them; 0 and 1 allow all. Only for
+    /// keys of which older versions sign:
+    /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).
+    MinimumSigningVersion(u32),
     /// Revokes this version, which must not be the head: its signatures are refused, and its private key is deleted. This cannot be
     /// undone.
     Revoke(NonZeroU32),

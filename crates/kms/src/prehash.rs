@@ -1,7 +1,13 @@
-//! Signatures of digests by Ed25519 keys, for messages that are not available to the signer or are too long to send.
+//! Signatures of digests, for messages that are not available to the signer or are too long to
+//! send.
 //!
-//! Both kinds come from [`bulla_ed25519::prehash`]; its documentation describes their bytes. A context separates the uses of one key: a
-//! signature under one context does not verify under another.
+//! Both kinds of Ed25519 keys come from [`bulla_ed25519::prehash`]; its documentation describes
+//! their bytes. A context separates the uses of one key: a signature under one context does not
+//! verify under another.
+//!
+//! ECDSA has no context, and its signature of a digest is that of the message. So a key signs
+//! digests only if it was made for that ([`NewKey::signs_digests`](crate::NewKey::signs_digests)),
+//! and then it signs no statements of the keystore.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +16,7 @@ use sha2::digest::typenum::U64;
 use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 
 use crate::algorithm::Algorithm;
-use crate::backend::DecodedKey;
+use crate::backend::{Backends, DecodedKey};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 use crate::reserved;
@@ -79,7 +85,11 @@ impl fmt::Display for Prehash {
 pub enum Digest {
     /// For [`Prehash::Blake3`].
     Blake3(bulla_blake3::Hash),
-    /// For [`Prehash::Ed25519ph`].
+    /// For ECDSA.
+    Sha256([u8; 32]),
+    /// For ECDSA.
+    Sha384([u8; 48]),
+    /// For [`Prehash::Ed25519ph`], and for ECDSA.
     Sha512([u8; 64]),
 }
 
@@ -117,22 +127,46 @@ impl Prehashed {
         &self.context
     }
 
-    /// The message that plain Ed25519 signs, or the digest for Ed25519ph.
-    pub(crate) fn form(&self) -> Form {
-        match self.digest {
-            Digest::Blake3(digest) => {
+    /// What a private key of the algorithm signs: for Ed25519 the message that plain Ed25519 signs,
+    /// or the digest for Ed25519ph.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] if keys of the algorithm do not sign such digests;
+    /// [`Code::InvalidArgument`] if they have no contexts.
+    pub(crate) fn form(&self, algorithm: Algorithm) -> Result<Form> {
+        match (algorithm, self.digest) {
+            (Algorithm::Ed25519, Digest::Blake3(digest)) => {
                 let length = u8::try_from(self.context.len()).expect("a context has at most 255 bytes");
-                Form::Message([reserved::BLAKE3_DIGEST, &[length], &self.context, digest.as_bytes()].concat())
+                let frame = [reserved::BLAKE3_DIGEST, &[length], &self.context, digest.as_bytes()];
+                Ok(Form::Message(frame.concat()))
             }
-            Digest::Sha512(digest) => Form::Ed25519ph(digest),
+            (Algorithm::Ed25519, Digest::Sha512(digest)) => Ok(Form::Ed25519ph(digest)),
+            (Algorithm::Ed25519, Digest::Sha256(_) | Digest::Sha384(_)) => {
+                let message = "ed25519 keys sign digests of BLAKE3, and of SHA-512 as Ed25519ph";
+                Err(KmsError::new(Code::WrongUse, message))
+            }
+            (Algorithm::EcdsaP256, Digest::Blake3(_)) => {
+                let message = "ecdsa-p256 keys sign digests of SHA-256, SHA-384 and SHA-512";
+                Err(KmsError::new(Code::WrongUse, message))
+            }
+            (Algorithm::EcdsaP256, _) if !self.context.is_empty() => {
+                let message = "ecdsa-p256 keys sign digests without a context: leave the context out";
+                Err(KmsError::new(Code::InvalidArgument, message))
+            }
+            (Algorithm::EcdsaP256, Digest::Sha256(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
+            (Algorithm::EcdsaP256, Digest::Sha384(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
+            (Algorithm::EcdsaP256, Digest::Sha512(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
+            (algorithm, _) => Err(not_prehashed(algorithm)),
         }
     }
 }
 
 /// The input of the private key.
+#[derive(Debug)]
 pub(crate) enum Form {
     Message(Vec<u8>),
     Ed25519ph([u8; 64]),
+    Ecdsa(Vec<u8>),
 }
 
 /// An existing digest in the shape of a hash function that returns it.
@@ -164,14 +198,16 @@ impl HashMarker for Ready {}
 
 impl PublicKey {
     /// Whether `signature` is a signature of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. It is `Invalid` for
-    /// keys of algorithms other than Ed25519.
+    /// digests that keys of the algorithm do not sign.
     pub fn verify_prehashed(&self, message: &Prehashed, signature: &[u8]) -> Verdict {
-        if self.algorithm() != Algorithm::Ed25519 {
-            return Verdict::Invalid;
-        }
-        match message.form() {
-            Form::Message(framed) => self.verify(&framed, signature),
-            Form::Ed25519ph(digest) => {
+        match message.form(self.algorithm()) {
+            Err(_) => Verdict::Invalid,
+            Ok(Form::Message(framed)) => self.verify(&framed, signature),
+            Ok(Form::Ecdsa(digest)) => match Backends::software().verifier(self.algorithm()) {
+                Ok(backend) => backend.verify_digest(self, &digest, signature),
+                Err(_) => Verdict::Invalid,
+            },
+            Ok(Form::Ed25519ph(digest)) => {
                 let key = self.prepared::<DecodedKey>().map(DecodedKey::key);
                 let signature = ed25519_dalek::Signature::from_slice(signature).ok();
                 let verified = key.zip(signature).is_some_and(|(key, signature)| {
@@ -185,13 +221,13 @@ impl PublicKey {
 
 /// The error for a key that does not sign digests.
 pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
-    KmsError::new(Code::WrongUse, format!("only ed25519 keys sign digests, not {algorithm} keys"))
+    KmsError::new(Code::WrongUse, format!("ed25519 and ecdsa-p256 keys sign digests, not {algorithm} keys"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Backends, SOFTWARE};
+    use crate::backend::SOFTWARE;
 
     fn bytes(hex: &str) -> Vec<u8> {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
@@ -206,7 +242,7 @@ mod tests {
         let backend = Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap();
         let key = backend.load(Algorithm::Ed25519, &zeroize::Zeroizing::new(seed)).unwrap();
         let message = Prehash::Ed25519ph.of(b"abc", b"").unwrap();
-        let Form::Ed25519ph(digest) = message.form() else { panic!("a digest") };
+        let Ok(Form::Ed25519ph(digest)) = message.form(Algorithm::Ed25519) else { panic!("a digest") };
         let signature = key.sign_ed25519ph(&digest, b"").unwrap();
         assert_eq!(signature, bytes(expected));
         let public = PublicKey::from_bytes(Algorithm::Ed25519, &key.public_key().unwrap()).unwrap();

@@ -31,9 +31,17 @@ pub(crate) struct KeyRecord {
     /// Whether clients of the Vault-compatible interface may destroy it without a waiting time. The keystore only remembers it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) deletion_allowed: bool,
+    /// Whether it signs digests that callers hash themselves, and so no statements of the keystore.
+    /// This is fixed when the key is made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) signs_digests: bool,
     /// Versions below this one are not used for anything; 0 and 1 allow all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) minimum_version: u32,
+    /// The oldest version that signs when a caller names it; 0 and 1 allow all. None if only the
+    /// head signs, which is fixed when the key is made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) minimum_signing_version: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) rotation: RotationPolicy,
     /// Version 1 first; never empty. The last one is the head.

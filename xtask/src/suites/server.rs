@@ -106,6 +106,6 @@ fn hvac(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
     let said = quiet(service.named_in(Command::new(python).arg("-B").arg(folder.join("test_hvac.py"))))?;
     print!("{said}");
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
-    ensure!(passed >= 11, "only {passed} tests passed");
+    ensure!(passed >= 13, "only {passed} tests passed");
     Ok(())
 }

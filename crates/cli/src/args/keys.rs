@@ -176,6 +176,15 @@ pub(crate) struct KeysNewArgs {
     #[arg(long)]
     pub(crate) exportable: bool,
 
+    /// Have it sign digests that callers hash themselves, for ecdsa-p256; this cannot be changed
+    /// later
+    ///
+    /// Such a key signs no files, folders, attestations or other statements of bulla, because a
+    /// digest could be that of a statement. Clients of HashiCorp Vault need it to sign with
+    /// `prehashed`.
+    #[arg(long)]
+    pub(crate) signs_digests: bool,
+
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 

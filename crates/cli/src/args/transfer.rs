@@ -94,7 +94,7 @@ pub(crate) struct KeysImportArgs {
     pub(crate) public: bool,
 
     /// Import it as the next version of an existing key
-    #[arg(long, conflicts_with_all = ["purpose", "exportable"])]
+    #[arg(long, conflicts_with_all = ["purpose", "exportable", "signs_digests"])]
     pub(crate) new_version: bool,
 
     /// The algorithm that the key must have
@@ -122,6 +122,15 @@ pub(crate) struct KeysImportArgs {
     /// Allow exports of the private key, to callers whose token permits it; this cannot be changed later
     #[arg(long, conflicts_with = "public")]
     pub(crate) exportable: bool,
+
+    /// Have it sign digests that callers hash themselves, for ecdsa-p256; this cannot be changed
+    /// later
+    ///
+    /// Such a key signs no files, folders, attestations or other statements of bulla, because a
+    /// digest could be that of a statement. Clients of HashiCorp Vault need it to sign with
+    /// `prehashed`.
+    #[arg(long, conflicts_with = "public")]
+    pub(crate) signs_digests: bool,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,

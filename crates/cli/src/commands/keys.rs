@@ -106,6 +106,7 @@ fn new(args: &KeysNewArgs) -> Result<()> {
     let new = NewKey {
         backend: args.backend.name().to_owned(),
         exportable: args.exportable,
+        signs_digests: args.signs_digests,
         ..NewKey::new(store::tenant()?, purpose, args.algorithm)
     };
     let key = holder.open()?.create(new.label(label))?;
@@ -253,6 +254,12 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     out.line(format_args!("state      {state}"))?;
     if key.exportable {
         out.line("exportable yes, with a token that permits it")?;
+    }
+    if key.signs_digests {
+        out.line("digests    it signs digests, and no files or other statements")?;
+    }
+    if let Some(least) = key.minimum_signing_version {
+        out.line(format_args!("signs      every version from v{}, if it is named", least.max(1)))?;
     }
     for version in &key.versions {
         let mut until = match version.retired {

@@ -60,6 +60,7 @@ fn place(args: &KeysImportArgs, material: &Material) -> Result<Place> {
     let (label, purpose): (Name, Name) = (store::parse_name(&args.key)?, store::parse_name(&args.purpose)?);
     Ok(Place::New(NewKey {
         exportable: args.exportable,
+        signs_digests: args.signs_digests,
         ..NewKey::new(store::tenant()?, purpose, material.algorithm()).label(label)
     }))
 }
@@ -75,7 +76,9 @@ fn public_format(args: &KeysImportArgs) -> Result<PublicFormat> {
         ImportFormat::Wrapped | ImportFormat::AesKwp => {
             Err(Error::new("usage", "public keys are not wrapped: leave out --public"))
         }
-        ImportFormat::Vault => Err(Error::new("usage", "this format has only private keys: leave out --public")),
+        ImportFormat::Vault => {
+            Err(Error::new("usage", "this format has only private keys: leave out --public"))
+        }
     }
 }
 

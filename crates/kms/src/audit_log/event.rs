@@ -112,6 +112,8 @@ pub enum Operation {
     Enable,
     /// A key's minimum version was set.
     MinimumVersion,
+    /// The oldest version that signs was set.
+    MinimumSigningVersion,
     /// The rotation policy was set.
     RotationPolicy,
     /// Whether the key may be destroyed without a waiting time was set.
@@ -138,7 +140,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Create,
         Self::Import,
         Self::Export,
@@ -151,6 +153,7 @@ impl Operation {
         Self::Disable,
         Self::Enable,
         Self::MinimumVersion,
+        Self::MinimumSigningVersion,
         Self::RotationPolicy,
         Self::DeletionAllowed,
         Self::Revoke,
@@ -179,6 +182,7 @@ impl Operation {
             Self::Disable => "disable",
             Self::Enable => "enable",
             Self::MinimumVersion => "minimum_version",
+            Self::MinimumSigningVersion => "minimum_signing_version",
             Self::RotationPolicy => "rotation_policy",
             Self::DeletionAllowed => "deletion_allowed",
             Self::Revoke => "revoke",
@@ -206,6 +210,7 @@ impl Operation {
             | Self::Disable
             | Self::Enable
             | Self::MinimumVersion
+            | Self::MinimumSigningVersion
             | Self::RotationPolicy
             | Self::DeletionAllowed
             | Self::Revoke
@@ -233,6 +238,7 @@ impl From<&KeyChange> for Operation {
             KeyChange::Disable => Self::Disable,
             KeyChange::Enable => Self::Enable,
             KeyChange::MinimumVersion(_) => Self::MinimumVersion,
+            KeyChange::MinimumSigningVersion(_) => Self::MinimumSigningVersion,
             KeyChange::Rotation(_) => Self::RotationPolicy,
             KeyChange::DeletionAllowed(_) => Self::DeletionAllowed,
             KeyChange::Revoke(_) => Self::Revoke,

@@ -75,6 +75,10 @@ impl Backend for Fast {
         self.plain.verify(request)
     }
 
+    fn verify_digest(&self, public_key: &EncodedKey, digest: &[u8], signature: &[u8]) -> Verdict {
+        self.plain.verify_digest(public_key, digest, signature)
+    }
+
     fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
         self.plain.encapsulate(public_key)
     }
@@ -159,5 +163,9 @@ impl PrivateKey for P256 {
         let signature = signature.ok().and_then(|signature| p256::normalize(signature.as_ref()));
         // It fails if it gets no random bytes; the plain backend needs none.
         signature.map_or_else(|| self.plain.sign(message), Ok)
+    }
+
+    fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
+        self.plain.sign_digest(digest)
     }
 }

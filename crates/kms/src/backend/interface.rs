@@ -124,6 +124,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Whether the signature is valid for the message under the public key.
     fn verify(&self, request: Request<'_>) -> Verdict;
 
+    /// Whether the signature is valid for a message with this digest, under a key of ECDSA. It is
+    /// `Invalid` for other algorithms, which is the default.
+    fn verify_digest(&self, public_key: &EncodedKey, digest: &[u8], signature: &[u8]) -> Verdict {
+        let _ = (public_key, digest, signature);
+        Verdict::Invalid
+    }
+
     /// Makes a key of 32 bytes, and the ciphertext from which the holder of the private key recovers it.
     ///
     /// # Errors
@@ -179,5 +186,16 @@ pub trait PrivateKey: Any + Send + Sync {
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
         Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))
+    }
+
+    /// Signs a digest of 32 to 64 bytes by ECDSA (FIPS 186-5, section 6.4.1), which uses its
+    /// leftmost bits.
+    ///
+    /// # Errors
+    /// [`Code::WrongUse`] if the algorithm is another one, or the device does not sign digests,
+    /// which is the default; errors of the device.
+    fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
+        let _ = digest;
+        Err(KmsError::new(Code::WrongUse, "the key's backend does not sign digests"))
     }
 }

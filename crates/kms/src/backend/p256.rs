@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use p256::ecdsa::signature::hazmat::{PrehashSigner as _, PrehashVerifier as _};
 use p256::ecdsa::signature::{Signer as _, Verifier as _};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::encoded_key::Prepared;
+use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -61,6 +62,14 @@ impl Backend for Software {
             Some(key) => verify(key, request.message, request.signature),
             None => Verdict::Invalid,
         }
+    }
+
+    fn verify_digest(&self, public_key: &EncodedKey, digest: &[u8], signature: &[u8]) -> Verdict {
+        let key = public_key.prepared::<VerifyingKey>();
+        let signature = Signature::from_slice(signature).ok().filter(is_low);
+        let verified =
+            key.zip(signature).is_some_and(|(key, made)| key.verify_prehash(digest, &made).is_ok());
+        if verified { Verdict::Valid } else { Verdict::Invalid }
     }
 }
 
@@ -136,6 +145,14 @@ impl PrivateKey for SoftwareKey {
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let signature: Signature = self.0.sign(message);
+        Ok(signature.normalize_s().to_vec())
+    }
+
+    fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
+        let signature: Signature = self
+            .0
+            .sign_prehash(digest)
+            .map_err(|_| KmsError::new(Code::InvalidArgument, "the digest is too short for ecdsa-p256"))?;
         Ok(signature.normalize_s().to_vec())
     }
 }

@@ -123,9 +123,11 @@ impl Keystore {
     }
 }
 
-/// Whether a backup must have an attestation of the key. A disabled key signs nothing, not even this.
+/// Whether a backup must have an attestation of the key. A disabled key signs nothing, not even
+/// this, and a key that signs digests signs no statements.
 fn attests_itself(record: &KeyRecord) -> bool {
     record.state == KeyState::Enabled
+        && !record.signs_digests
         && record.key.algorithm().usage() == Use::Signature
         && record.head_version().is_held()
 }

@@ -178,12 +178,14 @@ impl Keystore {
     }
 
     fn signatures(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
-        let heads: Vec<_> = items.iter().map(|item| self.head_for_message(item.key, item.message)).collect();
+        let versions: Vec<_> =
+            items.iter().map(|item| self.version_for_message(item.key, item.message)).collect();
         let mut signatures = Vec::with_capacity(items.len());
         let mut by_backend: BTreeMap<(Algorithm, &str), Together<'_>> = BTreeMap::new();
-        for (place, (head, item)) in heads.iter().zip(items).enumerate() {
-            let head = head.as_ref().map_err(Clone::clone);
-            let signer = head.and_then(|(_, key)| Ok((key, key.signer(&self.sealer, &self.backends)?)));
+        for (place, (version, item)) in versions.iter().zip(items).enumerate() {
+            let version = version.as_ref().map_err(Clone::clone);
+            let signer =
+                version.and_then(|(id, key)| Ok((key, key.private_key(id, &self.sealer, &self.backends)?)));
             signatures.push(signer.and_then(|(key, signer)| {
                 let backend = (key.record.key.algorithm(), key.record.backend.as_str());
                 let (places, requests) = by_backend.entry(backend).or_default();
@@ -201,10 +203,10 @@ impl Keystore {
                 signatures[place] = signature;
             }
         }
-        let signature = |(head, bytes): (Result<(KeyId, _)>, Result<Vec<u8>>)| {
-            Ok(Signature { key: head?.0, bytes: bytes? })
+        let signature = |(version, bytes): (Result<(KeyId, _)>, Result<Vec<u8>>)| {
+            Ok(Signature { key: version?.0, bytes: bytes? })
         };
-        heads.into_iter().zip(signatures).map(signature).collect()
+        versions.into_iter().zip(signatures).map(signature).collect()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
-use crate::prehash::{Prehashed, not_prehashed};
+use crate::prehash::Prehashed;
 use crate::public_key::{NamedPublicKey, PublicKey};
 use crate::random;
 use crate::record::{KeyRecord, VersionRecord};
@@ -37,6 +37,13 @@ pub struct NewKey {
     pub backend: String,
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
+    /// Whether it signs digests that callers hash themselves ([`Keystore::sign_prehashed`]), for
+    /// ECDSA. It cannot be changed later. Such a key signs no statements of the keystore: a digest
+    /// could be that of a statement.
+    pub signs_digests: bool,
+    /// The oldest version that signs when a caller names it; 0 and 1 allow all. None, the usual
+    /// value, if only the newest version signs: then it stays so.
+    pub minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
 }
@@ -51,6 +58,8 @@ impl NewKey {
             label: None,
             backend: SOFTWARE.to_owned(),
             exportable: false,
+            signs_digests: false,
+            minimum_signing_version: None,
             rotation: RotationPolicy::default(),
         }
     }
@@ -67,8 +76,8 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::LabelTaken`] if another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
-    /// [`Code::NotExportable`] if `new` is exportable but its backend cannot export private keys; errors of the
-    /// backend; errors of writing.
+    /// [`Code::NotExportable`] if `new` is exportable but its backend cannot export private keys;
+    /// [`Code::InvalidArgument`] if the algorithm has no keys that sign digests; errors of the backend; errors of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
         let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
         self.add_key(Operation::Create, new, || {
@@ -95,6 +104,7 @@ impl Keystore {
         new: NewKey,
         first: impl Fn() -> Result<NewVersion>,
     ) -> Result<KeyId> {
+        check_new(&new)?;
         let now = Timestamp::now()?;
         let family = KeyFamily::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
         self.observed(Subject::key(operation, &family), || self.add_family(&family, &new, now, first))
@@ -118,7 +128,9 @@ impl Keystore {
                 backend: new.backend.clone(),
                 exportable: new.exportable,
                 deletion_allowed: false,
+                signs_digests: new.signs_digests,
                 minimum_version: 0,
+                minimum_signing_version: new.minimum_signing_version,
                 rotation: new.rotation,
                 versions: vec![first_use(now, public_key, origin)],
             };
@@ -147,14 +159,13 @@ impl Keystore {
     /// The same for the signature of a digest: see [`PublicKey::verify_prehashed`].
     ///
     /// # Errors
-    /// [`Code::WrongUse`] when the key is not one of Ed25519; those of [`Keystore::verify`].
+    /// [`Code::WrongUse`] when keys of the algorithm do not sign such digests; those of
+    /// [`Keystore::verify`].
     pub fn verify_prehashed(&self, key: &KeyId, message: &Prehashed, signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::key(Operation::Verify, key), || {
             let index = self.index.load();
             let version = index.key(key.family())?.usable(key)?;
-            if key.family().algorithm() != Algorithm::Ed25519 {
-                return Err(not_prehashed(key.family().algorithm()));
-            }
+            message.form(key.family().algorithm())?;
             Ok(version.public_key.verify_prehashed(message, signature))
         })
     }
@@ -395,6 +406,21 @@ impl Keystore {
 
 fn first_use(created: Timestamp, public_key: PublicKey, origin: Origin) -> VersionRecord {
     VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0, leftover: None }
+}
+
+fn check_new(new: &NewKey) -> Result<()> {
+    if new.signs_digests && new.algorithm != Algorithm::EcdsaP256 {
+        let message = format!(
+            "keys of ecdsa-p256 alone are made to sign digests, not {} keys; every ed25519 key signs digests apart from messages",
+            new.algorithm
+        );
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    }
+    if new.minimum_signing_version.is_some_and(|minimum| minimum > 1) {
+        let message = "a new key has one version: the oldest version that signs is 0 or 1";
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    }
+    Ok(())
 }
 
 fn check_label(index: &Index, family: &KeyFamily, label: Option<&Name>) -> Result<()> {

@@ -35,6 +35,19 @@ pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
     Err(KmsError::new(code, message))
 }
 
+/// An error if a key signs digests that callers hash themselves: one could be the digest of a
+/// statement, so no statement of such a key means anything.
+pub(super) fn check_statements(record: &KeyRecord) -> Result<()> {
+    if !record.signs_digests {
+        return Ok(());
+    }
+    let message = format!(
+        "the key {} signs digests, and therefore no files, folders, attestations or other statements: use another key for these",
+        record.key
+    );
+    Err(KmsError::new(Code::WrongUse, message))
+}
+
 impl VersionRecord {
     /// Removes the private key. A revoked version stays revoked.
     fn destroy(&mut self) {
@@ -69,6 +82,7 @@ impl KeyChange {
                 }
                 record.minimum_version = minimum.get();
             }
+            (Self::MinimumSigningVersion(minimum), _) => set_minimum_signing_version(record, *minimum)?,
             (Self::Rotation(policy), _) => record.rotation = *policy,
             (Self::DeletionAllowed(allowed), _) => record.deletion_allowed = *allowed,
             (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
@@ -112,6 +126,23 @@ impl KeyChange {
     }
 }
 
+fn set_minimum_signing_version(record: &mut KeyRecord, minimum: u32) -> Result<()> {
+    let (key, head) = (&record.key, record.head());
+    if record.minimum_signing_version.is_none() {
+        let message =
+            format!("only the newest version of {key} signs, and this was fixed when the key was made");
+        return refuse(Code::InvalidArgument, message);
+    }
+    if minimum > head.get() {
+        let message = format!(
+            "the oldest version that signs cannot be {minimum}: the newest version of {key} is {head}"
+        );
+        return refuse(Code::UnknownVersion, message);
+    }
+    record.minimum_signing_version = Some(minimum);
+    Ok(())
+}
+
 /// A version that may be withdrawn: it exists and is not the head.
 fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
     let (key, head) = (record.key.clone(), record.head());
@@ -127,10 +158,11 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     }
 }
 
-/// Whether the private keys of older versions are still needed: to decapsulate, or because a device still has to delete them.
+/// Whether the private keys of older versions are still needed: to decapsulate, to sign for callers
+/// who name them, or because a device still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
-        Use::Signature => record.backend != SOFTWARE,
+        Use::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
         Use::KeyEncapsulation => true,
     }
 }

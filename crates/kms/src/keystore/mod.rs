@@ -47,4 +47,5 @@ pub use self::handle::Keystore;
 pub use self::identity::KeystoreIdentity;
 pub use self::keys::NewKey;
 pub use self::options::KeystoreOptions;
+pub(crate) use self::signing::Content;
 pub use self::snapshot::Snapshot;

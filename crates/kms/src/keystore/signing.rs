@@ -1,10 +1,11 @@
-//! Signs with the head of a key, and rotates the key when its policy says so.
+//! Signs with the head of a key, or with an older version that the caller names and the key's
+//! policy permits. Rotates the key when its policy says so.
 
 use std::sync::Arc;
 
 use super::handle::Keystore;
 use super::index::{LoadedKey, TOKENS};
-use super::lifecycle::check_enabled;
+use super::lifecycle::{check_enabled, check_statements};
 use super::observe::Subject;
 use super::writer::Edit;
 use crate::algorithm::{Algorithm, Use};
@@ -15,34 +16,47 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyFamily, KeyId, KeyRef, Name};
 use crate::key_signature::Signature;
 use crate::policy::RotationPolicy;
-use crate::prehash::{Form, Prehashed, not_prehashed};
+use crate::prehash::{Form, Prehashed};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved::RESERVED_PREFIXES;
 use crate::rollback::SignedTime;
 use crate::time::Timestamp;
 
+/// What a key is asked to sign.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A message, or a digest, that a caller brought.
+    Callers,
+    /// A statement that the keystore composes. Only heads sign these.
+    Statement,
+}
+
 impl Keystore {
-    /// Signs `message` with a key's head. If the head has reached a limit of the key's rotation policy, the key is
-    /// rotated first.
+    /// Signs `message` with a key's head, or with the older version that is named, if the key was
+    /// made for that ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)).
+    /// If the head has reached a limit of the key's rotation policy, the key is rotated first.
     ///
     /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are refused: their
     /// signature would pass for that of a signature file or an attestation.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version, [`Code::KeyDisabled`],
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version that
+    /// does not sign, [`Code::VersionRefused`] for one that was revoked or is below the minimum
+    /// version, [`Code::KeyDisabled`],
     /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`], [`Code::WrongUse`]; errors
     /// of the backend; if the key has a rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
         self.observed(Subject::message(Operation::Sign, key, message), || {
-            let (id, loaded) = self.head_for_message(key, message)?;
-            let bytes = loaded.signer(&self.sealer, &self.backends)?.sign(message)?;
+            let (id, loaded) = self.version_for_message(key, message)?;
+            let bytes = loaded.private_key(&id, &self.sealer, &self.backends)?.sign(message)?;
             Ok(Signature { key: id, bytes })
         })
     }
 
-    /// Whether a signature by the key's head takes microseconds: it needs neither the disk nor a device, and the algorithm is fast.
+    /// Whether a signature by the key takes microseconds: it needs neither the disk nor a device,
+    /// and the algorithm is fast.
     /// The answer for a key that does not exist means nothing.
     pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         let family = key.into().family();
@@ -54,8 +68,8 @@ impl Keystore {
                 .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
-    /// A key's head, if it may sign this message; counts one use.
-    pub(super) fn head_for_message(
+    /// The version that signs this message, if the key may sign it; counts one use.
+    pub(super) fn version_for_message(
         &self,
         key: KeyRef<'_>,
         message: &[u8],
@@ -71,7 +85,7 @@ impl Keystore {
         }
         check_purpose(key)?;
         self.check_lease()?;
-        self.head_for_one_use(key)
+        self.version_for_one_use(key, Content::Callers)
     }
 
     /// Signs the message that `message` makes from the head's id and public key, once the head is chosen. The message
@@ -93,40 +107,51 @@ impl Keystore {
 
     /// The right to make one signature with a key's head. Taking it may rotate the key; using it changes nothing.
     fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
-        let (id, loaded) = self.head_for_one_use(key)?;
+        let (id, loaded) = self.version_for_one_use(key, Content::Statement)?;
         Ok(OneSignature { keystore: self, id, loaded })
     }
 
-    /// Signs the digest that `message` makes from the head's id and public key, once the head is chosen.
+    /// Signs the digest that `message` makes from the version's id and public key, once the version
+    /// is chosen.
     pub(crate) fn sign_form(
         &self,
         key: KeyRef<'_>,
+        content: Content,
         message: impl FnOnce(&KeyId, &PublicKey) -> Prehashed,
     ) -> Result<Signature> {
-        if key.family().algorithm() != Algorithm::Ed25519 {
-            return Err(not_prehashed(key.family().algorithm()));
+        let algorithm = key.family().algorithm();
+        if content == Content::Statement && algorithm != Algorithm::Ed25519 {
+            let message = format!("only ed25519 keys sign statements by their digest, not {algorithm} keys");
+            return Err(KmsError::new(Code::WrongUse, message));
         }
         self.observed(Subject::key(Operation::Sign, key), || {
             check_purpose(key)?;
             self.check_lease()?;
-            let (id, loaded) = self.head_for_one_use(key)?;
-            let message = message(&id, &loaded.record.head_version().public_key);
-            let signer = loaded.signer(&self.sealer, &self.backends)?;
-            let bytes = match message.form() {
-                Form::Message(framed) => signer.sign(&framed)?,
-                Form::Ed25519ph(digest) => signer.sign_ed25519ph(&digest, message.context())?,
+            let (id, loaded) = self.version_for_one_use(key, content)?;
+            let message = message(&id, &loaded.version(&id)?.public_key);
+            let signer = || loaded.private_key(&id, &self.sealer, &self.backends);
+            let bytes = match message.form(algorithm)? {
+                Form::Message(framed) => signer()?.sign(&framed)?,
+                Form::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
+                Form::Ecdsa(digest) if loaded.record.signs_digests => signer()?.sign_digest(&digest)?,
+                Form::Ecdsa(_) => return Err(signs_no_digests(key.family())),
             };
             Ok(Signature { key: id, bytes })
         })
     }
 
-    /// Signs a digest with the head of an Ed25519 key: like [`Keystore::sign`], for a message that is already hashed.
+    /// Signs a digest with an Ed25519 key, or with an ECDSA key that was made for that
+    /// ([`NewKey::signs_digests`](crate::NewKey::signs_digests)): like [`Keystore::sign`], for a
+    /// message that is already hashed.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the key has another algorithm, or its backend does not sign digests of that kind; the errors
-    /// of [`Keystore::sign`].
+    /// [`Code::WrongUse`] if the key does not sign such digests, or its backend does not; the
+    /// errors of [`Keystore::sign`].
     pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
-        self.sign_form(key.into(), |_, _| message.clone())
+        let key = key.into();
+        // Before a use is counted.
+        message.form(key.family().algorithm())?;
+        self.sign_form(key, Content::Callers, |_, _| message.clone())
     }
 
     /// Signs the system clock's time and a nonce with a key's head, in answer to a
@@ -156,10 +181,18 @@ impl Keystore {
         })
     }
 
-    /// A key's head, if it may sign; counts one use.
-    pub(super) fn head_for_one_use(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
+    /// The version that signs, if one may; counts one use of a head.
+    pub(super) fn version_for_one_use(
+        &self,
+        key: KeyRef<'_>,
+        content: Content,
+    ) -> Result<(KeyId, Arc<LoadedKey>)> {
         loop {
-            let (id, loaded) = self.head(key)?;
+            let (id, loaded) = self.version_that_signs(key, content)?;
+            // The policy says when a head is replaced, and this one was.
+            if id.version() != loaded.record.head().get() {
+                return Ok((id, loaded));
+            }
             let policy = loaded.record.rotation;
             if policy.is_too_old(loaded.record.head_version().created, Timestamp::now)? {
                 self.replace(&id, |record| policy.is_too_old(record.head_version().created, Timestamp::now))?;
@@ -206,23 +239,50 @@ impl Keystore {
         Ok(())
     }
 
-    /// A key's head, if it may sign.
-    fn head(&self, key: KeyRef<'_>) -> Result<(KeyId, Arc<LoadedKey>)> {
+    /// The version that signs, if one may: a key's head, or the older version that the caller
+    /// names.
+    fn version_that_signs(&self, key: KeyRef<'_>, content: Content) -> Result<(KeyId, Arc<LoadedKey>)> {
         let index = self.index.load();
         let loaded = index.key(key.family())?;
         let head = loaded.record.head();
+        let mut signs = loaded.record.key.version(head);
         if let KeyRef::Exact(id) = key {
             loaded.version(id)?;
             if id.version() != head.get() {
-                return Err(KmsError::new(
-                    Code::NotHead,
-                    format!("{id} is an older version and does not sign; version {head} signs"),
-                ));
+                check_older(loaded, id, content)?;
+                signs = id.clone();
             }
         }
         check_enabled(&loaded.record)?;
-        Ok((loaded.record.key.version(head), Arc::clone(loaded)))
+        if content == Content::Statement {
+            check_statements(&loaded.record)?;
+        }
+        Ok((signs, Arc::clone(loaded)))
     }
+}
+
+/// An error unless this older version signs for a caller who names it.
+fn check_older(key: &LoadedKey, id: &KeyId, content: Content) -> Result<()> {
+    let head = key.record.head();
+    let refuse = |why: String| Err(KmsError::new(Code::NotHead, why));
+    match key.record.minimum_signing_version.filter(|_| content == Content::Callers) {
+        None => refuse(format!("{id} is an older version and does not sign; version {head} signs")),
+        Some(least) if id.version() < least => {
+            refuse(format!("{id} is too old to sign: the oldest version that signs is {least}"))
+        }
+        Some(_) if key.record.rotation.max_uses.is_some() => refuse(format!(
+            "{id} does not sign: its signatures are counted, and then only version {head} signs"
+        )),
+        Some(_) => key.usable(id).map(drop),
+    }
+}
+
+/// The error for a key of ECDSA that was not made to sign digests.
+fn signs_no_digests(key: &KeyFamily) -> KmsError {
+    let message = format!(
+        "the key {key} signs messages, not digests: send the message, or make a key that signs digests (and no statements of bulla)"
+    );
+    KmsError::new(Code::WrongUse, message)
 }
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {

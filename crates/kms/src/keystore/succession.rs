@@ -1,8 +1,8 @@
-//! Statements of succession. Older versions sign them, and nothing else.
+//! Statements of succession, which older versions sign.
 
 use super::handle::Keystore;
 use super::index::LoadedKey;
-use super::lifecycle::check_enabled;
+use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
 use super::signing::check_purpose;
@@ -21,7 +21,7 @@ impl Keystore {
     /// names the later ones, up to the next one that can also sign. Revoked versions, and versions below the minimum version, do not sign
     /// statements, and no statement names them. A key with one version has no statements.
     ///
-    /// Older versions sign only this. No rotation policy counts it.
+    /// No rotation policy counts these signatures.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`](crate::Code::KeyNotFound), [`Code::KeyDisabled`](crate::Code::KeyDisabled),
@@ -39,6 +39,7 @@ impl Keystore {
         let (_, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
         let key = index.key(family)?;
         check_enabled(&key.record)?;
+        check_statements(&key.record)?;
         let usable: Vec<KeyId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
         let mut statements = Vec::new();
         for (place, id) in usable.iter().enumerate() {

@@ -6,6 +6,7 @@ use super::handle::Keystore;
 use super::keys::NewKey;
 use super::lifecycle::check_state;
 use super::observe::Subject;
+use super::signing::Content;
 use crate::algorithm::Algorithm;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
@@ -33,7 +34,7 @@ impl Keystore {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(Operation::Sign, &root), || {
             self.check_lease()?;
-            let (id, loaded) = self.head_for_one_use(KeyRef::Family(&root))?;
+            let (id, loaded) = self.version_for_one_use(KeyRef::Family(&root), Content::Statement)?;
             let seed = loaded.material(&id, &self.sealer, &self.backends)?;
             Token::mint(&seed, id.version(), grant)
         })

@@ -18,6 +18,7 @@ use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request};
 use crate::encoding::hex;
 use crate::error::{Code, KmsError, Result};
+use crate::prehash::not_prehashed;
 use crate::public_key::PublicKey;
 use crate::verdict::Verdict;
 
@@ -315,15 +316,26 @@ impl PrivateKey for TokenKey {
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        // Every token supports ECDSA of a digest.
-        let digest: [u8; 32];
-        let data: &[u8] = match self.algorithm {
-            Algorithm::EcdsaP256 => {
-                digest = Sha256::digest(message).into();
-                &digest
-            }
-            _ => message,
-        };
+        match self.algorithm {
+            // Every token supports ECDSA of a digest.
+            Algorithm::EcdsaP256 => self.sign_data(&Sha256::digest(message)),
+            _ => self.sign_data(message),
+        }
+    }
+
+    fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
+        match self.algorithm {
+            // Some tokens refuse digests that are longer than the order of the curve, and do not
+            // cut them.
+            Algorithm::EcdsaP256 => self.sign_data(digest.get(..32).unwrap_or(digest)),
+            algorithm => Err(not_prehashed(algorithm)),
+        }
+    }
+}
+
+impl TokenKey {
+    /// Signs what the token's mechanism takes: a message, or for ECDSA a digest.
+    fn sign_data(&self, data: &[u8]) -> Result<Vec<u8>> {
         let mechanism = sign_mechanism(self.algorithm);
         self.token.run(Access::Read, |at| {
             let object = self.private_object(at)?;

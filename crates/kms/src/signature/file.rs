@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef};
-use crate::keystore::Keystore;
+use crate::keystore::{Content, Keystore};
 use crate::prehash::{Prehash, Prehashed};
 use crate::public_key::PublicKey;
 use crate::reserved::RESERVED_PREFIX;
@@ -182,7 +182,7 @@ impl SignatureFile {
             |key: &KeyId, public_key: &PublicKey| file.insert(unsigned(key, public_key)).signed_bytes();
         let signature = match prehash {
             None => keystore.sign_statement(key.into(), signed_bytes)?,
-            Some(prehash) => keystore.sign_form(key.into(), |key, public_key| {
+            Some(prehash) => keystore.sign_form(key.into(), Content::Statement, |key, public_key| {
                 Prehashed::of_file(prehash, &signed_bytes(key, public_key))
             })?,
         };

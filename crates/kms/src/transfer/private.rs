@@ -21,8 +21,9 @@ pub enum PrivateFormat {
     OpenSsh,
     /// Only the bytes that `spec/keystore.md` names for the algorithm: for Ed25519 the seed.
     Raw,
-    /// One value of `keys` as Vault and OpenBao export it from their transit engine: an Ed25519 key as the base64 of 64 bytes, or a P-256
-    /// key as PEM with the label `EC PRIVATE KEY`. A line feed may follow.
+    /// One value of `keys` as Vault and OpenBao export it from their transit engine: an Ed25519 key
+    /// as the base64 of 64 bytes, or a P-256 key as PEM with the label `EC PRIVATE KEY`. A line
+    /// feed may follow.
     Vault,
 }
 

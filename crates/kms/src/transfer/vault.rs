@@ -1,5 +1,6 @@
-//! Private keys as the transit engine of Vault and OpenBao exports them: an Ed25519 key as the base64 of its seed and its public
-//! key, and a P-256 key as PEM of an ECPrivateKey (RFC 5915) with the curve and the public key.
+//! Private keys as the transit engine of Vault and OpenBao exports them: an Ed25519 key as the
+//! base64 of its seed and its public key, and a P-256 key as PEM of an ECPrivateKey (RFC 5915) with
+//! the curve and the public key.
 
 use pkcs8::{LineEnding, SecretDocument};
 use zeroize::Zeroizing;
@@ -13,12 +14,14 @@ use crate::error::Result;
 
 const EC_LABEL: &str = "EC PRIVATE KEY";
 
-/// An ECPrivateKey up to its scalar, and between its scalar and its public key: the curve P-256, and a BIT STRING.
+/// An ECPrivateKey up to its scalar, and between its scalar and its public key: the curve P-256,
+/// and a BIT STRING.
 const EC_BEGIN: &[u8] = &[0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
 const EC_MIDDLE: &[u8] =
     &[0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0xa1, 0x44, 0x03, 0x42, 0x00];
 
-/// Reads one value of `keys` in the answer of `export/signing-key/NAME`. It may end with a line feed, as programs print it.
+/// Reads one value of `keys` in the answer of `export/signing-key/NAME`. It may end with a line
+/// feed, as programs print it.
 pub(super) fn parse_private(text: &str) -> Result<PrivateKeyData> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     if text.starts_with("-----") { parse_ec(text) } else { parse_ed25519(text) }

@@ -17,6 +17,7 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
     let later = Timestamp::from_unix_millis(now.unix_millis() + 60_000).unwrap();
     let changes = [
         (KeyChange::Label(None), "label ok"),
+        (KeyChange::MinimumSigningVersion(1), "minimum_signing_version invalid_argument"),
         (KeyChange::Rotation(RotationPolicy::default()), "rotation_policy ok"),
         (KeyChange::DeletionAllowed(true), "deletion_allowed ok"),
         (KeyChange::Revoke(first), "revoke ok"),

@@ -59,8 +59,17 @@ struct Attestation {
     backend: String,
     /// Whether the private keys may ever be exported.
     exportable: bool,
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
+    /// time; absent if they may not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    deletion_allowed: bool,
     /// Older versions do not verify.
     minimum_version: u32,
+    /// The oldest version that signs when a client of the Vault-compatible interface names it;
+    /// absent if only the newest version signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     #[schema(value_type = Rotation)]
     rotation: (),

@@ -52,6 +52,10 @@ struct ImportKey<'a> {
     /// Whether the private keys may ever be exported. It cannot be changed later.
     #[serde(default)]
     exportable: bool,
+    /// Whether it signs digests that callers hash themselves, for `ecdsa-p256`. It cannot be
+    /// changed later. Such a key signs no statements.
+    #[serde(default)]
+    signs_digests: bool,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
 }
@@ -83,7 +87,8 @@ enum PrivateKeyFormat {
     OpenSsh,
     /// The bytes of the algorithm alone, for Ed25519 the seed.
     Raw,
-    /// One value of `keys` as Vault and OpenBao export it: an Ed25519 key as base64 of 64 bytes, a P-256 key as PEM of an ECPrivateKey.
+    /// One value of `keys` as Vault and OpenBao export it: an Ed25519 key as base64 of 64 bytes, a
+    /// P-256 key as PEM of an ECPrivateKey.
     Vault,
 }
 
@@ -272,15 +277,29 @@ async fn import(
     body: SecretContent,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(Operation::Import)?;
-    let ImportKey { private_key, wrapped_key, public_key, purpose, label, exportable, rotation } =
-        parse(&body)?;
+    let ImportKey {
+        private_key,
+        wrapped_key,
+        public_key,
+        purpose,
+        label,
+        exportable,
+        signs_digests,
+        rotation,
+    } = parse(&body)?;
     check_purpose(&caller, &purpose)?;
     let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
     let made = app.aside(&caller.opened, &caller.session, move |keystore| {
         let key = brought.read(keystore)?;
-        let new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, key.algorithm()) };
+        let new = NewKey {
+            label,
+            exportable,
+            signs_digests,
+            rotation,
+            ..NewKey::new(tenant, purpose, key.algorithm())
+        };
         keystore.attest(key.create(keystore, new)?.family())
     });
     Ok((StatusCode::CREATED, imported(&app, &made.await?)))

@@ -66,6 +66,10 @@ struct CreateKey {
     /// Whether the private keys may ever be exported. It cannot be changed later.
     #[serde(default)]
     exportable: bool,
+    /// Whether it signs digests that callers hash themselves, for `ecdsa-p256`. It cannot be
+    /// changed later. Such a key signs no statements.
+    #[serde(default)]
+    signs_digests: bool,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
     /// What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent.
@@ -91,14 +95,15 @@ async fn create(
     Content(body): Content,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(Operation::Create)?;
-    let CreateKey { purpose, algorithm, label, exportable, rotation, backend } = parse(&body)?;
+    let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
     // The caller could mint tokens with a root key.
     if purpose.as_str() == ROOT && !caller.session.authority.mints {
         return Err(ApiError::refused());
     }
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
-    let mut new = NewKey { label, exportable, rotation, ..NewKey::new(tenant, purpose, algorithm) };
+    let mut new =
+        NewKey { label, exportable, signs_digests, rotation, ..NewKey::new(tenant, purpose, algorithm) };
     if let Some(backend) = backend {
         new.backend = backend.to_string();
     }

@@ -33,8 +33,17 @@ pub(crate) struct KeyView {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     deletion_allowed: bool,
+    /// Whether it signs digests that callers hash themselves, and so no statements; absent if it
+    /// does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    signs_digests: bool,
     /// Older versions do not verify.
     minimum_version: u32,
+    /// The oldest version that signs when a client of the Vault-compatible interface names it; 0
+    /// and 1 allow all. Absent if only the newest version signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     rotation: RotationView,
     /// The newest version, the one that signs.
@@ -112,7 +121,9 @@ impl From<&Attestation> for KeyView {
             backend: key.backend.clone(),
             exportable: key.exportable,
             deletion_allowed: key.deletion_allowed,
+            signs_digests: key.signs_digests,
             minimum_version: key.minimum_version,
+            minimum_signing_version: key.minimum_signing_version,
             rotation: RotationView {
                 max_age_seconds: key.rotation.max_age_seconds.map(Into::into),
                 max_uses: key.rotation.max_uses.map(Into::into),

@@ -7,7 +7,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bulla_kms::token::Operation;
 use bulla_kms::{
-    Attestation, Code, KeyChange, KeyState, Keystore, KmsError, Name, NewKey, RotationPolicy, Timestamp,
+    Algorithm, Attestation, Code, KeyChange, KeyState, Keystore, KmsError, Name, NewKey, RotationPolicy,
+    Timestamp,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -108,6 +109,9 @@ async fn transit_create(
     let new = NewKey {
         label: Some(label.clone()),
         exportable: asks(request.exportable),
+        // As clients of Vault expect it of every key. Such a key signs no statements of bulla.
+        signs_digests: algorithm == Algorithm::EcdsaP256,
+        minimum_signing_version: Some(0),
         rotation: RotationPolicy { max_age_seconds, max_uses: None },
         ..NewKey::new(tenant.clone(), purpose(), algorithm)
     };
@@ -163,7 +167,8 @@ pub(super) struct TransitConfigure {
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     min_decryption_version: Option<i64>,
-    /// Without effect: only the newest version signs.
+    /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
+    /// Without effect for a key of which only the newest version signs.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     min_encryption_version: Option<i64>,
@@ -211,10 +216,16 @@ impl TransitConfigure {
             }
             changes.push(KeyChange::MinimumVersion(least));
         }
-        if let Some(least) = self.min_encryption_version.filter(|least| *least != 0) {
-            within(least, key.head, "min_encryption_version")?;
-            warnings.push("min_encryption_version has no effect: only the newest version signs".to_owned());
+        if let Some(least) = self.min_encryption_version {
+            let least = signing_version(least, key.head)?;
+            if key.minimum_signing_version.is_some() {
+                changes.push(KeyChange::MinimumSigningVersion(least));
+            } else if least != 0 {
+                let words = "min_encryption_version has no effect: only the newest version of this key signs";
+                warnings.push(words.to_owned());
+            }
         }
+        check_order(key, &changes)?;
         if let Some(time) = self.auto_rotate_period {
             let rotation = RotationPolicy { max_age_seconds: period(time)?, ..key.rotation };
             changes.push(KeyChange::Rotation(rotation));
@@ -222,6 +233,37 @@ impl TransitConfigure {
         changes.extend(self.deletion_allowed.map(KeyChange::DeletionAllowed));
         Ok((changes, warnings))
     }
+}
+
+/// The oldest version that signs, or 0.
+fn signing_version(version: i64, newest: u32) -> Result<u32> {
+    if version < 0 {
+        return Err(VaultError::invalid("min encryption version cannot be negative"));
+    }
+    u32::try_from(version).ok().filter(|version| *version <= newest).ok_or_else(|| {
+        VaultError::invalid(format!(
+            "cannot set min encryption version of {version}, latest key version is {newest}"
+        ))
+    })
+}
+
+/// Checks that no version would sign that does not verify.
+fn check_order(key: &Attestation, changes: &[KeyChange]) -> Result<()> {
+    let (mut verifies, mut signs) = (key.minimum_version, key.minimum_signing_version.unwrap_or(0));
+    for change in changes {
+        match change {
+            KeyChange::MinimumVersion(least) => verifies = least.get(),
+            KeyChange::MinimumSigningVersion(least) => signs = *least,
+            _ => {}
+        }
+    }
+    if signs == 0 || signs >= verifies {
+        return Ok(());
+    }
+    Err(VaultError::invalid(format!(
+        "cannot set min encryption/decryption values; min encryption version of {signs} must be greater than or \
+         equal to min decryption version of {verifies}"
+    )))
 }
 
 /// A version that the key has.

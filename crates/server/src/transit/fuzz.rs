@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::lenient::{Seconds, Text, flag, number, seconds};
-use super::scheme::{Marshaling, Scheme};
+use super::scheme::{Input, Marshaling, Scheme};
 use super::signature;
 
 /// Every kind of lenient value, read from one text or number.
@@ -46,7 +46,7 @@ pub(crate) fn fuzz(text: &str) {
     }
     for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256] {
         for marshaling in [Marshaling::Asn1, Marshaling::Jws] {
-            let (scheme, mut buffer) = (Scheme { algorithm, marshaling, prehashed: false }, vec![1, 2]);
+            let (scheme, mut buffer) = (Scheme { algorithm, marshaling, input: Input::Message }, vec![1, 2]);
             if let Ok((_, range)) = signature::read(text, scheme, &mut buffer) {
                 assert_eq!((range.start, range.end), (2, buffer.len()), "{text}");
             }

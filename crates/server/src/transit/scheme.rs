@@ -1,9 +1,14 @@
 //! How a request wants to sign: the meaning of Vault's parameters for a key.
 
+use std::borrow::Cow;
+
+use bulla_kms::prehash::{Digest, Prehashed};
 use bulla_kms::{Algorithm, Use};
+use ring::digest;
 
 use super::error::{Result, VaultError};
 use super::lenient::Text;
+use crate::error::ApiError;
 
 /// How signatures are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +31,97 @@ pub(super) struct Parameters<'a> {
     pub(super) marshaling: &'a Text<'a>,
 }
 
+/// A hash function whose digests are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sha2 {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// What the input of a request is to the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// The message that the key signs.
+    Message,
+    /// A message whose digest the key signs.
+    Hashed(Sha2),
+    /// The digest that the key signs.
+    Digest(Sha2),
+}
+
 /// How a key signs and verifies for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scheme {
     pub(super) algorithm: Algorithm,
     pub(super) marshaling: Marshaling,
-    /// The input is a digest of SHA-512 for Ed25519ph.
-    pub(super) prehashed: bool,
+    pub(super) input: Input,
+}
+
+impl Scheme {
+    /// What the key signs, if that is a digest: the input of a request, under this context.
+    ///
+    /// # Errors
+    /// The input is no digest of the hash function.
+    pub(super) fn prehashed(self, input: &[u8], context: &[u8]) -> Result<Option<Prehashed>> {
+        let (hash, digest) = match self.input {
+            Input::Message => return Ok(None),
+            Input::Hashed(hash) => {
+                (hash, Cow::Owned(digest::digest(hash.function(), input).as_ref().to_vec()))
+            }
+            Input::Digest(hash) => (hash, Cow::Borrowed(input)),
+        };
+        let wrong = |_| {
+            let (name, length) = (hash.name(), hash.function().output_len());
+            let message =
+                format!("with prehashed=true `input` is a digest of {name}: {length} bytes in base64");
+            VaultError::from(ApiError::malformed(message))
+        };
+        let digest = match hash {
+            Sha2::Sha256 => Digest::Sha256((*digest).try_into().map_err(wrong)?),
+            Sha2::Sha384 => Digest::Sha384((*digest).try_into().map_err(wrong)?),
+            Sha2::Sha512 => Digest::Sha512((*digest).try_into().map_err(wrong)?),
+        };
+        Ok(Some(Prehashed::new(digest, context)?))
+    }
+
+    /// Whether the key signs messages, and not digests.
+    pub(super) fn signs_messages(self) -> bool {
+        self.input == Input::Message
+    }
+
+    /// Whether the request may have a context: only Ed25519ph has one.
+    pub(super) fn has_context(self) -> bool {
+        self.algorithm == Algorithm::Ed25519 && !self.signs_messages()
+    }
+}
+
+impl Sha2 {
+    fn function(self) -> &'static digest::Algorithm {
+        match self {
+            Self::Sha256 => &digest::SHA256,
+            Self::Sha384 => &digest::SHA384,
+            Self::Sha512 => &digest::SHA512,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha2-256",
+            Self::Sha384 => "sha2-384",
+            Self::Sha512 => "sha2-512",
+        }
+    }
+
+    /// The function that a request names; SHA-256 if it names none.
+    fn named(name: Option<&str>) -> Option<Self> {
+        match name {
+            None => Some(Self::Sha256),
+            Some(name) => {
+                [Self::Sha256, Self::Sha384, Self::Sha512].into_iter().find(|hash| hash.name() == name)
+            }
+        }
+    }
 }
 
 /// The hash functions that Vault knows.
@@ -58,39 +147,39 @@ impl Parameters<'_> {
         if algorithm.usage() != Use::Signature {
             return Err(VaultError::invalid(format!("key type {algorithm} does not support signing")));
         }
-        self.check(algorithm, hash)?;
-        Ok(Scheme { algorithm, marshaling, prehashed: self.prehashed })
+        Ok(Scheme { algorithm, marshaling, input: self.input(algorithm, hash)? })
     }
 
-    fn check(self, algorithm: Algorithm, hash: Option<&str>) -> Result<()> {
+    fn input(self, algorithm: Algorithm, hash: Option<&str>) -> Result<Input> {
         let refuse = |why: &str| Err(VaultError::not_offered(why));
         match (algorithm, self.prehashed, hash) {
             (_, false, Some("none")) => {
                 refuse("hash_algorithm=none is for RSA keys, which bulla does not have")
             }
-            (Algorithm::Ed25519, true, Some("sha2-512")) => Ok(()),
+            (Algorithm::Ed25519, true, Some("sha2-512")) => Ok(Input::Digest(Sha2::Sha512)),
             (Algorithm::Ed25519, true, _) => refuse(
                 "an ed25519 key signs a digest as Ed25519ph: with prehashed=true, set hash_algorithm=sha2-512 and send the SHA-512 as input",
             ),
             (Algorithm::Ed25519, false, Some("sha2-512")) => refuse(
                 "hash_algorithm=sha2-512 means Ed25519ph: send the SHA-512 as input with prehashed=true, or leave hash_algorithm out for Ed25519",
             ),
-            (Algorithm::EcdsaP256, false, Some(hash)) if hash != "sha2-256" => {
-                refuse("an ecdsa-p256 key signs with sha2-256 alone")
-            }
-            // The digest could be that of a message that only the keystore itself may sign.
+            (Algorithm::EcdsaP256, prehashed, hash) => match (Sha2::named(hash), prehashed) {
+                // A signature of the message, for which the key need not sign digests.
+                (Some(Sha2::Sha256), false) => Ok(Input::Message),
+                (Some(hash), false) => Ok(Input::Hashed(hash)),
+                (Some(hash), true) => Ok(Input::Digest(hash)),
+                (None, _) => refuse("an ecdsa-p256 key signs with sha2-256, sha2-384 and sha2-512"),
+            },
             (_, true, _) => {
                 refuse("keys of this type sign messages, not digests: send the message, with prehashed=false")
             }
-            _ => Ok(()),
+            _ => Ok(Input::Message),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
 
     fn scheme(
@@ -134,8 +223,14 @@ mod tests {
             (Ed25519, "none", false, false),
             (EcdsaP256, "", false, true),
             (EcdsaP256, "sha2-256", false, true),
-            (EcdsaP256, "sha2-512", false, false),
-            (EcdsaP256, "sha2-256", true, false),
+            (EcdsaP256, "sha2-512", false, true),
+            (EcdsaP256, "sha2-256", true, true),
+            (EcdsaP256, "sha2-384", true, true),
+            (EcdsaP256, "sha2-512", true, true),
+            (EcdsaP256, "", true, true),
+            (EcdsaP256, "sha1", true, false),
+            (EcdsaP256, "sha3-256", false, false),
+            (EcdsaP256, "none", true, false),
             (MlDsa65, "sha2-512", false, true),
             (MlDsa65, "", true, false),
             (XWing, "", false, false),

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::prehash::{Digest, Prehashed};
 use bulla_kms::token::Operation;
 use bulla_kms::{Code, KeyFamily, KeyName, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
@@ -34,15 +33,16 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What to sign. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitSign<'a> {
-    /// The message, base64; with `prehashed` its SHA-512.
+    /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
     input: Text<'a>,
-    /// The version that signs: 0 or the newest.
+    /// The version that signs: 0 for the newest, or one from `min_encryption_version` on.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     key_version: Option<i64>,
-    /// The hash function: `sha2-512` for Ed25519ph, `sha2-256` for ECDSA.
+    /// The hash function: `sha2-512` for Ed25519ph; `sha2-256` (default), `sha2-384` or `sha2-512`
+    /// for ECDSA.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "sha2-256")]
     hash_algorithm: Text<'a>,
@@ -50,7 +50,7 @@ pub(super) struct TransitSign<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     algorithm: Text<'a>,
-    /// Whether the input is a digest: only SHA-512, for Ed25519ph.
+    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     prehashed: Option<bool>,
@@ -71,7 +71,7 @@ pub(super) struct TransitSign<'a> {
 /// One message of a batch.
 #[derive(Default, Deserialize, ToSchema)]
 pub(super) struct TransitSignItem<'a> {
-    /// The message, base64; with `prehashed` its SHA-512.
+    /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
     input: Text<'a>,
@@ -112,7 +112,8 @@ pub(super) struct TransitSignedItem {
     reference: String,
 }
 
-/// Sign a message, or many, with a key's newest version. PUT does the same.
+/// Sign a message, or many, with a key's newest version or the one that is named. PUT does the
+/// same.
 #[utoipa::path(post, path = "/v1/transit/sign/{name}", tag = "transit", request_body = TransitSign,
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signatures", body = Envelope<TransitSigned>),
@@ -186,10 +187,12 @@ fn version(family: KeyFamily, asked: Option<i64>) -> Result<KeyName> {
 
 const TOO_NEW: &str = "requested version for signing is higher than the latest key version";
 
-/// The keystore's error in Vault's words. A key signs with its newest version, as a key in Vault does whose minimum version is the newest.
+/// The keystore's error in Vault's words. A key of which only the newest version signs is one in
+/// Vault whose minimum version is the newest.
 fn called(error: impl Into<VaultError>) -> VaultError {
     let too_old = "requested version for signing is less than the minimum encryption key version";
-    error.into().called(Code::UnknownVersion, TOO_NEW).called(Code::NotHead, too_old)
+    let error = error.into().called(Code::UnknownVersion, TOO_NEW);
+    error.called(Code::NotHead, too_old).called(Code::VersionRefused, too_old)
 }
 
 async fn sign_one(
@@ -202,13 +205,13 @@ async fn sign_one(
 ) -> Result<Signature> {
     let mut message = Vec::with_capacity(input.as_deref().map_or(0, str::len) / 4 * 3);
     decode_input(input, &mut message)?;
-    let context = decode_context(context, scheme.prehashed)?;
-    let signed = if scheme.prehashed {
-        let digest = prehashed(&message, &context)?;
-        let sign = move |keystore: &Keystore| keystore.sign_prehashed(key.as_ref(), &digest);
-        app.aside(&caller.opened, &caller.session, sign).await
-    } else {
-        app.sign(&caller.opened, &caller.session, key, message).await
+    let context = decode_context(context, scheme)?;
+    let signed = match scheme.prehashed(&message, &context)? {
+        Some(digest) => {
+            let sign = move |keystore: &Keystore| keystore.sign_prehashed(key.as_ref(), &digest);
+            app.aside(&caller.opened, &caller.session, sign).await
+        }
+        None => app.sign(&caller.opened, &caller.session, key, message).await,
     };
     signed.map_err(called)
 }
@@ -222,11 +225,11 @@ pub(super) fn decode_input(input: &Text<'_>, buffer: &mut Vec<u8>) -> Result<Ran
     Ok(begin..buffer.len())
 }
 
-/// The context of a signature. Only signatures of digests have one.
-pub(super) fn decode_context(context: &Text<'_>, prehashed: bool) -> Result<Vec<u8>> {
+/// The context of a signature. Only Ed25519ph has one.
+pub(super) fn decode_context(context: &Text<'_>, scheme: Scheme) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(text) = context.given() {
-        if !prehashed {
+        if !scheme.has_context() {
             let message = "bulla signs with a signature_context as Ed25519ph alone: with prehashed=true and hash_algorithm=sha2-512";
             return Err(VaultError::not_offered(message));
         }
@@ -234,12 +237,6 @@ pub(super) fn decode_context(context: &Text<'_>, prehashed: bool) -> Result<Vec<
         decoded.map_err(|error| VaultError::in_words("failed to base64-decode signature_context", error))?;
     }
     Ok(bytes)
-}
-
-pub(super) fn prehashed(digest: &[u8], context: &[u8]) -> Result<Prehashed> {
-    let wrong = || ApiError::malformed("with prehashed=true `input` is a SHA-512, 64 bytes in base64");
-    let digest = digest.try_into().map_err(|_| wrong())?;
-    Ok(Prehashed::new(Digest::Sha512(digest), context)?)
 }
 
 /// Messages that are decoded.
@@ -257,7 +254,7 @@ impl Batch {
         let mut buffer = Vec::with_capacity(texts.sum::<usize>() / 4 * 3);
         let decoded = items.iter().map(|item| {
             let message = decode_input(&item.input, &mut buffer)?;
-            Ok((message, decode_context(&item.signature_context, scheme.prehashed)?))
+            Ok((message, decode_context(&item.signature_context, scheme)?))
         });
         let items = decoded.collect();
         Self { key, scheme, buffer, items }
@@ -266,7 +263,7 @@ impl Batch {
     /// The results of one step of the items.
     fn sign(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<Signature>> {
         let step = &self.items[step];
-        if self.scheme.prehashed {
+        if !self.scheme.signs_messages() {
             return step.iter().map(|item| self.sign_prehashed(keystore, item)).collect();
         }
         let good = step.iter().filter_map(|item| item.as_ref().ok());
@@ -286,15 +283,16 @@ impl Batch {
         keystore: &Keystore,
         item: &Result<(Range<usize>, Vec<u8>)>,
     ) -> Result<Signature> {
-        let (digest, context) = item.as_ref().map_err(Clone::clone)?;
-        let digest = prehashed(&self.buffer[digest.clone()], context)?;
+        let (input, context) = item.as_ref().map_err(Clone::clone)?;
+        let digest = self.scheme.prehashed(&self.buffer[input.clone()], context)?;
+        let digest = digest.ok_or_else(|| ApiError::internal("the key signs messages"))?;
         keystore.sign_prehashed(self.key.as_ref(), &digest).map_err(called)
     }
 }
 
 async fn sign_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<Signature>>> {
     let Caller { session, opened } = caller;
-    let quick = opened.keystore.signs_quickly(batch.key.as_ref()) && !batch.scheme.prehashed;
+    let quick = opened.keystore.signs_quickly(batch.key.as_ref()) && batch.scheme.signs_messages();
     let items = batch.items.len();
     let cost = Cost::of_results(quick, items * batch.scheme.algorithm.output_length());
     Ok(app.in_steps(opened, session, cost, batch, items, Batch::sign).await?)

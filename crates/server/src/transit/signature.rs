@@ -87,10 +87,11 @@ mod tests {
     use bulla_kms::{KeyId, Keystore, NewKey};
     use proptest::prelude::*;
 
+    use super::super::scheme::Input;
     use super::*;
 
     fn scheme(algorithm: Algorithm, marshaling: Marshaling) -> Scheme {
-        Scheme { algorithm, marshaling, prehashed: false }
+        Scheme { algorithm, marshaling, input: Input::Message }
     }
 
     fn key(keystore: &Keystore, algorithm: Algorithm) -> KeyId {

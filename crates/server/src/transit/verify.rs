@@ -19,9 +19,10 @@ use super::extract::{Body, By, Named};
 use super::key::{NAME, find, missing};
 use super::lenient::{Text, flag, items};
 use super::scheme::{Parameters, Scheme};
-use super::sign::{decode_context, decode_input, prehashed, write_error, write_reference};
+use super::sign::{decode_context, decode_input, write_error, write_reference};
 use super::signature::{self, TOO_OLD};
 use crate::api::items::count;
+use crate::error::ApiError;
 use crate::request::Caller;
 use crate::service::{App, Cost};
 
@@ -34,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What to verify. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitVerify<'a> {
-    /// The message, base64; with `prehashed` its SHA-512.
+    /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
     input: Text<'a>,
@@ -50,7 +51,8 @@ pub(super) struct TransitVerify<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     signature_context: Text<'a>,
-    /// The hash function: `sha2-512` for Ed25519ph, `sha2-256` for ECDSA.
+    /// The hash function: `sha2-512` for Ed25519ph; `sha2-256` (default), `sha2-384` or `sha2-512`
+    /// for ECDSA.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "sha2-256")]
     hash_algorithm: Text<'a>,
@@ -58,7 +60,7 @@ pub(super) struct TransitVerify<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     algorithm: Text<'a>,
-    /// Whether the input is a digest: only SHA-512, for Ed25519ph.
+    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     prehashed: Option<bool>,
@@ -75,7 +77,7 @@ pub(super) struct TransitVerify<'a> {
 /// One signature of a batch.
 #[derive(Default, Deserialize, ToSchema)]
 pub(super) struct TransitVerifyItem<'a> {
-    /// The message, base64; with `prehashed` its SHA-512.
+    /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
     input: Text<'a>,
@@ -208,14 +210,14 @@ async fn verify_one(
     let (mut message, mut bytes) = (Vec::new(), Vec::new());
     decode_input(&item.input, &mut message)?;
     let (version, _) = signature::read(item.signature.as_deref().unwrap_or_default(), scheme, &mut bytes)?;
-    let context = decode_context(&item.signature_context, scheme.prehashed)?;
+    let context = decode_context(&item.signature_context, scheme)?;
     let key = family.version(version);
-    let verdict = if scheme.prehashed {
-        let digest = prehashed(&message, &context)?;
-        let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
-        app.aside(&caller.opened, &caller.session, verify).await
-    } else {
-        app.verify(&caller.opened, &caller.session, key, message, bytes).await
+    let verdict = match scheme.prehashed(&message, &context)? {
+        Some(digest) => {
+            let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
+            app.aside(&caller.opened, &caller.session, verify).await
+        }
+        None => app.verify(&caller.opened, &caller.session, key, message, bytes).await,
     };
     Ok(verdict.map_err(called)?.is_valid())
 }
@@ -262,7 +264,7 @@ impl Batch {
         let message = decode_input(&item.input, &mut self.buffer)?;
         let text = item.signature.as_deref().unwrap_or_default();
         let (version, signature) = signature::read(text, self.scheme, &mut self.buffer)?;
-        let context = decode_context(&item.signature_context, self.scheme.prehashed)?;
+        let context = decode_context(&item.signature_context, self.scheme)?;
         let key = *versions.entry(version).or_insert_with(|| {
             self.keys.push(family.version(version));
             self.keys.len() - 1
@@ -273,7 +275,7 @@ impl Batch {
     /// The results of one step of the items.
     fn verify(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<bool>> {
         let step = &self.items[step];
-        if self.scheme.prehashed {
+        if !self.scheme.signs_messages() {
             return step.iter().map(|item| self.verify_digest(keystore, item)).collect();
         }
         let items: Vec<_> =
@@ -301,13 +303,14 @@ impl Batch {
     fn verify_digest(&self, keystore: &Keystore, item: &Result<Item>) -> Result<bool> {
         let item = item.as_ref().map_err(Clone::clone)?;
         let VerifyItem { key, message, signature } = self.item(item);
-        let digest = prehashed(message, &item.context)?;
+        let digest = self.scheme.prehashed(message, &item.context)?;
+        let digest = digest.ok_or_else(|| ApiError::internal("the key signs messages"))?;
         Ok(keystore.verify_prehashed(key, &digest, signature).map_err(called)?.is_valid())
     }
 }
 
 async fn verify_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<bool>>> {
-    let quick = batch.scheme.algorithm == Algorithm::Ed25519 && !batch.scheme.prehashed;
+    let quick = batch.scheme.algorithm == Algorithm::Ed25519 && batch.scheme.signs_messages();
     let (cost, items) = (Cost::quick_if(quick), batch.items.len());
     Ok(app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?)
 }

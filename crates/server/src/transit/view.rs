@@ -32,7 +32,8 @@ pub(super) struct KeyData {
     min_available_version: u32,
     /// Older versions do not verify.
     min_decryption_version: u32,
-    /// Always 0: only the newest version signs.
+    /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
+    /// The newest version where only that signs.
     min_encryption_version: u32,
     /// Whether the key may be deleted.
     deletion_allowed: bool,
@@ -89,7 +90,7 @@ impl From<&Attestation> for KeyData {
             latest_version: key.head,
             min_available_version: min_available(key),
             min_decryption_version: key.minimum_version,
-            min_encryption_version: 0,
+            min_encryption_version: key.minimum_signing_version.unwrap_or(key.head),
             deletion_allowed: key.deletion_allowed,
             auto_rotate_period: key.rotation.max_age_seconds.map_or(0, Into::into),
             exportable: key.exportable,

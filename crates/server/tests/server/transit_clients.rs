@@ -1,9 +1,11 @@
 //! What clients of Vault send that its documents do not say. A running OpenBao answered the same requests.
 
 use bulla_kms::token::{Keys, Operation, Token};
+use bulla_kms::{Algorithm, PublicKey};
+use ring::digest::{self, digest};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, config, keystore, token};
+use crate::support::{Answer, Service, base64, config, from_base64, keystore, token};
 use crate::transit::{refused, sign, with_key};
 
 /// A service with a keystore in memory, and a token that permits everything.
@@ -106,4 +108,121 @@ fn null_counts_as_nothing() {
     assert_eq!(verify(&some), "some elements of batch_input are missing 'signature'");
     let (status, words, _) = refused(&sign(&service, &json!({ "batch_input": null })));
     assert_eq!((status, words.as_str()), (400, "missing input"));
+}
+
+/// What cosign and Tekton send: the digest, and for ECDSA a parameter of RSA.
+#[test]
+fn a_p256_key_of_a_client_signs_digests() {
+    let service = with_key("ecdsa-p256");
+    let message = b"a message";
+    let post = |path: &str, body: &Value| service.post(None, &format!("/v1/transit/{path}"), body);
+    let hashes =
+        [("sha2-256", &digest::SHA256), ("sha2-384", &digest::SHA384), ("sha2-512", &digest::SHA512)];
+    let signed = hashes.map(|(hash, function)| {
+        let input = base64(digest(function, message).as_ref());
+        let mut body = json!({ "input": input, "key_version": "0", "prehashed": true, "signature_algorithm": "pkcs1v15" });
+        let signature = post(&format!("sign/a/{hash}"), &body).ok()["data"]["signature"].clone();
+        body["signature"] = signature.clone();
+        assert_eq!(post(&format!("verify/a/{hash}"), &body).ok()["data"]["valid"], true);
+        // The message itself, which the service hashes.
+        let plain = json!({ "input": base64(message), "hash_algorithm": hash, "signature": signature });
+        assert_eq!(post("verify/a", &plain).ok()["data"]["valid"], true);
+        let hashed = post("sign/a", &plain).ok()["data"]["signature"].clone();
+        body["signature"] = hashed;
+        assert_eq!(post(&format!("verify/a/{hash}"), &body).ok()["data"]["valid"], true);
+        let item = json!({ "input": body["input"], "signature": signature });
+        let other = json!({ "input": base64(&[7; 64][..function.output_len()]), "signature": signature });
+        let batch = json!({ "prehashed": true, "batch_input": [item, other] });
+        let verified = post(&format!("verify/a/{hash}"), &batch).ok()["data"]["batch_results"].clone();
+        assert_eq!((&verified[0]["valid"], &verified[1]["valid"]), (&json!(true), &json!(false)), "{hash}");
+        let results = post(&format!("sign/a/{hash}"), &batch).ok()["data"]["batch_results"].clone();
+        assert!(results[0]["signature"].as_str().unwrap().starts_with("vault:v1:"));
+        let short = post(&format!("sign/a/{hash}"), &json!({ "input": base64(&[7; 31]), "prehashed": true }));
+        assert_eq!(refused(&short).2, "malformed_request");
+        signature
+    });
+    let key = service.get(None, "/api/v1/keys/a").ok();
+    assert_eq!(key["signs_digests"], true);
+    let public = from_base64(&key["versions"][0]["public_key"]);
+    let public = PublicKey::from_bytes(Algorithm::EcdsaP256, &public).unwrap();
+    let der = from_base64(&signed[0].as_str().unwrap().strip_prefix("vault:v1:").unwrap().into());
+    let raw = p256::ecdsa::Signature::from_der(&der).unwrap().normalize_s().to_bytes();
+    assert!(public.verify(message, &raw).is_valid(), "it is a signature of the message");
+    // Such a key signs no statements, whoever asks.
+    let statement = json!({ "kind": "message", "digest": base64(&[7; 32]), "size": 1 });
+    let wrong_use = (400, "wrong_use".to_owned());
+    assert_eq!(service.post(None, "/api/v1/keys/a/sign-statement", &statement).error(), wrong_use);
+    assert_eq!(service.post(None, "/api/v1/keys/a/attest", &json!({})).error(), wrong_use);
+}
+
+#[test]
+fn a_p256_key_of_our_own_signs_digests_only_if_it_was_asked_for() {
+    let service = Service::open();
+    let new = json!({ "label": "a", "algorithm": "ecdsa-p256" });
+    assert!(service.post(None, "/api/v1/keys", &new).ok().get("signs_digests").is_none());
+    let body = json!({ "input": base64(&[7; 32]), "prehashed": true });
+    assert_eq!(refused(&sign(&service, &body)).2, "wrong_use");
+    assert_eq!(
+        refused(&sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-384" }))).2,
+        "wrong_use"
+    );
+    sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-256" })).ok();
+    service.post(None, "/api/v1/keys/a/attest", &json!({})).ok();
+    let new = json!({ "label": "b", "algorithm": "ecdsa-p256", "signs_digests": true });
+    assert_eq!(service.post(None, "/api/v1/keys", &new).ok()["signs_digests"], true);
+    service.post(None, "/v1/transit/sign/b", &body).ok();
+    let new = json!({ "label": "c", "signs_digests": true });
+    assert_eq!(service.post(None, "/api/v1/keys", &new).error(), (400, "invalid_argument".to_owned()));
+}
+
+/// Signers of TUF pin the version with which their metadata begins.
+#[test]
+fn a_pinned_version_signs_after_a_rotation() {
+    let service = with_key("ed25519");
+    let version = |number: u32| sign(&service, &json!({ "input": "", "key_version": number }));
+    let config = |body: &Value| service.post(None, "/v1/transit/keys/a/config", body);
+    for _ in 0..3 {
+        service.post(None, "/v1/transit/keys/a/rotate", &json!({})).ok();
+    }
+    for number in [1, 2, 3, 4] {
+        let signed = version(number).ok()["data"].clone();
+        assert_eq!(signed["key_version"], number);
+        let body = json!({ "input": "", "signature": signed["signature"] });
+        assert_eq!(service.post(None, "/v1/transit/verify/a", &body).ok()["data"]["valid"], true);
+        let batch = json!({ "batch_input": [{ "input": "" }], "key_version": number });
+        assert_eq!(sign(&service, &batch).ok()["data"]["batch_results"][0]["signature"], signed["signature"]);
+    }
+    assert_eq!(config(&json!({ "min_encryption_version": 3 })).ok()["data"]["min_encryption_version"], 3);
+    let too_old = "requested version for signing is less than the minimum encryption key version";
+    assert_eq!((refused(&version(2)).1.as_str(), version(3).status), (too_old, 200));
+    let order = "cannot set min encryption/decryption values; min encryption version of 3 must be greater than or equal \
+                 to min decryption version of 4";
+    assert_eq!(refused(&config(&json!({ "min_decryption_version": 4 }))).1, order);
+    config(&json!({ "min_decryption_version": 2 })).ok();
+    assert_eq!(refused(&config(&json!({ "min_encryption_version": 1 }))).0, 400);
+    config(&json!({ "min_encryption_version": 0 })).ok();
+    assert_eq!((refused(&version(1)).1.as_str(), version(2).status), (too_old, 200));
+    // What vouches for the key by statements of bulla is the newest version alone.
+    let attested = service.post(None, "/api/v1/keys/a/attest", &json!({})).ok();
+    assert_eq!(attested["attestation"]["minimum_signing_version"], 0);
+    let audited = service.get(None, "/api/v1/keys/a").ok();
+    assert_eq!(audited["minimum_signing_version"], 0);
+}
+
+#[test]
+fn of_our_own_keys_only_the_newest_version_signs() {
+    let service = Service::open();
+    service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
+    service.post(None, "/api/v1/keys/a/rotate", &json!({})).ok();
+    let old = sign(&service, &json!({ "input": "", "key_version": 1 }));
+    assert_eq!((refused(&old).0, refused(&old).2.as_str()), (400, "not_head"));
+    let key = service.get(None, "/v1/transit/keys/a").ok();
+    assert_eq!(
+        key["data"]["min_encryption_version"], 2,
+        "as in Vault a key whose oldest version that signs is the newest"
+    );
+    let config = json!({ "min_encryption_version": 1 });
+    let warned = service.post(None, "/v1/transit/keys/a/config", &config).ok();
+    assert_eq!(warned["warnings"].as_array().unwrap().len(), 1);
+    assert_eq!(warned["data"]["min_encryption_version"], 2);
 }

@@ -26,7 +26,9 @@ pub(super) fn attestation(key: Key) -> Result<Attestation> {
         backend: key.backend,
         exportable: key.exportable,
         deletion_allowed: key.deletion_allowed,
+        signs_digests: key.signs_digests,
         minimum_version: key.minimum_version,
+        minimum_signing_version: key.minimum_signing_version,
         rotation: RotationPolicy {
             max_age_seconds: key.rotation.max_age_seconds.and_then(NonZeroU64::new),
             max_uses: key.rotation.max_uses.and_then(NonZeroU64::new),

@@ -55,6 +55,7 @@ fn as_asked(new: &NewKey) -> bulla_client::NewKey {
         algorithm: Some(new.algorithm.to_string()),
         label: new.label.as_ref().map(ToString::to_string),
         exportable: new.exportable,
+        signs_digests: new.signs_digests,
         rotation: Some(rotation(new.rotation)),
         backend: (new.backend != SOFTWARE).then(|| new.backend.clone()),
     }

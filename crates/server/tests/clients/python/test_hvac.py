@@ -14,7 +14,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
+from securesystemslib.signer import VaultSigner
 
 
 def encoded(message):
@@ -85,6 +86,34 @@ class Hvac(unittest.TestCase):
             self.assertTrue(self.valid(name, message, der))
             self.assertTrue(self.valid(name, message, jws, marshaling_algorithm="jws"))
             self.assertFalse(self.valid(name, b"another", der))
+
+    def test_ecdsa_signs_digests_and_longer_hashes(self):
+        name = self.key("ecdsa-p256")
+        pem = self.transit.read_key(name)["data"]["keys"]["1"]["public_key"]
+        public = serialization.load_pem_public_key(pem.encode())
+        for algorithm, function in (("sha2-256", hashes.SHA256()), ("sha2-384", hashes.SHA384()), ("sha2-512", hashes.SHA512())):
+            digest = hashes.Hash(function)
+            digest.update(b"a message")
+            digest = digest.finalize()
+            made = self.sign(name, digest, hash_algorithm=algorithm, prehashed=True, signature_algorithm="pkcs1v15")
+            public.verify(signature_bytes(made), digest, ec.ECDSA(Prehashed(function)))
+            public.verify(signature_bytes(made), b"a message", ec.ECDSA(function))
+            self.assertTrue(self.valid(name, digest, made, hash_algorithm=algorithm, prehashed=True))
+            self.assertTrue(self.valid(name, b"a message", made, hash_algorithm=algorithm))
+            self.assertFalse(self.valid(name, b"another", made, hash_algorithm=algorithm))
+            hashed = self.sign(name, b"a message", hash_algorithm=algorithm)
+            public.verify(signature_bytes(hashed), b"a message", ec.ECDSA(function))
+
+    def test_a_signer_of_tuf_signs_after_a_rotation(self):
+        name = self.key()
+        uri, public = VaultSigner.import_(name)
+        signer = VaultSigner.from_priv_key_uri(uri, public)
+        for _ in range(2):
+            public.verify_signature(signer.sign(b"metadata"), b"metadata")
+            self.transit.rotate_key(name)
+        self.transit.update_key_configuration(name, min_encryption_version=3)
+        with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "minimum encryption key version"):
+            self.sign(name, b"metadata", key_version=1)
 
     def test_signatures_of_others_verify_whichever_s_they_have(self):
         """Vault makes both values of s, and so does `cryptography`: about half of its signatures have the higher one."""
@@ -162,6 +191,7 @@ class Hvac(unittest.TestCase):
         self.assertEqual(self.client.sys.read_health_status().status_code, 200)
         health = self.client.sys.read_health_status(method="GET")
         self.assertEqual((health["initialized"], health["sealed"]), (True, False))
+        self.assertFalse(self.client.sys.read_leader_status()["ha_enabled"])
         self.assertEqual(self.client.sys.list_mounted_secrets_engines()["data"]["transit/"]["type"], "transit")
 
     def test_a_token_is_looked_up(self):
@@ -169,6 +199,7 @@ class Hvac(unittest.TestCase):
         token = self.client.auth.token.lookup_self()["data"]
         self.assertIn("sign", token["policies"])
         self.assertGreater(token["ttl"], 0)
+        self.assertEqual(token["id"], self.client.token)
         stranger = hvac.Client(token="nonsense")
         self.assertFalse(stranger.is_authenticated())
         with self.assertRaisesRegex(hvac.exceptions.Forbidden, "permission denied"):
@@ -182,6 +213,8 @@ class Hvac(unittest.TestCase):
         name = self.key()
         strict = hvac.Client(strict_http=True)
         self.assertIn(name, strict.secrets.transit.list_keys()["data"]["keys"])
+        # It asks with `list=True`.
+        self.assertIn(name, self.client.list("transit/keys")["data"]["keys"])
 
 
 if __name__ == "__main__":
