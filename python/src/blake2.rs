@@ -1,6 +1,6 @@
 //! The classes `blake2b`, `blake2s`, `blake2bp` and `blake2sp`, with the interface of hashlib's.
 
-use crate::buffer::{Input, compute};
+use crate::buffer::{Input, compute, truth};
 use bulla_blake2::parallel::{Params as ParallelParams, State as ParallelState};
 use bulla_blake2::{Blake2b, Blake2s, Hash, Params, State, Variant, blake2b, blake2s};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -465,8 +465,8 @@ macro_rules! sequential_class {
                 node_offset: Option<&Bound<'_, PyAny>>,
                 node_depth: i32,
                 inner_size: i32,
-                last_node: bool,
-                usedforsecurity: bool,
+                #[pyo3(from_py_with = truth)] last_node: bool,
+                #[pyo3(from_py_with = truth)] usedforsecurity: bool,
             ) -> PyResult<Self> {
                 let _ = usedforsecurity;
                 let tree = Tree { fanout, depth, leaf_size, node_offset, node_depth, inner_size, last_node };
@@ -487,7 +487,7 @@ macro_rules! parallel_class {
                 data: Option<Input<'_, '_>>,
                 digest_size: Option<i32>,
                 key: Option<Input<'_, '_>>,
-                usedforsecurity: bool,
+                #[pyo3(from_py_with = truth)] usedforsecurity: bool,
             ) -> PyResult<Self> {
                 let _ = usedforsecurity;
                 parallel(py, data.as_ref(), digest_size, key, $sizes).map(Self)

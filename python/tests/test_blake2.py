@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import hashlib
+import mmap
+import pickle
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,3 +136,94 @@ def test_long_inputs_in_one_and_in_many_pieces(name: str, length: int) -> None:
     assert pieces.digest() == whole.digest()
     if name in SEQUENTIAL:
         assert whole.digest() == getattr(hashlib, name)(data).digest()
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("first", ctypes.c_uint16), ("second", ctypes.c_uint32))
+
+
+class Bytes(bytes):
+    pass
+
+
+def objects() -> dict[str, Any]:
+    """Objects with and without a buffer, of every kind of shape and of elements."""
+    table = numpy.arange(12, dtype=numpy.uint8).reshape(3, 4)
+    mapped = mmap.mmap(-1, 100)
+    mapped.write(pattern(100))
+    made = {
+        "ctypes array": (ctypes.c_ubyte * 10)(*range(10)),
+        "ctypes array of numbers": (ctypes.c_int * 3)(1, 2, 3),
+        "ctypes array of nothing": (ctypes.c_ubyte * 0)(),
+        "ctypes number": ctypes.c_double(1.5),
+        "ctypes structure": Pair(1, 2),
+        "ctypes string": ctypes.create_string_buffer(b"text"),
+        "array of numbers": array.array("d", [1.5, 2.5]),
+        "array of nothing": array.array("i"),
+        "subclass": Bytes(b"text"),
+        "map": mapped,
+        "pickle": pickle.PickleBuffer(b"text"),
+        "view of numbers": memoryview(bytes(16)).cast("i"),
+        "view of a scalar": memoryview(bytes(1)).cast("B", []),
+        "view with gaps": memoryview(bytes(16))[::2],
+        "view backwards": memoryview(bytes(16))[::-1],
+        "released view": memoryview(b"text"),
+        "column": table[:, 1],
+        "row": table[1],
+        "array of structures": numpy.zeros(3, dtype=[("a", "u1"), ("b", "<f4")]),
+        "array without dimensions": numpy.array(7, dtype=numpy.int16),
+        "array of objects": numpy.array([None, 1]),
+        "array of times": numpy.array(["2026-01-31"], dtype="datetime64[D]"),
+        "none": None,
+        "number": 5,
+        "list": [1, 2],
+        "text": "text",
+    }
+    made["released view"].release()
+    for scalar in (numpy.uint8(5), numpy.float64(1.5), numpy.bool_(True), numpy.complex64(1j), numpy.bytes_(b"text"), numpy.str_("text")):
+        made[f"numpy {type(scalar).__name__}"] = scalar
+    return made
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@pytest.mark.parametrize("kind", objects())
+def test_objects_are_those_of_hashlib(name: str, kind: str) -> None:
+    thing, ours, theirs = objects()[kind], CLASSES[name], getattr(hashlib, name)
+    error = error_of(theirs().update, thing)
+    assert error_of(ours().update, thing) is error
+    if error is None:
+        hasher, other = ours(thing), theirs(thing)
+        hasher.update(thing)
+        other.update(thing)
+        assert hasher.digest() == other.digest()
+        parallel = CLASSES[f"{name}p"]
+        memory = thing if hasattr(thing, "tobytes") else memoryview(thing)
+        assert parallel(thing).digest() == parallel(memory.tobytes()).digest()
+    # There, hashlib takes a text of numpy.
+    for parameter in () if isinstance(thing, str) else ("key", "salt", "person"):
+        error = error_of(theirs, **{parameter: thing})
+        if thing is not None:
+            assert error_of(ours, **{parameter: thing}) is error, parameter
+        if error is None:
+            assert ours(b"x", **{parameter: thing}).digest() == theirs(b"x", **{parameter: thing}).digest(), parameter
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_table_which_hashlib_refuses_is_hashed_if_it_is_in_order(name: str, order: Any) -> None:
+    table = numpy.array([[1, 2], [3, 4]], dtype=numpy.uint8, order=order)
+    if order == "C":
+        assert CLASSES[name](table).digest() == getattr(hashlib, name)(table.tobytes()).digest()
+    else:
+        assert error_of(CLASSES[name], table) is not None
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+@pytest.mark.parametrize("value", [0, 1, 2, -1, 0.0, 1.5, "", "no", [], [0], None, numpy.bool_(True), numpy.zeros(2)])
+def test_truths_are_those_of_hashlib(name: str, value: Any) -> None:
+    for parameter in ("last_node", "usedforsecurity"):
+        error = error_of(getattr(hashlib, name), b"x", **{parameter: value})
+        assert error_of(CLASSES[name], b"x", **{parameter: value}) is error
+        if error is None:
+            expected = getattr(hashlib, name)(b"x", **{parameter: value}).digest()
+            assert CLASSES[name](b"x", **{parameter: value}).digest() == expected
