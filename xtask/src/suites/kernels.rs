@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use bulla_record::{lane, machine::Machine};
 
-use super::lanes;
-
 /// The variable that names the kernels without which a test fails, separated by commas, or [`EVERY_KERNEL`]. A test reports every other kernel
 /// that the processor lacks in a line that [`untested`] reads.
 pub(super) const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
@@ -42,9 +40,12 @@ pub(super) fn untested(line: &str) -> Option<&str> {
     Some(rest.split_once(',').map_or(rest, |(kernel, _)| kernel))
 }
 
+/// The name of the emulated processor on which the suite lanes tests a kernel, if there is one.
+type Emulated = fn(&str) -> Option<&'static str>;
+
 /// One line for each kernel that was not tested on this processor, with the place where it is tested.
-pub(super) fn report(kernels: &BTreeSet<String>) -> String {
-    let lines = kernels.iter().map(|kernel| format!("  {kernel}: {}\n", tested_elsewhere(kernel)));
+pub(super) fn report(kernels: &BTreeSet<String>, emulated: Emulated) -> String {
+    let lines = kernels.iter().map(|kernel| format!("  {kernel}: {}\n", tested_elsewhere(kernel, emulated)));
     let lines: String = lines.collect();
     if lines.is_empty() {
         return lines;
@@ -52,8 +53,8 @@ pub(super) fn report(kernels: &BTreeSet<String>) -> String {
     format!("kernels that this processor cannot run (`--require-kernels` makes them failures):\n{lines}")
 }
 
-fn tested_elsewhere(kernel: &str) -> String {
-    if let Some(processor) = lanes::emulated_processor(kernel) {
+fn tested_elsewhere(kernel: &str, emulated: Emulated) -> String {
+    if let Some(processor) = emulated(kernel) {
         return format!("the suite lanes tests it on an emulated {processor}");
     }
     let has = |lane: &lane::Lane| lane.kernels.iter().any(|one| one == kernel);
@@ -74,8 +75,9 @@ mod tests {
 
     #[test]
     fn the_report_says_where_a_missing_kernel_is_tested() {
-        assert_eq!(report(&BTreeSet::new()), "");
-        let text = report(&["x86_64/avx2", "x86_64/avx512"].map(str::to_owned).into());
+        let emulated: Emulated = |kernel| (kernel == "x86_64/avx2").then_some("Haswell");
+        assert_eq!(report(&BTreeSet::new(), emulated), "");
+        let text = report(&["x86_64/avx2", "x86_64/avx512"].map(str::to_owned).into(), emulated);
         assert!(text.contains("x86_64/avx2: the suite lanes tests it on an emulated Haswell\n"), "{text}");
         assert!(text.contains("x86_64/avx512: no emulator has it; machines of these lanes"), "{text}");
         assert!(text.contains("amd-zen4"), "{text}");

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
     let results = plan::run(suites, here, beside, &mut io::stdout());
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
-    println!("\n{}{}", kernels::report(&untested), summary(&results));
+    println!("\n{}{}", kernels::report(&untested, lanes::emulated_processor), summary(&results));
     io::stdout().flush()?;
     Ok(status(&results))
 }

@@ -5,7 +5,9 @@ use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    for format in [PrivateFormat::Pkcs8Pem, PrivateFormat::Pkcs8Der, PrivateFormat::OpenSsh, PrivateFormat::Vault] {
+    for format in
+        [PrivateFormat::Pkcs8Pem, PrivateFormat::Pkcs8Der, PrivateFormat::OpenSsh, PrivateFormat::Vault]
+    {
         let _ = PrivateKeyData::read(bytes, format, None, None);
     }
     if let Ok(text) = std::str::from_utf8(bytes)
