@@ -9,6 +9,7 @@ mod extract;
 mod fuzz;
 mod key;
 mod lenient;
+mod namespace;
 mod not_offered;
 mod read;
 mod scheme;
@@ -19,6 +20,7 @@ mod token;
 mod verify;
 mod view;
 
+use axum::middleware::from_fn;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::error::VaultError;
@@ -38,4 +40,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(sys::routes())
         .merge(token::routes())
         .merge(not_offered::routes())
+        .layer(from_fn(namespace::root_only))
 }

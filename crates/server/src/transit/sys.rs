@@ -89,6 +89,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
     responses((status = 200, description = "The service can sign", body = HealthData),
         (status = 503, description = "The service is sealed", body = HealthData),
         (status = 400, description = "A status that is asked for is none", body = VaultErrorBody),
+        (status = 404, description = "The request names a namespace", body = VaultErrorBody),
         (status = "default", description = "The status that is asked for", body = HealthData)))]
 async fn transit_health(
     State(app): State<App>,
@@ -164,7 +165,7 @@ fn seal_status(app: &App) -> Response {
 
 /// Tell whether the service is sealed.
 #[utoipa::path(get, path = "/v1/sys/seal-status", tag = "transit", extensions(("x-permission" = json!("open"))),
-    responses((status = 200, description = "Whether it is", body = SealStatus)))]
+    responses((status = 200, description = "Whether it is", body = SealStatus), (status = "default", body = VaultErrorBody)))]
 async fn transit_seal_status(State(app): State<App>) -> Response {
     seal_status(&app)
 }
@@ -211,7 +212,7 @@ struct Initialized {
 
 /// Tell that there is a keystore: the service does not start without one.
 #[utoipa::path(get, path = "/v1/sys/init", tag = "transit", extensions(("x-permission" = json!("open"))),
-    responses((status = 200, description = "There is", body = Initialized)))]
+    responses((status = 200, description = "There is", body = Initialized), (status = "default", body = VaultErrorBody)))]
 async fn transit_initialized() -> Response {
     envelope::bare(StatusCode::OK, &Initialized { initialized: true })
 }
