@@ -19,6 +19,8 @@ pub(crate) enum Problem {
     Unauthenticated,
     /// The credential does not permit the request, or what it names does not exist. The caller learns no more.
     Refused,
+    /// The request has no credential but its connection, and may come from a page of another site.
+    CrossSite,
     /// The credential's rate limit is reached.
     RateLimited,
     /// The service is sealed.
@@ -48,9 +50,10 @@ pub(crate) enum Problem {
 impl Problem {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Unauthenticated,
         Self::Refused,
+        Self::CrossSite,
         Self::RateLimited,
         Self::Sealed,
         Self::MalformedRequest,
@@ -69,6 +72,7 @@ impl Problem {
         match self {
             Self::Unauthenticated => "unauthenticated",
             Self::Refused => Code::TokenRefused.as_str(),
+            Self::CrossSite => "cross_site",
             Self::RateLimited => "rate_limited",
             Self::Sealed => "sealed",
             Self::MalformedRequest => "malformed_request",
@@ -87,7 +91,7 @@ impl Problem {
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Refused => StatusCode::FORBIDDEN,
+            Self::Refused | Self::CrossSite => StatusCode::FORBIDDEN,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::Sealed | Self::Behind => StatusCode::SERVICE_UNAVAILABLE,
             Self::MalformedRequest | Self::TooManyItems | Self::NotOffered => StatusCode::BAD_REQUEST,

@@ -15,7 +15,7 @@ use tower_service::Service as _;
 
 use crate::access::{Authority, OperationSet, Session};
 use crate::config::Config;
-use crate::request::{Connection, Peer};
+use crate::request::{Connection, Peer, Proof};
 use crate::router::router;
 use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
 
@@ -82,6 +82,10 @@ impl Proving {
 impl Connection for Proving {
     fn session(&self) -> Option<Arc<Session>> {
         self.0.clone()
+    }
+
+    fn proof(&self) -> Proof {
+        Proof::Connection
     }
 
     fn is_local(&self) -> bool {

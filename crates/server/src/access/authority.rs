@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bulla_kms::token::{Operation, Rights};
+use bulla_kms::token::{Operation, ROOT, Rights};
 use bulla_kms::{KeyFamily, Name, Timestamp};
 
 /// A set of operations.
@@ -39,8 +39,13 @@ impl Authority {
     /// Whether the caller may do this with a key.
     pub(crate) fn permits(&self, operation: Operation, key: &KeyFamily) -> bool {
         self.operations.contains(operation)
-            && *key.tenant() == self.tenant
-            && self.keys.as_ref().is_none_or(|keys| keys.contains(key))
+            && self.is_about(key)
+            && (self.mints || !changes(operation) || key.purpose().as_str() != ROOT)
+    }
+
+    /// Whether the caller has rights on a key.
+    pub(crate) fn is_about(&self, key: &KeyFamily) -> bool {
+        *key.tenant() == self.tenant && self.keys.as_ref().is_none_or(|keys| keys.contains(key))
     }
 
     /// Whether the caller may do this in its tenant, with a key that does not exist yet or with none.
@@ -52,6 +57,13 @@ impl Authority {
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| now.unix_millis() / 1000 > expires.unix_millis() / 1000)
     }
+}
+
+/// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes or
+/// stops all of them: so only a caller who mints may do it.
+fn changes(operation: Operation) -> bool {
+    use Operation::{Destroy, Export, Import, Restore, Rotate, Update};
+    matches!(operation, Rotate | Update | Destroy | Restore | Import | Export)
 }
 
 impl From<&Rights> for Authority {
@@ -96,6 +108,18 @@ mod tests {
             let all = authority(&[operation], None);
             assert!(all.permits(operation, &key("local", 7)) && all.permits_in_tenant(operation));
             assert!(!all.permits(operation, &key("other", 7)));
+        }
+    }
+
+    #[test]
+    fn only_who_mints_changes_the_root_key_of_tokens() {
+        let root = "local/tokens/ed25519/00000000-0000-7000-8000-000000000001".parse().unwrap();
+        let mut one = authority(&Operation::ALL, None);
+        for operation in Operation::ALL {
+            one.mints = false;
+            assert_eq!(one.permits(operation, &root), !changes(operation), "{operation:?}");
+            one.mints = true;
+            assert!(one.permits(operation, &root));
         }
     }
 

@@ -81,7 +81,7 @@ async fn export(
     };
     let key = exact(&caller, key, version)?;
     let id = key.clone();
-    let token = token(&headers).map(read_token).transpose()?;
+    let token = token(&headers)?.map(read_token).transpose()?;
     let revoked = app.service.revoked_tokens().of(key.family().tenant());
     let wrapped = app.aside(&caller.opened, &caller.session, move |keystore| {
         let token = token.map_or_else(|| token_for(keystore, &id), Ok)?;

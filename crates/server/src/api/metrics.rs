@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::Operation;
 use prometheus_client::encoding::text::encode;
@@ -15,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::scope::check_operator_session;
 use crate::error::{ErrorBody, Result};
-use crate::request::{Caller, Peer, token};
+use crate::request::{Caller, Connected};
 use crate::service::{App, Service, blocking};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -33,13 +32,12 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 async fn metrics(
     State(app): State<App>,
     caller: Result<Caller>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
+    connected: Result<Connected>,
 ) -> Result<Response> {
-    let session = match (caller, peer.session()) {
-        (Ok(caller), _) => caller.session,
-        (Err(_), Some(peer)) if app.service.is_sealed() && token(&headers).is_none() => peer,
-        (Err(error), _) => return Err(error),
+    let session = match caller {
+        Ok(caller) => caller.session,
+        Err(error) if app.service.is_sealed() => connected?.caller()?.ok_or(error)?,
+        Err(error) => return Err(error),
     };
     check_operator_session(&app, &session, Operation::Read)?;
     let service = Arc::clone(&app.service);

@@ -39,11 +39,12 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
 }
 
 async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
-    let key = key_of(request.headers())?;
     let (parts, body) = request.into_parts();
     // Only a verified caller gets a stored answer. The handler counts the request, or the code below does.
-    Caller::verified(&parts, &app)?;
-    let Content(body) = Content::from_request(Request::new(body), &app).await?;
+    let at_head = Caller::verified(&parts, &app)?;
+    let counted = |error| at_head.session.count(1).err().unwrap_or(error);
+    let key = key_of(&parts.headers).map_err(counted)?;
+    let Content(body) = Content::from_request(Request::new(body), &app).await.map_err(counted)?;
     // Again: a stored answer is only for who may still have it when the body is there.
     let Caller { session, opened } = Caller::verified(&parts, &app)?;
     let request = digest(&app, &opened, &parts, body.clone()).await?;
@@ -57,9 +58,13 @@ async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
     let mut running = Running { app, opened, owner, key, ended: Some(Ended::Again), ticket: None };
     // It runs to its end even if the caller goes away. A repetition then gets its answer.
     let run = tokio::spawn(async move {
-        if let Some(before) = running.ask_others(request).await? {
-            session.count(1)?;
-            return again(before);
+        match running.ask_others(request).await {
+            Ok(None) => {}
+            Ok(Some(before)) => {
+                session.count(1)?;
+                return again(before);
+            }
+            Err(error) => return Err(session.count(1).err().unwrap_or(error)),
         }
         running.ended = None;
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;

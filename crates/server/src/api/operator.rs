@@ -1,8 +1,7 @@
 //! Closing the keystore, and opening it again.
 
+use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use bulla_kms::SecretString;
 use bulla_kms::token::Operation;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::scope::{check_operator, check_operator_session};
 use crate::error::{ApiError, ErrorBody, Problem, Result};
-use crate::request::{Caller, Peer, SecretProof, SecretText, parse, token};
+use crate::request::{Caller, Connected, SecretProof, SecretText, parse};
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -52,23 +51,20 @@ struct Unseal<'a> {
 
 /// Open the keystore.
 ///
-/// A passphrase is the proof: with it, the endpoint takes no other credential. All callers together have three tries, and then one every 20
-/// seconds. Without it, the caller must be an operator whom the settings name: a user on a Unix socket or a client certificate, with the
+/// A passphrase is the proof: with it, the endpoint takes no other credential. Each identity of the settings has three tries, and then one
+/// every 20 seconds. All other callers together have as many. Without it, the caller must be an operator whom the settings name: a user on a Unix socket or a client certificate, with the
 /// operation `update`. If the service is not sealed, nothing happens.
 #[utoipa::path(post, path = "/api/v1/operator/unseal", tag = "operator", request_body = Unseal,
     extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service is not sealed", body = SealState), (status = "default", body = ErrorBody)))]
-async fn unseal(
-    State(app): State<App>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    body: SecretProof,
-) -> Result<Json<SealState>> {
+async fn unseal(State(app): State<App>, connected: Connected, body: SecretProof) -> Result<Json<SealState>> {
     match parse(&body)? {
         Unseal { passphrase: Some(passphrase) } => {
-            app.service.try_passphrase(SecretString::from(&*passphrase)).await?;
+            app.service
+                .try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref())
+                .await?;
         }
-        Unseal { passphrase: None } => open_again(&app, peer, &headers).await?,
+        Unseal { passphrase: None } => open_again(&app, connected).await?,
     }
     Ok(Json(SealState { sealed: false }))
 }
@@ -77,14 +73,13 @@ async fn unseal(
 ///
 /// # Errors
 /// The connection does not prove that the caller is such an operator; those of opening the keystore.
-pub(crate) async fn open_again(app: &App, peer: Peer, headers: &HeaderMap) -> Result<()> {
+pub(crate) async fn open_again(app: &App, connected: Connected) -> Result<()> {
     if !app.service.is_sealed() {
         return Ok(());
     }
     let message = "a sealed service cannot verify tokens: send the passphrase, or connect to the Unix socket or with a client certificate as an operator whom the settings name";
     // Asked only now, when the body is there.
-    let session = peer.session().filter(|_| token(headers).is_none());
-    let session = session.ok_or_else(|| ApiError::new(Problem::Unauthenticated, message))?;
+    let session = connected.caller()?.ok_or_else(|| ApiError::new(Problem::Unauthenticated, message))?;
     session.count(1)?;
     check_operator_session(app, &session, Operation::Update)?;
     app.service.open_again(&session.actor).await

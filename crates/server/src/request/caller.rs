@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use bulla_kms::Timestamp;
 
+use super::site::check_site;
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, Problem, Result};
 use crate::service::{App, Opened};
@@ -20,6 +21,9 @@ pub(crate) trait Connection: fmt::Debug + Send + Sync {
     /// Whether it is one of a Unix socket, which only users of this machine have whom its mode
     /// permits.
     fn is_local(&self) -> bool;
+
+    /// What its identity rests on.
+    fn proof(&self) -> Proof;
 }
 
 /// The connection of a request, which may prove who calls: by a client certificate, or as a user of
@@ -39,6 +43,22 @@ impl Peer {
     pub(crate) fn is_local(&self) -> bool {
         self.connection.is_local()
     }
+
+    fn proof(&self) -> Proof {
+        self.connection.proof()
+    }
+}
+
+/// What the identity of a connection rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Nothing: in development, everybody who reaches the address may do everything. A browser can be
+    /// led there by a name of any site.
+    #[default]
+    Nothing,
+    /// A Unix socket, which browsers do not open, or TLS with a client certificate, for which they
+    /// check the service's name.
+    Connection,
 }
 
 /// The caller of one request, once its credential was verified.
@@ -54,13 +74,74 @@ pub(crate) struct Caller {
 const VAULT_TOKEN: &str = "x-vault-token";
 
 /// The token of a request, if it has one.
-pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    if let Some(token) = headers.get(VAULT_TOKEN) {
-        return Some(token.as_bytes());
+///
+/// # Errors
+/// A credential that is no token must not give the rights of the connection, and of two tokens nobody
+/// knows which one is meant.
+pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&[u8]>> {
+    let unclear = |message| ApiError::new(Problem::Unauthenticated, message);
+    let mut tokens = headers.get_all(VAULT_TOKEN).iter().map(HeaderValue::as_bytes);
+    let first = tokens.next();
+    let mut token = first;
+    for value in headers.get_all(header::AUTHORIZATION) {
+        match bearer(value.as_bytes()) {
+            Some(bearer) if token.is_some_and(|token| token != bearer) => return Err(unclear(TWO_TOKENS)),
+            Some(bearer) => token = Some(bearer),
+            // Clients of Vault may have a credential for a proxy there.
+            None if first.is_some() => {}
+            None => return Err(unclear("the header Authorization is not of the form `Bearer TOKEN`")),
+        }
     }
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    if tokens.any(|other| Some(other) != token) { Err(unclear(TWO_TOKENS)) } else { Ok(token) }
+}
+
+const TWO_TOKENS: &str = "the request carries two different tokens: send one";
+
+/// The token of `Authorization: Bearer TOKEN`.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
+}
+
+/// Who the connection says that the caller is: for requests that need no credential, or that no token
+/// can make.
+pub(crate) struct Connected {
+    peer: Option<Peer>,
+    has_token: bool,
+    site: Result<()>,
+}
+
+impl Connected {
+    /// Whom the connection proves now.
+    ///
+    /// # Errors
+    /// The request may come from a page of another site.
+    pub(crate) fn peer(&self) -> Result<Option<Arc<Session>>> {
+        match self.peer.as_ref().and_then(Peer::session) {
+            Some(session) => self.site.clone().map(|()| Some(session)),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, unless the request has a token, which takes precedence.
+    ///
+    /// # Errors
+    /// Those of [`Connected::peer`].
+    pub(crate) fn caller(&self) -> Result<Option<Arc<Session>>> {
+        if self.has_token { Ok(None) } else { self.peer() }
+    }
+}
+
+impl FromRequestParts<App> for Connected {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        let has_token = token(&parts.headers)?.is_some();
+        let peer = parts.extensions.get::<Peer>().cloned();
+        let site = check_site(parts, peer.as_ref().map_or(Proof::Nothing, Peer::proof));
+        Ok(Self { peer, has_token, site })
+    }
 }
 
 impl Caller {
@@ -69,12 +150,15 @@ impl Caller {
     /// # Errors
     /// The request has no credential, the credential is refused, or the service is sealed.
     pub(crate) fn verified(parts: &Parts, app: &App) -> Result<Self> {
-        let token = token(&parts.headers);
+        let token = token(&parts.headers)?;
         let connection = parts.extensions.get::<Peer>();
         let peer = connection.filter(|_| token.is_none()).and_then(Peer::session);
         if token.is_none() && peer.is_none() {
             let message = "the request carries no credential: send a token as `Authorization: Bearer TOKEN`";
             return Err(ApiError::new(Problem::Unauthenticated, message));
+        }
+        if token.is_none() {
+            check_site(parts, connection.map_or(Proof::Nothing, Peer::proof))?;
         }
         let opened = app.service.opened()?;
         let session = match (token, peer) {

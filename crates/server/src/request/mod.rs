@@ -7,9 +7,10 @@ mod key;
 mod list;
 mod parameters;
 mod secret;
+mod site;
 
 pub(crate) use self::base64::{decode, decode_into, encode};
-pub(crate) use self::caller::{Caller, Connection, Peer, Witness, token};
+pub(crate) use self::caller::{Caller, Connected, Connection, Peer, Proof, Witness, token};
 pub(crate) use self::content::{Content, parse};
 pub(crate) use self::key::{exact, resolve};
 pub(crate) use self::list::{Items, List};

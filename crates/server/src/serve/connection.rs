@@ -23,7 +23,7 @@ use super::peers::Evidence;
 use super::unread::ReadToItsEnd;
 use crate::access::Session;
 use crate::config::Limits;
-use crate::request::{Connection, Peer};
+use crate::request::{Connection, Peer, Proof};
 use crate::service::Reactor;
 use crate::traces;
 
@@ -60,6 +60,10 @@ impl Connection for Proving {
 
     fn is_local(&self) -> bool {
         matches!(self.evidence, Evidence::User(_))
+    }
+
+    fn proof(&self) -> Proof {
+        self.evidence.proof()
     }
 }
 

@@ -9,6 +9,7 @@ use ring::digest::{SHA256, digest};
 use super::validity::Validity;
 use crate::access::{Authority, Limiter, Nodes, OperationSet, Session};
 use crate::config::{Config, IdentityConfig};
+use crate::request::Proof;
 
 /// The evidence of a connection, verified once, when it begins.
 #[derive(Clone, Debug)]
@@ -34,6 +35,14 @@ impl Evidence {
     pub(super) fn certificate(der: &[u8]) -> Self {
         let digest = hex::encode(digest(&SHA256, der));
         Self::Certificate(Arc::new(Certificate { digest, validity: Validity::of(der) }))
+    }
+
+    /// What the connection's identity rests on.
+    pub(super) fn proof(&self) -> Proof {
+        match self {
+            Self::Nothing => Proof::Nothing,
+            Self::User(_) | Self::Certificate(_) => Proof::Connection,
+        }
     }
 }
 

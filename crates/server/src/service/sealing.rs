@@ -8,6 +8,7 @@ use bulla_kms::{Code, KmsError, SecretString};
 use super::blocking::blocking;
 use super::open::Opened;
 use super::shared::Service;
+use crate::access::Session;
 use crate::error::Result;
 
 impl Service {
@@ -40,15 +41,21 @@ impl Service {
         self.unseal_apart(None).await
     }
 
-    /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential, so all of them together have few tries.
+    /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential, so
+    /// all of them together have few tries. An identity of the settings has tries of its own, which
+    /// nobody else uses up.
     ///
     /// # Errors
     /// There were too many tries; those of the source.
-    pub(crate) async fn try_passphrase(self: &Arc<Self>, passphrase: SecretString) -> Result<()> {
+    pub(crate) async fn try_passphrase(
+        self: &Arc<Self>,
+        passphrase: SecretString,
+        peer: Option<&Session>,
+    ) -> Result<()> {
         if !self.is_sealed() {
             return Ok(());
         }
-        self.count_try()?;
+        self.count_try(peer.map(|session| &session.actor))?;
         self.unseal_apart(Some(passphrase)).await
     }
 

@@ -1,5 +1,6 @@
 //! The state that all threads of the service share.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,8 +62,8 @@ pub(crate) struct Service {
     opened: ArcSwapOption<Opened>,
     /// Its holder opens the keystore.
     opening: Mutex<()>,
-    /// How often callers try to open it.
-    tries: Limiter,
+    /// How often callers try to open it: each identity of the settings, and all others together.
+    tries: Mutex<HashMap<Option<Actor>, Limiter>>,
     revoked_tokens: ArcSwap<RevokedTokens>,
     /// The same with the file.
     revoked: Mutex<Revoked>,
@@ -110,7 +111,7 @@ impl Service {
             source,
             opened: ArcSwapOption::empty(),
             opening: Mutex::new(()),
-            tries: Limiter::spaced(BETWEEN_TRIES, TRIES),
+            tries: Mutex::default(),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
@@ -189,12 +190,14 @@ impl Service {
         self.forget_sessions();
     }
 
-    /// Counts an attempt to open the keystore. All callers share one limit.
+    /// Counts an attempt of an identity of the settings to open the keystore, or of anybody else.
     ///
     /// # Errors
     /// There were too many.
-    pub(super) fn count_try(&self) -> Result<()> {
-        self.tries.take(1).map_err(|wait| {
+    pub(super) fn count_try(&self, identity: Option<&Actor>) -> Result<()> {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let limiter = tries.entry(identity.cloned()).or_insert_with(|| Limiter::spaced(BETWEEN_TRIES, TRIES));
+        limiter.take(1).map_err(|wait| {
             let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
             ApiError::new(Problem::RateLimited, message)
         })

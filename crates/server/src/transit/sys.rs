@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bulla_kms::token::Operation;
@@ -24,7 +23,7 @@ use super::lenient::flag;
 use crate::api::operator::open_again;
 use crate::api::scope::check_operator;
 use crate::error::ApiError;
-use crate::request::{Caller, Peer, SecretText};
+use crate::request::{Caller, Connected, SecretText};
 use crate::service::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -246,10 +245,10 @@ struct TransitUnseal<'a> {
         (status = "default", body = VaultErrorBody)))]
 async fn transit_unseal(
     State(app): State<App>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
+    connected: Result<Connected, ApiError>,
     body: SecretBody,
 ) -> Result<Response> {
+    let connected = connected?;
     let TransitUnseal { key, reset } = body.parse()?;
     if reset == Some(true) || !app.service.is_sealed() {
         return Ok(seal_status(&app));
@@ -258,10 +257,11 @@ async fn transit_unseal(
         if !app.service.opens_by_itself() {
             return Err(VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true"));
         }
-        open_again(&app, peer, &headers).await?;
+        open_again(&app, connected).await?;
         return Ok(seal_status(&app));
     };
-    let unsealed = app.service.try_passphrase(SecretString::from(&*passphrase)).await;
+    let unsealed =
+        app.service.try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref()).await;
     // A wrong passphrase is an error in the request.
     unsealed.map_err(|error| VaultError::from(error).into_bad_request())?;
     Ok(seal_status(&app))

@@ -70,7 +70,7 @@ async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: He
     let now = Timestamp::now()?.unix_millis() / 1000;
     let permitted = Operation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
     // A token that was verified is text.
-    let id = token(&headers).and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
+    let id = token(&headers)?.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     let token = TokenData {
         id,
         accessor: session.revocation_ids.last().cloned().unwrap_or_default(),

@@ -48,7 +48,7 @@ impl Half {
             token.map_or_else(String::new, |token| format!("authorization: Bearer {}\r\n", token.expose()));
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n{token}{headers}\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n{token}{headers}\r\n"
         )
         .unwrap();
         let mut half = Self(BufReader::new(stream));

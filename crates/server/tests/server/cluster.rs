@@ -234,6 +234,23 @@ fn a_request_with_an_idempotency_key_is_made_once_on_all_nodes() {
 }
 
 #[test]
+fn an_idempotency_key_belongs_to_its_caller_on_all_nodes() {
+    let (_shared, keystore, nodes) = two_closed();
+    let [one, other] = [(); 2].map(|()| operator(&keystore));
+    nodes[0].post(Some(&one), "/api/v1/keys", &json!({ "label": "a" })).ok();
+    let rotate = |node: &Service, token| {
+        node.send_with("POST", Some(token), "/api/v1/keys/a/rotate", b"{}", &[("idempotency-key", "k")])
+    };
+    assert_eq!(rotate(&nodes[0], &one).ok()["head"], 2);
+    eventually("the other node has the key", || rotate(&nodes[1], &other).status == 200);
+    let again = rotate(&nodes[0], &other);
+    assert_eq!(
+        (again.ok()["head"].clone(), &again.headers["idempotency-replayed"]),
+        (json!(3), &"true".parse().unwrap())
+    );
+}
+
+#[test]
 fn many_at_once_on_all_nodes_make_one_change() {
     let (_shared, nodes) = two();
     let answers: Vec<_> = std::thread::scope(|scope| {

@@ -23,8 +23,11 @@ fn a_body_has_a_length() {
     assert_eq!(sign(1000).error(), (413, "body_too_large".to_owned()));
     // The same without a length that is said before.
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
-    write!(stream, "POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
-        .unwrap();
+    write!(
+        stream,
+        "POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    .unwrap();
     for _ in 0..20 {
         if write!(stream, "64\r\n{}\r\n", "A".repeat(100)).is_err() {
             break;
@@ -50,9 +53,9 @@ fn a_connection_outlives_a_request_that_was_refused_before_its_body_came() {
         assert!(answer.starts_with(status), "{}", String::from_utf8_lossy(&answer));
     };
     for path in ["/api/v1/keys", "/v1/transit/sign/a"] {
-        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n");
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n");
         answered(&head, if path.starts_with("/api") { b"HTTP/1.1 401" } else { b"HTTP/1.1 403" });
-        let next = format!("{}GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n", "A".repeat(1000));
+        let next = format!("{}GET /api/v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n", "A".repeat(1000));
         answered(&next, b"HTTP/1.1 200");
     }
 }
@@ -78,7 +81,7 @@ fn a_slow_caller_is_cut_off() {
     };
     let head = send("POST /api/v1/keys HTTP/1.1\r\nhost: ");
     assert!(!head.starts_with("HTTP/1.1 2"), "{head}");
-    let body = send("POST /api/v1/keys HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{");
+    let body = send("POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{");
     assert!(body.starts_with("HTTP/1.1 408"), "{body}");
 }
 
@@ -147,8 +150,10 @@ fn a_shutdown_answers_what_was_asked() {
     service.post(None, "/api/v1/keys", &json!({ "label": "a", "algorithm": "slh-dsa-sha2-128s" })).ok();
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
     let body = r#"{"message":""}"#;
-    let head =
-        format!("POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all((head + body).as_bytes()).unwrap();
     // It is being signed, which takes long.
     std::thread::sleep(Duration::from_millis(20));
@@ -177,7 +182,8 @@ fn a_connection_outlives_a_body_that_nobody_needs() {
         String::from_utf8(answer).unwrap()
     };
     for path in ["keys/a/rotate", "keys/a/attest", "keys/a/versions/1/destroy", "keys/a/versions/1/revoke"] {
-        write!(stream, "POST /api/v1/{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n").unwrap();
+        write!(stream, "POST /api/v1/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n")
+            .unwrap();
         std::thread::sleep(Duration::from_millis(20));
         stream.write_all(b"{}").unwrap();
         let answer = read(&mut stream);

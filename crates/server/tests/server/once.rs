@@ -182,3 +182,22 @@ fn a_change_that_could_not_be_recorded_is_not_made_again() {
     assert_eq!(service.get(None, "/api/v1/keys/a").ok()["head"], 2);
     assert_eq!(log.0.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn requests_that_are_refused_for_their_key_or_their_body_count_towards_the_rate() {
+    let keystore = keystore(&["local"]);
+    let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[Operation::Create]));
+    let mut config = config();
+    config.limits.body_bytes = 1000;
+    config.limits.rate =
+        Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() });
+    let service = Service::start(keystore, config);
+    let limited = (429, "rate_limited".to_owned());
+    let malformed = || post(&service, Some(&one), "/api/v1/keys", &"k".repeat(200), &json!({})).error();
+    assert_eq!(malformed().0, 400);
+    while malformed() != limited {}
+    let too_large =
+        || post(&service, Some(&other), "/api/v1/keys", "k", &json!({ "label": "a".repeat(2000) })).error();
+    assert_eq!(too_large().0, 413);
+    while too_large() != limited {}
+}

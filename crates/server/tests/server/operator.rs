@@ -126,6 +126,35 @@ fn the_passphrase_cannot_be_guessed_quickly() {
 }
 
 #[test]
+fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let mut config = config();
+    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.identity = vec![IdentityConfig {
+        name: "me".to_owned(),
+        uid: Some(my_uid()),
+        certificate: None,
+        tenant: name("local"),
+        operations: Some(vec![Operation::Update]),
+        keys: None,
+        mints: false,
+    }];
+    let service = Service::run(Server::bind(config, Box::new(OnDisk::create(folder.path()))).unwrap());
+    while unseal(&service, "a guess").error().1 != "rate_limited" {}
+    let mut connection = UnixClient::connect(&socket);
+    let mut try_as_me =
+        |passphrase: &str| connection.post(UNSEAL, &json!({ "passphrase": passphrase }).to_string());
+    assert!(try_as_me("a wrong one").1.contains("wrong_passphrase"));
+    assert_eq!(try_as_me(PASSPHRASE).0, 200);
+    service.get(None, "/api/v1/ready").ok();
+    // Its own guesses are counted, too, and they are not those of others.
+    connection.post("/api/v1/operator/seal", "");
+    let mut guess = || connection.post(VAULT_UNSEAL, r#"{"key":"a guess"}"#).0;
+    while guess() != 429 {}
+}
+
+#[test]
 fn metrics_are_for_operators() {
     let keystore = keystore(&["local", "other"]);
     let operator = token(&keystore, "local", Keys::All, &[Operation::Read]);

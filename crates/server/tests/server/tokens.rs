@@ -80,6 +80,23 @@ fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     assert!(post(&[]).starts_with("HTTP/1.1 400"));
 }
 
+#[test]
+fn who_makes_a_token_weaker_learns_nothing_of_the_keys_of_other_tenants() {
+    let keystore = keystore(&["local", "other"]);
+    let [mine, theirs] = ["local", "other"].map(|tenant| {
+        let new = bulla_kms::NewKey::new(name(tenant), name("files"), bulla_kms::Algorithm::Ed25519);
+        keystore.create_key(new).unwrap().family().to_string()
+    });
+    let token = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let service = Service::start(keystore, config());
+    let missing = format!("{}00", &theirs[..theirs.len() - 2]);
+    let attenuate = |body| service.post(Some(&token), "/api/v1/tokens/attenuate", &body);
+    attenuate(json!({ "keys": [mine] })).ok();
+    let [there, not_there] = [&theirs, &missing].map(|key| attenuate(json!({ "keys": [key] })));
+    refused(&there);
+    assert_eq!((there.status, &there.body), (not_there.status, &not_there.body));
+}
+
 /// Asks for a token over a Unix socket.
 fn over_socket(socket: &std::path::Path, body: &serde_json::Value) -> String {
     use std::io::{Read as _, Write as _};

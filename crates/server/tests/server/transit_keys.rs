@@ -319,3 +319,18 @@ fn a_request_in_a_namespace_reaches_no_key() {
         send("POST", &path, &[("x-vault-namespace", root)]).ok();
     }
 }
+
+#[test]
+fn who_may_only_create_learns_nothing_of_a_key_that_exists() {
+    use bulla_kms::token::{Keys, Operation};
+    let keystore = crate::support::keystore(&["local"]);
+    let [creator, reader] = [vec![Operation::Create], vec![Operation::Create, Operation::Read]]
+        .map(|may| crate::support::token(&keystore, "local", Keys::All, &may));
+    let service = Service::start(keystore, config());
+    let create = |token| service.post(Some(token), "/v1/transit/keys/a", &json!({ "type": "ed25519" }));
+    create(&creator).ok();
+    let answer = create(&creator);
+    assert_eq!((answer.status, answer.error().1), (400, "label_taken".to_owned()));
+    assert!(!answer.text().contains("public_key"), "{}", answer.text());
+    assert_eq!(create(&reader).ok()["data"]["name"], "a");
+}
