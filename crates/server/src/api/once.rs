@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::access::{Authority, OperationSet, Session};
     use crate::config::Config;
-    use crate::request::{Connection, Peer};
+    use crate::request::{Connection, Peer, Proof};
     use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
 
     struct Memory;
@@ -259,6 +259,10 @@ mod tests {
 
         fn is_local(&self) -> bool {
             true
+        }
+
+        fn proof(&self) -> Proof {
+            Proof::Connection
         }
     }
 
