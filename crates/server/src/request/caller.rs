@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bulla_kms::Timestamp;
 
-use super::site::check_site;
+use super::site::{Proof, check_site};
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, Problem, Result};
 use crate::service::{App, Opened};
@@ -47,18 +47,6 @@ impl Peer {
     fn proof(&self) -> Proof {
         self.connection.proof()
     }
-}
-
-/// What the identity of a connection rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// Nothing: in development, everybody who reaches the address may do everything. A browser can be
-    /// led there by a name of any site.
-    #[default]
-    Nothing,
-    /// A Unix socket, which browsers do not open, or TLS with a client certificate, for which they
-    /// check the service's name.
-    Connection,
 }
 
 /// The caller of one request, once its credential was verified.

@@ -9,7 +9,6 @@ use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, header};
 
-use super::caller::Proof;
 use crate::error::{ApiError, Problem, Result};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -17,6 +16,18 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The types of bodies that a form of any page can send. `curl -d` names the third such type, which is
 /// accepted: with it, browsers always send `Origin`.
 const OF_FORMS: [&str; 2] = ["text/plain", "multipart/form-data"];
+
+/// What the identity of a connection rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Nothing: in development, everybody who reaches the address may do everything. A browser can be
+    /// led there by a name of any site.
+    #[default]
+    Nothing,
+    /// A Unix socket, which browsers do not open, or TLS with a client certificate, for which they
+    /// check the service's name.
+    Connection,
+}
 
 /// # Errors
 /// The request comes from a page of another site, or may come from one.

@@ -297,7 +297,7 @@ fn a_request_in_a_namespace_reaches_no_key() {
     ];
     for (method, path) in paths {
         for name in ["x-vault-namespace", "x-bao-namespace"] {
-            for value in ["team-a", "team-a/", "/root/team-a", "Root", "ns1/root", "root/root", "."] {
+            for value in ["team-a", "team-a/", "root/team-a", "Root", "ns1/root", "root/root", "."] {
                 let answer = send(method, path, &[(name, value)]);
                 assert_eq!(refused(&answer).0, 404, "{method} {path} {value}");
                 assert!(answer.text().contains("no namespaces"), "{}", answer.text());
@@ -314,7 +314,7 @@ fn a_request_in_a_namespace_reaches_no_key() {
     assert_eq!(send("POST", "/v1/transit/keys/team-a%2Fa", &[]).status, 400);
     let none = service.send("LIST", None, "/v1/transit/keys", &[]);
     assert_eq!(none.status, 404, "no key was made: {}", none.text());
-    for (number, root) in ["", "root", "/root", "root/", "/", "/root/"].into_iter().enumerate() {
+    for (number, root) in ["", "root", "/root", "root/", "/"].into_iter().enumerate() {
         let path = format!("/v1/transit/keys/k{number}");
         send("POST", &path, &[("x-vault-namespace", root)]).ok();
     }
