@@ -63,9 +63,14 @@ impl UseLease {
         self.age_at(Moment::now())
     }
 
+    /// The moment from which the lease counts; `None` if it was never renewed.
+    pub fn renewed_at(&self) -> Option<Moment> {
+        self.renewed.load(Ordering::Acquire).checked_sub(1).map(Moment)
+    }
+
     fn age_at(&self, now: Moment) -> Option<Duration> {
-        let renewed = self.renewed.load(Ordering::Acquire).checked_sub(1)?;
-        Some(Duration::from_nanos(now.0.saturating_sub(renewed)))
+        let renewed = self.renewed_at()?;
+        Some(Duration::from_nanos(now.0.saturating_sub(renewed.0)))
     }
 
     /// Whether private keys may be used now.

@@ -145,18 +145,7 @@ impl Cluster {
         keystore: &Arc<Keystore>,
         log: Option<&Arc<AuditLog>>,
     ) -> Result<()> {
-        let table = open(&self.settings)?;
-        // A capacity of one is enough: one notice covers any number of changes.
-        let (wake, woken) = sync_channel(1);
-        // The keystore itself learns of changed keys. These two need more.
-        table.notify(revocations::FOLDER, wake.clone());
-        keystore.notify_of_token_roots(wake.clone());
-        let (answers, unfinished) = (Mutex::default(), Mutex::default());
-        let mut name = [0; 8];
-        getrandom::fill(&mut name)
-            .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
-        let (name, opened, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
-        let attached = Arc::new(Attached { name, keystore: opened, log, table, wake, answers, unfinished });
+        let (attached, woken) = self.connect(keystore, log)?;
         let mut known = Known::default();
         self.synced.send_replace(0);
         self.sync(&attached, keystore, &mut known, Cause::News)?;
@@ -169,6 +158,30 @@ impl Cluster {
             .map_err(|error| KmsError::new(Code::Io, format!("cannot start a thread: {error}")))?;
         self.attached.store(Some(attached));
         Ok(())
+    }
+
+    /// What the node has while the keystore is open, and what wakes the thread that follows the store.
+    ///
+    /// # Errors
+    /// Those of [`Cluster::attach`], except that etcd is not asked for anything yet.
+    fn connect(
+        &self,
+        keystore: &Arc<Keystore>,
+        log: Option<&Arc<AuditLog>>,
+    ) -> Result<(Arc<Attached>, Receiver<()>)> {
+        let table = open(&self.settings)?;
+        // A capacity of one is enough: one notice covers any number of changes.
+        let (wake, woken) = sync_channel(1);
+        // The keystore itself learns of changed keys. These two need more.
+        table.notify(revocations::FOLDER, wake.clone());
+        keystore.notify_of_token_roots(wake.clone());
+        let (answers, unfinished) = (Mutex::default(), Mutex::default());
+        let mut name = [0; 8];
+        getrandom::fill(&mut name)
+            .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
+        let (name, opened, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
+        let attached = Arc::new(Attached { name, keystore: opened, log, table, wake, answers, unfinished });
+        Ok((attached, woken))
     }
 
     /// Stops following the store.
@@ -388,3 +401,6 @@ impl fmt::Debug for Cluster {
         f.debug_struct("Cluster").field("endpoints", &self.settings.endpoints).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, feature = "etcd"))]
+mod tests;

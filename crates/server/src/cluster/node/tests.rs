@@ -1,0 +1,176 @@
+//! Nodes on which nothing happens by itself. No thread follows the store for them, and their keystores
+//! learn of changes only on the test's own thread.
+
+use std::thread::{self, ThreadId};
+
+use axum::http::StatusCode;
+use bulla_kms::rollback::{RollbackGuard, StoreMark};
+use bulla_kms::{Algorithm, KeyFile, KeystoreOptions, NewKey, Unlock};
+
+use super::*;
+use crate::cluster::{Begun, Ticket, presence};
+use crate::service::{Answer, Before, Ended, Owner};
+
+#[allow(dead_code, reason = "the tests of the keystore use more of it")]
+#[path = "../../../../kms/tests/kms/support/etcd.rs"]
+mod etcd;
+#[allow(dead_code, reason = "the tests of the keystore use more of it")]
+#[path = "../../../../kms/tests/kms/support/proxy.rs"]
+mod proxy;
+
+/// Has one thread alone learn of changes.
+#[derive(Debug)]
+struct OnlyOn {
+    thread: ThreadId,
+    /// The moment at which a change was read last.
+    read: Mutex<Option<Moment>>,
+}
+
+impl RollbackGuard for OnlyOn {
+    fn check(&self, _mark: &StoreMark) -> Result<()> {
+        if thread::current().id() != self.thread {
+            return Err(KmsError::new(Code::InvalidArgument, "this thread learns of no changes"));
+        }
+        let now = Moment::now();
+        // What comes after this has a later moment.
+        while Moment::now() == now {
+            std::hint::spin_loop();
+        }
+        *locked(&self.read) = Some(now);
+        Ok(())
+    }
+
+    fn advance(&self, _mark: &StoreMark) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A keystore in etcd.
+struct Shared {
+    keystore: Keystore,
+    settings: EtcdConfig,
+    unlock: Unlock,
+    _cluster: etcd::Cluster,
+    _folder: tempfile::TempDir,
+}
+
+impl Shared {
+    fn create() -> Self {
+        let (cluster, folder) = (etcd::Cluster::start(1), tempfile::tempdir().unwrap());
+        let settings = EtcdConfig { endpoints: cluster.endpoints(), ..EtcdConfig::default() };
+        let file = folder.path().join("key");
+        KeyFile::create(&file).unwrap();
+        let unlock = Unlock::KeyFile(file);
+        let keystore = Keystore::create_etcd(&settings.options().unwrap(), &unlock).unwrap();
+        Self { keystore, settings, unlock, _cluster: cluster, _folder: folder }
+    }
+
+    /// Makes a change of which the nodes do not know.
+    fn change(&self) {
+        let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+        self.keystore.create_key(new).unwrap();
+    }
+
+    fn node(&self) -> Node {
+        let guard = Arc::new(OnlyOn { thread: thread::current().id(), read: Mutex::default() });
+        let options = KeystoreOptions { guard: Arc::<OnlyOn>::clone(&guard), ..KeystoreOptions::default() };
+        let keystore = options.open_etcd(&self.settings.options().unwrap(), &self.unlock).unwrap();
+        let (keystore, cluster) = (Arc::new(keystore), Cluster::new(&self.settings));
+        let (attached, _) = cluster.connect(&keystore, None).unwrap();
+        cluster.attached.store(Some(Arc::clone(&attached)));
+        Node { guard, keystore, cluster, attached }
+    }
+
+    fn is_known_to(&self, node: &Node) -> bool {
+        node.keystore.revision() == self.keystore.revision()
+    }
+}
+
+struct Node {
+    guard: Arc<OnlyOn>,
+    keystore: Arc<Keystore>,
+    cluster: Cluster,
+    attached: Arc<Attached>,
+}
+
+impl Node {
+    fn begin(&self) -> Begun {
+        let owner = Owner { tenant: "local".parse().unwrap(), actor: "alice".parse().unwrap() };
+        self.cluster.begin(&self.keystore, &owner, "k", [1; 32]).unwrap()
+    }
+
+    /// Begins the request, which is new.
+    fn run(&self) -> Ticket {
+        match self.begin() {
+            Begun::Run(ticket) => ticket,
+            Begun::Before(before) => panic!("{before:?}"),
+        }
+    }
+
+    /// Repeats the request.
+    fn repeat(&self) -> Before {
+        match self.begin() {
+            Begun::Run(_) => panic!("the request runs twice"),
+            Begun::Before(before) => before,
+        }
+    }
+
+    fn end(&self, ticket: Ticket) {
+        self.cluster.end(&self.keystore, ticket, &Ended::Answered(answer()));
+    }
+
+    /// Has etcd say that the node is there.
+    fn come(&self) {
+        self.attached.table.insert(&presence::row(&self.attached.name), b"there", None).unwrap();
+    }
+
+    /// Has etcd forget the node.
+    fn go(&self) {
+        let row = presence::row(&self.attached.name);
+        assert!(self.attached.table.replace(&row, b"there", None).unwrap());
+    }
+}
+
+fn answer() -> Answer {
+    Answer { status: StatusCode::OK, content_type: None, body: "done".into() }
+}
+
+#[test]
+fn the_time_in_which_a_node_uses_private_keys_starts_before_it_asks_for_the_newest_state() {
+    let shared = Shared::create();
+    let node = shared.node();
+    shared.change();
+    *locked(&node.guard.read) = None;
+    node.cluster.sync(&node.attached, &node.keystore, &mut Known::default(), Cause::News).unwrap();
+    let read = locked(&node.guard.read).expect("it reads the change");
+    let counted_from = node.cluster.lease.renewed_at().expect("it knows the newest state");
+    assert!(counted_from <= read, "{counted_from:?} is after {read:?}");
+}
+
+#[test]
+fn a_request_of_a_node_that_is_gone_has_ended_and_nobody_learns_how() {
+    let shared = Shared::create();
+    let [one, other] = [(); 2].map(|()| shared.node());
+    one.come();
+    let ticket = one.run();
+    assert_eq!(other.repeat(), Before::Running);
+    one.go();
+    assert_eq!(other.repeat(), Before::Unkept);
+    // What a caller was told stays so when the node comes back.
+    one.come();
+    one.end(ticket);
+    assert_eq!(other.repeat(), Before::Unkept);
+}
+
+#[test]
+fn a_node_knows_the_newest_state_before_it_runs_a_request_or_answers_its_repetition() {
+    let shared = Shared::create();
+    let [one, other] = [(); 2].map(|()| shared.node());
+    shared.change();
+    let ticket = one.run();
+    assert!(shared.is_known_to(&one));
+    one.end(ticket);
+    shared.change();
+    assert_eq!(other.repeat(), Before::Answered(answer()));
+    assert!(shared.is_known_to(&other));
+}
