@@ -104,6 +104,7 @@ pub(crate) struct EntryFinding {
 
 /// All findings about one path.
 pub(crate) struct Report {
+    /// For a folder, it counts what is in `entries`, and has the exit status of the worst of them.
     pub(crate) finding: Finding,
     /// The signature, if a trusted key made it.
     pub(crate) signed: Option<Signed>,
@@ -134,10 +135,6 @@ impl From<Finding> for Report {
 }
 
 impl Report {
-    pub(crate) fn exit(&self) -> Exit {
-        self.entries.iter().fold(self.finding.exit(), |exit, entry| exit.and(entry.finding.exit()))
-    }
-
     /// Prints the findings about `path`.
     pub(crate) fn print(&self, out: &mut Out, path: &Path, args: ReportArgs) -> Result<()> {
         for entry in &self.entries {
@@ -276,25 +273,5 @@ impl JsonFinding {
             Finding::Unchecked(error) => (Status::Other("unchecked"), None, Some(error.into())),
         };
         Self { path: path.into(), status, reason, error }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_status_of_a_folder_is_that_of_the_worst_in_it() {
-        let report = |finding: Finding, entries: Vec<Finding>| {
-            let entry = |finding| EntryFinding { path: PathBuf::new(), finding };
-            Report { entries: entries.into_iter().map(entry).collect(), ..finding.into() }.exit()
-        };
-        let unchecked = || Error::new("io", "cannot read").into();
-        let changed = || Problem::Changed.because("");
-        assert_eq!(report(Finding::Ok, vec![Finding::Ok]), Exit::Ok);
-        assert_eq!(report(Finding::Ok, vec![Finding::Ok, unchecked()]), Exit::Trouble);
-        assert_eq!(report(Finding::Ok, vec![unchecked(), changed(), Finding::Ok]), Exit::Failed);
-        assert_eq!(report(unchecked(), vec![changed()]), Exit::Failed);
-        assert_eq!(report(changed(), vec![Finding::Ok]), Exit::Failed);
     }
 }

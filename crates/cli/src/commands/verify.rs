@@ -57,8 +57,9 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
         |path| is_large(path),
         work,
         |path, report| {
-            counts[report.exit() as usize] += 1;
-            exit = exit.and(report.exit());
+            let status = report.finding.exit();
+            counts[status as usize] += 1;
+            exit = exit.and(status);
             progress.suspend(|| {
                 report.print(&mut out, path, args.report)?;
                 out.flush_sometimes()

@@ -437,3 +437,25 @@ fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
         Finding::Ok
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn the_status_of_a_folder_is_that_of_the_worst_in_it() {
+        let status = |findings: Vec<Finding>| {
+            let entry = |finding| EntryFinding { path: PathBuf::new(), finding };
+            let entries: Vec<_> = findings.into_iter().map(entry).collect();
+            summary(Path::new("tree"), &entries, 1).exit()
+        };
+        let unchecked = || Error::new("io", "cannot read").into();
+        assert_eq!(status(vec![]), Exit::Ok);
+        assert_eq!(status(vec![unchecked()]), Exit::Trouble);
+        for problem in [Problem::Changed, Problem::Missing, Problem::Unexpected] {
+            assert_eq!(status(vec![problem.because("")]), Exit::Failed);
+            assert_eq!(status(vec![unchecked(), problem.because(""), unchecked()]), Exit::Failed);
+        }
+    }
+}
