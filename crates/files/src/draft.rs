@@ -69,7 +69,7 @@ impl Draft {
     fn named(folder: &Path, readers: Readers) -> io::Result<Self> {
         let mut unfinished = Unfinished::lock();
         let file = loop {
-            let file = builder().tempfile_in(folder)?;
+            let file = builder().make_in(folder, create_new)?;
             // Before it was locked, another process may have taken it for a leftover and removed it.
             lock_for_life(file.as_file());
             if is_there(file.as_file())? {
@@ -137,6 +137,16 @@ fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM);
     builder
+}
+
+/// Makes a file that only its owner may use. The crate's own function would put the temporary path into its errors, after the
+/// path that the caller names.
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 #[cfg(target_os = "linux")]
@@ -340,6 +350,13 @@ mod tests {
             drop(draft());
             assert_eq!(names(&folder), ["a"]);
         }
+    }
+
+    #[test]
+    fn an_error_does_not_tell_a_temporary_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Draft::named(&folder.path().join("missing"), Readers::Any).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOENT.raw_os_error()));
     }
 
     #[test]

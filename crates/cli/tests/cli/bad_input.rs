@@ -88,7 +88,8 @@ fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
     let run = |args: &[&str]| Done::of(bound_by_modes(&home).args(args));
     run(&["keys", "init"]).exits(0);
     fs::set_permissions(home.path("tree"), fs::Permissions::from_mode(0o555)).unwrap();
-    run(&["sign", "tree/a"]).exits(2).complains("tree/a.bulla: cannot write: Permission denied");
+    let error = "tree/a.bulla: cannot write: Permission denied (os error 13)\n";
+    run(&["sign", "tree/a"]).exits(2).complains(error);
     fs::set_permissions(home.path("tree"), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(fs::read_dir(home.path("tree")).unwrap().count(), 1);
 }
