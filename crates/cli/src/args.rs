@@ -119,8 +119,11 @@ fn names_at_end(words: &mut Vec<OsString>) -> Vec<OsString> {
 }
 
 impl Cli {
-    /// Parses the command line. If something is wrong with it, or help is wanted, this prints it and ends the process.
-    pub(crate) fn from_command_line() -> Self {
+    /// Parses the command line.
+    ///
+    /// # Errors
+    /// Something is wrong with it, or help or the version is wanted: what is to be printed.
+    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         let words: Vec<_> = std::env::args_os().collect();
         let is_quick = words.get(1).is_some_and(|name| name == "sum" || name == "check");
         match is_quick.then(|| Quick::of(words)) {
@@ -129,10 +132,10 @@ impl Cli {
                     QuickCommand::Sum(args) => Command::Sum(args),
                     QuickCommand::Check(args) => Command::Check(args),
                 };
-                Self { color, command }
+                Ok(Self { color, command })
             }
-            // The parser of all commands prints errors and help.
-            Some(Err(_)) | None => Self::parse(),
+            // The parser of all commands knows all errors and help.
+            Some(Err(_)) | None => Self::try_parse(),
         }
     }
 }

@@ -22,11 +22,17 @@ mod store;
 mod style;
 mod trust;
 
+use crate::exit::Exit;
+use crate::output::Out;
 use bulla_kms::audit_log::Actor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::from_command_line();
+    let cli = match args::Cli::from_command_line() {
+        Ok(cli) => cli,
+        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        Err(wanted) => return explain(&wanted),
+    };
     choose_colour(cli.color);
     let run = || commands::run(cli.command);
     let done = match actor() {
@@ -37,6 +43,15 @@ fn main() -> ExitCode {
         // What a shell reports for a process that a signal ended.
         Ok(_) if let Some(signal) = interrupt::stopped() => ExitCode::from(128 + signal as u8),
         Ok(exit) => exit.into(),
+        Err(error) => error.report(),
+    }
+}
+
+/// Prints help or the version. The parser itself would ignore that it cannot print.
+fn explain(wanted: &clap::Error) -> ExitCode {
+    let mut out = Out::new();
+    match out.styled(&wanted.render()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Ok.into(),
         Err(error) => error.report(),
     }
 }

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::files::name::{is_deceptive, shown, visible};
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
+use clap::builder::StyledStr;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::File;
@@ -147,6 +148,12 @@ impl Out {
     /// Prints one line.
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
         writeln!(self.buffer, "{text}").map_err(|error| self.error(&error))
+    }
+
+    /// Prints text with styles.
+    pub(crate) fn styled(&mut self, text: &StyledStr) -> Result<()> {
+        let text = if self.colour == Colour::Used { text.ansi().to_string() } else { text.to_string() };
+        self.bytes(text.as_bytes())
     }
 
     /// Prints one JSON object on one line.

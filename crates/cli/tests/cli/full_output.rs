@@ -71,6 +71,9 @@ fn commands_that_change_nothing_say_nothing_of_a_change() {
         &["keys", "guard"],
         &["keys", "export-public"],
         &["kernels"],
+        &["--help"],
+        &["--version"],
+        &["sum", "--help"],
     ] {
         let done = run(&home, args).complains("free some space where standard output goes");
         assert!(!done.stderr.contains("repeat"), "{}", done.stderr);
@@ -128,6 +131,11 @@ fn a_closed_standard_output_is_an_error_where_something_is_printed() {
         "kernels",
         "completions bash",
         "man",
+        "--help",
+        "-V",
+        "help keys",
+        "sum --help",
+        "sum --version",
         "seal a -o - --new-passphrase-file pass",
     ] {
         home.write_secret("pass", "correct horse\n");

@@ -75,6 +75,9 @@ fn colour_is_used_on_request_only() {
         assert!(!done.stdout.contains(escape) && !done.stderr.contains(escape));
     }
     assert!(!home.run(["sum", "a", "--color", "always"]).exits(0).stdout.contains(escape));
+    assert!(!home.run(["--help"]).exits(0).stdout.contains(escape));
+    let forced = Done::of(home.command().env("CLICOLOR_FORCE", "1").arg("--help")).exits(0);
+    assert!(forced.stdout.contains(escape));
 }
 
 #[test]
