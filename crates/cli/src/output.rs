@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::files::name::{is_deceptive, shown, visible};
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
+use bulla_sums::{Kind, Stamp};
 use clap::builder::StyledStr;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -38,6 +39,12 @@ impl Stdout {
         #[cfg(windows)]
         let handle = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
         Self(handle.map(File::from))
+    }
+
+    /// The identity of the file that it leads to, if it is one and the system tells.
+    pub(crate) fn file(&self) -> Option<(u64, u64)> {
+        let stamp = Stamp::of(self.0.as_ref().ok()?).ok()?;
+        (stamp.kind() == Kind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
     }
 }
 

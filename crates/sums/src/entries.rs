@@ -15,6 +15,16 @@ pub enum Content {
     Link(Vec<u8>),
 }
 
+impl Content {
+    /// The identity of a regular file, where the system tells it.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::File(file) => file.stamp.map(|stamp| stamp.identity),
+            Self::Link(_) => None,
+        }
+    }
+}
+
 /// Reads what is in a batch of a walk, in order. It leaves the last ones out if the first ones were large, or if the work is to stop.
 pub fn read_entries(
     reading: &Reading<'_>,

@@ -118,6 +118,8 @@ pub enum TreeError {
     Walk(Trouble),
     /// Something in it cannot be read.
     Read(PathBuf, ReadError),
+    /// A file in it takes the output, so that it changes when the digest is printed.
+    Output(PathBuf),
 }
 
 /// What a thread found, for the tree.
@@ -128,17 +130,22 @@ enum Found {
     Both(Box<[Found; 2]>),
 }
 
-/// Reads a folder and everything in it, and computes its digest.
+/// Reads a folder and everything in it, and computes its digest. `output` is the identity of the file to which the digest will be
+/// written, if there is one: see [`Stamp::identity`](crate::Stamp::identity).
 ///
 /// # Errors
-/// One for each thing that cannot be read, or that is not a file, a folder or a link.
-pub fn tree_digest(path: &Path, plan: &Plan<'_>) -> Result<TreeDigest, Vec<TreeError>> {
+/// One for each thing that cannot be read, that is not a file, a folder or a link, or that takes the output.
+pub fn tree_digest(
+    path: &Path,
+    output: Option<(u64, u64)>,
+    plan: &Plan<'_>,
+) -> Result<TreeDigest, Vec<TreeError>> {
     let mut rules = Rules::default();
     rules.what = What::Everything;
     let reading = reading(plan.meter);
     let work = |job, others: &dyn Others| match job {
         Job::Folder(pending) => enter(pending, &rules),
-        Job::Batch(batch) => entries(&reading, &batch, others),
+        Job::Batch(batch) => entries(&reading, &batch, output, others),
     };
     let mut builder = Builder { tree: Tree::new(), entries: 0, bytes: 0, errors: Vec::new() };
     let root = Pending::root(path.as_os_str().as_encoded_bytes());
@@ -198,15 +205,24 @@ fn enter(pending: Pending, rules: &Rules) -> Outcome<Job, Found> {
     }
 }
 
-fn entries(reading: &Reading<'_>, batch: &Batch, others: &dyn Others) -> Outcome<Job, Found> {
+fn entries(
+    reading: &Reading<'_>,
+    batch: &Batch,
+    output: Option<(u64, u64)>,
+    others: &dyn Others,
+) -> Outcome<Job, Found> {
     let results = read_entries(reading, batch, others);
     let then = batch.rest(results.len());
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
     for (index, result) in results.into_iter().enumerate() {
         let name = batch.name(index);
+        let path = || path_from(&batch.folder().path_of(name));
         match result {
+            Ok(content) if output.is_some_and(|output| content.identity() == Some(output)) => {
+                errors.push(TreeError::Output(path()));
+            }
             Ok(content) => entries.push((name.to_owned(), content)),
-            Err(error) => errors.push(TreeError::Read(path_from(&batch.folder().path_of(name)), error)),
+            Err(error) => errors.push(TreeError::Read(path(), error)),
         }
     }
     let result = match errors.is_empty() {
@@ -291,7 +307,7 @@ mod tests {
 
     fn digest(folder: &Path, threads: usize) -> Hash {
         let plan = Plan { threads, meter: &Unwatched, at_length: &|| {} };
-        tree_digest(folder, &plan).unwrap().hash
+        tree_digest(folder, None, &plan).unwrap().hash
     }
 
     #[test]
@@ -325,12 +341,12 @@ mod tests {
         let socket = root.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let plan = Plan { threads: 2, meter: &Unwatched, at_length: &|| {} };
-        let errors = tree_digest(root.path(), &plan).unwrap_err();
+        let errors = tree_digest(root.path(), None, &plan).unwrap_err();
         let [TreeError::Read(path, ReadError::NotAFile("a socket"))] = &errors[..] else {
             panic!("{errors:?}")
         };
         assert_eq!(path, &socket);
-        let errors = tree_digest(&root.path().join("a"), &plan).unwrap_err();
+        let errors = tree_digest(&root.path().join("a"), None, &plan).unwrap_err();
         assert!(matches!(errors[..], [TreeError::Walk(_)]), "{errors:?}");
     }
 }

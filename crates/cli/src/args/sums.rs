@@ -104,9 +104,10 @@ impl FilterArgs {
 /// in names are escaped on a terminal, and always with --check. The messages on standard error are worded differently, and
 /// --version prints bulla's version.
 ///
-/// With --recursive, folders are walked; a file in them that takes the output is left out. With --tree, bulla prints one digest for each folder. It covers the names, kinds,
-/// executable bits and contents of everything in the folder. An interrupt (Ctrl-C) ends the command when the files at hand
-/// are done: what was printed is complete up to there. With --resume, the same command goes on later.
+/// With --recursive, folders are walked; a file in them that takes the output is left out. With --tree, bulla prints one
+/// digest for each folder. It covers the names, kinds, executable bits and contents of everything in the folder, so a file
+/// in it cannot take the output. An interrupt (Ctrl-C) ends the command when the files at hand are done: what was printed is
+/// complete up to there. With --resume, the same command goes on later.
 #[derive(Args)]
 #[command(
     version,

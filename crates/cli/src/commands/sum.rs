@@ -15,15 +15,15 @@ use crate::files::outboard;
 use crate::files::size::total_of;
 use crate::idle;
 use crate::interrupt;
-use crate::output::Out;
+use crate::output::{Out, Stdout};
 use crate::progress::{Progress, Total};
 use bulla_sums::{
-    Batch, Digest, Folders, Hashed, Hashing, Job, Kind, Links, Naming, Opening, Others, Outcome, Output,
-    Paths, Plan, ReadError, Reading, Rules, Source, Stamp, hash_files, in_order, path_from,
+    Batch, Digest, Folders, Hashed, Hashing, Job, Links, Naming, Opening, Others, Outcome, Output, Paths,
+    Plan, ReadError, Reading, Rules, Source, hash_files, in_order, path_from,
 };
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,7 +84,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         reading,
         rules,
         listed,
-        output: output_file(args),
+        output: Stdout::new().file().filter(|_| args.resume.is_none() && args.walk.recursive),
         progress: &progress,
     };
     let mut exit = Exit::Ok;
@@ -248,20 +248,6 @@ impl Sum<'_> {
             }
         }
     }
-}
-
-/// The file that standard output leads to.
-#[cfg(unix)]
-fn output_file(args: &SumArgs) -> Option<(u64, u64)> {
-    let file = File::from(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned().ok()?);
-    let stamp = Stamp::of(&file).ok().filter(|stamp| stamp.kind() == Kind::File)?;
-    (args.resume.is_none() && args.walk.recursive).then_some(stamp.identity)
-}
-
-/// This system does not tell which file standard output leads to.
-#[cfg(not(unix))]
-fn output_file(_args: &SumArgs) -> Option<(u64, u64)> {
-    None
 }
 
 /// Prints what a thread found.

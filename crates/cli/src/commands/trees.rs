@@ -7,14 +7,19 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::name::shown;
 use crate::interrupt;
-use crate::output::{Display, JsonError, JsonPath, Out};
+use crate::output::{Display, JsonError, JsonPath, Out, Stdout};
 use crate::progress::{Progress, Total};
 use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The digest of a folder, or the reasons why it has none.
-pub(super) fn digest(folder: &Path, threads: Threads, progress: &Progress) -> Result<TreeDigest, Vec<Error>> {
+/// The digest of a folder, or the reasons why it has none; `output` is the identity of the file that will take it.
+pub(super) fn digest(
+    folder: &Path,
+    output: Option<(u64, u64)>,
+    threads: Threads,
+    progress: &Progress,
+) -> Result<TreeDigest, Vec<Error>> {
     let plan = Plan {
         threads: if threads.may_be_many() { threads.number() } else { 1 },
         meter: progress,
@@ -23,8 +28,14 @@ pub(super) fn digest(folder: &Path, threads: Threads, progress: &Progress) -> Re
     let error = |error| match error {
         TreeError::Walk(trouble) => report(&trouble),
         TreeError::Read(path, error) => Error::from(error).about(shown(&path)),
+        TreeError::Output(path) => {
+            let message = "takes the output, so the digest of a folder that it is in would never match";
+            Error::new("inside", message)
+                .about(shown(&path))
+                .hint("write the output to a file outside of the folder")
+        }
     };
-    tree_digest(folder, &plan).map_err(|errors| errors.into_iter().map(error).collect())
+    tree_digest(folder, output, &plan).map_err(|errors| errors.into_iter().map(error).collect())
 }
 
 pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
@@ -32,8 +43,9 @@ pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     let display = Display::of_stdout();
+    let output = Stdout::new().file();
     for folder in folders {
-        match digest(folder, threads(args.read), &progress) {
+        match digest(folder, output, threads(args.read), &progress) {
             Ok(digest) => line(&mut out, args, folder, &digest, display)?,
             Err(errors) => {
                 exit = Exit::Failed;

@@ -220,6 +220,21 @@ fn a_folder_has_one_digest_by_the_rule_of_the_specification() {
 }
 
 #[test]
+fn a_folder_that_takes_the_output_has_no_digest() {
+    let home = Home::new();
+    home.write("tree/sub/a", "a");
+    let sum = |output: &str| {
+        let script = format!("\"$BULLA\" sum --tree tree >> {output}");
+        Done::of(home.program("sh").args(["-c", &script]).env("BULLA", BULLA))
+    };
+    let done = sum("tree/sub/SUMS").exits(1).complains("tree/sub/SUMS: takes the output");
+    done.complains("hint: write the output to a file outside of the folder");
+    assert_eq!(home.read("tree/sub/SUMS"), b"");
+    sum("SUMS").exits(0);
+    home.run(["check", "SUMS"]).exits(0);
+}
+
+#[test]
 fn an_interrupt_shows_what_was_done() {
     let home = Home::new();
     let names: Vec<String> = (0..200).map(|index| format!("{index:03}")).collect();

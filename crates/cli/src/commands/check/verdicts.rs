@@ -318,7 +318,7 @@ impl<'a> Printer<'a> {
         {
             return Some(Verdict::Missing(error));
         }
-        let verdict = match crate::commands::trees::digest(&path, threads, progress) {
+        let verdict = match crate::commands::trees::digest(&path, None, threads, progress) {
             Ok(digest) if digest.hash.as_bytes()[..] == line.digest => Verdict::Ok(Algorithm::Blake3),
             Ok(digest) if digest.entries == 0 => Verdict::Emptied,
             Ok(digest) => Verdict::Mismatch(vec![(Algorithm::Blake3, digest.hash.as_bytes().to_vec())]),
