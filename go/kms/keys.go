@@ -17,10 +17,10 @@ type Key struct {
 	Label     string `json:"label"`
 	Algorithm string `json:"algorithm"`
 	// State is enabled, disabled, pending_destruction or destroyed.
-	State          string    `json:"state"`
-	Revision       uint64    `json:"revision"`
-	Backend        string    `json:"backend"`
-	Exportable     bool      `json:"exportable"`
+	State      string `json:"state"`
+	Revision   uint64 `json:"revision"`
+	Backend    string `json:"backend"`
+	Exportable bool   `json:"exportable"`
 	// SignsDigests is true for a key of ECDSA that signs digests, and so no statements.
 	SignsDigests   bool      `json:"signs_digests"`
 	MinimumVersion uint32    `json:"minimum_version"`
@@ -51,10 +51,10 @@ type Rotation struct {
 
 // NewKey is a key to create. The zero value is an Ed25519 key without a label.
 type NewKey struct {
-	Purpose    string    `json:"purpose,omitempty"`
-	Algorithm  string    `json:"algorithm,omitempty"`
-	Label      string    `json:"label,omitempty"`
-	Exportable bool      `json:"exportable,omitempty"`
+	Purpose    string `json:"purpose,omitempty"`
+	Algorithm  string `json:"algorithm,omitempty"`
+	Label      string `json:"label,omitempty"`
+	Exportable bool   `json:"exportable,omitempty"`
 	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
 	SignsDigests bool      `json:"signs_digests,omitempty"`
 	Rotation     *Rotation `json:"rotation,omitempty"`
