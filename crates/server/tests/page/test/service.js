@@ -50,7 +50,8 @@ export async function start(args, { tries = 5 } = {}) {
 
 /** Asks the service beside the page. */
 async function api(origin, path, { token, body, method = body === undefined ? "GET" : "POST" } = {}) {
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const headers = { "content-type": "application/json" };
+  if (token !== undefined) headers.authorization = `Bearer ${token}`;
   const response = await fetch(`${origin}${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const answer = await response.json();
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
