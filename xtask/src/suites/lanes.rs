@@ -1,6 +1,6 @@
 //! The suite for other processors, which `qemu-user` emulates.
 
-use super::{go::go, lanes_rust, runner::Runner};
+use super::{go::go, kernels::REQUIRE_KERNELS, lanes_rust, runner::Runner};
 use crate::install::{self, DebianTool};
 
 pub(super) fn run(runner: &mut Runner<'_>) {
@@ -55,7 +55,7 @@ fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
     let programs = ["bulla-blake2, test blake2", "bulla-blake3, test blake3"];
     runner.emulated(&programs, &["qemu-x86_64", "-cpu", older.processor], |test| {
         test.args(["interface", "kernel", "counters", "digest"]).args(older.missing);
-        test.env("BULLA_TEST_BEST_KERNEL", older.kernel);
+        test.env("BULLA_TEST_BEST_KERNEL", older.kernel).env(REQUIRE_KERNELS, older.kernel);
     });
     runner.emulated(&["bulla-ed25519, test ed25519"], &["qemu-x86_64", "-cpu", older.processor], |test| {
         test.args(["interface", "vectors"]);
