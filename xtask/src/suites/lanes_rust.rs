@@ -178,6 +178,7 @@ impl Tests {
                 "--skip=nothing_behind_an_input_of_any_length",
                 "--skip=vectors_of_every_length",
                 "--skip=random_cuts",
+                "--skip=every_pool_hashes_alike",
             ]),
             (Self::Kernels, "bulla-ed25519, test ed25519") => Some(&["interface", "vectors"]),
             (Self::Choice, "bulla-blake2, test blake2" | "bulla-blake3, test blake3") => {
