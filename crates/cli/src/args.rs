@@ -209,7 +209,8 @@ pub(crate) enum Prehash {
 /// or a version that matters into --comment, which the signature covers.
 ///
 /// bulla replaces an older signature file at PATH.bulla in one step. It does not touch any other file there, and
-/// reports it. Whether it can write there is checked before it reads anything. With `-`, bulla signs standard input and writes the signature to standard output, or to the FILE of --output.
+/// reports it. It checks that it can write there before it reads anything. With `-`, bulla signs
+/// standard input and writes the signature to standard output, or to the FILE of --output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

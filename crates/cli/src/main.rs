@@ -4,7 +4,7 @@
 mod algorithm;
 mod args;
 #[cfg(unix)]
-mod closed;
+mod closed_streams;
 mod commands;
 mod diagnostics;
 mod error;

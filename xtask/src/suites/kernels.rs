@@ -58,8 +58,12 @@ fn tested_elsewhere(kernel: &str, emulated: Emulated) -> String {
         return format!("the suite lanes tests it on an emulated {processor}");
     }
     let has = |lane: &lane::Lane| lane.kernels.iter().any(|one| one == kernel);
-    let lanes = lane::all().unwrap_or_default().into_iter().filter(has).map(|lane| lane.name);
-    format!("no emulator has it; machines of these lanes test it: {}", lanes.collect::<Vec<_>>().join(", "))
+    let lanes: Vec<_> =
+        lane::all().unwrap_or_default().into_iter().filter(has).map(|lane| lane.name).collect();
+    match lanes.is_empty() {
+        true => "no emulator has it; a processor that has it tests it".to_owned(),
+        false => format!("no emulator has it; machines of these lanes test it: {}", lanes.join(", ")),
+    }
 }
 
 #[cfg(test)]

@@ -60,8 +60,8 @@ fn check(kernel: Kernel, lengths: impl Iterator<Item = usize>) {
     }
 }
 
-/// Names the kernels without which a test fails, separated by commas, or `all`: `cargo xtask test` sets it. Of every
-/// other kernel that cannot run, the test says that it was not tested.
+/// Names the kernels that the tests require, separated by commas, or `all`. `cargo xtask test` sets
+/// it. For every other kernel that cannot run, the test says that it was not tested.
 const REQUIRE: &str = "BULLA_TEST_REQUIRE_KERNELS";
 
 fn is_required(kernel: &str) -> bool {

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 pub(crate) struct SealToArgs {
     /// Encrypt to this recipient; may be given several times
     ///
-    /// A recipient is age1... or x-wing:..., or a file that contains one or more of these, one a line, as `bulla identity`
-    /// and age-keygen print them. Lines that begin with # are comments. It can also be a public key file that `bulla keys export-public` wrote, of a key that receives exported keys
-    /// (ML-KEM or X-Wing).
+    /// A recipient is age1... or x-wing:..., or a file that contains one or more of these, one a
+    /// line, as `bulla identity` and age-keygen print them. Lines that begin with # are comments. It
+    /// can also be a public key file that `bulla keys export-public` wrote, of a key that receives
+    /// exported keys (ML-KEM or X-Wing).
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     pub(crate) recipient: Vec<String>,
 

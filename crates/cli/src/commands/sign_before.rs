@@ -70,7 +70,7 @@ fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
 }
 
 /// What the older signature file of a folder lists, if there is one, except what the rules leave out now.
-/// Whoever made it, it only serves to tell the user what is gone.
+/// The signature is not verified: the list only tells the user what is gone.
 pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::Earlier {
     match open_list(signature) {
         None => folder::Earlier::nothing(),

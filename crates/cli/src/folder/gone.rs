@@ -1,4 +1,4 @@
-//! What was in a folder when it was signed last, and is gone.
+//! The files that a folder had when it was last signed, and no longer has.
 
 use bulla_kms::signature::manifest::ManifestPath;
 

@@ -101,8 +101,8 @@ impl Access {
     }
 
     /// The existing keystore, or a new one with the key `default`. Only the keystore in the user's
-    /// data folder is made like this: where the user named a keystore and there is none, the name is
-    /// more likely a mistake.
+    /// data folder is created this way. If the user names a keystore that does not exist, the name is
+    /// probably a mistake.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
         if args.keystore.is_some() || exists(args)? {
             return Self::existing(args);

@@ -5,7 +5,7 @@ use bulla_kms::token::{Keys, Operation};
 use bulla_server::IdentityConfig;
 
 use crate::support::tls::{Authority, Certified, Files, Until};
-use crate::support::unix::{my_uid, unix_config};
+use crate::support::unix::{me, unix_config};
 use crate::support::{Service, keystore, name, token};
 use crate::{address, of};
 
@@ -102,15 +102,7 @@ fn a_user_of_the_machine_needs_no_token_on_a_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let mut config = unix_config(&path);
-    config.identity = vec![IdentityConfig {
-        name: "me".to_owned(),
-        uid: Some(my_uid()),
-        certificate: None,
-        tenant: name("local"),
-        operations: None,
-        keys: None,
-        mints: false,
-    }];
+    config.identity = vec![me("local", None)];
     let service = Service::start(keystore(&["local"]), config);
     assert_eq!(keys(&of(Settings::new(address(&service.url)))), Ok(1));
     drop(service);

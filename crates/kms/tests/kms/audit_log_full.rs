@@ -40,7 +40,7 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
         let by_use = keystore.create_key(rotated_by_use).unwrap();
         keystore.sign(by_use.family(), b"m").unwrap();
         let filler = Filler::new(&folder, &place.join(FIRST));
-        // The log has some room in advance. When that is used up, there is none.
+        // The log has reserved some room in advance. This uses it up.
         let mut rotations = 0;
         let family = key.family();
         let error = loop {

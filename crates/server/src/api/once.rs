@@ -45,7 +45,7 @@ async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
     let Content(body) = Content::from_request(Request::new(body), &app).await.map_err(counted)?;
-    // Again: a stored answer is only for who may still have it when the body is there.
+    // Verified again: the caller may have lost its rights while the body arrived.
     let Caller { session, opened } = Caller::verified(&parts, &app)?;
     let request = digest(&app, &opened, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());

@@ -45,7 +45,7 @@ pub(crate) struct SlowWork {
 #[derive(Default)]
 struct State {
     callers: HashMap<Arc<str>, Jobs>,
-    /// The callers of whom a job may begin a step. It is the first one's turn.
+    /// The callers who have a job that may begin a step. The first one is next.
     turns: VecDeque<Arc<str>>,
     threads: usize,
     next_id: u64,

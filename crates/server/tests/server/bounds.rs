@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use bulla_kms::token::{Keys, Operation, Token};
 use bulla_kms::{Algorithm, Keystore, NewKey};
-use bulla_server::{IdentityConfig, Listen, Server};
+use bulla_server::{Listen, Server};
 use serde_json::{Value, json};
 
 use crate::support::tls::{Authority, Client, Files, Until};
-use crate::support::unix::{UnixClient, my_uid, unix_config};
+use crate::support::unix::{UnixClient, me, unix_config};
 use crate::support::{Prepared, Service, config, keystore, name, token};
 
 const HEALTH: &str = "/api/v1/health";
@@ -383,15 +383,7 @@ fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = unix_config(&socket);
-    config.identity = vec![IdentityConfig {
-        name: "me".to_owned(),
-        uid: Some(my_uid()),
-        certificate: None,
-        tenant: name("local"),
-        operations: None,
-        keys: None,
-        mints: false,
-    }];
+    config.identity = vec![me("local", None)];
     let service = Service::start(keystore(&["local"]), config.clone());
     let mut stream = UnixStream::connect(&socket).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use bulla_kms::Keystore;
 use bulla_kms::token::{Keys, Operation};
-use bulla_server::{IdentityConfig, Server};
+use bulla_server::Server;
 use serde_json::json;
 
 use crate::support::on_disk::{OnDisk, PASSPHRASE};
-use crate::support::unix::{UnixClient, my_uid, unix_config};
-use crate::support::{Answer, Service, config, keystore, name, token};
+use crate::support::unix::{UnixClient, me, unix_config};
+use crate::support::{Answer, Service, config, keystore, token};
 
 fn unseal(service: &Service, passphrase: &str) -> Answer {
     service.post(None, "/api/v1/operator/unseal", &json!({ "passphrase": passphrase }))
@@ -42,15 +42,7 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
 /// A sealed service on a Unix socket in `folder`, whose keystore opens with a key file. The settings name this user, with these operations.
 fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[Operation]) -> Service {
     let mut config = unix_config(&folder.join("socket"));
-    config.identity = vec![IdentityConfig {
-        name: "me".to_owned(),
-        uid: Some(my_uid()),
-        certificate: None,
-        tenant: name(tenant),
-        operations: Some(operations.to_vec()),
-        keys: None,
-        mints: false,
-    }];
+    config.identity = vec![me(tenant, Some(operations))];
     Service::run(Server::bind(config, Box::new(OnDisk::create_with_key_file(folder))).unwrap())
 }
 
@@ -131,15 +123,7 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
     let socket = folder.path().join("socket");
     let mut config = config();
     config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
-    config.identity = vec![IdentityConfig {
-        name: "me".to_owned(),
-        uid: Some(my_uid()),
-        certificate: None,
-        tenant: name("local"),
-        operations: Some(vec![Operation::Update]),
-        keys: None,
-        mints: false,
-    }];
+    config.identity = vec![me("local", Some(&[Operation::Update]))];
     let service = Service::run(Server::bind(config, Box::new(OnDisk::create(folder.path()))).unwrap());
     while unseal(&service, "a guess").error().1 != "rate_limited" {}
     let mut connection = UnixClient::connect(&socket);

@@ -2,13 +2,12 @@
 
 use bulla_kms::Code;
 use bulla_kms::token::{Keys, Operation, Revocations, Token};
-use bulla_server::IdentityConfig;
 use serde_json::json;
 
 use crate::support::on_disk::OnDisk;
 use crate::support::tls::{Authority, Client, Files, Until};
-use crate::support::unix::{UnixClient, my_uid, unix_config};
-use crate::support::{Service, config, keystore, name, token};
+use crate::support::unix::{UnixClient, me, unix_config};
+use crate::support::{Service, config, keystore, token};
 
 #[test]
 fn a_reload_takes_other_certificates_and_drops_no_connection() {
@@ -70,15 +69,7 @@ fn a_reload_takes_other_identities_on_open_connections_too() {
     let service = Service::start(keystore(&["local"]), config.clone());
     let mut open = UnixClient::connect(&folder.path().join("socket"));
     assert_eq!(open.get("/api/v1/keys"), 401);
-    let me = IdentityConfig {
-        name: "me".to_owned(),
-        uid: Some(my_uid()),
-        certificate: None,
-        tenant: name("local"),
-        operations: None,
-        keys: None,
-        mints: false,
-    };
+    let me = me("local", None);
     let mut named = config.clone();
     named.identity = vec![me];
     service.handle.reload(named).unwrap();

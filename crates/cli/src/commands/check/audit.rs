@@ -89,7 +89,7 @@ struct Found {
 /// Looks at the folders of an audit before anything is read.
 ///
 /// # Errors
-/// One of them is none, or is empty and a list is to be updated: then its disk may not be there.
+/// One of them is not a folder. Or it is empty and lists will be updated: its disk may not be mounted.
 pub(super) fn check_folders(options: &Options) -> Result<()> {
     for folder in &options.audit {
         let about = |error: Error| error.about(shown(folder));

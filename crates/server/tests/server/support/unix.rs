@@ -5,13 +5,27 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use bulla_server::{Config, Listen};
+use bulla_kms::token::Operation;
+use bulla_server::{Config, IdentityConfig, Listen};
 
 use super::conforms::{Answered, conforms};
 
 /// The user who runs the test.
 pub(crate) fn my_uid() -> u32 {
     std::fs::metadata("/proc/self").unwrap().uid()
+}
+
+/// The user who runs the test, in the settings of a service: with these operations, or with all.
+pub(crate) fn me(tenant: &str, operations: Option<&[Operation]>) -> IdentityConfig {
+    IdentityConfig {
+        name: "me".to_owned(),
+        uid: Some(my_uid()),
+        certificate: None,
+        tenant: super::name(tenant),
+        operations: operations.map(<[Operation]>::to_vec),
+        keys: None,
+        mints: false,
+    }
 }
 
 pub(crate) fn unix_config(path: &Path) -> Config {
