@@ -1,4 +1,5 @@
-//! Tells the crate whether it is built without optimisation: then its kernels use less of the stack, where they can.
+//! Tells the crate whether it is built without optimisation: then its kernels use less of the
+//! stack, where they can.
 
 use std::env::var;
 

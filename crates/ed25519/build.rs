@@ -1,5 +1,6 @@
 //! Tells the crate two things about its build:
-//! - `unoptimised`: without optimisation, secrets reach deeper into the stack, and more of it is wiped.
+//! - `unoptimised`: without optimisation, secrets reach deeper into the stack, and more of it is
+//!   wiped.
 //! - `lanes`: there are vectors to compute with, or their model.
 
 use std::env::var;

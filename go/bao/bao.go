@@ -1,13 +1,15 @@
-// Package bao implements verified streaming. With the BLAKE3 hash of a whole input, and an encoding that contains the tree of
-// hashes, a reader can read and check any part as it arrives, without the rest.
+// Package bao implements verified streaming. With the BLAKE3 hash of a whole input, and an encoding
+// that contains the tree of hashes, a reader can read and check any part as it arrives, without the
+// rest.
 //
-// The formats are those of the Rust crate bao, version 0.13. An encoding is the length of the input (8 bytes, little-endian),
-// followed by the tree in pre-order. A parent is its two chaining values (64 bytes), and a leaf is a chunk (at most 1024 bytes).
-// A combined encoding contains the chunks; an outboard encoding does not. A slice is the part of a combined encoding that a
-// reader needs to check a part of the input. The hash is that of package blake3.
+// The formats are those of the Rust crate bao, version 0.13. An encoding is the length of the input
+// (8 bytes, little-endian), followed by the tree in pre-order. A parent is its two chaining values
+// (64 bytes), and a leaf is a chunk (at most 1024 bytes). A combined encoding contains the chunks;
+// an outboard encoding does not. A slice is the part of a combined encoding that a reader needs to
+// check a part of the input. The hash is that of package blake3.
 //
-// The package returns only checked bytes. For an encoding that does not match its hash, the error is [ErrMismatch]; for one that
-// ends too early, it is [io.ErrUnexpectedEOF].
+// The package returns only checked bytes. For an encoding that does not match its hash, the error
+// is [ErrMismatch]; for one that ends too early, it is [io.ErrUnexpectedEOF].
 package bao
 
 import (
@@ -42,12 +44,13 @@ func OutboardSize(n int64) int64 { return headerLen + parentsSize(uint64(n)) }
 
 func chunks(n uint64) uint64 { return max(1, (n+guts.ChunkLen-1)/guts.ChunkLen) }
 
-// parentsSize is the length of all parents over n bytes, treeSize that of the chunks and the parents.
+// parentsSize is the length of all parents over n bytes, treeSize that of the chunks and the
+// parents.
 func parentsSize(n uint64) int64 { return int64((chunks(n) - 1) * parentLen) }
 func treeSize(n uint64) int64    { return int64(n) + parentsSize(n) }
 
-// leftLen is how many of n bytes (more than a chunk) are in the left subtree (BLAKE3 paper, section 2.1): the largest power
-// of two of chunks that leaves at least one byte for the right one.
+// leftLen is how many of n bytes (more than a chunk) are in the left subtree (BLAKE3 paper, section
+// 2.1): the largest power of two of chunks that leaves at least one byte for the right one.
 func leftLen(n uint64) uint64 {
 	return guts.ChunkLen << (bits.Len64((n-1)/guts.ChunkLen) - 1)
 }
@@ -88,7 +91,8 @@ type subtree struct {
 
 func (s *subtree) isChunk() bool { return s.len <= guts.ChunkLen }
 
-// children splits a subtree of more than a chunk, after its parent node is checked against its chaining value.
+// children splits a subtree of more than a chunk, after its parent node is checked against its
+// chaining value.
 func (s *subtree) children(parent *[parentLen]byte) (left, right subtree, err error) {
 	var cv guts.CV
 	guts.One(&cv, parent[:], &guts.IV, 0, guts.Flags{All: guts.ParentFlag | s.flags})

@@ -103,7 +103,8 @@ func checkStreamed(t *testing.T, name string, in, whole, tree []byte, hash [32]b
 	}
 }
 
-// part returns the n bytes of in from start on, or fewer if in ends earlier. Nothing here can overflow.
+// part returns the n bytes of in from start on, or fewer if in ends earlier. Nothing here can
+// overflow.
 func part(in []byte, start, n uint64) []byte {
 	if start >= uint64(len(in)) {
 		return nil
@@ -136,8 +137,9 @@ func checkSlice(t *testing.T, in, whole, tree []byte, hash [32]byte, start, n ui
 	return slice.Bytes()
 }
 
-// referenceSlice returns the slice of a part of in, by the description of the format and the reference. An empty part counts as
-// one byte, and a part that begins past the end counts as the last byte.
+// referenceSlice returns the slice of a part of in, by the description of the format and the
+// reference. An empty part counts as one byte, and a part that begins past the end counts as the
+// last byte.
 func referenceSlice(in []byte, start, n uint64) []byte {
 	last := uint64(max(1, len(in)) - 1)
 	from, to := min(start, last), last
@@ -175,7 +177,8 @@ func referenceSlice(in []byte, start, n uint64) []byte {
 	return slice
 }
 
-// Empty parts, parts that touch the ends of chunks and of the input, and parts whose end does not fit into a uint64.
+// Empty parts, parts that touch the ends of chunks and of the input, and parts whose end does not
+// fit into a uint64.
 func TestSlicesAtTheEdges(t *testing.T) {
 	const most = math.MaxUint64
 	for _, size := range []int{0, 1, 1024, 1025, 2048, 5000, 20000} {
@@ -240,7 +243,8 @@ func TestImpossibleLength(t *testing.T) {
 	}
 }
 
-// The maximum length of an input is not an impossible length. The error is that the input is missing.
+// The maximum length of an input is not an impossible length. The error is that the input is
+// missing.
 func TestLargestLength(t *testing.T) {
 	const largest = math.MaxInt64 / 2
 	for _, c := range []struct {

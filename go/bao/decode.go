@@ -6,8 +6,9 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Decoder reads the input from an encoding, and checks it. It is an [io.Reader]. After an error it returns no more bytes. It does
-// not read past the end of the encoding: the caller decides whether anything may follow.
+// Decoder reads the input from an encoding, and checks it. It is an [io.Reader]. After an error it
+// returns no more bytes. It does not read past the end of the encoding: the caller decides whether
+// anything may follow.
 type Decoder struct {
 	tree, data io.Reader // where parents and chunks come from
 	hash       [32]byte
@@ -24,13 +25,15 @@ func NewDecoder(encoding io.Reader, hash [32]byte) *Decoder {
 	return &Decoder{tree: encoding, data: encoding, hash: hash, to: maxLen}
 }
 
-// NewOutboardDecoder returns a decoder that reads from data and checks it with the outboard encoding.
+// NewOutboardDecoder returns a decoder that reads from data and checks it with the outboard
+// encoding.
 func NewOutboardDecoder(data, encoding io.Reader, hash [32]byte) *Decoder {
 	return &Decoder{tree: encoding, data: data, hash: hash, to: maxLen}
 }
 
-// NewSliceDecoder returns a decoder that reads the given part of the input from the slice that [ExtractSlice] made for the same
-// part. If the part goes past the end of the input, it ends there, and the decoder also checks that this is the end.
+// NewSliceDecoder returns a decoder that reads the given part of the input from the slice that
+// [ExtractSlice] made for the same part. If the part goes past the end of the input, it ends there,
+// and the decoder also checks that this is the end.
 func NewSliceDecoder(slice io.Reader, hash [32]byte, start, length uint64) *Decoder {
 	return &Decoder{tree: slice, data: slice, hash: hash, from: start, to: sliceEnd(start, length)}
 }
@@ -70,7 +73,8 @@ func (d *Decoder) begin() {
 	d.stack = append(d.stack, subtree{len: n, cv: d.hash, flags: guts.Root})
 }
 
-// step reads and checks the next parent or chunk, or skips a subtree that the slice does not contain.
+// step reads and checks the next parent or chunk, or skips a subtree that the slice does not
+// contain.
 func (d *Decoder) step() {
 	n := len(d.stack)
 	if n == 0 {
@@ -123,8 +127,9 @@ func (d *Decoder) chunk(s subtree) error {
 	return nil
 }
 
-// wanted reports whether a slice of an input of total bytes contains the subtree s. An empty slice counts as one byte,
-// and a slice that begins past the end contains the last chunk, which proves where the end is.
+// wanted reports whether a slice of an input of total bytes contains the subtree s. An empty slice
+// counts as one byte, and a slice that begins past the end contains the last chunk, which proves
+// where the end is.
 func wanted(s subtree, total, from, to uint64) bool {
 	if total == 0 {
 		return true

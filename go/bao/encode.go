@@ -50,8 +50,9 @@ type memory []byte
 
 func (m memory) WriteAt(p []byte, at int64) (int, error) { return copy(m[at:], p), nil }
 
-// EncodeTo writes the combined encoding of the first size bytes of data, and returns their hash. It does not write the parts of
-// the encoding in order. If data ends too early, the error is [io.ErrUnexpectedEOF].
+// EncodeTo writes the combined encoding of the first size bytes of data, and returns their hash. It
+// does not write the parts of the encoding in order. If data ends too early, the error is
+// [io.ErrUnexpectedEOF].
 func EncodeTo(dst io.WriterAt, data io.Reader, size int64) (hash [32]byte, err error) {
 	return encodeTo(dst, data, size, combined)
 }
@@ -91,7 +92,8 @@ func (e *encoder) encode(size uint64) (hash [32]byte, err error) {
 	return e.tree(size, headerLen, guts.Root)
 }
 
-// tree writes the encoding of the next size bytes of input at the given place. flags is guts.Root at the top.
+// tree writes the encoding of the next size bytes of input at the given place. flags is guts.Root
+// at the top.
 func (e *encoder) tree(size uint64, place int64, flags uint32) (cv [32]byte, err error) {
 	if size <= groupLen {
 		return e.group(int(size), place, flags)
@@ -116,8 +118,8 @@ func (e *encoder) tree(size uint64, place int64, flags uint32) (cv [32]byte, err
 	return top.Bytes(), nil
 }
 
-// group writes the encoding of at most groupLen bytes. It computes the tree level by level, so that the kernel takes all parents of
-// a level at once, and then writes it in pre-order.
+// group writes the encoding of at most groupLen bytes. It computes the tree level by level, so that
+// the kernel takes all parents of a level at once, and then writes it in pre-order.
 func (e *encoder) group(size int, place int64, flags uint32) (cv [32]byte, err error) {
 	in, err := e.next(size)
 	if err != nil {
@@ -145,8 +147,8 @@ func (e *encoder) group(size int, place int64, flags uint32) (cv [32]byte, err e
 	return root.Bytes(), nil
 }
 
-// groupLevels are the chaining values of a group: level 0 those of the chunks, and each level above has half as many. A
-// node without a right sibling is also on the next level, unchanged.
+// groupLevels are the chaining values of a group: level 0 those of the chunks, and each level above
+// has half as many. A node without a right sibling is also on the next level, unchanged.
 type groupLevels struct {
 	cvs [5][2 * guts.MaxLanes]guts.CV
 	n   [6]int // nodes on each level
@@ -175,7 +177,8 @@ func (g *groupLevels) parent(level, i int) (b [parentLen]byte) {
 	return b
 }
 
-// write appends the encoding of node i of a level. The first chunk of in is the first chunk of that node.
+// write appends the encoding of node i of a level. The first chunk of in is the first chunk of that
+// node.
 func (g *groupLevels) write(b []byte, level, i int, in []byte, l layout) []byte {
 	if level == 0 {
 		if l == combined {

@@ -7,8 +7,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// ExtractSlice writes a slice: the part of the combined encoding that a reader needs to check and read the given part of the
-// input. It checks nothing itself; [NewSliceDecoder] does.
+// ExtractSlice writes a slice: the part of the combined encoding that a reader needs to check and
+// read the given part of the input. It checks nothing itself; [NewSliceDecoder] does.
 func ExtractSlice(dst io.Writer, encoding io.ReaderAt, start, length uint64) error {
 	x := extractor{dst: dst, tree: encoding, layout: combined, from: start, to: sliceEnd(start, length)}
 	return x.extract()
@@ -50,7 +50,8 @@ func (x *extractor) copy(from io.ReaderAt, at int64, n uint64) error {
 	return err
 }
 
-// subtree copies the part of a subtree that the slice contains. The subtree's encoding is at the given place.
+// subtree copies the part of a subtree that the slice contains. The subtree's encoding is at the
+// given place.
 func (x *extractor) subtree(s subtree, place int64) error {
 	switch {
 	case !wanted(s, x.total, x.from, x.to):

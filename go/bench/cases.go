@@ -67,7 +67,8 @@ func oneShotTarget(n int) float64 {
 	return 2.0
 }
 
-// oneShot is one call for n bytes. The loops are written out, so that calls are as direct as in a user's program.
+// oneShot is one call for n bytes. The loops are written out, so that calls are as direct as in a
+// user's program.
 func oneShot(group string, n, threads int, target float64) testCase {
 	return testCase{fmt.Sprintf("%s/%d", group, n), n, n, threads, target, []contender{
 		{bulla, ours, func(in []byte, n int) (sum [32]byte) {

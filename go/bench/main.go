@@ -1,10 +1,12 @@
-// Bench compares package blake3 with the other BLAKE3 packages for Go, interleaved in one process. It prints a table. With
-// -records it prints the records of spec/bench-record.md, one per line; `cargo xtask bench go` launches it five times in this way.
-// It works only in a checkout: its go.mod replaces the library's module with the folder above.
+// Bench compares package blake3 with the other BLAKE3 packages for Go, interleaved in one process.
+// It prints a table. With -records it prints the records of spec/bench-record.md, one per line;
+// `cargo xtask bench go` launches it five times in this way. It works only in a checkout: its
+// go.mod replaces the library's module with the folder above.
 //
 //	go run . [-records] [-rounds 51] [-sample 200us] [-cases PREFIX,...] [-sizes BYTES,...]
 //
-// If a flag is not given, the variable BULLA_BENCH_LAUNCH, BULLA_BENCH_CASES or BULLA_BENCH_SIZES replaces it.
+// If a flag is not given, the variable BULLA_BENCH_LAUNCH, BULLA_BENCH_CASES or BULLA_BENCH_SIZES
+// replaces it.
 package main
 
 import (

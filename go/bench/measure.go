@@ -18,7 +18,8 @@ const (
 	control role = "control" // the first peer once more: what it shows beside the peer is noise
 )
 
-// contender is one implementation of a case's operation. run does it n times and returns a part of the result.
+// contender is one implementation of a case's operation. run does it n times and returns a part of
+// the result.
 type contender struct {
 	name string
 	role role
@@ -59,8 +60,8 @@ var memory = func() []byte {
 	return m
 }()
 
-// measure takes a sample of each contender in each round, in a new random order and with a new random offset of the
-// input. Before that, all must agree on the result.
+// measure takes a sample of each contender in each round, in a new random order and with a new
+// random offset of the input. Before that, all must agree on the result.
 func measure(c testCase, s settings) (r result, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.threads))
 	in := memory[:c.input:c.input]
@@ -114,8 +115,9 @@ func median(v []float64) float64 {
 // addend is a variable, so that the compiler does not know it.
 var addend uint64 = 0x9E3779B97F4A7C15
 
-// clock is the frequency of the core in GHz, by chains of dependent additions and rotations of one cycle each. The
-// difference between a long and a short chain does not contain the cost of the loop around them.
+// clock is the frequency of the core in GHz, by chains of dependent additions and rotations of one
+// cycle each. The difference between a long and a short chain does not contain the cost of the loop
+// around them.
 func clock() float64 {
 	const turns, more = 20000, 16
 	short, long := time.Hour, time.Hour

@@ -116,7 +116,8 @@ func heading() {
 	fmt.Printf("%-18s %12s %10s %9s %8s %8s  %s\n", "case", "ours ns", "ours MB/s", "best/ours", "control", "target", "best peer")
 }
 
-// row is the line of a case: the ratio of the best peer to ours, and the ratio of the control to the first peer.
+// row is the line of a case: the ratio of the best peer to ours, and the ratio of the control to
+// the first peer.
 func row(c testCase, r result) {
 	best, first, again := 0.0, 0.0, 0.0
 	var name string

@@ -1,12 +1,14 @@
-// Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, with any output length, at the limit of the
-// machine. It is written in Go and Go assembly, without cgo. Build with the tag purego to leave out the assembly.
+// Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, with any output
+// length, at the limit of the machine. It is written in Go and Go assembly, without cgo. Build with
+// the tag purego to leave out the assembly.
 //
-// [Sum256] is the one-shot call. [Hasher] takes its input in pieces and implements [hash.Hash]. [Sum] and
-// [Hasher.Finalize] write outputs of any length; [OutputReader] reads them as a stream. [SumMany] hashes many small
-// independent inputs at once. [HashFile] and [HashReader] read their input themselves, with progress and
-// cancellation.
+// [Sum256] is the one-shot call. [Hasher] takes its input in pieces and implements [hash.Hash].
+// [Sum] and [Hasher.Finalize] write outputs of any length; [OutputReader] reads them as a stream.
+// [SumMany] hashes many small independent inputs at once. [HashFile] and [HashReader] read their
+// input themselves, with progress and cancellation.
 //
-// BLAKE3 is specified in "BLAKE3: one function, fast everywhere" by O'Connor, Aumasson, Neves and Wilcox-O'Hearn.
+// BLAKE3 is specified in "BLAKE3: one function, fast everywhere" by O'Connor, Aumasson, Neves and
+// Wilcox-O'Hearn.
 package blake3
 
 import (
@@ -25,12 +27,14 @@ const (
 	BlockSize = guts.BlockLen
 )
 
-// Kernel returns the name of the kernel that this process uses: portable, x86_64/sse4.1, x86_64/avx2, x86_64/avx512 or
-// aarch64/neon. The environment variable BULLA_BLAKE3_FORCE_KERNEL, read once at the start of the process, forces a kernel
-// by name. If this machine does not have it, the package panics and lists the kernels that the machine has.
+// Kernel returns the name of the kernel that this process uses: portable, x86_64/sse4.1,
+// x86_64/avx2, x86_64/avx512 or aarch64/neon. The environment variable BULLA_BLAKE3_FORCE_KERNEL,
+// read once at the start of the process, forces a kernel by name. If this machine does not have it,
+// the package panics and lists the kernels that the machine has.
 func Kernel() string { return guts.Active().String() }
 
-// Sum256 returns the 32-byte hash of data. Several goroutines, at most GOMAXPROCS, hash a large input.
+// Sum256 returns the 32-byte hash of data. Several goroutines, at most GOMAXPROCS, hash a large
+// input.
 func Sum256(data []byte) (sum [32]byte) {
 	sumInto(&sum, data, &guts.IV, 0)
 	return sum
@@ -68,8 +72,9 @@ func SumKeyed(key *[KeySize]byte, data []byte) (sum [32]byte) {
 	return sum
 }
 
-// DeriveKey fills out, of any length, with a key derived from material. The context says what the key is for. It should be a
-// constant of the program, unique to this use, and contain nothing secret or variable (BLAKE3 paper, section 6.2).
+// DeriveKey fills out, of any length, with a key derived from material. The context says what the
+// key is for. It should be a constant of the program, unique to this use, and contain nothing
+// secret or variable (BLAKE3 paper, section 6.2).
 func DeriveKey(context string, material []byte, out []byte) {
 	key := contextKey(context)
 	n := rootNode(material, &key, guts.DeriveKeyMaterial)

@@ -326,12 +326,14 @@ func TestOutputEnds(t *testing.T) {
 	}
 }
 
-// referenceOutput returns n bytes of the hash of the empty input from the given position on, which may be near the end.
+// referenceOutput returns n bytes of the hash of the empty input from the given position on, which
+// may be near the end.
 func referenceOutput(position uint64, n int) []byte {
 	return reference.Sum(reference.IV, nil, reference.Hash, position, n)
 }
 
-// referenceSum is the hash of in, and referenceSumKeyed the hash with testKey, by code that shares nothing with the package.
+// referenceSum is the hash of in, and referenceSumKeyed the hash with testKey, by code that shares
+// nothing with the package.
 func referenceSum(in []byte) [32]byte {
 	return [32]byte(reference.Sum(reference.IV, in, reference.Hash, 0, 32))
 }
@@ -470,7 +472,8 @@ func TestZeroValue(t *testing.T) {
 	}
 }
 
-// HMAC saves and restores the state of its hash after the padded key; that must not change the result.
+// HMAC saves and restores the state of its hash after the padded key; that must not change the
+// result.
 func TestHMAC(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 1024, 5000} {
 		in := vectors.Pattern(n)

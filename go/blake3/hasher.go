@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// stageLen is the buffer of a hasher that gets its input in small or odd writes: one group of the widest kernel.
+	// stageLen is the buffer of a hasher that gets its input in small or odd writes: one group of the
+	// widest kernel.
 	stageLen = guts.MaxLanes * guts.ChunkLen
-	// stageAfter is the number of chunks after which a hasher that gets such writes allocates that buffer: a short
-	// message allocates nothing.
+	// stageAfter is the number of chunks after which a hasher that gets such writes allocates that
+	// buffer: a short message allocates nothing.
 	stageAfter = 2
-	// queueLen is the number of chaining values of chunks that are kept before their parents are computed, so that
-	// the parents too fill the kernel.
+	// queueLen is the number of chaining values of chunks that are kept before their parents are
+	// computed, so that the parents too fill the kernel.
 	queueLen = 64
 )
 
@@ -25,13 +26,15 @@ type stage struct {
 	queued int
 }
 
-// Hasher computes a hash of input that arrives in pieces. It implements [hash.Hash], [io.StringWriter],
-// [encoding.BinaryMarshaler], [encoding.BinaryAppender] and [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed]
-// or [NewDeriveKey]; the zero value computes the plain hash. Two goroutines must not use a Hasher at the same time. Copy it only
-// with [Hasher.Clone].
+// Hasher computes a hash of input that arrives in pieces. It implements [hash.Hash],
+// [io.StringWriter], [encoding.BinaryMarshaler], [encoding.BinaryAppender] and
+// [encoding.BinaryUnmarshaler]. Make one with [New], [NewKeyed] or [NewDeriveKey]; the zero value
+// computes the plain hash. Two goroutines must not use a Hasher at the same time. Copy it only with
+// [Hasher.Clone].
 //
-// A short message allocates no memory. A long message in one write allocates none either, nor do writes of whole kibibytes from
-// 16 up. A long message in other writes allocates a buffer of 19 KiB once, which Reset keeps.
+// A short message allocates no memory. A long message in one write allocates none either, nor do
+// writes of whole kibibytes from 16 up. A long message in other writes allocates a buffer of 19 KiB
+// once, which Reset keeps.
 type Hasher struct {
 	_       noCopy
 	key     guts.CV
@@ -76,13 +79,14 @@ func (h *Hasher) setKey(key []byte) error {
 	return nil
 }
 
-// NewDeriveKey returns a hasher for key material. Its outputs are keys for the use that context names. See [DeriveKey].
+// NewDeriveKey returns a hasher for key material. Its outputs are keys for the use that context
+// names. See [DeriveKey].
 func NewDeriveKey(context string) *Hasher {
 	return &Hasher{key: contextKey(context), mode: guts.DeriveKeyMaterial}
 }
 
-// SetConcurrency lets Write use up to n goroutines if it gets several hundred kibibytes at once. With n of 0 or 1, the default,
-// it uses none.
+// SetConcurrency lets Write use up to n goroutines if it gets several hundred kibibytes at once.
+// With n of 0 or 1, the default, it uses none.
 func (h *Hasher) SetConcurrency(n int) { h.workers = n }
 
 // Size returns the number of bytes that Sum appends: 32.
@@ -178,7 +182,8 @@ func (h *Hasher) absorb(p []byte) {
 	}
 }
 
-// absorbChunks is absorb without a stage. A full last chunk is hashed if another chunk comes before it in the same write.
+// absorbChunks is absorb without a stage. A full last chunk is hashed if another chunk comes before
+// it in the same write.
 func (h *Hasher) absorbChunks(p []byte) {
 	if h.pending > 0 {
 		p = p[copy(h.buf[h.pending:], p):]
@@ -202,8 +207,8 @@ func (h *Hasher) absorbChunks(p []byte) {
 // concurrent reports whether n bytes are enough for several goroutines.
 func (h *Hasher) concurrent(n int) bool { return h.workers > 1 && n >= parallelMin }
 
-// absorbGroups fills the stage up to a group, hashes that group and all that follow, and keeps the rest. If there is no rest,
-// the last group stays in the queue, unmerged, for the root.
+// absorbGroups fills the stage up to a group, hashes that group and all that follow, and keeps the
+// rest. If there is no rest, the last group stays in the queue, unmerged, for the root.
 func (h *Hasher) absorbGroups(p []byte) {
 	s := h.stage
 	if h.pending > 0 {
@@ -314,11 +319,13 @@ func (h *Hasher) Sum(b []byte) []byte {
 	return append(b, sum[:]...)
 }
 
-// Finalize fills out, of any length, with the hash of the input so far. It does not change the hasher.
+// Finalize fills out, of any length, with the hash of the input so far. It does not change the
+// hasher.
 func (h *Hasher) Finalize(out []byte) {
 	n := h.root()
 	fill(out, &n)
 }
 
-// Digest returns a reader for the hash output of the input so far. Later writes to the hasher do not change it.
+// Digest returns a reader for the hash output of the input so far. Later writes to the hasher do
+// not change it.
 func (h *Hasher) Digest() *Digest { return &OutputReader{guts.Output{Node: h.root()}} }

@@ -7,10 +7,12 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// expectVariable is the environment variable that names the kernel to expect on an emulated processor.
+// expectVariable is the environment variable that names the kernel to expect on an emulated
+// processor.
 const expectVariable = "BULLA_BLAKE3_EXPECT_KERNEL"
 
-// On an emulated processor, the expected kernel is given. Elsewhere it is the best available kernel.
+// On an emulated processor, the expected kernel is given. Elsewhere it is the best available
+// kernel.
 func TestKernelIsTheOneExpected(t *testing.T) {
 	want := os.Getenv(expectVariable)
 	if want == "" {

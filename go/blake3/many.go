@@ -6,8 +6,9 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// SumMany sets out[i] to the 32-byte hash of inputs[i]. It hashes short inputs of any length at once, in the lanes of the widest
-// kernel, several times as fast as one call each. If out is shorter than inputs, it panics before it writes anything.
+// SumMany sets out[i] to the 32-byte hash of inputs[i]. It hashes short inputs of any length at
+// once, in the lanes of the widest kernel, several times as fast as one call each. If out is
+// shorter than inputs, it panics before it writes anything.
 func SumMany(inputs [][]byte, out [][32]byte) {
 	checkRoom(len(inputs), len(out))
 	out = out[:len(inputs)]
@@ -32,8 +33,8 @@ func SumManyKeyed(key *[KeySize]byte, inputs [][]byte, out [][32]byte) {
 	}
 }
 
-// checkRoom panics if there are fewer sums than inputs. A slice expression would not panic: it reaches up to the capacity of out,
-// where other data may be.
+// checkRoom panics if there are fewer sums than inputs. A slice expression would not panic: it
+// reaches up to the capacity of out, where other data may be.
 func checkRoom(inputs, sums int) {
 	if sums < inputs {
 		panic(fmt.Sprintf("blake3: out has room for %d sums, and there are %d inputs: make it as long as inputs", sums, inputs))

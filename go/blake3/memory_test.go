@@ -14,8 +14,8 @@ import (
 // The largest pages of today's systems.
 const page = 64 << 10
 
-// beforeGuard returns a page of input. Behind it is a page that nobody can read: a kernel that reads one byte too many stops the
-// process.
+// beforeGuard returns a page of input. Behind it is a page that nobody can read: a kernel that
+// reads one byte too many stops the process.
 func beforeGuard(t *testing.T) []byte {
 	pages, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
@@ -33,7 +33,8 @@ func beforeGuard(t *testing.T) []byte {
 	return pages[:page:page]
 }
 
-// stride is the distance between the lengths that a test tries: an emulator is too slow for all of them.
+// stride is the distance between the lengths that a test tries: an emulator is too slow for all of
+// them.
 func stride(t *testing.T) int {
 	if os.Getenv(expectVariable) == "" {
 		return 1

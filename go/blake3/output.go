@@ -8,7 +8,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// OutputReader reads the output of a hash, up to 2^64-1 bytes, from any position. [Hasher.Digest] makes one.
+// OutputReader reads the output of a hash, up to 2^64-1 bytes, from any position. [Hasher.Digest]
+// makes one.
 type OutputReader struct {
 	output guts.Output
 }
@@ -18,11 +19,13 @@ type Digest = OutputReader
 
 var _ io.ReadSeeker = (*OutputReader)(nil)
 
-// Read fills p with the output from the present position. It returns [io.EOF] only at the end of all output.
+// Read fills p with the output from the present position. It returns [io.EOF] only at the end of
+// all output.
 func (r *OutputReader) Read(p []byte) (int, error) { return r.output.Read(p) }
 
-// Seek sets the position of the next Read, from the beginning or from the present position. It cannot seek from the end. A
-// position that is negative, or does not fit into an int64, is an error and changes nothing.
+// Seek sets the position of the next Read, from the beginning or from the present position. It
+// cannot seek from the end. A position that is negative, or does not fit into an int64, is an error
+// and changes nothing.
 func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -46,5 +49,6 @@ func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 // Position returns the position of the next Read.
 func (r *OutputReader) Position() uint64 { return r.output.Pos }
 
-// SetPosition sets the position of the next Read. It also reaches positions that [OutputReader.Seek] cannot.
+// SetPosition sets the position of the next Read. It also reaches positions that
+// [OutputReader.Seek] cannot.
 func (r *OutputReader) SetPosition(position uint64) { r.output.Pos = position }

@@ -11,8 +11,8 @@ import (
 const (
 	// parallelMin is the length in bytes from which on waking other goroutines is worthwhile.
 	parallelMin = 512 * guts.ChunkLen
-	// The smallest and the largest number of chunks in a segment, the unit of work. The smallest is a group of the
-	// widest kernel.
+	// The smallest and the largest number of chunks in a segment, the unit of work. The smallest is a
+	// group of the widest kernel.
 	segmentMin = guts.MaxLanes
 	segmentMax = 4096
 )
@@ -36,8 +36,8 @@ func rootParallel(data []byte, key *guts.CV, mode uint32, workers int) guts.Node
 	return h.node()
 }
 
-// segmentChunks is the length of a segment for n chunks: a power of two, several segments for each worker, so that a
-// late or slow one does not hold up the others.
+// segmentChunks is the length of a segment for n chunks: a power of two, several segments for each
+// worker, so that a late or slow one does not hold up the others.
 func segmentChunks(n, workers int) int {
 	s := max(segmentMin, min(segmentMax, n/(4*workers)))
 	return 1 << (bits.Len(uint(s)) - 1)
@@ -66,8 +66,8 @@ func (h *Hasher) hashParallel(in []byte) {
 	h.hashBatches(in[len(cvs)*segment:])
 }
 
-// inParallel calls task with 0 to n-1, on the caller's goroutine and up to workers-1 others. It waits for tasks, not for
-// goroutines: a goroutine that gets no processor in time costs nothing.
+// inParallel calls task with 0 to n-1, on the caller's goroutine and up to workers-1 others. It
+// waits for tasks, not for goroutines: a goroutine that gets no processor in time costs nothing.
 func inParallel(n, workers int, task func(int)) {
 	var next, done atomic.Int64
 	finished := make(chan struct{})

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// readLen is the length of a read: long enough to feed the widest kernel and to cost few calls, short enough to be
-	// hashed while it is in the second-level cache.
+	// readLen is the length of a read: long enough to feed the widest kernel and to cost few calls,
+	// short enough to be hashed while it is in the second-level cache.
 	readLen = 256 << 10
 	// noProgressMost is how many empty reads in a row are tolerated.
 	noProgressMost = 100
-	// progressEvery is the minimum time between two calls of a progress function, except for the last call.
+	// progressEvery is the minimum time between two calls of a progress function, except for the last
+	// call.
 	progressEvery = 50 * time.Millisecond
 )
 
@@ -30,24 +31,27 @@ type Progress struct {
 	Elapsed   time.Duration // since reading began
 }
 
-// ReadOptions are the options of the calls that read their input. A nil pointer means the zero value.
+// ReadOptions are the options of the calls that read their input. A nil pointer means the zero
+// value.
 type ReadOptions struct {
-	// Progress, if not nil, is called in the caller's goroutine: after the first read, then at most every 50
-	// milliseconds, and when reading has ended without an error.
+	// Progress, if not nil, is called in the caller's goroutine: after the first read, then at most
+	// every 50 milliseconds, and when reading has ended without an error.
 	Progress func(Progress)
-	// Total is the length that the progress of a reader reports, if it is above 0. Files report their own length.
+	// Total is the length that the progress of a reader reports, if it is above 0. Files report their
+	// own length.
 	Total int64
-	// Concurrency is the number of goroutines that may read and hash a regular file, each at its own place. 0 means
-	// GOMAXPROCS. 1 is better for a hard disk. Only the caller's goroutine reads readers.
+	// Concurrency is the number of goroutines that may read and hash a regular file, each at its own
+	// place. 0 means GOMAXPROCS. 1 is better for a hard disk. Only the caller's goroutine reads
+	// readers.
 	Concurrency int
 }
 
 // buffers has the buffers for calls that read.
 var buffers = sync.Pool{New: func() any { return new([readLen]byte) }}
 
-// WriteReader absorbs r to its end, and returns the number of bytes. It ends early with the error of r, with the error of ctx
-// when ctx is done, or with [io.ErrNoProgress] if r repeatedly returns neither bytes nor an error. The hasher has then absorbed
-// everything that was read so far.
+// WriteReader absorbs r to its end, and returns the number of bytes. It ends early with the error
+// of r, with the error of ctx when ctx is done, or with [io.ErrNoProgress] if r repeatedly returns
+// neither bytes nor an error. The hasher has then absorbed everything that was read so far.
 func (h *Hasher) WriteReader(ctx context.Context, r io.Reader, opts *ReadOptions) (int64, error) {
 	m := newMeter(opts, -1)
 	buf := buffers.Get().(*[readLen]byte)
@@ -105,9 +109,9 @@ func HashFile(ctx context.Context, path string, opts *ReadOptions) (sum [32]byte
 	return h.Sum256(), nil
 }
 
-// WriteFile absorbs the file at path, and returns its length. Several goroutines read long regular files, unless the options
-// forbid it. If such a file becomes shorter meanwhile, the error is [io.ErrUnexpectedEOF]. After an error, the hasher has
-// absorbed a part of the file.
+// WriteFile absorbs the file at path, and returns its length. Several goroutines read long regular
+// files, unless the options forbid it. If such a file becomes shorter meanwhile, the error is
+// [io.ErrUnexpectedEOF]. After an error, the hasher has absorbed a part of the file.
 func (h *Hasher) WriteFile(ctx context.Context, path string, opts *ReadOptions) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -145,8 +149,8 @@ func (h *Hasher) WriteFile(ctx context.Context, path string, opts *ReadOptions) 
 	return m.at.Processed, err
 }
 
-// writeRegular absorbs the first size bytes of a file: to the next place where a segment can begin, then segments read and
-// hashed at their own places, then the rest.
+// writeRegular absorbs the first size bytes of a file: to the next place where a segment can begin,
+// then segments read and hashed at their own places, then the rest.
 func (h *Hasher) writeRegular(ctx context.Context, f io.ReaderAt, size int64, workers int, m *meter) error {
 	const segment = readLen
 	absorbed := int64(h.count())*guts.ChunkLen + int64(h.pending)
@@ -165,7 +169,8 @@ func (h *Hasher) writeRegular(ctx context.Context, f io.ReaderAt, size int64, wo
 	return h.writeSection(ctx, f, lead+n*segment, size-lead-n*segment, m)
 }
 
-// settle hashes the pending input, which ends at a place where a segment can begin and is followed by more input.
+// settle hashes the pending input, which ends at a place where a segment can begin and is followed
+// by more input.
 func (h *Hasher) settle() {
 	h.stack.MergeLast(&h.key, h.mode)
 	h.hashBatches(h.buffer()[:h.pending])
@@ -212,8 +217,9 @@ type segmentResult struct {
 	err   error
 }
 
-// writeSegments absorbs n segments of a file by several goroutines. At most twice as many segments as goroutines wait for
-// the one that comes next, so that the memory in use does not depend on the length of the file.
+// writeSegments absorbs n segments of a file by several goroutines. At most twice as many segments
+// as goroutines wait for the one that comes next, so that the memory in use does not depend on the
+// length of the file.
 func (h *Hasher) writeSegments(ctx context.Context, f io.ReaderAt, from int64, n, workers int, m *meter) error {
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -43,8 +43,9 @@ var (
 // stateModes are the flags of the modes by their number in a state.
 var stateModes = [...]uint32{0, guts.KeyedHash, guts.DeriveKeyMaterial}
 
-// MarshalBinary returns the state of the hasher. Any implementation of the project can restore it. It contains the key of a keyed
-// hasher and the last bytes of the input: protect it like these. The error is always nil.
+// MarshalBinary returns the state of the hasher. Any implementation of the project can restore it.
+// It contains the key of a keyed hasher and the last bytes of the input: protect it like these. The
+// error is always nil.
 func (h *Hasher) MarshalBinary() ([]byte, error) {
 	return h.AppendBinary(make([]byte, 0, stateHead+guts.OutLen*20+guts.ChunkLen))
 }
@@ -73,7 +74,8 @@ func (h *Hasher) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// finished is the stack of all chunks that are finished, whether they are hashed already or not, and the rest of the input.
+// finished is the stack of all chunks that are finished, whether they are hashed already or not,
+// and the rest of the input.
 func (h *Hasher) finished() (stack guts.Stack, tail []byte) {
 	stack, tail = h.stack, h.buffer()[:h.pending]
 	if s := h.stage; s != nil && s.queued > 0 {
@@ -112,7 +114,8 @@ func (h *Hasher) stateMode() byte {
 	panic("blake3: a hasher without a mode")
 }
 
-// UnmarshalBinary replaces the hasher with the one that was saved in b. An error does not change the hasher.
+// UnmarshalBinary replaces the hasher with the one that was saved in b. An error does not change
+// the hasher.
 func (h *Hasher) UnmarshalBinary(b []byte) error {
 	if len(b) < len(stateMagic) || string(b[:len(stateMagic)]) != stateMagic {
 		return ErrStateMagic
@@ -153,8 +156,8 @@ func (h *Hasher) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// stateStack is the stack of a state after count bytes, with zero chaining values. A single chunk is not finished,
-// because it may be the root; every other chunk is finished as soon as it is full.
+// stateStack is the stack of a state after count bytes, with zero chaining values. A single chunk
+// is not finished, because it may be the root; every other chunk is finished as soon as it is full.
 func stateStack(count uint64) (stack guts.Stack) {
 	switch {
 	case count <= guts.ChunkLen:

@@ -48,7 +48,8 @@ func TestStateVectors(t *testing.T) {
 	})
 }
 
-// roundTrip checks that the state of h restores h after in[:at], and that the restored hasher continues like h.
+// roundTrip checks that the state of h restores h after in[:at], and that the restored hasher
+// continues like h.
 func roundTrip(t *testing.T, mode string, h *Hasher, in []byte, at, step int) {
 	t.Helper()
 	state, err := h.AppendBinary([]byte("before"))
@@ -101,8 +102,8 @@ func TestStateRoundTrip(t *testing.T) {
 	})
 }
 
-// At the end of every chunk to four past two groups of the widest kernel: there the last chunk is finished, and the last
-// subtree is stored as its halves.
+// At the end of every chunk to four past two groups of the widest kernel: there the last chunk is
+// finished, and the last subtree is stored as its halves.
 func TestStateRoundTripAtChunks(t *testing.T) {
 	in := vectors.Pattern(70 * guts.ChunkLen)
 	eachKernel(t, func(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// SetInputOffset makes a hasher without input work on the subtree that begins at the given byte of a larger input. Its result is
-// [Hasher.ChainingValue]; it has no hash of its own. Reset undoes this. Use it only to build your own trees: a wrong use gives
-// meaningless values.
+// SetInputOffset makes a hasher without input work on the subtree that begins at the given byte of
+// a larger input. Its result is [Hasher.ChainingValue]; it has no hash of its own. Reset undoes
+// this. Use it only to build your own trees: a wrong use gives meaningless values.
 //
-// It panics if the hasher has absorbed input, or if the offset is not a multiple of 1024. A later Write
-// panics if the input exceeds the largest subtree that can begin at the offset.
+// It panics if the hasher has absorbed input, or if the offset is not a multiple of 1024. A later
+// Write panics if the input exceeds the largest subtree that can begin at the offset.
 func (h *Hasher) SetInputOffset(offset uint64) {
 	if h.pending > 0 || h.count() > 0 {
 		panic("blake3: the hasher has absorbed input already")
@@ -22,8 +22,8 @@ func (h *Hasher) SetInputOffset(offset uint64) {
 	h.offset = offset / guts.ChunkLen
 }
 
-// ChainingValue returns the chaining value of the subtree over all input so far, as a part of a larger input. It does not change
-// the hasher.
+// ChainingValue returns the chaining value of the subtree over all input so far, as a part of a
+// larger input. It does not change the hasher.
 func (h *Hasher) ChainingValue() [32]byte {
 	n := h.node()
 	cv := n.ChainingValue()

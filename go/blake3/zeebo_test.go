@@ -9,7 +9,8 @@ import (
 	"github.com/bulla-dev/bulla/go/blake3"
 )
 
-// A program written for github.com/zeebo/blake3. Its output is that of version 0.2.4 of that package.
+// A program written for github.com/zeebo/blake3. Its output is that of version 0.2.4 of that
+// package.
 func Example_fromZeebo() {
 	var sum32 [32]byte = blake3.Sum256([]byte("abc"))
 	var sum64 [64]byte = blake3.Sum512([]byte("abc"))

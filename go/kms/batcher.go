@@ -9,9 +9,9 @@ import (
 // errClosed is the error of calls to a Batcher that is closed.
 var errClosed = errors.New("kms: the batcher is closed")
 
-// A Batcher puts concurrent calls of Sign into requests of many items. While a request is under way, further calls wait
-// for the next one, so that a lone call is never delayed. A batch is a request of its own: it ends with the batcher,
-// not with the context of one caller.
+// A Batcher puts concurrent calls of Sign into requests of many items. While a request is under
+// way, further calls wait for the next one, so that a lone call is never delayed. A batch is a
+// request of its own: it ends with the batcher, not with the context of one caller.
 type Batcher struct {
 	client *Client
 	ctx    context.Context

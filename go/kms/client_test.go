@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// answering is a client of a server that answers with the handlers in turn, and with the last one ever after.
+// answering is a client of a server that answers with the handlers in turn, and with the last one
+// ever after.
 func answering(t *testing.T, handlers ...http.HandlerFunc) (*Client, *atomic.Int32) {
 	t.Helper()
 	var requests atomic.Int32
@@ -247,15 +248,16 @@ func TestALongBatchIsSeveralRequests(t *testing.T) {
 	}
 }
 
-// until waits for a condition. A test that waits for ever ends with the time-out of the test program.
+// until waits for a condition. A test that waits for ever ends with the time-out of the test
+// program.
 func until(condition func() bool) {
 	for !condition() {
 		runtime.Gosched()
 	}
 }
 
-// holding is a batcher of a server that holds its first request until the channel is closed, and then a number of calls
-// that wait for its answer. The first one is under way.
+// holding is a batcher of a server that holds its first request until the channel is closed, and
+// then a number of calls that wait for its answer. The first one is under way.
 func holding(t *testing.T) (*Batcher, chan struct{}, *atomic.Int32) {
 	t.Helper()
 	release, arrived := make(chan struct{}), make(chan struct{})

@@ -20,8 +20,9 @@ const (
 	codeCertificate = "certificate"
 )
 
-// An Error is a service's refusal. Two codes are this client's own: with "http", the answer with this Status is not one of the
-// service; with "certificate", the client does not trust the service's certificate, or the service refused the client's.
+// An Error is a service's refusal. Two codes are this client's own: with "http", the answer with
+// this Status is not one of the service; with "certificate", the client does not trust the
+// service's certificate, or the service refused the client's.
 type Error struct {
 	// Status is the HTTP status; 0 with the code "certificate".
 	Status int `json:"-"`
@@ -65,7 +66,8 @@ func errorOf(response *http.Response, answer []byte) error {
 	return e
 }
 
-// retryAfter is how long an answer asks to wait. The service writes seconds; a time, as some proxies write it, does not count.
+// retryAfter is how long an answer asks to wait. The service writes seconds; a time, as some
+// proxies write it, does not count.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 31)
 	if err != nil {

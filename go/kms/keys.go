@@ -58,7 +58,8 @@ type NewKey struct {
 	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
 	SignsDigests bool      `json:"signs_digests,omitempty"`
 	Rotation     *Rotation `json:"rotation,omitempty"`
-	// Backend makes and keeps the private keys: "pkcs11" is the token with which the service was started. Empty for software.
+	// Backend makes and keeps the private keys: "pkcs11" is the token with which the service was
+	// started. Empty for software.
 	Backend string `json:"backend,omitempty"`
 }
 

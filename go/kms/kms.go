@@ -1,24 +1,27 @@
-// Package kms is a client of bulla's key management service (bulla serve). It signs and verifies with keys that never
-// leave the service.
+// Package kms is a client of bulla's key management service (bulla serve). It signs and verifies
+// with keys that never leave the service.
 //
 //	client, err := kms.New("http://127.0.0.1:8200", kms.WithToken(token))
 //	signature, err := client.Sign(ctx, "invoices", message)
 //	valid, err := client.Verify(ctx, signature.Key, message, signature.Bytes)
 //
-// A key is named by its label ("invoices"), by its name (TENANT/PURPOSE/ALGORITHM/UUID), or by the name of one version, as
-// Signature.Key has it. All methods may be called by many goroutines at once. Many messages are signed fastest by
-// SignMany, or by a Batcher, which puts concurrent calls together.
+// A key is named by its label ("invoices"), by its name (TENANT/PURPOSE/ALGORITHM/UUID), or by the
+// name of one version, as Signature.Key has it. All methods may be called by many goroutines at
+// once. Many messages are signed fastest by SignMany, or by a Batcher, which puts concurrent calls
+// together.
 //
 // # Repetitions
 //
 // A call repeats its request, at most as often as [WithRetries] says, in these cases:
 //
-//   - The service refused it and says that a repetition may help ([Error.Retryable]). It changed nothing then.
-//   - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request changes nothing.
+//   - The service refused it and says that a repetition may help ([Error.Retryable]). It changed
+//     nothing then.
+//   - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request
+//     changes nothing.
 //
-// The pause is at least as long as the answer asks for (Retry-After). A call that would have to pause for more than
-// 30 seconds, or beyond the deadline of its context, fails instead.
-// A certificate that one side refuses stays refused, so that the request is not repeated.
+// The pause is at least as long as the answer asks for (Retry-After). A call that would have to
+// pause for more than 30 seconds, or beyond the deadline of its context, fails instead. A
+// certificate that one side refuses stays refused, so that the request is not repeated.
 package kms
 
 import (
@@ -36,7 +39,8 @@ import (
 	"time"
 )
 
-// The longest answer that is read, in bytes. A batch of 10,000 post-quantum signatures has about 80 MB.
+// The longest answer that is read, in bytes. A batch of 10,000 post-quantum signatures has about 80
+// MB.
 const maxAnswer = 256 << 20
 
 // The longest pause for which an answer may ask.
@@ -59,20 +63,22 @@ func WithToken(token string) Option {
 	return func(c *Client) { c.token = strings.TrimSpace(token) }
 }
 
-// WithHTTPClient uses this HTTP client. Its Timeout bounds each attempt. The TLSClientConfig of its http.Transport says which
-// authorities count (RootCAs) and which client certificate is shown (Certificates).
+// WithHTTPClient uses this HTTP client. Its Timeout bounds each attempt. The TLSClientConfig of its
+// http.Transport says which authorities count (RootCAs) and which client certificate is shown
+// (Certificates).
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) { c.http = client }
 }
 
-// WithRetries repeats a request at most this many times (3 by default; 0 for never). The first pause has a random length
-// of up to backoff (50 ms by default), and each further one up to twice as much.
+// WithRetries repeats a request at most this many times (3 by default; 0 for never). The first
+// pause has a random length of up to backoff (50 ms by default), and each further one up to twice
+// as much.
 func WithRetries(retries int, backoff time.Duration) Option {
 	return func(c *Client) { c.retries, c.backoff = retries, backoff }
 }
 
-// New makes a client of the service at an address: http://HOST:PORT, https://HOST:PORT, or unix:/PATH for a Unix socket.
-// It does not connect yet.
+// New makes a client of the service at an address: http://HOST:PORT, https://HOST:PORT, or
+// unix:/PATH for a Unix socket. It does not connect yet.
 func New(address string, options ...Option) (*Client, error) {
 	c := &Client{retries: 3, backoff: 50 * time.Millisecond}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -96,7 +102,8 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Whether a request may be repeated after it failed without an answer: then it may have had its effect.
+// Whether a request may be repeated after it failed without an answer: then it may have had its
+// effect.
 type repeatable bool
 
 const (
@@ -104,7 +111,8 @@ const (
 	anyTimes repeatable = true
 )
 
-// call makes a request, again where that helps, and reads its answer into result unless that is nil.
+// call makes a request, again where that helps, and reads its answer into result unless that is
+// nil.
 func (c *Client) call(ctx context.Context, method, path string, body, result any, again repeatable) error {
 	var content []byte
 	if body != nil {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestAgainstTheService runs against the real service, whose address is in BULLA_SERVER and whose token is in BULLA_TOKEN.
+// TestAgainstTheService runs against the real service, whose address is in BULLA_SERVER and whose
+// token is in BULLA_TOKEN.
 func TestAgainstTheService(t *testing.T) {
 	address := os.Getenv("BULLA_SERVER")
 	if address == "" {

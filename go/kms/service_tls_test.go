@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// inTLS reads a file of the folder BULLA_TLS, which has the addresses of the service and the certificates.
+// inTLS reads a file of the folder BULLA_TLS, which has the addresses of the service and the
+// certificates.
 func inTLS(t *testing.T, name string) []byte {
 	t.Helper()
 	folder := os.Getenv("BULLA_TLS")
@@ -32,7 +33,8 @@ func inTLS(t *testing.T, name string) []byte {
 	return content
 }
 
-// overTLS is a client of one of the service's addresses. It trusts one authority, and shows a certificate unless shown is empty.
+// overTLS is a client of one of the service's addresses. It trusts one authority, and shows a
+// certificate unless shown is empty.
 func overTLS(t *testing.T, address, authority, shown string) (*Client, *atomic.Int32) {
 	t.Helper()
 	var addresses map[string]string

@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// MaxBatch is the most items that the client sends in one request. Longer batches are several requests.
+// MaxBatch is the most items that the client sends in one request. Longer batches are several
+// requests.
 const MaxBatch = 1000
 
 // A Signature is a signature and the key version that made it.
@@ -27,8 +28,8 @@ func (c *Client) Sign(ctx context.Context, key string, message []byte) (*Signatu
 	return signature, nil
 }
 
-// Verify says whether the key made the signature of the message. The key is best the one that Signature names; a label
-// means the newest version.
+// Verify says whether the key made the signature of the message. The key is best the one that
+// Signature names; a label means the newest version.
 func (c *Client) Verify(ctx context.Context, key string, message, signature []byte) (bool, error) {
 	var verdict struct {
 		Valid bool `json:"valid"`
@@ -50,8 +51,8 @@ type SignResult struct {
 	Err error
 }
 
-// SignMany signs many messages, and returns a result for each. One item's error does not touch the others. The error
-// that it returns itself is that of a request as a whole.
+// SignMany signs many messages, and returns a result for each. One item's error does not touch the
+// others. The error that it returns itself is that of a request as a whole.
 func (c *Client) SignMany(ctx context.Context, items []SignItem) ([]SignResult, error) {
 	results := make([]SignResult, 0, len(items))
 	for _, part := range parts(items) {
@@ -92,7 +93,8 @@ type VerifyResult struct {
 	Err   error
 }
 
-// VerifyMany verifies many signatures, and returns a verdict for each. No verdict depends on another item.
+// VerifyMany verifies many signatures, and returns a verdict for each. No verdict depends on
+// another item.
 func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyResult, error) {
 	results := make([]VerifyResult, 0, len(items))
 	for _, part := range parts(items) {

@@ -27,7 +27,8 @@ var keyID = regexp.MustCompile(`\A([a-z0-9][a-z0-9._-]{0,63})/([a-z0-9][a-z0-9._
 	`(ed25519|ecdsa-p256|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing)/` +
 	`([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})/v([1-9][0-9]{0,9})\z`)
 
-// ParseKeyID reads a key id. A name has exactly one text form, and ParseKeyID refuses every other text.
+// ParseKeyID reads a key id. A name has exactly one text form, and ParseKeyID refuses every other
+// text.
 func ParseKeyID(text string) (KeyID, error) {
 	parts := keyID.FindStringSubmatch(text)
 	if parts == nil {
@@ -40,8 +41,8 @@ func ParseKeyID(text string) (KeyID, error) {
 	return KeyID{parts[1], parts[2], parts[3], parts[4], uint32(version)}, nil
 }
 
-// PrehashMessage returns the bytes that Ed25519 signs for a message that is first hashed with BLAKE3. The context has at most 255
-// bytes.
+// PrehashMessage returns the bytes that Ed25519 signs for a message that is first hashed with
+// BLAKE3. The context has at most 255 bytes.
 func PrehashMessage(message, context []byte) []byte {
 	digest := blake3.Sum256(message)
 	framed := append([]byte("bulla ed25519 blake3\x00"), byte(len(context)))
@@ -57,7 +58,8 @@ type Envelope struct {
 
 var errEnvelope = errors.New("not an envelope of format 1, or cut")
 
-// OpenEnvelope opens an envelope: XChaCha20-Poly1305, with everything before the nonce as the associated data.
+// OpenEnvelope opens an envelope: XChaCha20-Poly1305, with everything before the nonce as the
+// associated data.
 func OpenEnvelope(key, envelope []byte) (Envelope, error) {
 	if len(envelope) < 8 || string(envelope[:5]) != "BENV\x01" {
 		return Envelope{}, errEnvelope

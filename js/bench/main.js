@@ -2,8 +2,8 @@
 //
 //     node main.js             all groups
 //     node main.js pure        one group, in this process
-// Each group runs in a separate process, like a program that uses one entry: the compiler's knowledge of the other core would slow
-// down both.
+// Each group runs in a separate process, like a program that uses one entry: the compiler's
+// knowledge of the other core would slow down both.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

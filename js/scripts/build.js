@@ -1,5 +1,5 @@
-// Builds dist/ from src/. It removes old files first, so that they are not packed, and at the end makes the text that
-// workers run.
+// Builds dist/ from src/. It removes old files first, so that they are not packed, and at the end
+// makes the text that workers run.
 //
 //     node scripts/build.js
 

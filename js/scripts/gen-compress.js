@@ -1,5 +1,5 @@
-// Writes src/pure/compress.ts: the compression function with its seven rounds unrolled and the permutation of the
-// message words folded into their names.
+// Writes src/pure/compress.ts: the compression function with its seven rounds unrolled and the
+// permutation of the message words folded into their names.
 //
 //     node scripts/gen-compress.js [--check]
 

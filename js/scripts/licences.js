@@ -1,4 +1,5 @@
-// Copies the licences from the root of the repository to the folder from which `npm pack` takes them.
+// Copies the licences from the root of the repository to the folder from which `npm pack` takes
+// them.
 //
 //     node scripts/licences.js
 

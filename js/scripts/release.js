@@ -1,5 +1,6 @@
-// Publishes the package with its provenance: a statement, signed for the CI job that runs this, about the commit that it was built
-// from. npm checks the identity of the job, so the script publishes only from CI.
+// Publishes the package with its provenance: a statement, signed for the CI job that runs this,
+// about the commit that it was built from. npm checks the identity of the job, so the script
+// publishes only from CI.
 //
 //     node scripts/release.js             checks everything, packs, publishes nothing
 //     node scripts/release.js --publish   the same, and publishes

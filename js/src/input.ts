@@ -3,8 +3,8 @@ import { kindError, rangeError, typeError } from "./errors.js";
 /** Data that can be hashed: text as UTF-8, and the bytes of any view or buffer, including shared and resizable ones. */
 export type Data = string | ArrayBufferView | ArrayBufferLike;
 
-// The language's own accessors: an object cannot forge or hide their results by its own properties, and the compiler
-// turns each of them into a load.
+// The language's own accessors: an object cannot forge or hide their results by its own properties,
+// and the compiler turns each of them into a load.
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
 const getters = (prototype: object, names: PropertyKey[]) =>
   names.map((name) => Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => any);
@@ -45,7 +45,8 @@ export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
  */
 export function bytesOf(data: Data): Uint8Array {
   if (isBytes(data)) {
-    // Check that the memory is still there: a view whose buffer was transferred or shrunk away has length 0.
+    // Check that the memory is still there: a view whose buffer was transferred or shrunk away has
+    // length 0.
     if (sizeOf(data) === 0) requireMemory(data);
     return data;
   }

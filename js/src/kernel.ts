@@ -44,7 +44,8 @@ function choose(): Core {
   const forced = fromEnvironment();
   if (forced !== undefined && forced !== "") return demand(forced);
   const best = demand(kernels()[0]!);
-  // An old browser compiles large modules only in the background, and reports this error. Until then, the pure core hashes.
+  // An old browser compiles large modules only in the background, and reports this error. Until
+  // then, the pure core hashes.
   if (tried.get("wasm32/simd128") instanceof RangeError) {
     createWasmCoreLater().then(
       (core) => {

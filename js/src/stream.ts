@@ -66,7 +66,8 @@ function piecesOf(source: Source): Pieces {
 
 /** Passes each piece to `take`, until the source ends or fails, `take` throws, or `signal` aborts. */
 async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: (piece: Data) => void): Promise<void> {
-  // One listener for the whole stream: a promise that lives that long would collect one reaction for each piece.
+  // One listener for the whole stream: a promise that lives that long would collect one reaction
+  // for each piece.
   let stop: (reason: unknown) => void = () => {};
   const onAbort = () => stop(signal!.reason);
   signal?.addEventListener("abort", onAbort);

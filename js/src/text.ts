@@ -32,7 +32,8 @@ export function textOf(encoding: "hex" | "base64", bytes: Uint8Array): string {
   checkText(encoding, length);
   const encode = encoding === "hex" ? hexOf : base64Of;
   if (length <= PIECE) return encode(bytes);
-  // Join the texts of the pieces: a string that grows by one byte at a time takes about 30 bytes of memory for each.
+  // Join the texts of the pieces: a string that grows by one byte at a time takes about 30 bytes of
+  // memory for each.
   let text = "";
   for (let at = 0; at < length; at += PIECE) text += encode(bytes.subarray(at, at + PIECE));
   return text;

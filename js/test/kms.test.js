@@ -1,5 +1,5 @@
-// The client of the key management service: what it sends, what it repeats, and what it makes of answers. Against the real service it is
-// tested by service.js, which the tests of the service run.
+// The client of the key management service: what it sends, what it repeats, and what it makes of
+// answers. Against the real service it is tested by service.js, which the tests of the service run.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { once } from "node:events";

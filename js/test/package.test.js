@@ -75,7 +75,8 @@ test("the types are those of an ECMAScript module wherever it is imported", () =
   assert.equal(status, 0, stdout + stderr);
 });
 
-// An editor reads the declarations whenever it opens a program. Without a written type, the one of the module is all its text.
+// An editor reads the declarations whenever it opens a program. Without a written type, the one of
+// the module is all its text.
 test("no declaration has the WebAssembly module in it", () => {
   const declarations = files.filter((/** @type {{ path: string }} */ file) => file.path.endsWith(".d.ts"));
   assert.ok(declarations.length > 10);

@@ -1,4 +1,5 @@
-// The workers that are kept: how many there are, what they are sent, and what happens when they fail.
+// The workers that are kept: how many there are, what they are sent, and what happens when they
+// fail.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

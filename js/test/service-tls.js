@@ -1,4 +1,5 @@
-// The client against the real service with TLS. The folder BULLA_TLS has the addresses of the service and the certificates.
+// The client against the real service with TLS. The folder BULLA_TLS has the addresses of the
+// service and the certificates.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -46,7 +47,8 @@ const refused = [
   ["the service's certificate is of another authority", "good", "other-authority", "client", /does not trust.*UNABLE_TO_VERIFY_LEAF_SIGNATURE/],
   ["the service's certificate is for another host", "other-host", "authority", "client", /does not trust.*ERR_TLS_CERT_ALTNAME_INVALID/],
   ["the service's certificate has expired", "expired", "authority", "client", /does not trust.*CERT_HAS_EXPIRED/],
-  // In TLS 1.3, the service refuses it after the handshake, and undici only says that the connection ended.
+  // In TLS 1.3, the service refuses it after the handshake, and undici only says that the
+  // connection ended.
   ["the client's certificate has expired", "good", "authority", "expired-client", /the service refused the client's certificate/, { maxVersion: "TLSv1.2" }],
 ];
 for (const [name, address, authority, shown, expected, settings] of refused) {

@@ -1,4 +1,5 @@
-// The client against the real service, whose address is in BULLA_SERVER and whose token is in BULLA_TOKEN.
+// The client against the real service, whose address is in BULLA_SERVER and whose token is in
+// BULLA_TOKEN.
 import assert from "node:assert/strict";
 import { createPublicKey, verify } from "node:crypto";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// Checks the sources and bundles them into a folder: index.html, page.css, page.js, and the licences of what is in it. `cargo xtask dashboard` adds data.js.
+// Checks the sources and bundles them into a folder: index.html, page.css, page.js, and the
+// licences of what is in it. `cargo xtask dashboard` adds data.js.
 //
 //     node build.js FOLDER
 

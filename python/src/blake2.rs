@@ -97,7 +97,8 @@ where
     }
 }
 
-/// Overwrites a value that has no memory elsewhere. A compiler may leave out a write that nobody reads, but not this one.
+/// Overwrites a value that has no memory elsewhere. A compiler may leave out a write that nobody
+/// reads, but not this one.
 fn overwrite<T>(value: &mut T, by: T) {
     *value = by;
     black_box(value);
@@ -107,7 +108,8 @@ fn overwrite<T>(value: &mut T, by: T) {
 enum Content<S> {
     /// Nothing, or one object that never changes, without parameters: the digest takes one call.
     Whole(Option<Py<PyBytes>>),
-    /// Anything else. It is not in Python's object: to make and to move an object of that size costs more than a short hash.
+    /// Anything else. It is not in Python's object: to make and to move an object of that size
+    /// costs more than a short hash.
     Hasher(Box<S>),
 }
 
@@ -248,7 +250,8 @@ fn at_most<'a>(bytes: Option<&'a Input<'_, '_>>, most: usize, name: &str) -> PyR
     Err(PyValueError::new_err(format!("maximum {name} length is {most} bytes, here it is {}", bytes.len())))
 }
 
-/// An unsigned number of at most `most`, or one of hashlib's errors: `ValueError` below 0, `OverflowError` above.
+/// An unsigned number of at most `most`, or one of hashlib's errors: `ValueError` below 0,
+/// `OverflowError` above.
 fn unsigned(value: Option<&Bound<'_, PyAny>>, most: u64, name: &str) -> PyResult<u64> {
     let Some(value) = value else { return Ok(0) };
     let too_large = || PyOverflowError::new_err(format!("{name} is too large: at most {most}"));

@@ -1,4 +1,5 @@
-//! The class `blake3`, with the interface of the class of that name in the package `blake3`, and of the objects of hashlib.
+//! The class `blake3`, with the interface of the class of that name in the package `blake3`, and of
+//! the objects of hashlib.
 
 use crate::buffer::{ByteInput, compute};
 use crate::pool::{Threads, pool};
@@ -22,9 +23,10 @@ const AUTO: isize = -1;
 
 /// A BLAKE3 hasher, which takes its input in pieces.
 ///
-/// `data` is the first piece. `key`, 32 bytes, makes a message authentication code. `derive_key_context` derives a key from the input: it should
-/// be hard-coded, globally unique, and name the application and the purpose. At most `max_threads` threads hash an input of 64 KiB or more;
-/// `blake3.AUTO` means as many as there are processors. `usedforsecurity` changes nothing.
+/// `data` is the first piece. `key`, 32 bytes, makes a message authentication code.
+/// `derive_key_context` derives a key from the input: it should be hard-coded, globally unique, and
+/// name the application and the purpose. At most `max_threads` threads hash an input of 64 KiB or
+/// more; `blake3.AUTO` means as many as there are processors. `usedforsecurity` changes nothing.
 ///
 /// Several threads may use one hasher. Long input is hashed without the interpreter's lock.
 #[pyclass(name = "blake3", module = "bulla", frozen)]
@@ -152,10 +154,11 @@ impl Blake3 {
         this.clone()
     }
 
-    /// Hashes a file through a memory map, or reads it if it is short or cannot be mapped. Returns the hasher itself.
+    /// Hashes a file through a memory map, or reads it if it is short or cannot be mapped. Returns
+    /// the hasher itself.
     ///
-    /// If another process truncates the file meanwhile, the operating system may end this one. If that can happen, use `update` or
-    /// `hashlib.file_digest`.
+    /// If another process truncates the file meanwhile, the operating system may end this one. If
+    /// that can happen, use `update` or `hashlib.file_digest`.
     #[pyo3(signature = (path))]
     fn update_mmap<'py>(
         this: &Bound<'py, Self>,
@@ -184,7 +187,8 @@ impl Blake3 {
 
     /// The digest of the input so far. More input may follow.
     ///
-    /// `length` is the number of bytes, and `seek` the position of the first of them in the output, which is as long as anybody wants.
+    /// `length` is the number of bytes, and `seek` the position of the first of them in the output,
+    /// which is as long as anybody wants.
     #[pyo3(signature = (length = OUT_LEN, *, seek = 0), text_signature = "($self, length=32, *, seek=0)")]
     fn digest<'py>(&self, py: Python<'py>, length: usize, seek: u64) -> PyResult<Bound<'py, PyBytes>> {
         if length == OUT_LEN && seek == 0 {

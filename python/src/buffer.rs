@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::slice;
 
-/// From this many bytes of work on, other threads of Python may run meanwhile. Less work takes about as long as it takes to give the
-/// interpreter's lock away and to get it back.
+/// From this many bytes of work on, other threads of Python may run meanwhile. Less work takes
+/// about as long as it takes to give the interpreter's lock away and to get it back.
 const LONG: usize = 8 * 1024;
 
 /// Does `work` on that many bytes, without the interpreter's lock if they are many.
@@ -36,8 +36,8 @@ pub(crate) struct PlainBuffer(Box<ffi::Py_buffer>);
 impl PlainBuffer {
     #[inline(never)]
     fn get(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        // Those of numpy have a buffer. As hashlib, we refuse them: the bytes of a text are a matter
-        // of its encoding.
+        // Those of numpy have a buffer. As hashlib, we refuse them: the bytes of a text are a
+        // matter of its encoding.
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("a text has no bytes: encode it first"));
         }
@@ -84,7 +84,8 @@ impl<'a, 'py> Input<'a, 'py> {
     ///
     /// # Errors
     ///
-    /// `TypeError` if it has no buffer, `BufferError` if the buffer is not contiguous, or if its elements are something else.
+    /// `TypeError` if it has no buffer, `BufferError` if the buffer is not contiguous, or if its
+    /// elements are something else.
     #[inline]
     pub(crate) fn of_bytes(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         match object.cast_exact::<PyBytes>() {
@@ -115,9 +116,11 @@ impl<'a, 'py> Input<'a, 'py> {
             // An empty buffer may have no address.
             Self::Typed(buffer) if buffer.len_bytes() == 0 => &[],
             Self::Typed(buffer) => {
-                // SAFETY: the buffer is contiguous, and its owner keeps it in place until it is released, which is after the slice is gone.
-                // A program may change its bytes from another thread while we hash them, as with Python's own hashlib. Our code reads them
-                // and takes no decision by their values: such a program gets a digest of no state that they ever had.
+                // SAFETY: the buffer is contiguous, and its owner keeps it in place until it is
+                // released, which is after the slice is gone. A program may change its bytes from
+                // another thread while we hash them, as with Python's own hashlib. Our code reads
+                // them and takes no decision by their values: such a program gets a digest of no
+                // state that they ever had.
                 unsafe { slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
             }
         }

@@ -6,10 +6,11 @@ use bulla_ed25519::kernel as ed25519;
 use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::prelude::*;
 
-/// The name of the kernel that computes `algorithm`: "blake3", "blake2" or "ed25519". For example `x86_64/avx512`.
+/// The name of the kernel that computes `algorithm`: "blake3", "blake2" or "ed25519". For example
+/// `x86_64/avx512`.
 ///
-/// A kernel is an implementation for one instruction set. The environment variable `BULLA_BLAKE3_FORCE_KERNEL`, and similar ones for the other
-/// two, forces another.
+/// A kernel is an implementation for one instruction set. The environment variable
+/// `BULLA_BLAKE3_FORCE_KERNEL`, and similar ones for the other two, forces another.
 #[pyfunction]
 #[pyo3(signature = (algorithm = "blake3", /), text_signature = "(algorithm='blake3', /)")]
 pub(crate) fn kernel(algorithm: &str) -> PyResult<&'static str> {

@@ -1,4 +1,5 @@
-//! The native module of the Python package `bulla`. `bulla/` in this folder has the package, and the documentation of what users call.
+//! The native module of the Python package `bulla`. `bulla/` in this folder has the package, and
+//! the documentation of what users call.
 
 // The macro that makes a module checks names of items as if they were ours.
 #![allow(non_upper_case_globals, reason = "the names of Python")]
@@ -35,7 +36,8 @@ mod _bulla {
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// Refuses to load if the environment asks for a kernel that this machine does not have. Otherwise the first hash would fail.
+    /// Refuses to load if the environment asks for a kernel that this machine does not have.
+    /// Otherwise the first hash would fail.
     #[pymodule_init]
     fn init() -> PyResult<()> {
         kernels::check()

@@ -6,8 +6,8 @@ use bulla_blake3::{Hash, OUT_LEN};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-/// The BLAKE3 digests of independent inputs, side by side. The inputs may have any lengths. For short ones, this is many times faster than one
-/// after the other.
+/// The BLAKE3 digests of independent inputs, side by side. The inputs may have any lengths. For
+/// short ones, this is many times faster than one after the other.
 ///
 /// `key`, 32 bytes, makes message authentication codes.
 #[pyfunction]

@@ -20,8 +20,9 @@ pub(crate) enum Threads {
     Auto,
 }
 
-/// The pools of a process, the one that was used last at the end. They are not rayon's global pool: the threads of a pool do not exist in a
-/// process that `fork` makes, where that pool would wait for them forever.
+/// The pools of a process, the one that was used last at the end. They are not rayon's global pool:
+/// the threads of a pool do not exist in a process that `fork` makes, where that pool would wait
+/// for them forever.
 struct Pools {
     process: u32,
     pools: Vec<Arc<ThreadPool>>,
@@ -29,13 +30,15 @@ struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, pools: Vec::new() });
 
-/// How many processors this process may use. To find out, Rust's library reads files of the system, which takes as long as to hash 200 KiB.
+/// How many processors this process may use. To find out, Rust's library reads files of the system,
+/// which takes as long as to hash 200 KiB.
 fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// A pool of so many threads, and never of more than there are processors. `None` if one thread is enough, or no more can be had.
+/// A pool of so many threads, and never of more than there are processors. `None` if one thread is
+/// enough, or no more can be had.
 pub(crate) fn pool(threads: Threads) -> Option<Arc<ThreadPool>> {
     let size = match threads {
         Threads::One => return None,

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::{Zeroize, Zeroizing};
 
-/// So much input is kept as it is, and hashed only when somebody asks for the digest. A hasher takes 3 KiB, which a short input is not worth.
+/// So much input is kept as it is, and hashed only when somebody asks for the digest. A hasher
+/// takes 3 KiB, which a short input is not worth.
 const SHORT: usize = 256;
 
 /// The longest first piece that is kept by reference. A hasher takes as much memory.
@@ -92,7 +93,8 @@ impl State {
         Self::Short { len: 0, bytes: [0; SHORT] }
     }
 
-    /// The state of a hasher whose first piece is `input`, if there is one, and if it needs no hasher.
+    /// The state of a hasher whose first piece is `input`, if there is one, and if it needs no
+    /// hasher.
     #[inline]
     pub(crate) fn whole(input: Option<&Input<'_, '_>>) -> Option<Self> {
         match input? {

@@ -118,7 +118,8 @@ def test_hashlib_digests_files_with_it(tmp_path: Path) -> None:
     path.write_bytes(data)
     make: Any = bulla.blake3
     with path.open("rb") as file:
-        # Its annotation wants an update that returns nothing. Ours returns the hasher, as the official one does.
+        # Its annotation wants an update that returns nothing. Ours returns the hasher, as the
+        # official one does.
         assert hashlib.file_digest(file, make).digest() == official.blake3(data).digest()
     assert hashlib.file_digest(io.BytesIO(data), make).digest() == official.blake3(data).digest()
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes one file of each kind that the command `bulla` writes: sh spec/released/generate.sh FOLDER
-# FOLDER must not exist. The command `bulla` of the PATH writes the files, or the program that the variable BULLA names.
+# FOLDER must not exist. The command `bulla` of the PATH writes the files, or the program that the
+# variable BULLA names.
 set -eu
 umask 077
 

@@ -1,5 +1,5 @@
-//! `cargo xtask audit-matrix`: builds the same small program in many ways, and shows the result of `bulla audit` for its
-//! kernel in each.
+//! `cargo xtask audit-matrix`: builds the same small program in many ways, and shows the result of
+//! `bulla audit` for its kernel in each.
 
 use std::{
     path::{Path, PathBuf},
@@ -123,7 +123,8 @@ fn row(report: &Value, rule: &str) -> Result<(String, String)> {
     Ok((verdict, columns))
 }
 
-/// Checks what the suite of the audit holds of the table, by the command `bulla`: two of its builds, one as it should be and one that inlines.
+/// Checks what the suite of the audit holds of the table, by the command `bulla`: two of its
+/// builds, one as it should be and one that inlines.
 pub(crate) fn check(context: &Context, bulla: &Path) -> Result<()> {
     let v4 = Variant { name: "x86-64-v4", rustflags: "-Ctarget-cpu=x86-64-v4", features: &[] };
     for (variant, lto, expected) in [(&VARIANTS[0], "off", "present"), (&v4, "fat", "inlined")] {

@@ -1,5 +1,5 @@
-//! Builds the same program in many ways: with different flags, with and without link-time optimisation, and with
-//! different features.
+//! Builds the same program in many ways: with different flags, with and without link-time
+//! optimisation, and with different features.
 
 use std::{
     fs,
@@ -24,8 +24,8 @@ pub(crate) struct Variant {
 /// The target of the build. It is given explicitly, so that flags do not apply to build scripts.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds the program `name` of the workspace in `folder`, below the root, and copies it to a place where the next build does
-/// not replace it. `lto` is a profile's value.
+/// Builds the program `name` of the workspace in `folder`, below the root, and copies it to a place
+/// where the next build does not replace it. `lto` is a profile's value.
 ///
 /// # Errors
 /// It does not build, or cannot be copied.
@@ -43,7 +43,8 @@ pub(crate) fn build(
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET, "--bin", name])
         .arg("--manifest-path")
         .arg(context.root.join(folder).join("Cargo.toml"))
-        // One folder for each variant: in a shared one, cargo would rebuild everything whenever the flags change.
+        // One folder for each variant: in a shared one, cargo would rebuild everything whenever the
+        // flags change.
         .arg("--target-dir")
         .arg(kept.join(&file_name))
         .args(variant.features)

@@ -61,8 +61,8 @@ impl Context {
         Ok(Self::new(folder("workspace_root")?, folder("target_directory")?))
     }
 
-    /// The folder in which the tests' tools are installed. It is in the user's cache, so that each clone finds them, and never on the `PATH`.
-    /// Without a home folder, it is the build folder.
+    /// The folder in which the tests' tools are installed. It is in the user's cache, so that each
+    /// clone finds them, and never on the `PATH`. Without a home folder, it is the build folder.
     pub(crate) fn tools(&self) -> PathBuf {
         cache().unwrap_or_else(|| self.target.join("tools"))
     }
@@ -80,7 +80,8 @@ pub(crate) fn cache() -> Option<PathBuf> {
     cache.map(|cache| cache.join("bulla-xtask"))
 }
 
-/// Runs `command`, a `cargo build` with any arguments, and returns the path of the program that it built.
+/// Runs `command`, a `cargo build` with any arguments, and returns the path of the program that it
+/// built.
 ///
 /// # Errors
 /// It does not build, or builds no program.
@@ -104,7 +105,8 @@ const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 /// The cargo that started us, so that the toolchain stays the one of `rust-toolchain.toml`.
 ///
-/// What it keeps for the next build of a crate, if the user does not ask for it, only costs time here: most crates are built once.
+/// What it keeps for the next build of a crate, if the user does not ask for it, only costs time
+/// here: most crates are built once.
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);

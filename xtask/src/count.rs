@@ -37,7 +37,8 @@ pub(crate) fn libtest(line: &str) -> Option<Tally> {
     Some(Tally { passed: field(" passed")?, failed: field(" failed")? + field(" ignored")? })
 }
 
-/// Reads a line of the summary of Node's test runner, such as `i pass 67`, where the `i` is the sign U+2139.
+/// Reads a line of the summary of Node's test runner, such as `i pass 67`, where the `i` is the
+/// sign U+2139.
 ///
 /// A test that was cancelled, skipped or postponed did not run, and counts as failed.
 pub(crate) fn node_test(line: &str) -> Option<Tally> {
@@ -52,7 +53,8 @@ pub(crate) fn node_test(line: &str) -> Option<Tally> {
 
 /// Reads the summary line of pytest, such as `== 3 failed, 67 passed, 1 skipped in 4.20s ==`.
 ///
-/// A test that was skipped, was expected to fail, or could not be set up did not run, and counts as failed.
+/// A test that was skipped, was expected to fail, or could not be set up did not run, and counts as
+/// failed.
 pub(crate) fn pytest(line: &str) -> Option<Tally> {
     let line = line.trim_matches(['=', ' ']);
     let (counts, time) = line.rsplit_once(" in ")?;
@@ -94,7 +96,8 @@ enum End {
 
 /// Counts the events of `go test -json`.
 ///
-/// Only leaves count: a test with subtests is their sum. A skipped test did not run, and counts as failed.
+/// Only leaves count: a test with subtests is their sum. A skipped test did not run, and counts as
+/// failed.
 #[derive(Default)]
 pub(crate) struct GoTests {
     ends: BTreeMap<(String, String), End>,

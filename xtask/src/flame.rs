@@ -1,5 +1,6 @@
-//! `cargo xtask flame SUITE/CASE`: shows where the time of one case goes, by `perf`, as an interactive picture. With `service/CASE` it is
-//! the time of requests to the key management service.
+//! `cargo xtask flame SUITE/CASE`: shows where the time of one case goes, by `perf`, as an
+//! interactive picture. With `service/CASE` it is the time of requests to the key management
+//! service.
 
 use std::{
     fs::{self, File},

@@ -43,7 +43,8 @@ pub(crate) struct GoTool {
     pub(crate) version: &'static str,
 }
 
-/// Holds until it is dropped that nobody else of ours installs anything: suites run beside each other, and what installs does not bear that.
+/// Holds until it is dropped that nobody else of ours installs anything: suites run beside each
+/// other, and what installs does not bear that.
 fn alone() -> Result<File> {
     locked(&context::cache().unwrap_or_else(env::temp_dir), "install")
 }
@@ -90,7 +91,8 @@ fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<(
     if is_there() { Ok(()) } else { Err(anyhow!(hint())) }
 }
 
-/// Installs what the build of `bulla-kms` with the feature `etcd` needs: the protocol is compiled from its definition.
+/// Installs what the build of `bulla-kms` with the feature `etcd` needs: the protocol is compiled
+/// from its definition.
 pub(crate) fn protobuf() -> Result<()> {
     debian(&DebianTool { program: "protoc", package: "protobuf-compiler" })?;
     debian_file(&DebianFile {
@@ -196,8 +198,8 @@ pub(crate) fn node_packages(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`, in a folder of this name; returns the path of its
-/// program.
+/// Makes sure that there is a Python with exactly the packages of a `requirements.txt`, in a folder
+/// of this name; returns the path of its program.
 pub(crate) fn python_packages(context: &Context, name: &str, requirements: &Path) -> Result<PathBuf> {
     debian(&DebianTool { program: "python3", package: "python3" })?;
     let wanted = fs::read_to_string(requirements)?;
@@ -225,7 +227,8 @@ pub(crate) fn python_packages(context: &Context, name: &str, requirements: &Path
     Ok(python)
 }
 
-/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its program.
+/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its
+/// program.
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {
     let root = context.tools().join(format!("{}-{}", tool.name, tool.version));
     let program = root.join("bin").join(format!("{}{EXE_SUFFIX}", tool.name));
@@ -238,7 +241,8 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
         return Ok(program);
     }
     eprintln!("xtask: building {} {} (once)", tool.name, tool.version);
-    // Cargo installs the program atomically, so it is either complete or absent. The build folder belongs to this clone.
+    // Cargo installs the program atomically, so it is either complete or absent. The build folder
+    // belongs to this clone.
     let build = context.target.join("tools-build");
     let status = context
         .cargo()
@@ -258,7 +262,8 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf>
     Ok(program)
 }
 
-/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its program.
+/// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its
+/// program.
 pub(crate) fn go_tool(context: &Context, tool: &GoTool) -> Result<PathBuf> {
     let folder = context.tools().join(format!("{}-{}", tool.name, tool.version));
     let program = folder.join(format!("{}{EXE_SUFFIX}", tool.name));

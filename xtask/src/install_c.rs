@@ -1,4 +1,5 @@
-//! Builds and installs the C libraries of `crates/capi`, with headers, for pkg-config and for CMake.
+//! Builds and installs the C libraries of `crates/capi`, with headers, for pkg-config and for
+//! CMake.
 //!
 //! `docs/decisions/0207-c-libraries.md` has the reasons for each step.
 
@@ -20,7 +21,8 @@ use crate::{
 /// Writes the header `bulla.h` from the source.
 const CBINDGEN: CargoTool = CargoTool { name: "cbindgen", version: "0.29.4" };
 
-/// The system libraries that Rust's standard library needs. `rustc --print=native-static-libs` names them.
+/// The system libraries that Rust's standard library needs. `rustc --print=native-static-libs`
+/// names them.
 const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl";
 
 #[derive(clap::Args)]
@@ -135,7 +137,8 @@ fn folder(context: &Context) -> PathBuf {
     context.root.join("crates/capi")
 }
 
-/// Builds a library with this profile, and with these further arguments of cargo, and installs it below `prefix`.
+/// Builds a library with this profile, and with these further arguments of cargo, and installs it
+/// below `prefix`.
 ///
 /// # Errors
 /// It does not build, or a file cannot be written.
@@ -179,7 +182,8 @@ fn build(context: &Context, library: &Library, profile: &str, arguments: &[&str]
     Ok(copy)
 }
 
-/// Links the shared library: only what the version script names is visible, and everything else that is not used goes away.
+/// Links the shared library: only what the version script names is visible, and everything else
+/// that is not used goes away.
 fn link_shared(library: &Library, archive: &Path, script: &Path, to: &Path) -> Result<()> {
     let (base, version) = (format!("lib{}.so", library.name), library.version);
     let (name, file) = (format!("{base}.0"), format!("{base}.{version}"));
@@ -199,7 +203,8 @@ fn link_shared(library: &Library, archive: &Path, script: &Path, to: &Path) -> R
     Ok(())
 }
 
-/// Makes the static library one object in which only our functions are visible: two of them, and other libraries in Rust, can be in one program.
+/// Makes the static library one object in which only our functions are visible: two of them, and
+/// other libraries in Rust, can be in one program.
 fn link_static(library: &Library, archive: &Path, script: &Path, to: &Path) -> Result<()> {
     let script = fs::read_to_string(script)?;
     let names = symbols(&script);
@@ -214,7 +219,8 @@ fn link_static(library: &Library, archive: &Path, script: &Path, to: &Path) -> R
     quiet(link.arg("-o").arg(&object).arg(archive))?;
     let mut keep = Command::new("objcopy");
     keep.arg(format!("--keep-global-symbols={}", list.display()));
-    // Rust's library brings its bitcode along. The plugins of other tools read it instead of the code, and fail.
+    // Rust's library brings its bitcode along. The plugins of other tools read it instead of the
+    // code, and fail.
     quiet(keep.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]).arg(&object))?;
     let file = to.join(format!("lib{}.a", library.name));
     if file.exists() {

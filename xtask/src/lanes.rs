@@ -1,4 +1,5 @@
-//! `cargo xtask lanes`: shows the lane of this machine, and checks that it has the lane's kernels and dispatch.
+//! `cargo xtask lanes`: shows the lane of this machine, and checks that it has the lane's kernels
+//! and dispatch.
 
 use std::process::{Command, ExitCode};
 
@@ -22,7 +23,8 @@ pub(crate) struct Args {
     /// List all lanes instead
     #[arg(long)]
     list: bool,
-    /// Print the model's prediction for the lanes that cannot be measured here, ours and the official crate
+    /// Print the model's prediction for the lanes that cannot be measured here, ours and the
+    /// official crate
     #[arg(long, conflicts_with = "list")]
     model: bool,
 }

@@ -1,5 +1,5 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`, `fuzz`, `rounds`, `install-c`, `dist`,
-//! `mutants`, `advisories`, `site`.
+//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`,
+//! `fuzz`, `rounds`, `install-c`, `dist`, `mutants`, `advisories`, `site`.
 #![forbid(unsafe_code)]
 
 mod advisories;
@@ -70,7 +70,8 @@ enum Command {
     InstallC(install_c::Args),
     /// Build and check what a release consists of; publishes nothing
     Dist(dist::Args),
-    /// Change predicates, parsers, proofs and policies, one operation at a time, and check that tests notice
+    /// Change predicates, parsers, proofs and policies, one operation at a time, and check that
+    /// tests notice
     Mutants(mutants::Args),
     /// Ask the database of RustSec about every dependency
     Advisories(advisories::Args),

@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: whether the tests notice when one operation of a predicate, a parser, a proof or a policy is another.
+//! `cargo xtask mutants`: whether the tests notice when one operation of a predicate, a parser, a
+//! proof or a policy is another.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,11 +25,12 @@ const LIST: &str = "xtask/mutants.toml";
 
 /// Quick to build: see the workspace's `Cargo.toml`.
 const PROFILE: &str = "--profile=mutants";
-/// What tests may take at least, in seconds, before the mutant counts as an endless loop: far more than they do, so that a busy machine catches
-/// nothing.
+/// What tests may take at least, in seconds, before the mutant counts as an endless loop: far more
+/// than they do, so that a busy machine catches nothing.
 const LONGEST_TEST: &str = "--minimum-test-timeout=60";
-/// A mutant can make a loop allocate without end, and then the kernel would kill whatever uses most memory. On Linux, a test program gets
-/// 4 GiB, many times what the tests need. Only writable memory counts: reserved addresses cost nothing.
+/// A mutant can make a loop allocate without end, and then the kernel would kill whatever uses most
+/// memory. On Linux, a test program gets 4 GiB, many times what the tests need. Only writable
+/// memory counts: reserved addresses cost nothing.
 const MEMORY_LIMIT: &str =
     r#"--cargo-arg=--config=target.'cfg(target_os = "linux")'.runner = ["prlimit", "--data=4294967296"]"#;
 
@@ -191,7 +193,8 @@ impl Group {
             &self.package,
         ]);
         command.args(self.files.iter().flat_map(|file| ["--file", file])).arg("--output").arg(&folder);
-        // What stood behind `--` alone would be left out of the build, which would then build too much and without the features.
+        // What stood behind `--` alone would be left out of the build, which would then build too
+        // much and without the features.
         command.args(self.targets.iter().map(|argument| format!("--cargo-arg={argument}")));
         command.args(["--", "--"]).args(&self.tests).current_dir(&context.root);
         // Every copy is elsewhere, but what it depends on is built once.

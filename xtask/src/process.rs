@@ -16,7 +16,8 @@ pub(crate) enum Echo {
     Hide,
 }
 
-/// Runs `command`, passes each line of its standard output to `line`, and forwards its standard error.
+/// Runs `command`, passes each line of its standard output to `line`, and forwards its standard
+/// error.
 ///
 /// # Errors
 /// The program cannot be started. It is not an error if the program fails: see the status.

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-/// A package that names the features of other people's crates that the tests need. What is built beside it finds these crates built already, and
-/// has of our own crates only the features that its own manifest names.
+/// A package that names the features of other people's crates that the tests need. What is built
+/// beside it finds these crates built already, and has of our own crates only the features that its
+/// own manifest names.
 pub(crate) const FEATURES: &str = "bulla-features";
 
-/// Arguments of cargo: our large crates without optimisation, for builds whose speed and machine code no test looks at.
+/// Arguments of cargo: our large crates without optimisation, for builds whose speed and machine
+/// code no test looks at.
 pub(crate) const QUICK: [&str; 5] = [
     "--config=profile.test.package.bulla-blake2.opt-level=0",
     "--config=profile.test.package.bulla-blake3.opt-level=0",

@@ -1,4 +1,5 @@
-//! Why tests failed, in the words of their runners. The end of a long run repeats them, because the beginning of its output is often cut off.
+//! Why tests failed, in the words of their runners. The end of a long run repeats them, because the
+//! beginning of its output is often cut off.
 
 /// So many lines of one runner are repeated.
 const LIMIT: usize = 40;

@@ -1,5 +1,5 @@
-//! What fuzz targets begin with: the test vectors, and kept inputs where a format has no vectors, so that they need not find the formats by
-//! themselves.
+//! What fuzz targets begin with: the test vectors, and kept inputs where a format has no vectors,
+//! so that they need not find the formats by themselves.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,8 @@ enum Form {
     Hex,
 }
 
-/// Where a target's seeds are: a file below the root, a place in it (an object, or an array of them), and fields there.
+/// Where a target's seeds are: a file below the root, a place in it (an object, or an array of
+/// them), and fields there.
 struct Seeds {
     target: &'static str,
     file: &'static str,
@@ -23,10 +24,12 @@ struct Seeds {
 
 const KEYS: &str = "spec/vectors/keys.json";
 const SEALING: &str = "spec/vectors/sealing.json";
-/// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them too.
+/// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them
+/// too.
 const KEPT: &str = "crates/kms/fuzz/seeds.json";
 
-/// Bodies, requests, values, settings and certificates as the service gets them. The first character of a body chooses the operation.
+/// Bodies, requests, values, settings and certificates as the service gets them. The first
+/// character of a body chooses the operation.
 const SERVICE: &str = "crates/server/fuzz/seeds.json";
 
 const SEEDS: [Seeds; 12] = [

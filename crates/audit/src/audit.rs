@@ -41,17 +41,19 @@ pub struct Options<'o> {
     pub rules: &'o Rules,
     /// The limits on resources.
     pub limits: Limits,
-    /// The audit calls this from time to time, with the number of bytes of code that it has read since the last call.
+    /// The audit calls this from time to time, with the number of bytes of code that it has read
+    /// since the last call.
     pub progress: &'o (dyn Fn(u64) + Sync),
 }
 
 /// Audits the file at `path`: one report for each instruction set in it.
 ///
-/// It uses the threads of the current `rayon` pool. It reads code in pieces, and needs memory for the symbol tables, plus one or two
-/// megabytes for each thread.
+/// It uses the threads of the current `rayon` pool. It reads code in pieces, and needs memory for
+/// the symbol tables, plus one or two megabytes for each thread.
 ///
 /// # Errors
-/// The file cannot be read, is not a compiled binary or is a broken one, or has no code that this crate decodes.
+/// The file cannot be read, is not a compiled binary or is a broken one, or has no code that this
+/// crate decodes.
 pub fn audit_file(path: &Path, options: &Options<'_>) -> Result<Vec<Report>, Error> {
     let source = FileSource::open(path)?;
     audit(&source, &path.to_string_lossy(), options)

@@ -15,9 +15,11 @@ use crate::{
 pub struct Thresholds {
     /// It is bloat if one kind of register has this many times the baseline's instructions.
     pub bloat: f64,
-    /// A kind with fewer instructions than this is never bloated: ratios of small numbers mean nothing.
+    /// A kind with fewer instructions than this is never bloated: ratios of small numbers mean
+    /// nothing.
     pub bloat_floor: u64,
-    /// More instructions than this with the widest registers, outside known kernels and beyond those of the baseline, are a finding.
+    /// More instructions than this with the widest registers, outside known kernels and beyond
+    /// those of the baseline, are a finding.
     pub wide_outside: u64,
     /// The most functions to list among those that gained vectors, and among those that lost them.
     pub functions: usize,
@@ -181,7 +183,8 @@ pub fn compare(report: &Report, baseline: &Report, config: &Config) -> Result<Co
     })
 }
 
-/// The name of the row of all instructions. More of them may just be a larger program, and are never bloat.
+/// The name of the row of all instructions. More of them may just be a larger program, and are
+/// never bloat.
 const ALL: &str = "instructions";
 
 fn width(counts: &Counts, name: &str) -> u64 {

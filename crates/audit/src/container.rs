@@ -1,4 +1,5 @@
-//! The content of a file: one object file, the slices of a fat Mach-O, or the members of an archive.
+//! The content of a file: one object file, the slices of a fat Mach-O, or the members of an
+//! archive.
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ const MEMBERS: usize = 1 << 20;
 /// An object file inside a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The names of the archive members that contain it; empty if the file itself is the object file.
+    /// The names of the archive members that contain it; empty if the file itself is the object
+    /// file.
     pub(crate) name: String,
     /// Its position in the file, in bytes.
     pub(crate) range: Range<u64>,
@@ -152,8 +154,8 @@ enum Kind {
     Other(String),
 }
 
-/// The kind, by the first bytes. Compilers' intermediate forms get their own kind: to users, they look like a broken
-/// build.
+/// The kind, by the first bytes. Compilers' intermediate forms get their own kind: to users, they
+/// look like a broken build.
 fn kind(source: &dyn Source, range: &Range<u64>) -> Result<Kind, Error> {
     let mut head = vec![0; (range.end - range.start).min(64) as usize];
     source.read_exact_at(&mut head, range.start)?;

@@ -118,7 +118,8 @@ pub(crate) fn add_mnemonics(all: &mut Mnemonics, more: &Mnemonics) {
     }
 }
 
-/// Cuts the code into tasks, at the starts of functions. Every function is in exactly one task; the order is kept.
+/// Cuts the code into tasks, at the starts of functions. Every function is in exactly one task; the
+/// order is kept.
 fn tasks(image: &Image<'_>, functions: &[Function]) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut next = 0;

@@ -19,7 +19,8 @@ pub(crate) struct Function {
     pub(crate) end: u64,
 }
 
-/// The functions of `image`, sorted, without overlaps. If several names have one place, the first is used.
+/// The functions of `image`, sorted, without overlaps. If several names have one place, the first
+/// is used.
 pub(crate) fn functions(image: &Image<'_>) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     for (index, symbol) in image.symbols.iter().enumerate() {
@@ -66,7 +67,8 @@ pub(crate) fn cuts(image: &Image<'_>, region: u32) -> Vec<Cut> {
         if let Some(data) = mapping(image.arch, symbol) {
             mapped = data;
         }
-        // If several symbols have one place, the first decides, in the order of `Named`, as in binutils.
+        // If several symbols have one place, the first decides, in the order of `Named`, as in
+        // binutils.
         let data = match image.arch {
             Arch::X86_64 => symbol.named == Named::Data,
             Arch::Aarch64 => mapped,
@@ -83,7 +85,8 @@ pub(crate) fn cuts(image: &Image<'_>, region: u32) -> Vec<Cut> {
     cuts
 }
 
-/// Whether the symbol says that data (or else code) begins here: ELF for the Arm 64-bit architecture, section 5.5.
+/// Whether the symbol says that data (or else code) begins here: ELF for the Arm 64-bit
+/// architecture, section 5.5.
 fn mapping(arch: Arch, symbol: &Symbol<'_>) -> Option<bool> {
     if arch != Arch::Aarch64 || symbol.named != Named::Label {
         return None;

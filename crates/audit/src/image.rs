@@ -74,7 +74,8 @@ pub(crate) struct Symbol<'t> {
 }
 
 impl<'t> Image<'t> {
-    /// Reads the headers and symbols of the object file in `tables`, which is at `part` of the source.
+    /// Reads the headers and symbols of the object file in `tables`, which is at `part` of the
+    /// source.
     pub(crate) fn read(tables: &'t Tables<'_>, part: &Range<u64>) -> Result<Self, Error> {
         let file = File::parse(tables).map_err(|error| limited(tables, &error))?;
         let arch = match file.architecture() {
@@ -149,7 +150,8 @@ impl<'t> Image<'t> {
         if tables.exceeded() {
             return Err(too_much());
         }
-        // If a place has several names, one with a leading underscore is most often the platform's form of another.
+        // If a place has several names, one with a leading underscore is most often the platform's
+        // form of another.
         let is_form =
             |name: &str| name.starts_with('_') && !name.starts_with("_Z") && !name.starts_with("_R");
         let key = |symbol: &Symbol<'_>| (symbol.region, symbol.offset, symbol.named, is_form(symbol.name));

@@ -1,4 +1,5 @@
-//! Reads a compiled binary, and finds which vector instructions and which kernels it really contains.
+//! Reads a compiled binary, and finds which vector instructions and which kernels it really
+//! contains.
 //!
 //! ```
 //! use bulla_audit::{Limits, Options, Rules, audit_file};
@@ -12,7 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/audit.md` explains what the crate counts, how it recognises kernels, and what it cannot know.
+//! `docs/audit.md` explains what the crate counts, how it recognises kernels, and what it cannot
+//! know.
 #![forbid(unsafe_code)]
 
 mod arch;

@@ -41,7 +41,8 @@ struct Hit {
 pub(crate) struct Match {
     /// The index of the rule.
     pub(crate) rule: usize,
-    /// From the first instruction of the pattern to the last, in bytes from the start of the region.
+    /// From the first instruction of the pattern to the last, in bytes from the start of the
+    /// region.
     pub(crate) range: Range<u64>,
     /// The number of these instructions.
     pub(crate) instructions: u32,
@@ -111,8 +112,8 @@ pub(crate) struct Finder<'p> {
     pub(crate) found: Vec<Match>,
 }
 
-/// The most hits of a function that are kept before they are examined: code without symbols is one function of any
-/// length.
+/// The most hits of a function that are kept before they are examined: code without symbols is one
+/// function of any length.
 const HITS: usize = 1 << 16;
 
 /// The most places of one pattern in one function that are reported.
@@ -123,7 +124,8 @@ impl<'p> Finder<'p> {
         Self { patterns, hits: Vec::new(), found: Vec::new() }
     }
 
-    /// Takes an instruction with a vector register; `index` instructions of the function come before it.
+    /// Takes an instruction with a vector register; `index` instructions of the function come
+    /// before it.
     pub(crate) fn add(&mut self, index: u64, offset: u64, token: Token) {
         let set = self.patterns.set(token);
         if set != 0 {
@@ -151,7 +153,8 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// Runs of hits, without overlaps, that satisfy all needs of `pattern`. Each ends as soon as it does.
+/// Runs of hits, without overlaps, that satisfy all needs of `pattern`. Each ends as soon as it
+/// does.
 fn windows(patterns: &Patterns, pattern: &Compiled, hits: &[Hit]) -> Vec<Vec<Hit>> {
     let own = |hit: &Hit| {
         patterns.sets[usize::from(hit.set)].iter().any(|id| pattern.needs.contains(&usize::from(*id)))

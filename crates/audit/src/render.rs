@@ -17,7 +17,8 @@ pub enum Style {
     Markdown,
 }
 
-/// The report as text. `findings` are its verdict. At most `most` crates and `most` functions are printed.
+/// The report as text. `findings` are its verdict. At most `most` crates and `most` functions are
+/// printed.
 #[must_use]
 pub fn render(
     report: &Report,
@@ -294,7 +295,8 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A table with an empty line above it. The first column is text, and so is a last column called `evidence`.
+/// A table with an empty line above it. The first column is text, and so is a last column called
+/// `evidence`.
 fn table(out: &mut String, style: Style, head: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
@@ -328,7 +330,8 @@ fn table(out: &mut String, style: Style, head: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// The longest cell: names of generic functions may be thousands of characters long. The JSON has the whole names.
+/// The longest cell: names of generic functions may be thousands of characters long. The JSON has
+/// the whole names.
 const LONGEST_CELL: usize = 100;
 
 fn cell_of(style: Style, head: &str, text: &str) -> String {

@@ -32,7 +32,8 @@ pub struct Report {
     pub total: Counts,
     /// The vector instructions by kind of work, and by the widest register that they name.
     pub classes: BTreeMap<Class, Widths>,
-    /// The instructions of each crate (or C++ namespace), most vector instructions first. [`NO_CRATE`] is code whose names show no crate.
+    /// The instructions of each crate (or C++ namespace), most vector instructions first.
+    /// [`NO_CRATE`] is code whose names show no crate.
     pub crates: Vec<CrateCounts>,
     /// The functions with registers wider than the narrowest kind, widest and most first.
     pub functions: Vec<FunctionCounts>,
@@ -67,7 +68,8 @@ pub struct Counts {
     pub instructions: u64,
     /// Instructions that name a vector register of any kind.
     pub vector: u64,
-    /// Instructions that name a register of each kind. An instruction that names two kinds counts in both.
+    /// Instructions that name a register of each kind. An instruction that names two kinds counts
+    /// in both.
     pub widths: Widths,
     /// Places that are not an instruction.
     pub bad: u64,
@@ -107,12 +109,13 @@ pub struct FunctionCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The kernel is a separate function (or is anywhere, in a binary whose functions have no names).
+    /// The kernel is a separate function (or is anywhere, in a binary whose functions have no
+    /// names).
     Present,
     /// The kernel is inside another function: it has no symbol, but its instructions are present.
     Inlined,
-    /// The kernel's crate is linked, but the kernel is missing, or its function no longer has the kernel's
-    /// instructions.
+    /// The kernel's crate is linked, but the kernel is missing, or its function no longer has the
+    /// kernel's instructions.
     Lost,
     /// Nothing shows that its crate is linked.
     NotLinked,
@@ -171,7 +174,8 @@ pub struct Evidence {
     pub kind: EvidenceKind,
     /// The function, or the text that was found.
     pub name: String,
-    /// Its position: an address as in [`FunctionCounts::address`], or an offset in the file for text.
+    /// Its position: an address as in [`FunctionCounts::address`], or an offset in the file for
+    /// text.
     pub address: u64,
     /// The evidence in words, for example the counts.
     pub detail: String,

@@ -17,25 +17,27 @@ pub struct Rule {
     pub krate: String,
     /// The instruction set of its code.
     pub arch: Arch,
-    /// Demangled names of the functions with the kernel's body, without the compiler's hash; `*` matches any text.
+    /// Demangled names of the functions with the kernel's body, without the compiler's hash; `*`
+    /// matches any text.
     #[serde(default)]
     pub symbols: Vec<String>,
-    /// Names of functions that show that the kernel should be there; `*` matches any text. If the list is empty, every function of
-    /// the crate shows it.
+    /// Names of functions that show that the kernel should be there; `*` matches any text. If the
+    /// list is empty, every function of the crate shows it.
     #[serde(default)]
     pub linked: Vec<String>,
-    /// Text in the binary that shows that the crate is linked, for example the locations of its panics: `/hash-1.*.rs`, in which `*` matches
-    /// any characters of a path.
+    /// Text in the binary that shows that the crate is linked, for example the locations of its
+    /// panics: `/hash-1.*.rs`, in which `*` matches any characters of a path.
     #[serde(default)]
     pub strings: Vec<String>,
     /// Ways in which the body can be recognised by its instructions.
     #[serde(default, rename = "pattern")]
     pub patterns: Vec<Pattern>,
-    /// Whether the kernel is assembly, which no compiler inlines. Then its instructions in other functions belong to
-    /// other kernels.
+    /// Whether the kernel is assembly, which no compiler inlines. Then its instructions in other
+    /// functions belong to other kernels.
     #[serde(default)]
     pub assembly: bool,
-    /// Rules of better kernels of the same function. If one of them is in the binary, the loss of this kernel does not count.
+    /// Rules of better kernels of the same function. If one of them is in the binary, the loss of
+    /// this kernel does not count.
     #[serde(default)]
     pub superseded_by: Vec<String>,
 }
@@ -46,8 +48,9 @@ pub struct Rule {
 pub struct Pattern {
     /// The maximum distance between the instructions, in instructions of the function.
     pub within: u32,
-    /// The minimum number of instructions, by `MNEMONIC|... WIDTH|...`, for example `"vpshufb|vprorq ymm" = 8`. The width is that of the
-    /// widest vector register that the instruction names.
+    /// The minimum number of instructions, by `MNEMONIC|... WIDTH|...`, for example
+    /// `"vpshufb|vprorq ymm" = 8`. The width is that of the widest vector register that the
+    /// instruction names.
     pub need: BTreeMap<String, u32>,
 }
 

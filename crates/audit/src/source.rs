@@ -84,9 +84,11 @@ impl Source for FileSource {
     }
 }
 
-/// The tables of one object file (headers, symbols, names), kept in memory while it is read, up to a limit.
+/// The tables of one object file (headers, symbols, names), kept in memory while it is read, up to
+/// a limit.
 ///
-/// A header may claim any size; a file with holes may even have it. So a read beyond the limit fails before anything is allocated.
+/// A header may claim any size; a file with holes may even have it. So a read beyond the limit
+/// fails before anything is allocated.
 pub(crate) struct Tables<'s> {
     source: &'s (dyn Source + 's),
     part: Range<u64>,

@@ -1,5 +1,5 @@
-//! Walks over code from start to end, as `objdump -d` does: it decodes every byte of a section with code. Symbols say where to restart, and
-//! what is data.
+//! Walks over code from start to end, as `objdump -d` does: it decodes every byte of a section with
+//! code. Symbols say where to restart, and what is data.
 
 use std::io;
 
@@ -17,14 +17,15 @@ pub(crate) struct Cut {
     pub(crate) data: bool,
 }
 
-/// Runs of zeros at least this long are padding, in bytes; as in binutils, `objdump.c`, `DEFAULT_SKIP_ZEROES`.
+/// Runs of zeros at least this long are padding, in bytes; as in binutils, `objdump.c`,
+/// `DEFAULT_SKIP_ZEROES`.
 const PADDING: usize = 8;
 
 /// At the end of a piece, shorter runs are padding too: `DEFAULT_SKIP_ZEROES_AT_END`.
 const PADDING_AT_END: usize = 3;
 
-/// Decodes x86-64 code from `start` to `end` of a region, whose bytes `window` provides, and passes each token and its offset
-/// to `each`.
+/// Decodes x86-64 code from `start` to `end` of a region, whose bytes `window` provides, and passes
+/// each token and its offset to `each`.
 ///
 /// `cuts` are those in the range, sorted.
 pub(crate) fn x86_64(
@@ -72,7 +73,8 @@ impl<'c> Sweep<'c> {
         Self { pieces: Pieces::new(start, end, cuts), base: start, end, in_padding: false }
     }
 
-    /// Decodes from the start of `bytes`, which are at the base, and returns how many bytes it decoded.
+    /// Decodes from the start of `bytes`, which are at the base, and returns how many bytes it
+    /// decoded.
     fn bytes<'b, D: Decode<'b>>(&mut self, bytes: &'b [u8], each: &mut impl FnMut(u64, Token)) -> usize {
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.end - self.base).unwrap_or(usize::MAX))];
         let is_last = self.base + bytes.len() as u64 == self.end;
@@ -109,8 +111,8 @@ impl<'c> Sweep<'c> {
     }
 }
 
-/// How many of `zeros` bytes are padding. `to_stop`: they reach the end of the known bytes; `is_end`: that is the end
-/// of the piece.
+/// How many of `zeros` bytes are padding. `to_stop`: they reach the end of the known bytes;
+/// `is_end`: that is the end of the piece.
 fn padding(zeros: usize, to_stop: bool, is_end: bool, in_padding: bool) -> usize {
     let whole = zeros / 4 * 4;
     match (to_stop, is_end) {

@@ -18,8 +18,9 @@ pub(crate) fn head(text: &str) -> &str {
     text.split('*').next().unwrap_or_default()
 }
 
-/// For each of `texts`, the offset in `source` of its first occurrence in `parts`. In a text, `*` matches any characters of a path. A `*`
-/// is not such a character itself, so a file that contains the rules, such as this program, does not match them.
+/// For each of `texts`, the offset in `source` of its first occurrence in `parts`. In a text, `*`
+/// matches any characters of a path. A `*` is not such a character itself, so a file that contains
+/// the rules, such as this program, does not match them.
 pub(crate) fn find(
     source: &dyn Source,
     parts: &[Range<u64>],

@@ -29,7 +29,8 @@ struct Hit {
 }
 
 impl Hit {
-    /// Whether it is inside a function without a name, or with a name that neither a C function nor assembly has.
+    /// Whether it is inside a function without a name, or with a name that neither a C function nor
+    /// assembly has.
     fn is_of_a_crate(&self) -> bool {
         self.function.as_deref().is_none_or(|name| crate_of(name).is_some())
     }
@@ -43,13 +44,14 @@ struct RuleFacts {
     /// A function whose name shows that the crate is linked, and how many there are.
     linked: Option<Place>,
     linked_count: u64,
-    /// Whether any function of the crate was found, even one that does not show that this kernel should be present.
+    /// Whether any function of the crate was found, even one that does not show that this kernel
+    /// should be present.
     crate_seen: bool,
     text: Option<(String, u64)>,
     /// Instructions of the pattern in functions with the name of the kernel.
     own_hits: Vec<Hit>,
-    /// Instructions of the pattern in other functions. They are kept separately, so that they do not crowd out the
-    /// kernel's own.
+    /// Instructions of the pattern in other functions. They are kept separately, so that they do
+    /// not crowd out the kernel's own.
     hits: Vec<Hit>,
 }
 
@@ -183,7 +185,8 @@ impl RuleFacts {
             }
             // A function without a name may be the kernel itself.
             _ if !elsewhere.is_empty() && is_named => result(Verdict::Present, evidence),
-            // If every function has its name, text alone does not prove that there is code that lost a kernel.
+            // If every function has its name, text alone does not prove that there is code that
+            // lost a kernel.
             _ if is_linked || (is_named && symbols != Symbols::All) => {
                 let own = self.functions.iter().take(SHOWN);
                 evidence.splice(0..0, own.map(|place| symbol(place, arch, "not the kernel's body")));
@@ -238,8 +241,8 @@ impl RuleFacts {
 /// The most pieces of evidence of one kind in a report.
 const SHOWN: usize = 4;
 
-/// Whether the instructions may belong to this rule: they do not belong to another kernel, and are not inside a function of
-/// another known crate.
+/// Whether the instructions may belong to this rule: they do not belong to another kernel, and are
+/// not inside a function of another known crate.
 fn is_free(hit: &Hit, rule: &Rule, symbols: Symbols, rules: &[Rule]) -> bool {
     let Some(name) = hit.function.as_deref() else { return !rule.assembly || symbols != Symbols::All };
     if rules.iter().any(|other| other.name != rule.name && is_any(&other.symbols, name)) {
@@ -371,7 +374,8 @@ mod tests {
             let hit = Hit { function: function.map(str::to_owned), range: 0..1, instructions: 1 };
             is_free(&hit, &rules[0], symbols, &rules)
         };
-        // Assembly has its name wherever functions have names. A compiler may put other kernels anywhere.
+        // Assembly has its name wherever functions have names. A compiler may put other kernels
+        // anywhere.
         for symbols in [Symbols::None, Symbols::Dynamic, Symbols::All] {
             assert!(is_free(None, false, symbols));
             assert_eq!(is_free(None, true, symbols), symbols != Symbols::All);

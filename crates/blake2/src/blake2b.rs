@@ -1,4 +1,5 @@
-//! BLAKE2b: words of 64 bits, digests of up to 64 bytes, and its parallel mode BLAKE2bp. The names are those of the crate `blake2b_simd`.
+//! BLAKE2b: words of 64 bits, digests of up to 64 bytes, and its parallel mode BLAKE2bp. The names
+//! are those of the crate `blake2b_simd`.
 //!
 //! ```
 //! use bulla_blake2::blake2b::{Params, blake2b};

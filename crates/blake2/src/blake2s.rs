@@ -1,4 +1,5 @@
-//! BLAKE2s: words of 32 bits, digests of up to 32 bytes, and its parallel mode BLAKE2sp. The names are those of the crate `blake2s_simd`.
+//! BLAKE2s: words of 32 bits, digests of up to 32 bytes, and its parallel mode BLAKE2sp. The names
+//! are those of the crate `blake2s_simd`.
 //!
 //! ```
 //! use bulla_blake2::blake2s::{Params, blake2s};

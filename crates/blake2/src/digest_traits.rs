@@ -1,6 +1,7 @@
-//! The traits of the `digest` crate, under the names of the crate `blake2` (0.11). A program for that crate needs only
-//! `use bulla_blake2::digest_traits as blake2;`. A type of the `digest` crate has one output length. So [`State`](crate::State) does not
-//! implement the traits: its parameters determine the length.
+//! The traits of the `digest` crate, under the names of the crate `blake2` (0.11). A program for
+//! that crate needs only `use bulla_blake2::digest_traits as blake2;`. A type of the `digest` crate
+//! has one output length. So [`State`](crate::State) does not implement the traits: its parameters
+//! determine the length.
 //!
 //! ```
 //! use bulla_blake2::{blake2b, digest_traits as blake2};
@@ -33,7 +34,8 @@ use digest::{
 
 pub use digest::{self, Digest};
 
-/// The core that the `digest` crate wraps in its buffers: it takes blocks, for a digest of any length.
+/// The core that the `digest` crate wraps in its buffers: it takes blocks, for a digest of any
+/// length.
 macro_rules! core {
     ($(#[$doc:meta])* $Core:ident, $Variant:ty, $module:ident, $name:literal, $Out:ty, $Block:ty) => {
         $(#[$doc])*
@@ -46,8 +48,8 @@ macro_rules! core {
         }
 
         impl $Core {
-            /// A core with these parameters. With a key of `key_size` bytes, the first block of input must be the key,
-            /// padded with zeros.
+            /// A core with these parameters. With a key of `key_size` bytes, the first block of
+            /// input must be the key, padded with zeros.
             ///
             /// # Panics
             ///
@@ -259,7 +261,8 @@ macro_rules! mac {
                 Self::new_from_slice(key).expect("a key of full length")
             }
 
-            /// An empty key puts a block of zeros before the input here, as in the crate `blake2`. Do not use one.
+            /// An empty key puts a block of zeros before the input here, as in the crate `blake2`.
+            /// Do not use one.
             fn new_from_slice(key: &[u8]) -> Result<Self, InvalidLength> {
                 if !key.is_empty() {
                     return Self::new_with_salt_and_personal(Some(key), &[], &[]);

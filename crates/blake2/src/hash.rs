@@ -5,8 +5,8 @@ use crate::word::Word;
 use constant_time_eq::constant_time_eq;
 use core::fmt::{self, Write as _};
 
-/// A digest, with the length that the parameters set. A comparison takes constant time: it does not depend on where the
-/// difference is.
+/// A digest, with the length that the parameters set. A comparison takes constant time: it does not
+/// depend on where the difference is.
 #[derive(Clone, Copy)]
 pub struct Hash<V: Variant> {
     pub(crate) bytes: V::Digest,
@@ -24,7 +24,8 @@ impl<V: Variant> Hash<V> {
         Self { bytes, len }
     }
 
-    /// The bytes. The time to compare them depends on how many bytes are equal: if you use BLAKE2 as a MAC, compare `Hash`es instead.
+    /// The bytes. The time to compare them depends on how many bytes are equal: if you use BLAKE2
+    /// as a MAC, compare `Hash`es instead.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes.as_ref()[..usize::from(self.len)]
     }
@@ -33,7 +34,8 @@ impl<V: Variant> Hash<V> {
     ///
     /// # Panics
     ///
-    /// In builds with debug assertions, if the digest is shorter. In other builds, the bytes after it are not part of the digest.
+    /// In builds with debug assertions, if the digest is shorter. In other builds, the bytes after
+    /// it are not part of the digest.
     #[inline]
     pub fn as_array(&self) -> &V::Digest {
         debug_assert_eq!(

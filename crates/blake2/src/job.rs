@@ -2,11 +2,13 @@
 
 use crate::word::Word;
 
-/// One input: `len` bytes in blocks that begin `stride` bytes apart. Each block must be completely readable.
+/// One input: `len` bytes in blocks that begin `stride` bytes apart. Each block must be completely
+/// readable.
 #[derive(Clone, Copy)]
 pub(crate) struct Input {
     pub(crate) from: *const u8,
-    /// The length in bytes. It is a multiple of the block length and not 0, unless the input is the last.
+    /// The length in bytes. It is a multiple of the block length and not 0, unless the input is the
+    /// last.
     pub(crate) len: usize,
     /// The distance in bytes from the start of a block to the start of the next.
     pub(crate) stride: usize,
@@ -61,7 +63,8 @@ impl<W: Word> Job<'_, W> {
         self.input.len.div_ceil(W::BLOCK).max(1)
     }
 
-    /// How many blocks the job can go together with others: only the last one may wrap the counter's low word.
+    /// How many blocks the job can go together with others: only the last one may wrap the
+    /// counter's low word.
     #[inline(always)]
     pub(crate) fn reach(&self) -> usize {
         self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))

@@ -1,5 +1,5 @@
-//! BLAKE2 at the limit of the hardware: BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp (RFC 7693 and "BLAKE2: simpler, smaller, fast as MD5"),
-//! for one input or many at once.
+//! BLAKE2 at the limit of the hardware: BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp (RFC 7693 and
+//! "BLAKE2: simpler, smaller, fast as MD5"), for one input or many at once.
 //!
 //! ```
 //! use bulla_blake2::blake2b::{Params, blake2b};
@@ -11,18 +11,21 @@
 //! ```
 //!
 //! The names are those of the crates `blake2b_simd` and `blake2s_simd`: `blake2b_simd::X` is
-//! [`bulla_blake2::blake2b::X`](mod@blake2b) here, and `blake2s_simd::X` is [`bulla_blake2::blake2s::X`](mod@blake2s).
-//! `blake2::X` of RustCrypto's crate (0.11) is `bulla_blake2::digest_traits::X`, with the feature `digest`. In addition there is
-//! [`kernel`], which tells which kernel is in use and lets a process force one.
+//! [`bulla_blake2::blake2b::X`](mod@blake2b) here, and `blake2s_simd::X` is
+//! [`bulla_blake2::blake2s::X`](mod@blake2s). `blake2::X` of RustCrypto's crate (0.11) is
+//! `bulla_blake2::digest_traits::X`, with the feature `digest`. In addition there is [`kernel`],
+//! which tells which kernel is in use and lets a process force one.
 //!
 //! # Kernels
 //!
-//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that. So a build with `target-cpu=native` and
-//! link-time optimisation has the same kernels as one without. See [`kernel`] and `docs/decisions`.
+//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that.
+//! So a build with `target-cpu=native` and link-time optimisation has the same kernels as one
+//! without. See [`kernel`] and `docs/decisions`.
 //!
 //! # Features
 //!
-//! `std` (default), `digest`, `zeroize`. Without `std` the crate needs neither the standard library nor an allocator.
+//! `std` (default), `digest`, `zeroize`. Without `std` the crate needs neither the standard library
+//! nor an allocator.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -1,8 +1,9 @@
-//! Many inputs at once: as many as the kernel has lanes. For one hash function see [`blake2b::many`](crate::blake2b::many) and
-//! [`blake2s::many`](crate::blake2s::many); the functions here work for both.
+//! Many inputs at once: as many as the kernel has lanes. For one hash function see
+//! [`blake2b::many`](crate::blake2b::many) and [`blake2s::many`](crate::blake2s::many); the
+//! functions here work for both.
 //!
-//! Inputs may have any length: when a lane's input has ended, the lane takes the next input. If one input is much longer than
-//! all others, put it first.
+//! Inputs may have any length: when a lane's input has ended, the lane takes the next input. If one
+//! input is much longer than all others, put it first.
 //!
 //! ```
 //! use bulla_blake2::blake2b::{Params, many::{HashManyJob, hash_many}};
@@ -48,7 +49,8 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
     let mut jobs = jobs.fuse();
     let mut active = ArrayVec::<Job<'a, W>, MAX_LANES>::new();
     loop {
-        // Not `extend`: compiled separately, its call that never returns would look like one that may return.
+        // Not `extend`: compiled separately, its call that never returns would look like one that
+        // may return.
         while active.len() < functions.lanes
             && let Some(job) = jobs.next()
             && active.try_push(job).is_ok()
@@ -143,7 +145,8 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
     ///
     /// # Panics
     ///
-    /// In builds with debug assertions, if [`hash_many`] has not done the job. In other builds, the result then has no meaning.
+    /// In builds with debug assertions, if [`hash_many`] has not done the job. In other builds, the
+    /// result then has no meaning.
     #[inline]
     pub fn to_hash(&self) -> Hash<V> {
         debug_assert!(self.is_done, "hash_many has not done this job yet");

@@ -1,6 +1,7 @@
-//! BLAKE2bp and BLAKE2sp: a tree of two levels. Its 4 or 8 leaves take the blocks of the input in turn and are hashed at once
-//! (the BLAKE2 paper, section 2.10). [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the
-//! types for each.
+//! BLAKE2bp and BLAKE2sp: a tree of two levels. Its 4 or 8 leaves take the blocks of the input in
+//! turn and are hashed at once (the BLAKE2 paper, section 2.10).
+//! [`blake2bp`](crate::blake2b::blake2bp) and [`blake2sp`](crate::blake2s::blake2sp) name the types
+//! for each.
 
 use crate::hash::Hash;
 use crate::job::{Input, Job, Last};
@@ -11,8 +12,8 @@ use crate::variant::{MAX_LEAVES, Variant};
 use crate::word::Word;
 use core::fmt;
 
-/// The number of bytes that may wait: two stripes. A stripe is one block of every leaf. It is the same for both
-/// functions.
+/// The number of bytes that may wait: two stripes. A stripe is one block of every leaf. It is the
+/// same for both functions.
 const BUFFER: usize = 1024;
 
 /// The length of a stripe in bytes: one block for each leaf.
@@ -33,7 +34,8 @@ pub struct Params<V: Variant> {
 impl<V: Variant> Params<V> {
     /// The defaults: a digest of full length, no key.
     pub fn new() -> Self {
-        // Inner digests have full length, whatever the root's length: as in the reference code and the published vectors.
+        // Inner digests have full length, whatever the root's length: as in the reference code and
+        // the published vectors.
         let node = NodeParams::of_tree(V::LEAVES as u8, 2, size_of::<V::Digest>() as u8);
         Self { node }
     }
@@ -236,8 +238,8 @@ enum End {
     No,
 }
 
-/// Compresses each leaf's blocks of `input`. `count` bytes come before it, and it has whole stripes unless it is the
-/// end.
+/// Compresses each leaf's blocks of `input`. `count` bytes come before it, and it has whole stripes
+/// unless it is the end.
 fn compress_leaves<V: Variant>(
     functions: &'static Functions<V::Word>,
     leaves: &mut Leaves<V>,

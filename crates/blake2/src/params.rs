@@ -9,8 +9,9 @@ use core::fmt;
 
 /// Parameters of a hash: a builder (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8).
 ///
-/// Each method with a length or a slice panics if it is too long. Everything except the key, `last_node` and the kernel is part
-/// of the parameter block, so other parameters give another digest.
+/// Each method with a length or a slice panics if it is too long. Everything except the key,
+/// `last_node` and the kernel is part of the parameter block, so other parameters give another
+/// digest.
 ///
 /// ```
 /// use bulla_blake2::blake2b::Params;
@@ -128,7 +129,8 @@ impl<V: Variant> Params<V> {
         V::functions(self.kernel)
     }
 
-    /// The state after the key block, and how many bytes it has. `last` is the mark of the key block if no input follows.
+    /// The state after the key block, and how many bytes it has. `last` is the mark of the key
+    /// block if no input follows.
     pub(crate) fn keyed_words(&self, last: Last) -> ([V::Word; 8], usize) {
         let mut words = self.words;
         if self.key_length == 0 {
@@ -136,7 +138,8 @@ impl<V: Variant> Params<V> {
         }
         let block = self.key_block.as_ref();
         let input = Input { from: block.as_ptr(), len: block.len(), stride: block.len() };
-        // SAFETY: the functions are those of a kernel that this machine supports, and the block is readable.
+        // SAFETY: the functions are those of a kernel that this machine supports, and the block is
+        // readable.
         unsafe { (self.functions().compress)(&mut words, input, V::Word::split(0), last) };
         (words, block.len())
     }
@@ -181,7 +184,8 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The length of a key, at most that of a digest. The key block itself is not given here, but as input.
+    /// The length of a key, at most that of a digest. The key block itself is not given here, but
+    /// as input.
     #[cfg(feature = "digest")]
     pub(crate) fn key_length(&mut self, length: usize) -> &mut Self {
         let most = size_of::<V::Digest>();
@@ -219,7 +223,8 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The number of levels of the tree: 255 means no limit, 1 (the default) means no tree, 0 is for BLAKE2X.
+    /// The number of levels of the tree: 255 means no limit, 1 (the default) means no tree, 0 is
+    /// for BLAKE2X.
     #[inline]
     pub fn max_depth(&mut self, depth: u8) -> &mut Self {
         self.max_depth = depth;
@@ -256,7 +261,8 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// The length of the digests of inner nodes in bytes: from 0 (the default, for no tree) to `OUTBYTES`.
+    /// The length of the digests of inner nodes in bytes: from 0 (the default, for no tree) to
+    /// `OUTBYTES`.
     ///
     /// # Panics
     /// If the length is larger.
@@ -268,8 +274,8 @@ impl<V: Variant> Params<V> {
         self.changed()
     }
 
-    /// Whether the node is the last of its level. [`State::set_last_node`](crate::State::set_last_node) can set it
-    /// later.
+    /// Whether the node is the last of its level.
+    /// [`State::set_last_node`](crate::State::set_last_node) can set it later.
     #[inline]
     pub fn last_node(&mut self, last_node: bool) -> &mut Self {
         self.last_node = LastNode::new(last_node);
@@ -292,7 +298,8 @@ fn padded<V: Variant>(bytes: &[u8], what: &str) -> V::Salt {
     padded
 }
 
-/// Compresses `input`. `count` bytes come before it. It has whole blocks, and at least one, unless it is the last.
+/// Compresses `input`. `count` bytes come before it. It has whole blocks, and at least one, unless
+/// it is the last.
 #[inline(always)]
 pub(crate) fn compress<W: Word>(
     functions: &'static Functions<W>,
@@ -303,7 +310,8 @@ pub(crate) fn compress<W: Word>(
 ) {
     debug_assert!(last != Last::No || (input.len().is_multiple_of(W::BLOCK) && !input.is_empty()));
     let input = Input { from: input.as_ptr(), len: input.len(), stride: W::BLOCK };
-    // SAFETY: the functions are those of a kernel that this machine supports, and the input is a slice.
+    // SAFETY: the functions are those of a kernel that this machine supports, and the input is a
+    // slice.
     unsafe { (functions.compress)(words, input, W::split(count), last) }
 }
 

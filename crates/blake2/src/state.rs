@@ -72,7 +72,8 @@ impl<V: Variant> State<V> {
         rest
     }
 
-    /// Completes the waiting block and compresses it, if the input is longer than that. Returns the rest.
+    /// Completes the waiting block and compresses it, if the input is longer than that. Returns the
+    /// rest.
     #[inline(always)]
     pub(crate) fn finish_block<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         if self.block_len == 0 {
@@ -87,7 +88,8 @@ impl<V: Variant> State<V> {
         rest
     }
 
-    /// The whole blocks at the front of `input`, except the last one if nothing follows it; and the rest.
+    /// The whole blocks at the front of `input`, except the last one if nothing follows it; and the
+    /// rest.
     #[inline(always)]
     pub(crate) fn split_blocks(input: &[u8]) -> (&[u8], &[u8]) {
         let blocks = input.len().saturating_sub(1) / V::Word::BLOCK;
@@ -114,7 +116,8 @@ impl<V: Variant> State<V> {
         Hash::new(&words, self.hash_length)
     }
 
-    /// Says whether the node is the last of its level, as [`Params::last_node`] does, at any time before `finalize`.
+    /// Says whether the node is the last of its level, as [`Params::last_node`] does, at any time
+    /// before `finalize`.
     pub fn set_last_node(&mut self, last_node: bool) -> &mut Self {
         self.last_node = LastNode::new(last_node);
         self

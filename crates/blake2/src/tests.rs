@@ -1,5 +1,5 @@
-//! Tests of cases that cannot be reached from outside: counters beyond any input that a test can hash, against a slow,
-//! obvious reference.
+//! Tests of cases that cannot be reached from outside: counters beyond any input that a test can
+//! hash, against a slow, obvious reference.
 
 use crate::generic::SIGMA;
 use crate::job::Last;
@@ -92,7 +92,8 @@ fn state<V: Variant>(kernel: Kernel, count: u128) -> State<V> {
     state
 }
 
-/// Counters whose low word wraps before, at, and after every block, and one whose two words both wrap.
+/// Counters whose low word wraps before, at, and after every block, and one whose two words both
+/// wrap.
 fn counters<V: Variant<Word: Reference>>() {
     let bits = 8 * V::Word::BYTES as u32;
     let input: Vec<u8> = (0..20 * V::Word::BLOCK).map(|i| (i * 7 + i / 251) as u8).collect();
@@ -182,7 +183,8 @@ macro_rules! by_each {
         where
             $( $Rounds<V>: Rounds<Row = V>, )*
         {
-            // SAFETY: the test asked for the instruction set; the arrays have four rows, the block is readable.
+            // SAFETY: the test asked for the instruction set; the arrays have four rows, the block
+            // is readable.
             unsafe {
                 let rows = || [0, 4, 8, 12].map(|i| V::load(rows.as_ptr().add(i)));
                 let results = [$( <$Rounds<V>>::rounds(rows(), m) ),*];

@@ -8,8 +8,8 @@ use core::fmt;
 /// The most leaves of either parallel mode.
 pub(crate) const MAX_LEAVES: usize = 8;
 
-/// One of the two hash functions. All types of this crate are generic over it; [`blake2b`](mod@crate::blake2b) and
-/// [`blake2s`](mod@crate::blake2s) name them for each.
+/// One of the two hash functions. All types of this crate are generic over it;
+/// [`blake2b`](mod@crate::blake2b) and [`blake2s`](mod@crate::blake2s) name them for each.
 pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     /// A word of the state.
     type Word: Word;
@@ -28,11 +28,12 @@ pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     const LEAVES: usize;
     /// The number of bytes of the node offset in the parameter block, as for [`Word::head`].
     const NODE_OFFSET_BYTES: usize;
-    /// The state before any input, with the default parameters. It is a constant, because assembling a state right before its use makes wide
-    /// loads wait for narrow stores.
+    /// The state before any input, with the default parameters. It is a constant, because
+    /// assembling a state right before its use makes wide loads wait for narrow stores.
     #[doc(hidden)]
     const PLAIN: [Self::Word; 8];
-    /// The same for the nodes of the parallel mode: the leaves, and the root. BLAKE2bp uses only four leaves.
+    /// The same for the nodes of the parallel mode: the leaves, and the root. BLAKE2bp uses only
+    /// four leaves.
     #[doc(hidden)]
     const PLAIN_TREE: ([[Self::Word; 8]; MAX_LEAVES], [Self::Word; 8]);
     /// Zeros.
@@ -80,7 +81,8 @@ macro_rules! variant {
                 words
             };
             const PLAIN_TREE: ([[$word; 8]; MAX_LEAVES], [$word; 8]) = {
-                // Two levels, inner digests of full length, and the place of the node: see `Word::head`.
+                // Two levels, inner digests of full length, and the place of the node: see
+                // `Word::head`.
                 let mut root = <$word as Word>::IV;
                 root[0] ^= 8 * $bytes | $leaves << 16 | 2 << 24;
                 root[$tree] ^= 8 * $bytes << ($tree_shift + 8);

@@ -41,8 +41,9 @@ pub trait Word: Sealed + Copy + Eq + Default + fmt::Debug + BitXor<Output = Self
     fn small(number: usize) -> Self;
     /// `counter`, low word first, plus `bytes`.
     fn advance(counter: [Self; 2], bytes: usize) -> [Self; 2];
-    /// The first half of the parameter block (RFC 7693, section 2.5, and the BLAKE2 paper, section 2.8): lengths of digest and key, fanout
-    /// and depth as one number, then length of leaves, node offset, node depth and inner length.
+    /// The first half of the parameter block (RFC 7693, section 2.5, and the BLAKE2 paper, section
+    /// 2.8): lengths of digest and key, fanout and depth as one number, then length of leaves, node
+    /// offset, node depth and inner length.
     fn head(fixed: u32, leaf_length: u32, node_offset: u64, node_depth: u8, inner_length: u8) -> [Self; 4];
     /// How many blocks can be added to the low word of `counter` before it wraps.
     fn blocks_to_carry(counter: [Self; 2]) -> usize;

@@ -1,9 +1,10 @@
 //! The buffer for input that a hasher has not hashed yet.
 //!
-//! With the standard library, 1024 bytes are inside the hasher. For more input, there is also a buffer on the heap for a group of
-//! chunks, together with the tree's groups. A thread keeps the last such buffer for its next hasher. The hasher's owner cannot reach
-//! that buffer, so the data that a mode with a key leaves in it is cleared first. Without the standard library, both are inside the
-//! hasher, and the buffer is smaller.
+//! With the standard library, 1024 bytes are inside the hasher. For more input, there is also a
+//! buffer on the heap for a group of chunks, together with the tree's groups. A thread keeps the
+//! last such buffer for its next hasher. The hasher's owner cannot reach that buffer, so the data
+//! that a mode with a key leaves in it is cleared first. Without the standard library, both are
+//! inside the hasher, and the buffer is smaller.
 
 use crate::instance::Instance;
 #[cfg(feature = "std")]
@@ -12,7 +13,8 @@ use crate::spec::CHUNK_LEN;
 use crate::tree::{Groups, Stack, room};
 use core::mem::MaybeUninit;
 
-/// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four chunks.
+/// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four
+/// chunks.
 const CAPACITY: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
 
 /// An array of bytes of which the first `len` are initialised.
@@ -45,8 +47,8 @@ impl<const N: usize> Bytes<N> {
                     from.copy_to_nonoverlapping(to, 32);
                     from.add(n - 32).copy_to_nonoverlapping(to.add(n - 32), 32);
                 }
-                // Copy the first block separately: `memcpy` writes overlapping pieces, and a kernel that loads the block soon would
-                // wait for them.
+                // Copy the first block separately: `memcpy` writes overlapping pieces, and a kernel
+                // that loads the block soon would wait for them.
                 65.. => {
                     from.copy_to_nonoverlapping(to, 32);
                     from.add(32).copy_to_nonoverlapping(to.add(32), 32);
@@ -276,7 +278,8 @@ mod storage {
             self.bytes.room[..self.most].fill(MaybeUninit::new(0));
             self.most = 0;
             self.groups.wipe();
-            // The compiler may remove stores that are never read, for example before the memory is freed. It cannot see what reads this.
+            // The compiler may remove stores that are never read, for example before the memory is
+            // freed. It cannot see what reads this.
             core::hint::black_box(self);
         }
     }

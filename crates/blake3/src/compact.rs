@@ -12,11 +12,13 @@ use crate::tree::{Stack, fold};
 use core::fmt;
 use core::mem::MaybeUninit;
 
-/// A [`Hasher`](crate::Hasher) of 1912 bytes without an allocation, for memory that belongs to others.
+/// A [`Hasher`](crate::Hasher) of 1912 bytes without an allocation, for memory that belongs to
+/// others.
 ///
-/// It has the size and the alignment of the C library's `blake3_hasher`. It has no destructor, and a copy of its bytes is another hasher in
-/// the same state. It holds at most one block of input. So `Hasher` is faster for input in pieces of less than about 16 KiB: it collects
-/// them for the widest kernel.
+/// It has the size and the alignment of the C library's `blake3_hasher`. It has no destructor, and
+/// a copy of its bytes is another hasher in the same state. It holds at most one block of input. So
+/// `Hasher` is faster for input in pieces of less than about 16 KiB: it collects them for the
+/// widest kernel.
 ///
 /// ```
 /// let mut hasher = bulla_blake3::CompactHasher::new(bulla_blake3::hazmat::Mode::Hash);
@@ -67,7 +69,8 @@ impl CompactHasher {
     #[inline]
     pub fn init<'p>(place: &'p mut MaybeUninit<Self>, mode: Mode<'_>) -> &'p mut Self {
         let at = place.as_mut_ptr();
-        // SAFETY: `at` is writable. Every field that must have a value gets one: `reset` writes the rest.
+        // SAFETY: `at` is writable. Every field that must have a value gets one: `reset` writes the
+        // rest.
         unsafe {
             (&raw mut (*at).key).write(mode.key_words());
             (&raw mut (*at).flags).write(mode.flags() as u8);
@@ -80,7 +83,8 @@ impl CompactHasher {
         }
     }
 
-    /// Like [`init`](CompactHasher::init), for key derivation with a context that need not be UTF-8, which this kernel hashes.
+    /// Like [`init`](CompactHasher::init), for key derivation with a context that need not be
+    /// UTF-8, which this kernel hashes.
     pub fn init_derive_key_raw<'p>(
         place: &'p mut MaybeUninit<Self>,
         Kernel(functions): Kernel,
@@ -106,20 +110,22 @@ impl CompactHasher {
     ///
     /// # Panics
     ///
-    /// If [`FORCE_VARIABLE`](crate::kernel::FORCE_VARIABLE) names a kernel that this machine does not have; so in all methods that name no kernel.
+    /// If [`FORCE_VARIABLE`](crate::kernel::FORCE_VARIABLE) names a kernel that this machine does
+    /// not have; so in all methods that name no kernel.
     #[inline]
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
         self.update_with(functions(), input, Stack::absorb_all)
     }
 
-    /// Like [`update`](CompactHasher::update), by this kernel. A hasher may use another kernel at every call.
+    /// Like [`update`](CompactHasher::update), by this kernel. A hasher may use another kernel at
+    /// every call.
     #[inline]
     pub fn update_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
         self.update_with(kernel.0, input, Stack::absorb_all)
     }
 
-    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool. Input
-    /// under 64 KiB is hashed on this thread.
+    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool.
+    /// Input under 64 KiB is hashed on this thread.
     #[cfg(feature = "rayon")]
     pub fn update_rayon_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
         self.update_with(kernel.0, input, crate::parallel::absorb_all)
@@ -193,7 +199,8 @@ impl CompactHasher {
         }
     }
 
-    /// The finished chunks, also a full one that still waits, if it is not the only one, and the unfinished one.
+    /// The finished chunks, also a full one that still waits, if it is not the only one, and the
+    /// unfinished one.
     pub(crate) fn parts(&self, instance: &Instance) -> (Stack, Unfinished<'_>) {
         let mut stack = self.stack.clone();
         if stack.chunks > 0 && self.chunk_len() == CHUNK_LEN {
@@ -261,7 +268,8 @@ impl CompactHasher {
         Hash::from_bytes(out)
     }
 
-    /// Like [`finalize_by`](CompactHasher::finalize_by), without a copy of the digest, which may take as long as a quarter of a compression.
+    /// Like [`finalize_by`](CompactHasher::finalize_by), without a copy of the digest, which may
+    /// take as long as a quarter of a compression.
     #[inline(always)]
     pub fn finalize_into(&self, Kernel(functions): Kernel, out: &mut [u8; OUT_LEN]) {
         let flags = u32::from(self.flags);
@@ -343,7 +351,8 @@ impl fmt::Debug for CompactHasher {
 
 #[cfg(feature = "zeroize")]
 impl zeroize::Zeroize for CompactHasher {
-    /// Clears the key, the held input and all chaining values. The hasher must not be used afterwards.
+    /// Clears the key, the held input and all chaining values. The hasher must not be used
+    /// afterwards.
     fn zeroize(&mut self) {
         self.key.zeroize();
         self.stack.zeroize();

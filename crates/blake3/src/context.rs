@@ -1,7 +1,8 @@
 //! The context keys of key derivation.
 //!
-//! A program uses few contexts, each many times. With the standard library, each thread remembers the last context and its key;
-//! neither is a secret. A comparison takes a tenth of the time of hashing the context again.
+//! A program uses few contexts, each many times. With the standard library, each thread remembers
+//! the last context and its key; neither is a secret. A comparison takes a tenth of the time of
+//! hashing the context again.
 
 use crate::kernel::{Functions, functions};
 use crate::mode::ContextKey;

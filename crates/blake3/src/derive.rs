@@ -11,9 +11,10 @@ use core::fmt;
 
 /// Derives a key of 32 bytes from `key_material`, for the purpose that `context` names.
 ///
-/// The context should be a constant in the program, globally unique, such as `example.com 2026-11-20 session tokens v1`. It must
-/// never contain user input. The key material may have any length, but must not be a password. To derive many keys for one purpose,
-/// use [`DeriveKey`], which hashes the context once.
+/// The context should be a constant in the program, globally unique, such as `example.com
+/// 2026-11-20 session tokens v1`. It must never contain user input. The key material may have any
+/// length, but must not be a password. To derive many keys for one purpose, use [`DeriveKey`],
+/// which hashes the context once.
 #[inline]
 pub fn derive_key(context: &str, key_material: &[u8]) -> [u8; OUT_LEN] {
     let key = context_key(context);
@@ -46,7 +47,8 @@ impl DeriveKey {
         digest(functions(), key_material, &self.key, DERIVE_KEY_MATERIAL).into()
     }
 
-    /// Derives a key of 32 bytes from each of `key_materials`, side by side: see [`hash_many`](crate::hash_many).
+    /// Derives a key of 32 bytes from each of `key_materials`, side by side: see
+    /// [`hash_many`](crate::hash_many).
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! The counterpart of the crate `blake3`'s module `guts`, for programs that were written before [`hazmat`](crate::hazmat). It supports
-//! only plain hashing. New programs should use `hazmat`.
+//! The counterpart of the crate `blake3`'s module `guts`, for programs that were written before
+//! [`hazmat`](crate::hazmat). It supports only plain hashing. New programs should use `hazmat`.
 
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
 use crate::spec::{CHUNK_END, ROOT};

@@ -8,8 +8,8 @@ use core::str::FromStr;
 
 /// A digest of 32 bytes.
 ///
-/// `==` takes constant time: it does not depend on where the two differ. To compare in another way, or to order
-/// digests, use [`as_bytes`](Hash::as_bytes).
+/// `==` takes constant time: it does not depend on where the two differ. To compare in another way,
+/// or to order digests, use [`as_bytes`](Hash::as_bytes).
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Clone, Copy, Eq)]
 pub struct Hash([u8; OUT_LEN]);

@@ -16,10 +16,11 @@ use core::fmt;
 
 /// Hashes input that comes in pieces, in any of the three modes.
 ///
-/// The hasher collects small updates, so that they reach the widest kernel. With the standard library, the value itself takes about 3 KiB
-/// and is cheap to make and to move. After more than 1024 bytes of input, the hasher allocates a buffer of 16 KiB and 3 KiB for the tree.
-/// Each thread keeps one of these for its next hasher, cleared if a mode with a key used it. Without the standard library, the buffer is
-/// 4 KiB and part of the value, which takes about 9 KiB.
+/// The hasher collects small updates, so that they reach the widest kernel. With the standard
+/// library, the value itself takes about 3 KiB and is cheap to make and to move. After more than
+/// 1024 bytes of input, the hasher allocates a buffer of 16 KiB and 3 KiB for the tree. Each thread
+/// keeps one of these for its next hasher, cleared if a mode with a key used it. Without the
+/// standard library, the buffer is 4 KiB and part of the value, which takes about 9 KiB.
 ///
 /// ```
 /// let mut hasher = bulla_blake3::Hasher::new();
@@ -48,7 +49,8 @@ impl Hasher {
         Hasher::with(functions(), &key_words(key), KEYED_HASH)
     }
 
-    /// A hasher for key derivation, like [`derive_key`](crate::derive_key): the input is the key material.
+    /// A hasher for key derivation, like [`derive_key`](crate::derive_key): the input is the key
+    /// material.
     #[inline]
     pub fn new_derive_key(context: &str) -> Self {
         let key = context_key(context);
@@ -73,7 +75,8 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset), when the input is longer than the subtree may be.
+    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset), when
+    /// the input is longer than the subtree may be.
     #[inline]
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
         self.check_length(input.len());
@@ -120,7 +123,8 @@ impl Hasher {
         }
     }
 
-    /// Takes input until nothing is held and everything is on the stack. Returns the rest of the input.
+    /// Takes input until nothing is held and everything is on the stack. Returns the rest of the
+    /// input.
     #[cfg(feature = "rayon")]
     pub(crate) fn settle<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
         let Hasher { instance, offset, stack, buffer } = self;
@@ -147,8 +151,8 @@ impl Hasher {
     ///
     /// # Panics
     ///
-    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset): a subtree that does not begin at 0 has a chaining
-    /// value, but no digest.
+    /// Only after [`HasherExt::set_input_offset`](crate::hazmat::HasherExt::set_input_offset): a
+    /// subtree that does not begin at 0 has a chaining value, but no digest.
     pub fn finalize(&self) -> Hash {
         self.check_root();
         Hash::from_bytes(match self.only_chunk() {
@@ -243,7 +247,8 @@ impl fmt::Debug for Hasher {
 
 #[cfg(feature = "zeroize")]
 impl zeroize::Zeroize for Hasher {
-    /// Clears the key, the held input and all chaining values. The hasher must not be used afterwards.
+    /// Clears the key, the held input and all chaining values. The hasher must not be used
+    /// afterwards.
     fn zeroize(&mut self) {
         self.instance.key.zeroize();
         self.stack.zeroize();

@@ -1,10 +1,13 @@
-//! Subtrees: low-level access to the tree, for example for verified streaming or distributed hashing.
+//! Subtrees: low-level access to the tree, for example for verified streaming or distributed
+//! hashing.
 //!
-//! **Easy to get wrong.** A chaining value is not a digest. A tree that is built in a way that the specification does not allow gives
-//! values that no other implementation computes, and may lose collision resistance. Most programs do not need this module.
+//! **Easy to get wrong.** A chaining value is not a digest. A tree that is built in a way that the
+//! specification does not allow gives values that no other implementation computes, and may lose
+//! collision resistance. Most programs do not need this module.
 //!
-//! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes, the root's left child covers
-//! [`left_subtree_len`]`(n)` bytes, and the right one the rest (specification, section 2.1).
+//! A subtree is a chunk, or a parent with everything below it. In a tree over n bytes, the root's
+//! left child covers [`left_subtree_len`]`(n)` bytes, and the right one the rest (specification,
+//! section 2.1).
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;

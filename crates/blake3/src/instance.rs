@@ -34,8 +34,8 @@ impl Instance {
         if self.flags == 0 { Secrecy::Plain } else { Secrecy::Secret }
     }
 
-    /// The chaining value of the parent of the two values in `children`; the root's digest if `extra_flags` contains
-    /// `ROOT`.
+    /// The chaining value of the parent of the two values in `children`; the root's digest if
+    /// `extra_flags` contains `ROOT`.
     pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN], extra_flags: u32) -> Value {
         let mut value = MaybeUninit::<Value>::uninit();
         // SAFETY: 64 readable bytes, one parent of 32 bytes out.

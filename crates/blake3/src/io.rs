@@ -4,7 +4,8 @@ use crate::Hasher;
 use crate::instance::Secrecy;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// The number of bytes to read at a time: several times the widest kernel's width, and small enough for the second-level cache.
+/// The number of bytes to read at a time: several times the widest kernel's width, and small enough
+/// for the second-level cache.
 const READ: usize = 64 * 1024;
 
 impl Hasher {
@@ -12,10 +13,11 @@ impl Hasher {
     ///
     /// # Errors
     ///
-    /// The reader's errors, except interruptions, after which it reads again. Input before an error stays hashed.
+    /// The reader's errors, except interruptions, after which it reads again. Input before an error
+    /// stays hashed.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
-        // The first bytes are read into memory that nothing has written yet: to overwrite it with zeros first takes as long as to hash 8 KiB.
-        // After that, all of it is initialised.
+        // The first bytes are read into memory that nothing has written yet: to overwrite it with
+        // zeros first takes as long as to hash 8 KiB. After that, all of it is initialised.
         let mut buffer = Vec::with_capacity(READ);
         let mut end = reader.by_ref().take(READ as u64).read_to_end(&mut buffer).map(drop);
         self.update(&buffer);
@@ -30,7 +32,8 @@ impl Hasher {
         }
         if self.instance.secrecy() == Secrecy::Secret {
             buffer.fill(0);
-            // Without this, the compiler may remove the overwriting, because the memory is freed next.
+            // Without this, the compiler may remove the overwriting, because the memory is freed
+            // next.
             core::hint::black_box(&mut buffer);
         }
         end.map(|()| self)
@@ -60,18 +63,21 @@ mod map {
     /// Smaller files are read: a map would cost more than it saves.
     const SMALLEST_MAP: u64 = 192 * 1024;
 
-    /// Maps the file, if it can be mapped and is large enough. Otherwise, the file's position is its beginning.
+    /// Maps the file, if it can be mapped and is large enough. Otherwise, the file's position is
+    /// its beginning.
     fn map(file: &mut File) -> io::Result<Option<Mmap>> {
-        // For a short file, this one system call fails without an effect, and it is cheaper than reading the metadata. It also finds the
-        // length of a block device, which the metadata lack. A pipe has no length, and pseudo-files have a short one or none.
+        // For a short file, this one system call fails without an effect, and it is cheaper than
+        // reading the metadata. It also finds the length of a block device, which the metadata
+        // lack. A pipe has no length, and pseudo-files have a short one or none.
         let Ok(position) = file.seek(SeekFrom::End(1 - SMALLEST_MAP.cast_signed())) else { return Ok(None) };
         if position == 0 {
             return Ok(None);
         }
         if let Ok(len) = usize::try_from(position + SMALLEST_MAP - 1) {
-            // SAFETY: a map of a file that another process changes is shared memory that changes. The bytes are read once, by code that
-            // does not depend on their values; the digest may then belong to no state that the file ever had. Truncation raises SIGBUS.
-            // The documentation says both.
+            // SAFETY: a map of a file that another process changes is shared memory that changes.
+            // The bytes are read once, by code that does not depend on their values; the digest may
+            // then belong to no state that the file ever had. Truncation raises SIGBUS. The
+            // documentation says both.
             if let Ok(map) = unsafe { MmapOptions::new().len(len).map(&*file) } {
                 return Ok(Some(map));
             }
@@ -82,10 +88,12 @@ mod map {
     }
 
     impl Hasher {
-        /// Hashes the file at `path` through a memory map, or reads it if it is short or cannot be mapped.
+        /// Hashes the file at `path` through a memory map, or reads it if it is short or cannot be
+        /// mapped.
         ///
-        /// If another process writes to the file meanwhile, the digest may belong to no state that the file ever had; if it truncates
-        /// the file, the operating system may end this process (SIGBUS). If that can happen, read the file instead:
+        /// If another process writes to the file meanwhile, the digest may belong to no state that
+        /// the file ever had; if it truncates the file, the operating system may end this process
+        /// (SIGBUS). If that can happen, read the file instead:
         /// [`update_reader`](Hasher::update_reader).
         ///
         /// # Errors
@@ -101,7 +109,8 @@ mod map {
 
         /// Like [`update_mmap`](Hasher::update_mmap), on all threads of the current rayon pool.
         ///
-        /// On spinning disks this is slower than one thread, because it reads many parts of the file at once.
+        /// On spinning disks this is slower than one thread, because it reads many parts of the
+        /// file at once.
         ///
         /// # Errors
         ///

@@ -8,29 +8,37 @@
 //! );
 //! ```
 //!
-//! The names are those of the `blake3` crate, so that migration costs one line in `Cargo.toml`. In addition there are
-//! [`hash_many`] for independent inputs at once, [`DeriveKey`] for contexts that are hashed once, [`Hasher::save`] and
-//! [`Hasher::restore`], and [`kernel`], which tells which kernel is in use and lets a process force one.
+//! The names are those of the `blake3` crate, so that migration costs one line in `Cargo.toml`. In
+//! addition there are [`hash_many`] for independent inputs at once, [`DeriveKey`] for contexts that
+//! are hashed once, [`Hasher::save`] and [`Hasher::restore`], and [`kernel`], which tells which
+//! kernel is in use and lets a process force one.
 //!
 //! # Kernels
 //!
-//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that. See [`kernel`] and `docs/decisions`.
+//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that.
+//! See [`kernel`] and `docs/decisions`.
 //!
 //! # Features
 //!
-//! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as `traits-preview`), `serde`, `zeroize`. Without `std` the
-//! crate itself needs neither the standard library nor an allocator. The dependencies of `rayon` and `mmap` still need the standard library.
+//! `std` (default), `rayon`, `mmap`, `bao` (verified streaming), `digest` (also as
+//! `traits-preview`), `serde`, `zeroize`. Without `std` the crate itself needs neither the standard
+//! library nor an allocator. The dependencies of `rayon` and `mmap` still need the standard
+//! library.
 //!
 //! The other features of the crate `blake3` exist under their names:
 //!
-//! - `no_avx512`, `no_avx2`, `no_sse41` and `no_neon` remove these kernels; the next best kernel is used, and ultimately the portable one. Use them for
-//!   tests, and for machines on which you do not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
-//! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors everywhere
-//!   (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
-//! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust and needs no C compiler: they change nothing.
-//! - `neon` and `no_sse2` change nothing: the NEON kernel needs no feature, and this crate has no kernel for SSE2.
+//! - `no_avx512`, `no_avx2`, `no_sse41` and `no_neon` remove these kernels; the next best kernel is
+//!   used, and ultimately the portable one. Use them for tests, and for machines on which you do
+//!   not want a kernel. [`kernel::FORCE_VARIABLE`] chooses a kernel without a new build.
+//! - `wasm32_simd` adds the kernel for WebAssembly's vectors to a build that does not allow vectors
+//!   everywhere (`-C target-feature=+simd128`). The module then loads only in engines with vectors.
+//! - `pure` and `prefer_intrinsics` choose among C, assembly and Rust there. This crate is all Rust
+//!   and needs no C compiler: they change nothing.
+//! - `neon` and `no_sse2` change nothing: the NEON kernel needs no feature, and this crate has no
+//!   kernel for SSE2.
 //!
-//! `every_kernel` cancels `no_avx512`, `no_avx2`, `no_sse41` and `no_neon`, so that a build with all features has all kernels.
+//! `every_kernel` cancels `no_avx512`, `no_avx2`, `no_sse41` and `no_neon`, so that a build with
+//! all features has all kernels.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]

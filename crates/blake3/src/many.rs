@@ -1,7 +1,8 @@
 //! Independent inputs at once, one per lane.
 //!
-//! Inputs are processed 64 at a time. Each of their chunks is a lane with its own counter. The chunks are sorted by length, so that
-//! lanes which run together end together. Then the parents of all inputs are computed level by level, as wide as the kernel.
+//! Inputs are processed 64 at a time. Each of their chunks is a lane with its own counter. The
+//! chunks are sorted by length, so that lanes which run together end together. Then the parents of
+//! all inputs are computed level by level, as wide as the kernel.
 
 use crate::hash::Hash;
 use crate::instance::Value;
@@ -16,12 +17,12 @@ use core::mem::MaybeUninit;
 /// The number of inputs processed at a time.
 const BATCH: usize = 64;
 
-/// The number of chunks of the longest input that shares lanes with others. Longer inputs fill the kernel by
-/// themselves.
+/// The number of chunks of the longest input that shares lanes with others. Longer inputs fill the
+/// kernel by themselves.
 const MOST_CHUNKS: usize = 8;
 
-/// Hashes independent inputs of any lengths side by side. For short inputs, this is many times faster than hashing one
-/// after the other.
+/// Hashes independent inputs of any lengths side by side. For short inputs, this is many times
+/// faster than hashing one after the other.
 ///
 /// ```
 /// use bulla_blake3::{Hash, hash, hash_many};
@@ -119,7 +120,8 @@ impl Batch<'_> {
                 *pointer = input.as_ptr();
             }
             let mut values = [MaybeUninit::<Value>::uninit(); MAX_LANES];
-            // SAFETY: all inputs have this length, as the caller promised; there is room for the most lanes of any kernel.
+            // SAFETY: all inputs have this length, as the caller promised; there is room for the
+            // most lanes of any kernel.
             let values = unsafe {
                 let (flags, to) = ((self.flags, CHUNK_END | ROOT), values.as_mut_ptr().cast());
                 (self.functions.uniform)(&pointers, inputs.len(), len, self.key, (0, 0), flags, to);
@@ -155,8 +157,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The chaining values of the chunks of all inputs of at most `MOST_CHUNKS` chunks; `counts` says how many each has, 0 for
-    /// longer inputs.
+    /// The chaining values of the chunks of all inputs of at most `MOST_CHUNKS` chunks; `counts`
+    /// says how many each has, 0 for longer inputs.
     fn leaves(&self, values: &mut [[Value; MOST_CHUNKS]; BATCH], counts: &mut [usize; BATCH]) {
         let mut jobs = [Job { lane: NO_LANE, place: 0 }; BATCH];
         let mut n = 0;
@@ -226,8 +228,8 @@ impl Batch<'_> {
                 }
             }
             if counts[i] % 2 == 1 {
-                // An odd value moves up unchanged. Its new place is after all pairs that are still waiting, so the
-                // value there was either read above or is not needed.
+                // An odd value moves up unchanged. Its new place is after all pairs that are still
+                // waiting, so the value there was either read above or is not needed.
                 values[i][pairs] = values[i][counts[i] - 1];
             }
             counts[i] = counts[i].div_ceil(2);
@@ -257,8 +259,8 @@ impl Batch<'_> {
     }
 }
 
-/// Sorts the numbers below n by the inputs' number of blocks, longest first: a counting sort. No input is longer than a
-/// chunk.
+/// Sorts the numbers below n by the inputs' number of blocks, longest first: a counting sort. No
+/// input is longer than a chunk.
 fn sort_by_blocks(n: usize, order: &mut [u8; BATCH], len: impl Fn(usize) -> usize) -> &[u8] {
     let blocks = |i: usize| len(i).div_ceil(BLOCK_LEN).max(1);
     let mut starts = [0u8; CHUNK_LEN / BLOCK_LEN + 2];

@@ -12,7 +12,8 @@ pub enum Mode<'a> {
     Hash,
     /// Keyed hashing with this key.
     KeyedHash(&'a [u8; KEY_LEN]),
-    /// Key derivation with the key of a context: see [`hash_derive_key_context`](crate::hazmat::hash_derive_key_context).
+    /// Key derivation with the key of a context: see
+    /// [`hash_derive_key_context`](crate::hazmat::hash_derive_key_context).
     DeriveKeyMaterial(&'a ContextKey),
 }
 

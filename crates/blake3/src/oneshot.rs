@@ -10,18 +10,21 @@ use core::mem::MaybeUninit;
 
 /// The digest of `input`.
 ///
-/// For long input that is read in pieces, use [`Hasher`](crate::Hasher); for more than 32 bytes of output,
-/// [`Hasher::finalize_xof`](crate::Hasher::finalize_xof); for many inputs at once, [`hash_many`](crate::hash_many).
+/// For long input that is read in pieces, use [`Hasher`](crate::Hasher); for more than 32 bytes of
+/// output, [`Hasher::finalize_xof`](crate::Hasher::finalize_xof); for many inputs at once,
+/// [`hash_many`](crate::hash_many).
 #[inline]
 pub fn hash(input: &[u8]) -> Hash {
     digest(functions(), input, &IV, 0)
 }
 
-/// Writes the digest of `len` bytes at `input` to `out`, without a copy: a C caller has its own memory.
+/// Writes the digest of `len` bytes at `input` to `out`, without a copy: a C caller has its own
+/// memory.
 ///
 /// # Safety
 ///
-/// `len` bytes must be readable, and 32 writable, which may be a part of the input. Nobody else may use them meanwhile.
+/// `len` bytes must be readable, and 32 writable, which may be a part of the input. Nobody else may
+/// use them meanwhile.
 #[doc(hidden)]
 #[inline]
 pub unsafe fn hash_into(input: *const u8, len: usize, out: *mut u8) {

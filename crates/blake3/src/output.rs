@@ -16,8 +16,8 @@ pub(crate) struct Output {
     block: [u8; BLOCK_LEN],
     len: u32,
     flags: u32,
-    /// The number of the reader's current block. It is a field here, so that a reader contains nothing else, and is constructed in its
-    /// final place.
+    /// The number of the reader's current block. It is a field here, so that a reader contains
+    /// nothing else, and is constructed in its final place.
     counter: u64,
     /// The number of bytes of that block that were already read, at most 63.
     within: u8,
@@ -43,7 +43,8 @@ impl Output {
         output
     }
 
-    /// The last compression of a chunk: its last block, of that many bytes, with all flags but that of the root.
+    /// The last compression of a chunk: its last block, of that many bytes, with all flags but that
+    /// of the root.
     pub(crate) fn of_block(
         functions: &'static Functions,
         value: &Words,
@@ -72,7 +73,8 @@ impl Output {
         }
     }
 
-    /// Writes the output blocks from number `first` on. The length of `out` is a whole number of blocks.
+    /// Writes the output blocks from number `first` on. The length of `out` is a whole number of
+    /// blocks.
     #[inline]
     fn blocks(&self, first: u64, out: &mut [u8]) {
         let Output { functions, value, block, len, flags, .. } = self;
@@ -89,7 +91,8 @@ impl Output {
         }
         if rest.len() > FEW_BLOCKS * BLOCK_LEN {
             let mut room = [MaybeUninit::<[u8; BLOCK_LEN]>::uninit(); MAX_LANES];
-            // SAFETY: a block is readable, as many are writable as the most lanes of any kernel; more than `rest` are written.
+            // SAFETY: a block is readable, as many are writable as the most lanes of any kernel;
+            // more than `rest` are written.
             unsafe {
                 (functions.output)(value, block, counter, (*len, flags), 1, room.as_mut_ptr().cast());
                 rest.copy_from_slice(core::slice::from_raw_parts(room.as_ptr().cast(), rest.len()));
@@ -105,8 +108,9 @@ impl Output {
 
 /// Output of any length, from any position: an extendable-output function.
 ///
-/// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 - 1, the limit of the specification. Reading
-/// further returns the blocks that follow, like the crate `blake3`; their 64-bit positions start again at 0.
+/// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 -
+/// 1, the limit of the specification. Reading further returns the blocks that follow, like the
+/// crate `blake3`; their 64-bit positions start again at 0.
 #[derive(Clone)]
 pub struct OutputReader {
     output: Output,
@@ -176,8 +180,8 @@ impl std::io::Read for OutputReader {
 
 #[cfg(feature = "std")]
 impl std::io::Seek for OutputReader {
-    /// Fails with `InvalidInput` for a position before the start, and for one relative to the end, because the output
-    /// has no end.
+    /// Fails with `InvalidInput` for a position before the start, and for one relative to the end,
+    /// because the output has no end.
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         let invalid = |why| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
         let position = match to {

@@ -54,8 +54,8 @@ pub(crate) fn absorb_all(stack: &mut Stack, instance: &Instance, mut input: &[u8
     stack.absorb_all(instance, input, distance);
 }
 
-/// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread hashes
-/// all of it.
+/// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread
+/// hashes all of it.
 fn leaf_len(len: usize) -> Option<usize> {
     if len < MIN_PARALLEL {
         return None;

@@ -1,11 +1,13 @@
-//! The sizes from which on input and output are computed in another way. The tree and the report of a kernel both use them.
+//! The sizes from which on input and output are computed in another way. The tree and the report of
+//! a kernel both use them.
 
 use crate::spec::CHUNK_LEN;
 
 /// Longer input is expected to be in memory outside the caches, and is prefetched.
 pub(crate) const FAR: usize = 3 << 20;
 
-/// Up to this many output blocks are computed one after the other: one call of the wide function would cost more.
+/// Up to this many output blocks are computed one after the other: one call of the wide function
+/// would cost more.
 pub(crate) const FEW_BLOCKS: usize = 2;
 
 /// How the chunks of an input of more than one, and at most a group, become chaining values.
@@ -21,7 +23,8 @@ pub(crate) enum Leaves {
 }
 
 impl Leaves {
-    /// For a kernel of that many lanes, which hashes a second chunk of at most `in_turn` bytes after the first one.
+    /// For a kernel of that many lanes, which hashes a second chunk of at most `in_turn` bytes
+    /// after the first one.
     #[inline(always)]
     pub(crate) fn of(lanes: usize, in_turn: usize, len: usize) -> Self {
         let n = len.div_ceil(CHUNK_LEN);

@@ -1,4 +1,5 @@
-//! Constants of the BLAKE3 specification, section 2: sizes, words, flags, and the order of message words.
+//! Constants of the BLAKE3 specification, section 2: sizes, words, flags, and the order of message
+//! words.
 
 /// Bytes in a digest.
 pub const OUT_LEN: usize = 32;
@@ -31,8 +32,8 @@ pub(crate) const DERIVE_KEY_MATERIAL: u32 = 1 << 6;
 /// Message permutation between rounds (table 2).
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
 
-/// `SCHEDULE[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to the j-th of the
-/// round's eight quarter rounds.
+/// `SCHEDULE[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong
+/// to the j-th of the round's eight quarter rounds.
 pub(crate) const SCHEDULE: [[usize; 16]; 7] = {
     let mut schedule = [[0; 16]; 7];
     let mut round = 0;

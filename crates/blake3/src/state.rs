@@ -30,8 +30,8 @@ const HEADER: usize = 64;
 /// The maximum length of a saved state in bytes.
 pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
 
-/// The state of a [`Hasher`], as bytes that any version of this project, in any language, can restore, or that of a [`CompactHasher`], as bytes
-/// that another `CompactHasher` can restore.
+/// The state of a [`Hasher`], as bytes that any version of this project, in any language, can
+/// restore, or that of a [`CompactHasher`], as bytes that another `CompactHasher` can restore.
 ///
 /// **It contains the key of a keyed hash and the last bytes of the input.**
 #[derive(Clone, PartialEq, Eq)]
@@ -103,7 +103,8 @@ impl zeroize::Zeroize for SavedState {
 pub enum StateError {
     /// The bytes do not begin like a state.
     Magic,
-    /// The state has a version that this program does not know, or that only a [`CompactHasher`] can restore.
+    /// The state has a version that this program does not know, or that only a [`CompactHasher`]
+    /// can restore.
     Version(u8),
     /// The mode is unknown.
     Mode(u8),
@@ -138,9 +139,11 @@ impl fmt::Display for StateError {
 impl core::error::Error for StateError {}
 
 impl Hasher {
-    /// The state, which you can restore later: also with another kernel, on another machine, or in another language of this project.
+    /// The state, which you can restore later: also with another kernel, on another machine, or in
+    /// another language of this project.
     ///
-    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like these.
+    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like
+    /// these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
         let Instance { key, flags, .. } = &self.instance;
@@ -154,8 +157,8 @@ impl Hasher {
     ///
     /// # Errors
     ///
-    /// [`StateError`] if the bytes are not exactly one complete state of a known version. It cannot detect changed bytes inside the key, the
-    /// chaining values or the tail.
+    /// [`StateError`] if the bytes are not exactly one complete state of a known version. It cannot
+    /// detect changed bytes inside the key, the chaining values or the tail.
     pub fn restore(state: &[u8]) -> Result<Hasher, StateError> {
         let (fields, stack, tail) = parse(state, Version::Bytes)?;
         let mut hasher = Hasher::with(functions(), &key_words(&fields.key), fields.flags);
@@ -188,10 +191,12 @@ impl Hasher {
 }
 
 impl CompactHasher {
-    /// The state, which you can restore later: also with another kernel, or on another machine. It is version 2 of the format, which a
-    /// [`Hasher`] cannot restore: it has only the last block of the unfinished chunk.
+    /// The state, which you can restore later: also with another kernel, or on another machine. It
+    /// is version 2 of the format, which a [`Hasher`] cannot restore: it has only the last block of
+    /// the unfinished chunk.
     ///
-    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like these.
+    /// **It contains the key of a keyed hash and the last bytes of the input**: protect it like
+    /// these.
     ///
     /// ```
     /// use bulla_blake3::{CompactHasher, hazmat::Mode};
@@ -241,7 +246,8 @@ impl CompactHasher {
     }
 }
 
-/// The parts of a state of at most that version: its fields, its finished chunks, and what it has of the unfinished one.
+/// The parts of a state of at most that version: its fields, its finished chunks, and what it has
+/// of the unfinished one.
 fn parse(state: &[u8], newest: Version) -> Result<(Fields, Stack, &[u8]), StateError> {
     let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
     let fields = Fields::parse(header, state.len(), newest)?;

@@ -15,7 +15,8 @@ pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
     }
 }
 
-/// The most bytes that a subtree beginning at `input_offset` can have; `None` for 0, where there is no limit.
+/// The most bytes that a subtree beginning at `input_offset` can have; `None` for 0, where there is
+/// no limit.
 ///
 /// # Panics
 ///
@@ -28,8 +29,8 @@ pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
     (input_offset != 0).then(|| 1 << input_offset.trailing_zeros())
 }
 
-/// The bytes in the left child of a parent that covers `input_len` bytes: the largest power of two of chunks that leaves
-/// at least one byte for the right child.
+/// The bytes in the left child of a parent that covers `input_len` bytes: the largest power of two
+/// of chunks that leaves at least one byte for the right child.
 ///
 /// # Panics
 ///

@@ -1,10 +1,13 @@
-//! The tree over the chunks: full groups are merged pairwise, as wide as the kernel; everything else is a stack of subtrees.
+//! The tree over the chunks: full groups are merged pairwise, as wide as the kernel; everything
+//! else is a stack of subtrees.
 //!
 //! Positions are counted in chunks from the start of the (sub)tree. Two rules make the parts fit:
 //!
-//! - Nothing is merged that might be the root. A group has at least two values, so merging groups is always safe. A subtree
-//!   goes to the stack as its two halves, which merge when the next subtree comes.
-//! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a subtree.
+//! - Nothing is merged that might be the root. A group has at least two values, so merging groups
+//!   is always safe. A subtree goes to the stack as its two halves, which merge when the next
+//!   subtree comes.
+//! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a
+//!   subtree.
 
 use crate::instance::{Instance, Value, join};
 use crate::lane::{Group, MAX_LANES};
@@ -17,19 +20,21 @@ mod values;
 pub(crate) use values::Values;
 use values::chunk_values;
 
-/// The number of levels on which groups wait for a neighbour. A group of the last level is reduced to a single value.
-/// That happens once in 32 groups, so the narrow levels of parents, which cost as much as four chunks, take less than
-/// half a percent of the time.
+/// The number of levels on which groups wait for a neighbour. A group of the last level is reduced
+/// to a single value. That happens once in 32 groups, so the narrow levels of parents, which cost
+/// as much as four chunks, take less than half a percent of the time.
 const LEVELS: usize = 6;
 
 /// Groups (of level 0) in one of the last level.
 const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 
-/// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not merged yet.
+/// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not
+/// merged yet.
 const STACK: usize = 55;
 const _: () = assert!(STACK >= MAX_LANES);
 
-/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes.
+/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree
+/// comes.
 pub(crate) struct Stack {
     values: [MaybeUninit<Value>; STACK],
     len: usize,
@@ -77,7 +82,8 @@ impl Stack {
         stack
     }
 
-    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits in the chunk count.
+    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits
+    /// in the chunk count.
     pub(crate) fn merge(&mut self, instance: &Instance, spare: usize) {
         while self.len > self.chunks.count_ones() as usize + spare {
             let [.., left, right] = self.values() else { return };
@@ -87,7 +93,8 @@ impl Stack {
         }
     }
 
-    /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before it.
+    /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before
+    /// it.
     pub(crate) fn push(&mut self, instance: &Instance, value: &Value, chunks: u64) {
         self.merge(instance, 0);
         debug_assert!(chunks.is_power_of_two() && self.chunks.is_multiple_of(chunks));
@@ -107,7 +114,8 @@ impl Stack {
         }
     }
 
-    /// Takes whole chunks of a tree that begins at counter 0. A single chunk must not be the whole input.
+    /// Takes whole chunks of a tree that begins at counter 0. A single chunk must not be the whole
+    /// input.
     ///
     /// Up to a group, all chunks are hashed at once, also if they are not one subtree.
     pub(crate) fn absorb_all(&mut self, instance: &Instance, mut input: &[u8], distance: Distance) {
@@ -127,14 +135,15 @@ impl Stack {
         }
     }
 
-    /// Takes the first chunks, a power of two of them and at most a group. The kernel writes into the stack: a copy of its values would wait
-    /// for its narrow stores.
+    /// Takes the first chunks, a power of two of them and at most a group. The kernel writes into
+    /// the stack: a copy of its values would wait for its narrow stores.
     #[inline]
     fn begin(&mut self, instance: &Instance, input: &[u8], chunks: usize) {
         let Instance { functions, key, flags } = instance;
         let values = self.values.as_mut_ptr().cast::<u8>();
         (self.len, self.chunks) = (chunks, chunks as u64);
-        // SAFETY: the stack has room for more values than the widest kernel has lanes. A level writes no more than it reads.
+        // SAFETY: the stack has room for more values than the widest kernel has lanes. A level
+        // writes no more than it reads.
         unsafe {
             chunk_values(instance, input, 0, Distance::Near, values);
             while self.len > 2 {
@@ -163,7 +172,8 @@ impl Stack {
         }
     }
 
-    /// Adds the values of chunks as subtrees of the sizes in the binary form of their number, the largest first, and as its two halves.
+    /// Adds the values of chunks as subtrees of the sizes in the binary form of their number, the
+    /// largest first, and as its two halves.
     fn push_ragged(&mut self, instance: &Instance, mut values: Values) {
         let mut odd = [None; MAX_LANES.ilog2() as usize + 1];
         let mut size = 1;
@@ -185,7 +195,8 @@ impl Stack {
         }
     }
 
-    /// The length in bytes of the largest subtree that may come next: at most `most` bytes, and at most a group.
+    /// The length in bytes of the largest subtree that may come next: at most `most` bytes, and at
+    /// most a group.
     fn next_subtree(&self, instance: &Instance, most: usize) -> usize {
         let chunks = room(instance, self.chunks).min(most / CHUNK_LEN);
         CHUNK_LEN << chunks.ilog2()
@@ -225,11 +236,11 @@ impl zeroize::Zeroize for Groups {
     }
 }
 
-/// Full groups: at most one on each level, like the bits of a counter. A group of level l holds the values of `lanes`
-/// neighbouring subtrees of 2^l chunks each.
+/// Full groups: at most one on each level, like the bits of a counter. A group of level l holds the
+/// values of `lanes` neighbouring subtrees of 2^l chunks each.
 ///
-/// A kernel reads only groups that it wrote itself: as long as there are groups, all calls must be for instances of one
-/// kernel.
+/// A kernel reads only groups that it wrote itself: as long as there are groups, all calls must be
+/// for instances of one kernel.
 pub(crate) struct Groups {
     slots: [MaybeUninit<Group>; LEVELS],
     /// Bit l is set if there is a group of level l.
@@ -300,8 +311,9 @@ impl Groups {
         self.present * instance.lanes() as u64
     }
 
-    /// Hashes one group at the start of `input`, or two where the kernel prefers that, and merges them with the waiting groups of their levels. Returns
-    /// how many. There must be room: see `is_full`.
+    /// Hashes one group at the start of `input`, or two where the kernel prefers that, and merges
+    /// them with the waiting groups of their levels. Returns how many. There must be room: see
+    /// `is_full`.
     fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) -> usize {
         let Instance { functions, key, flags } = instance;
         let group = functions.lanes * CHUNK_LEN;
@@ -313,7 +325,8 @@ impl Groups {
         assert!(target < LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
-        // SAFETY: there are as many groups of input; this kernel wrote the groups below `target`, whose slot is free.
+        // SAFETY: there are as many groups of input; this kernel wrote the groups below `target`,
+        // whose slot is free.
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
             match two {
@@ -392,14 +405,15 @@ impl Tree<'_> {
         }
     }
 
-    /// Whether a group may be added: it continues others, or begins at a place for a group of the last level.
+    /// Whether a group may be added: it continues others, or begins at a place for a group of the
+    /// last level.
     fn at_group(&self) -> bool {
         let at_top = self.instance.lanes() as u64 * GROUPS_AT_TOP;
         self.groups.present != 0 || self.stack.chunks.is_multiple_of(at_top)
     }
 
-    /// How many bytes of `input` to take now, before the rest is collected: whole groups, or up to the next place where one
-    /// may begin.
+    /// How many bytes of `input` to take now, before the rest is collected: whole groups, or up to
+    /// the next place where one may begin.
     pub(crate) fn whole(&self, input: &[u8]) -> usize {
         let room = room(self.instance, self.position());
         let unit = room * CHUNK_LEN;
@@ -411,14 +425,15 @@ impl Tree<'_> {
     }
 }
 
-/// The length in bytes of the largest complete subtree that may begin at `position`: at most `most` bytes, at least a
-/// chunk.
+/// The length in bytes of the largest complete subtree that may begin at `position`: at most `most`
+/// bytes, at least a chunk.
 pub(crate) fn largest_subtree(position: u64, most: usize) -> usize {
     let fits = (most / CHUNK_LEN).ilog2();
     CHUNK_LEN << position.trailing_zeros().min(fits)
 }
 
-/// The most chunks, up to a group, that may follow `position` chunks as one subtree, complete or not.
+/// The most chunks, up to a group, that may follow `position` chunks as one subtree, complete or
+/// not.
 #[inline(always)]
 pub(crate) fn room(instance: &Instance, position: u64) -> usize {
     // Position 0 has 64 trailing zeros.
@@ -426,8 +441,8 @@ pub(crate) fn room(instance: &Instance, position: u64) -> usize {
     1 << aligned
 }
 
-/// The block of the topmost parent of a tree of more than one chunk: the chunks taken so far, and then `rest`, which has
-/// at most [`room`] chunks.
+/// The block of the topmost parent of a tree of more than one chunk: the chunks taken so far, and
+/// then `rest`, which has at most [`room`] chunks.
 pub(crate) fn root_block(
     instance: &Instance,
     offset: u64,
@@ -436,7 +451,8 @@ pub(crate) fn root_block(
     rest: &[u8],
 ) -> [u8; BLOCK_LEN] {
     if let Some(full) = groups.filter(|groups| groups.is_full() && !rest.is_empty()) {
-        // A full group of the last level is a complete subtree: the chunks after it do not merge with parts of it.
+        // A full group of the last level is a complete subtree: the chunks after it do not merge
+        // with parts of it.
         let mut stack = stack.clone();
         full.push_to(instance, &mut stack);
         return root_block(instance, offset, &stack, None, rest);
@@ -466,8 +482,8 @@ pub(crate) fn root_block(
     fold(instance, stack, (values.n == 1).then(|| values.get(0)))
 }
 
-/// The block of the topmost parent of the subtrees of a stack, and of one more to their right. It copies no stack, which would take as long as
-/// a compression.
+/// The block of the topmost parent of the subtrees of a stack, and of one more to their right. It
+/// copies no stack, which would take as long as a compression.
 pub(crate) fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
     let values = stack.values();
     let mut lefts = values.len() - 1;

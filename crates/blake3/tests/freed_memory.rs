@@ -28,7 +28,8 @@ unsafe impl GlobalAlloc for Looking {
         let counted = FOUND.try_with(Cell::get).ok().flatten();
         if let Some(count) = counted
             && (0..layout.size().saturating_sub(NEEDLE.len())).any(|start| {
-                // SAFETY: inside of the block. Bytes that were never written may have any value here.
+                // SAFETY: inside of the block. Bytes that were never written may have any value
+                // here.
                 (0..NEEDLE.len()).all(|n| unsafe { at.add(start + n).read_volatile() } == !NEEDLE[n])
             })
         {

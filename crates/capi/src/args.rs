@@ -1,7 +1,8 @@
 //! Pointers and lengths from C, checked as far as C allows.
 //!
-//! Nothing can tell whether memory is really there and really that long: that remains the caller's promise, which the header states. So
-//! the functions here are unsafe, and their callers pass that promise on.
+//! Nothing can tell whether memory is really there and really that long: that remains the caller's
+//! promise, which the header states. So the functions here are unsafe, and their callers pass that
+//! promise on.
 
 use crate::status::{BULLA_ERROR_ARGUMENT, BULLA_ERROR_LENGTH, BULLA_ERROR_NULL, Failure};
 use std::ffi::{CStr, c_char, c_void};
@@ -35,7 +36,8 @@ pub(crate) unsafe fn output<'a>(at: *mut u8, len: usize) -> Result<&'a mut [u8],
         return Ok(&mut []);
     }
     check(at.cast(), len)?;
-    // SAFETY: as for `bytes`. Bytes from outside of Rust have some value, and our functions only write to output.
+    // SAFETY: as for `bytes`. Bytes from outside of Rust have some value, and our functions only
+    // write to output.
     Ok(unsafe { slice::from_raw_parts_mut(at, len) })
 }
 
@@ -75,7 +77,8 @@ pub(crate) unsafe fn elements<'a, T>(at: *const T, n: usize) -> Result<&'a [T], 
     }
     aligned(at)?;
     check(at.cast(), n.checked_mul(size_of::<T>()).ok_or_else(too_long)?)?;
-    // SAFETY: not NULL, aligned, and of a size that an object may have; the caller promised the rest.
+    // SAFETY: not NULL, aligned, and of a size that an object may have; the caller promised the
+    // rest.
     Ok(unsafe { slice::from_raw_parts(at, n) })
 }
 
@@ -107,10 +110,12 @@ pub(crate) unsafe fn object_mut<'a, T>(at: *mut T) -> Result<&'a mut T, Failure>
 ///
 /// # Safety
 ///
-/// If it is not NULL, there must be room for a T, of which zeros are a value, and nobody else may use it meanwhile.
+/// If it is not NULL, there must be room for a T, of which zeros are a value, and nobody else may
+/// use it meanwhile.
 pub(crate) unsafe fn wipe<T>(at: *mut T) -> Result<(), Failure> {
     aligned(at)?;
-    // SAFETY: not NULL and aligned; the caller promised the rest. Memory that was never written is no value of a byte yet.
+    // SAFETY: not NULL and aligned; the caller promised the rest. Memory that was never written is
+    // no value of a byte yet.
     unsafe { slice::from_raw_parts_mut(at.cast::<MaybeUninit<u8>>(), size_of::<T>()) }.zeroize();
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp: at once, or in pieces in memory that the caller allocates.
+//! BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp: at once, or in pieces in memory that the caller
+//! allocates.
 
 use crate::args;
 use crate::ready::Ready;
@@ -10,7 +11,8 @@ use bulla_blake2::blake2s::{self, blake2sp};
 use bulla_blake2::kernel;
 use std::ffi::c_void;
 
-/// BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one for one input on 64-bit machines.
+/// BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one
+/// for one input on 64-bit machines.
 pub const BULLA_BLAKE2B: u32 = 0;
 /// BLAKE2s: digests and keys of at most 32 bytes, salt and personalization of 8.
 pub const BULLA_BLAKE2S: u32 = 1;
@@ -45,15 +47,17 @@ pub struct bulla_blake2_params {
     pub salt: *const u8,
     /// The length of the salt.
     pub salt_len: usize,
-    /// A personalization, which names the purpose of the hash; padded with zeros. NULL if `personal_len` is 0.
+    /// A personalization, which names the purpose of the hash; padded with zeros. NULL if
+    /// `personal_len` is 0.
     pub personal: *const u8,
     /// The length of the personalization.
     pub personal_len: usize,
 }
 
-/// A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init initialises it. Nothing has to be
-/// freed, and a copy of the bytes is another hasher in the same state. One thread at a time may use a state; calls that take it as const
-/// may run at the same time.
+/// A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init
+/// initialises it. Nothing has to be freed, and a copy of the bytes is another hasher in the same
+/// state. One thread at a time may use a state; calls that take it as const may run at the same
+/// time.
 #[repr(C, align(16))]
 pub struct bulla_blake2_state {
     /// Private.
@@ -177,9 +181,10 @@ fn ready() -> Result<(), Failure> {
     })
 }
 
-/// The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the algorithm. The length is part of what is
-/// hashed: a short digest is not the beginning of a long one. With a key, it is a message authentication code; `key` may be NULL if
-/// `key_len` is 0. Thread-safe.
+/// The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the
+/// algorithm. The length is part of what is hashed: a short digest is not the beginning of a long
+/// one. With a key, it is a message authentication code; `key` may be NULL if `key_len` is 0.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -210,7 +215,8 @@ pub unsafe extern "C" fn bulla_blake2(
         if out_len == 0 {
             return Err(Failure::new(BULLA_ERROR_LENGTH, "a digest has at least one byte"));
         }
-        // SAFETY: the caller promised the key, the input and the room. The input is not used any more when the output is made.
+        // SAFETY: the caller promised the key, the input and the room. The input is not used any
+        // more when the output is made.
         unsafe {
             let (mut state, out_len) = start(&params)?;
             state.update(args::bytes(input, len)?);
@@ -224,7 +230,8 @@ pub unsafe extern "C" fn bulla_blake2(
 ///
 /// # Safety
 ///
-/// `state` has room for a state; `params` are parameters, whose key, salt and personalization have their lengths.
+/// `state` has room for a state; `params` are parameters, whose key, salt and personalization have
+/// their lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake2_init(
     state: *mut bulla_blake2_state,
@@ -246,7 +253,8 @@ pub unsafe extern "C" fn bulla_blake2_init(
 /// If `at` is not NULL, nobody else may use it meanwhile.
 unsafe fn content<'a>(at: *mut bulla_blake2_state) -> Result<&'a mut Content, Failure> {
     args::aligned(at)?;
-    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is a copy of one that was.
+    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is
+    // a copy of one that was.
     unsafe {
         let at = at.cast::<Content>();
         if (&raw const (*at).magic).read() == MAGIC {
@@ -274,8 +282,9 @@ pub unsafe extern "C" fn bulla_blake2_update(
     })
 }
 
-/// Writes the digest of the input so far. `out_len` must be the length from the parameters: BULLA_ERROR_LENGTH otherwise. The state does not
-/// change, and can take more input. Several threads may call this at once.
+/// Writes the digest of the input so far. `out_len` must be the length from the parameters:
+/// BULLA_ERROR_LENGTH otherwise. The state does not change, and can take more input. Several
+/// threads may call this at once.
 ///
 /// # Safety
 ///
@@ -299,7 +308,8 @@ pub unsafe extern "C" fn bulla_blake2_finalize(
     })
 }
 
-/// Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.
+/// Overwrites a state with zeros, so that neither the key nor the input is left in memory. One
+/// thread at a time for each state.
 ///
 /// # Safety
 ///

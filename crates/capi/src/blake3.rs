@@ -44,7 +44,8 @@ pub unsafe extern "C" fn bulla_blake3(input: *const c_void, len: usize, out: *mu
     })
 }
 
-/// The BLAKE3 digest under a key of 32 bytes: a message authentication code. Compare codes with bulla_equal. Thread-safe.
+/// The BLAKE3 digest under a key of 32 bytes: a message authentication code. Compare codes with
+/// bulla_equal. Thread-safe.
 ///
 /// # Safety
 ///
@@ -65,8 +66,8 @@ pub unsafe extern "C" fn bulla_blake3_keyed(
 
 /// Derives `out_len` bytes of key from key material.
 ///
-/// The context says what the key is for: hardcoded, globally unique, for example "example.com 2026-11-24 session tokens". It should be
-/// text, and need not end with a zero byte. Thread-safe.
+/// The context says what the key is for: hardcoded, globally unique, for example "example.com
+/// 2026-11-24 session tokens". It should be text, and need not end with a zero byte. Thread-safe.
 ///
 /// # Safety
 ///
@@ -82,7 +83,8 @@ pub unsafe extern "C" fn bulla_blake3_derive_key(
 ) -> bulla_status {
     guard(|| {
         ready()?;
-        // SAFETY: the caller promised the context, the material and the room. The input is not used any more when the output is made.
+        // SAFETY: the caller promised the context, the material and the room. The input is not used
+        // any more when the output is made.
         unsafe {
             let mut place = std::mem::MaybeUninit::uninit();
             let context = args::bytes(context, context_len)?;
@@ -96,7 +98,8 @@ pub unsafe extern "C" fn bulla_blake3_derive_key(
     })
 }
 
-/// The key of a context: the first step of key derivation. bulla_blake3_hasher_new_with takes it. Thread-safe.
+/// The key of a context: the first step of key derivation. bulla_blake3_hasher_new_with takes it.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -119,9 +122,11 @@ pub unsafe extern "C" fn bulla_blake3_context_key(
     })
 }
 
-/// The BLAKE3 digests of `n` inputs, side by side in the vectors of the CPU: 32 bytes each, at `out`, in order.
+/// The BLAKE3 digests of `n` inputs, side by side in the vectors of the CPU: 32 bytes each, at
+/// `out`, in order.
 ///
-/// This is several times as fast as one call for each, if the inputs are short. `out` must not overlap the inputs. Thread-safe.
+/// This is several times as fast as one call for each, if the inputs are short. `out` must not
+/// overlap the inputs. Thread-safe.
 ///
 /// # Safety
 ///
@@ -143,7 +148,8 @@ pub unsafe extern "C" fn bulla_blake3_many(
 ///
 /// # Safety
 ///
-/// `key` has 32 bytes; `inputs` has `n` elements, each with its bytes; `out` has room for 32 `n` bytes.
+/// `key` has 32 bytes; `inputs` has `n` elements, each with its bytes; `out` has room for 32 `n`
+/// bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_keyed_many(
     key: *const u8,
@@ -172,7 +178,8 @@ unsafe fn in_batches(
 ) -> Result<(), Failure> {
     // SAFETY: the caller promised it.
     let inputs = unsafe { args::elements(inputs, n) }?;
-    // No input is hashed before all are checked. The elements are larger than half a digest, so this cannot overflow.
+    // No input is hashed before all are checked. The elements are larger than half a digest, so
+    // this cannot overflow.
     for input in inputs {
         // SAFETY: as above.
         unsafe { args::bytes(input.data, input.len) }?;
@@ -194,8 +201,8 @@ unsafe fn in_batches(
     Ok(())
 }
 
-/// Whether `len` bytes are the same: 1 if they are, 0 if not or if a pointer is NULL. The time does not depend on where they differ: use
-/// it for codes and keys. Thread-safe.
+/// Whether `len` bytes are the same: 1 if they are, 0 if not or if a pointer is NULL. The time does
+/// not depend on where they differ: use it for codes and keys. Thread-safe.
 ///
 /// # Safety
 ///

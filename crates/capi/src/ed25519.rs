@@ -51,7 +51,8 @@ fn ready() -> Result<(), Failure> {
     })
 }
 
-/// Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret. Thread-safe.
+/// Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -65,7 +66,8 @@ pub unsafe extern "C" fn bulla_ed25519_new_seed(seed: *mut u8) -> bulla_status {
     })
 }
 
-/// Makes the private key of a seed of 32 bytes. This costs as much as a signature: keep the key. Thread-safe.
+/// Makes the private key of a seed of 32 bytes. This costs as much as a signature: keep the key.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -100,7 +102,8 @@ pub unsafe extern "C" fn bulla_ed25519_key_free(key: *mut bulla_ed25519_key) {
         return;
     }
     let _ = guard(|| {
-        // SAFETY: it came from `Box::into_raw`, and the caller promised that it was not freed. It wipes itself.
+        // SAFETY: it came from `Box::into_raw`, and the caller promised that it was not freed. It
+        // wipes itself.
         drop(unsafe { Box::from_raw(key) });
         Ok(())
     });
@@ -122,7 +125,8 @@ pub unsafe extern "C" fn bulla_ed25519_public_key(
     })
 }
 
-/// Signs a message: 64 bytes (RFC 8032, Ed25519). The same key and message give the same signature. Thread-safe.
+/// Signs a message: 64 bytes (RFC 8032, Ed25519). The same key and message give the same signature.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -141,12 +145,13 @@ pub unsafe extern "C" fn bulla_ed25519_sign(
     })
 }
 
-/// Signs `n` messages by one key, side by side in the vectors of the CPU: 64 bytes each, at `signatures`, in order, which must not overlap
-/// the messages. Thread-safe.
+/// Signs `n` messages by one key, side by side in the vectors of the CPU: 64 bytes each, at
+/// `signatures`, in order, which must not overlap the messages. Thread-safe.
 ///
 /// # Safety
 ///
-/// `key` is a key; `messages` has `n` elements, each with its bytes; `signatures` has room for 64 `n` bytes.
+/// `key` is a key; `messages` has `n` elements, each with its bytes; `signatures` has room for 64
+/// `n` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_ed25519_sign_many(
     key: *const bulla_ed25519_key,
@@ -178,8 +183,9 @@ pub unsafe extern "C" fn bulla_ed25519_sign_many(
     })
 }
 
-/// Verifies one signature: BULLA_OK if it is valid, otherwise the reason (BULLA_ED25519_MISMATCH and so on) or an error. The predicate is
-/// strict: no key or R of small order, S below the order, no cofactor. It needs about 96 KiB of stack. Thread-safe.
+/// Verifies one signature: BULLA_OK if it is valid, otherwise the reason (BULLA_ED25519_MISMATCH
+/// and so on) or an error. The predicate is strict: no key or R of small order, S below the order,
+/// no cofactor. It needs about 96 KiB of stack. Thread-safe.
 ///
 /// # Safety
 ///
@@ -204,10 +210,12 @@ pub unsafe extern "C" fn bulla_ed25519_verify(
     })
 }
 
-/// Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each: BULLA_OK, or the reason why it is not
-/// valid. Each verdict is that of bulla_ed25519_verify, whatever its neighbours.
+/// Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each:
+/// BULLA_OK, or the reason why it is not valid. Each verdict is that of bulla_ed25519_verify,
+/// whatever its neighbours.
 ///
-/// Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It needs about 96 KiB of stack. Thread-safe.
+/// Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It
+/// needs about 96 KiB of stack. Thread-safe.
 ///
 /// # Safety
 ///
@@ -229,7 +237,8 @@ const UNDECIDED: bulla_status = -1;
 
 /// # Safety
 ///
-/// The items must have their keys, messages and signatures, and there must be room for as many verdicts.
+/// The items must have their keys, messages and signatures, and there must be room for as many
+/// verdicts.
 unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> Result<(), Failure> {
     if items.is_empty() {
         return Ok(());
@@ -245,7 +254,8 @@ unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> R
     for (number, items) in items.chunks(BATCH).enumerate() {
         let mut slices = [Item { public_key: &[0; 32], message: &[], signature: &[0; 64] }; BATCH];
         for (slice, item) in slices.iter_mut().zip(items) {
-            // SAFETY: the caller promised what the items point to; arrays of bytes have no alignment.
+            // SAFETY: the caller promised what the items point to; arrays of bytes have no
+            // alignment.
             unsafe {
                 *slice = Item {
                     public_key: args::object(item.public_key.cast())?,

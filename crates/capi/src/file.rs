@@ -17,8 +17,9 @@ pub const BULLA_ONE_THREAD: u32 = 0;
 /// Hash on all threads of the pool: see bulla_start_threads.
 pub const BULLA_ALL_THREADS: u32 = 1;
 
-/// Called after each piece of a file, and at least once: `done` bytes are hashed, of `total` bytes; `total` is 0 if the length is not known,
-/// as for a pipe. It returns 0 to go on, and another value to cancel. It runs on the calling thread, and must neither throw nor jump away.
+/// Called after each piece of a file, and at least once: `done` bytes are hashed, of `total` bytes;
+/// `total` is 0 if the length is not known, as for a pipe. It returns 0 to go on, and another value
+/// to cancel. It runs on the calling thread, and must neither throw nor jump away.
 pub type bulla_progress = Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64) -> i32>;
 
 /// The number of bytes to read at a time on one thread: it fits into the second-level cache.
@@ -37,7 +38,8 @@ impl Progress {
     /// Reports the position, unless there is no callback.
     fn report(&self, done: u64, total: u64) -> Result<(), Failure> {
         let Some(call) = self.call else { return Ok(()) };
-        // SAFETY: the caller of the library promised a function that may be called with its pointer.
+        // SAFETY: the caller of the library promised a function that may be called with its
+        // pointer.
         match unsafe { call(self.user, done, total) } {
             0 => Ok(()),
             _ => Err(Failure::new(BULLA_ERROR_CANCELLED, format!("cancelled after {done} bytes"))),
@@ -45,8 +47,9 @@ impl Progress {
     }
 }
 
-/// Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with BULLA_ERROR_IO if the file cannot be read,
-/// and with BULLA_ERROR_CANCELLED if the callback says so; `out` is then not written. Thread-safe.
+/// Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with
+/// BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELLED if the callback says
+/// so; `out` is then not written. Thread-safe.
 ///
 /// # Safety
 ///
@@ -71,8 +74,9 @@ pub unsafe extern "C" fn bulla_blake3_file(
     })
 }
 
-/// Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`. After an error or a cancellation, the
-/// hasher has the input that was read before. One thread at a time for each hasher.
+/// Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`.
+/// After an error or a cancellation, the hasher has the input that was read before. One thread at a
+/// time for each hasher.
 ///
 /// # Safety
 ///
@@ -105,7 +109,8 @@ fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -
         |error: std::io::Error| Failure::new(BULLA_ERROR_IO, format!("{}: {error}", path.to_string_lossy()));
     let mut file = File::open(to_path(path)?).map_err(failed)?;
     let total = file.metadata().map_err(failed)?.len();
-    // Memory that nothing has written yet: to overwrite it first takes longer than to read a short file.
+    // Memory that nothing has written yet: to overwrite it first takes longer than to read a short
+    // file.
     let mut buffer =
         Vec::with_capacity(usize::try_from(total).map_or(piece, |len| len.clamp(4095, piece - 1) + 1));
     let room = buffer.capacity();
@@ -129,7 +134,8 @@ fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -
             break Ok(());
         }
     };
-    // It may be a secret file. `black_box` keeps the compiler from removing this, because the memory is freed next.
+    // It may be a secret file. `black_box` keeps the compiler from removing this, because the
+    // memory is freed next.
     buffer.clear();
     buffer.resize(longest, 0);
     std::hint::black_box(&mut buffer);

@@ -14,15 +14,17 @@ use zeroize::Zeroize as _;
 pub const BULLA_BLAKE3_HASH: u32 = 0;
 /// A mode of BLAKE3: hashing under a key of 32 bytes.
 pub const BULLA_BLAKE3_KEYED_HASH: u32 = 1;
-/// A mode of BLAKE3: key derivation; the input is the key material. The key is that of a context: see bulla_blake3_context_key.
+/// A mode of BLAKE3: key derivation; the input is the key material. The key is that of a context:
+/// see bulla_blake3_context_key.
 pub const BULLA_BLAKE3_DERIVE_KEY: u32 = 2;
 
 /// The most bytes of a saved state.
 pub const BULLA_BLAKE3_MAX_SAVED_LEN: usize = 2815;
 const _: () = assert!(BULLA_BLAKE3_MAX_SAVED_LEN == bulla_blake3::MAX_STATE_LEN);
 
-/// A BLAKE3 hasher, which bulla_blake3_hasher_free frees. It collects small pieces of input for the widest vectors of the CPU. One thread
-/// at a time may use a hasher; calls that take it as const may run at the same time.
+/// A BLAKE3 hasher, which bulla_blake3_hasher_free frees. It collects small pieces of input for the
+/// widest vectors of the CPU. One thread at a time may use a hasher; calls that take it as const
+/// may run at the same time.
 pub struct bulla_blake3_hasher {
     pub(crate) inner: Hasher,
 }
@@ -68,7 +70,8 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new_keyed(
     })
 }
 
-/// Makes a hasher for key derivation: its input is the key material. The context must be UTF-8. Thread-safe.
+/// Makes a hasher for key derivation: its input is the key material. The context must be UTF-8.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -91,8 +94,9 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new_derive_key(
     })
 }
 
-/// Makes a hasher of any mode (BULLA_BLAKE3_HASH and so on) that uses this kernel, or the process's kernel if `kernel` is NULL.
-/// `key` is NULL for plain hashing; it has 32 bytes for the other modes. Thread-safe.
+/// Makes a hasher of any mode (BULLA_BLAKE3_HASH and so on) that uses this kernel, or the process's
+/// kernel if `kernel` is NULL. `key` is NULL for plain hashing; it has 32 bytes for the other
+/// modes. Thread-safe.
 ///
 /// # Safety
 ///
@@ -175,8 +179,8 @@ pub unsafe extern "C" fn bulla_blake3_hasher_update(
     })
 }
 
-/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
-/// on this thread. One thread at a time for each hasher.
+/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is
+/// hashed on this thread. One thread at a time for each hasher.
 ///
 /// # Safety
 ///
@@ -203,8 +207,9 @@ pub(crate) fn update_threads<'h>(hasher: &'h mut Hasher, input: &[u8]) -> &'h mu
     }
 }
 
-/// Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The hasher does not change,
-/// and can take more input. Several threads may call this at once.
+/// Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from
+/// position 0. The hasher does not change, and can take more input. Several threads may call this
+/// at once.
 ///
 /// # Safety
 ///
@@ -256,11 +261,13 @@ pub unsafe extern "C" fn bulla_blake3_hasher_count(hasher: *const bulla_blake3_h
     unsafe { args::object(hasher) }.map_or(0, |hasher| hasher.inner.count())
 }
 
-/// Saves the state, which any implementation of this project can restore, on any machine: version 1 of `spec/blake3-state.md`. Writes its length to
-/// `saved_len`, and the state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
+/// Saves the state, which any implementation of this project can restore, on any machine: version 1
+/// of `spec/blake3-state.md`. Writes its length to `saved_len`, and the state to `saved`, which has
+/// room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
 /// BULLA_ERROR_LENGTH if there is too little room, and then still writes the length.
 ///
-/// **The state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+/// **The state contains the key of a keyed hash and the last bytes of the input.** Several threads
+/// may call this at once.
 ///
 /// # Safety
 ///
@@ -278,7 +285,8 @@ pub unsafe extern "C" fn bulla_blake3_hasher_save(
     })
 }
 
-/// Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
+/// Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with
+/// BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
 ///
 /// # Safety
 ///

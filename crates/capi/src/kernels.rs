@@ -13,8 +13,9 @@ use std::sync::OnceLock;
 
 /// The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
 ///
-/// The process chooses it once: the best that this CPU has, or the one that the environment variable `BULLA_BLAKE3_FORCE_KERNEL` names.
-/// Fails with BULLA_ERROR_KERNEL if the variable names one that this machine does not have; all functions of BLAKE3 then do. Thread-safe.
+/// The process chooses it once: the best that this CPU has, or the one that the environment
+/// variable `BULLA_BLAKE3_FORCE_KERNEL` names. Fails with BULLA_ERROR_KERNEL if the variable names
+/// one that this machine does not have; all functions of BLAKE3 then do. Thread-safe.
 ///
 /// # Safety
 ///
@@ -29,8 +30,9 @@ pub unsafe extern "C" fn bulla_blake3_kernel(name: *mut *const c_char) -> bulla_
     })
 }
 
-/// The names of the BLAKE3 kernels of this machine, best first: at most `n` of them are written to `names`, which may be NULL if `n` is 0.
-/// Returns how many there are. The names are never freed. Thread-safe.
+/// The names of the BLAKE3 kernels of this machine, best first: at most `n` of them are written to
+/// `names`, which may be NULL if `n` is 0. Returns how many there are. The names are never freed.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -87,14 +89,16 @@ fn c_name(kernel: Kernel) -> &'static CStr {
     all_names().iter().find(|(other, _)| *other == kernel).map_or(c"", |(_, name)| name)
 }
 
-/// Sets how many threads the pool has that the functions with threads use: 0 means as many as the machine has processors.
+/// Sets how many threads the pool has that the functions with threads use: 0 means as many as the
+/// machine has processors.
 ///
-/// Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. If no threads can
-/// be started then, the caller's thread does the work. Fails with BULLA_ERROR_STATE if the pool has already started, and with
-/// BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
+/// Without this call, the pool starts at its first use, with that many threads or as many as
+/// `RAYON_NUM_THREADS` says. If no threads can be started then, the caller's thread does the work.
+/// Fails with BULLA_ERROR_STATE if the pool has already started, and with BULLA_ERROR_INTERNAL if
+/// threads cannot be started. Thread-safe.
 ///
-/// A process that `fork` makes has no pool at first. Its own one has as many threads as that of its parent, unless it calls this
-/// function before.
+/// A process that `fork` makes has no pool at first. Its own one has as many threads as that of its
+/// parent, unless it calls this function before.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_start_threads(threads: usize) -> bulla_status {
     guard(|| match pool::start(threads) {

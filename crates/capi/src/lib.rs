@@ -1,7 +1,8 @@
 //! The C libraries of this project.
 //!
-//! One crate makes two libraries. With the feature `native`, it has the functions of `bulla.h`, which `cbindgen` writes from this source. With
-//! `official`, it has the functions and the ABI of the official C library, `blake3.h`. `cargo xtask install-c` builds and installs both.
+//! One crate makes two libraries. With the feature `native`, it has the functions of `bulla.h`,
+//! which `cbindgen` writes from this source. With `official`, it has the functions and the ABI of
+//! the official C library, `blake3.h`. `cargo xtask install-c` builds and installs both.
 //!
 //! No function of `bulla.h` unwinds into its caller, or ends the process: see [`status`].
 

@@ -1,7 +1,8 @@
 //! The functions of the official C library, with its names and its ABI.
 //!
-//! Its functions report no errors, and its callers have no place for one. So here, as there, a wrong pointer is the caller's error. NULL does
-//! nothing. Nothing here unwinds: a panic, which only an error in this library can cause, ends the process, because a wrong digest would be
+//! Its functions report no errors, and its callers have no place for one. So here, as there, a
+//! wrong pointer is the caller's error. NULL does nothing. Nothing here unwinds: a panic, which
+//! only an error in this library can cause, ends the process, because a wrong digest would be
 //! worse.
 
 use crate::pool::pool;
@@ -13,7 +14,8 @@ use std::mem::MaybeUninit;
 use std::slice;
 use std::sync::OnceLock;
 
-/// The official header's structure: its callers allocate it and copy it, and nobody frees anything of it.
+/// The official header's structure: its callers allocate it and copy it, and nobody frees anything
+/// of it.
 #[repr(C)]
 pub struct blake3_hasher {
     room: [u64; 239],
@@ -26,8 +28,8 @@ const _: () = assert!(
         && !std::mem::needs_drop::<CompactHasher>()
 );
 
-/// The process's kernel. If the environment names one that this machine does not have, a line says so, and the best one is used: there is no
-/// place to report it.
+/// The process's kernel. If the environment names one that this machine does not have, a line says
+/// so, and the best one is used: there is no place to report it.
 #[inline(always)]
 fn kernel() -> Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
@@ -45,7 +47,8 @@ fn kernel() -> Kernel {
 /// If it is not NULL, there must be room for a hasher.
 #[inline(always)]
 unsafe fn place<'a>(at: *mut blake3_hasher) -> Option<&'a mut MaybeUninit<CompactHasher>> {
-    // SAFETY: the caller promised the room; memory that may be uninitialised is a value of this type.
+    // SAFETY: the caller promised the room; memory that may be uninitialised is a value of this
+    // type.
     unsafe { at.cast::<MaybeUninit<CompactHasher>>().as_mut() }
 }
 
@@ -201,7 +204,8 @@ pub unsafe extern "C" fn blake3_hasher_finalize_seek(
     if out.is_null() || out_len == 0 || isize::try_from(out_len).is_err() {
         return;
     }
-    // SAFETY: the caller promised the room. Bytes from outside of Rust have some value, and they are only written.
+    // SAFETY: the caller promised the room. Bytes from outside of Rust have some value, and they
+    // are only written.
     let out = unsafe { slice::from_raw_parts_mut(out, out_len) };
     if seek == 0
         && let Ok(digest) = <&mut [u8; 32]>::try_from(&mut *out)

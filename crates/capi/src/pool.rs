@@ -1,10 +1,10 @@
 //! The threads that hash one long input.
 //!
-//! They are not rayon's global pool: threads do not exist in a process that `fork` makes, where that
-//! pool would wait for them forever. So each process has a pool of its own.
+//! They are not rayon's global pool: threads do not exist in a process that `fork` makes, where
+//! that pool would wait for them forever. So each process has a pool of its own.
 //!
-//! There is no lock, because another thread could hold it in the moment of the fork: the new process
-//! would wait for that thread forever.
+//! There is no lock, because another thread could hold it in the moment of the fork: the new
+//! process would wait for that thread forever.
 
 use bulla_blake3::MIN_PARALLEL;
 use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -28,8 +28,8 @@ pub(crate) enum Start {
     Before,
 }
 
-/// The pool for an input of `len` bytes. `None` if one thread is enough, or if no threads can be had:
-/// then the caller's thread hashes the input.
+/// The pool for an input of `len` bytes. `None` if one thread is enough, or if no threads can be
+/// had: then the caller's thread hashes the input.
 pub(crate) fn pool(len: usize) -> Option<&'static ThreadPool> {
     if len < MIN_PARALLEL {
         return None;
@@ -44,8 +44,8 @@ pub(crate) fn start(count: usize) -> Result<Start, ThreadPoolBuildError> {
     of_process(Some(count)).map(|(_, start)| start)
 }
 
-/// The pool of this process. If it starts now and nobody says with how many threads, it gets as many
-/// as that of the parent process, whose program may have chosen them.
+/// The pool of this process. If it starts now and nobody says with how many threads, it gets as
+/// many as that of the parent process, whose program may have chosen them.
 fn of_process(count: Option<usize>) -> Result<(&'static Pool, Start), ThreadPoolBuildError> {
     let last = POOL.load(Ordering::Acquire);
     // SAFETY: it is NULL, or a box that was leaked below.

@@ -1,5 +1,5 @@
-//! Whether a library has a kernel. If an environment variable names one that this machine does not have, every function of the Rust library panics.
-//! In C, that is an error.
+//! Whether a library has a kernel. If an environment variable names one that this machine does not
+//! have, every function of the Rust library panics. In C, that is an error.
 
 use crate::status::{BULLA_ERROR_KERNEL, Failure};
 use std::fmt::Display;
@@ -14,8 +14,8 @@ impl Ready {
         Self(AtomicBool::new(false))
     }
 
-    /// Checks once that there is a kernel. `choose` reads `variable`; when it succeeds, the process has a kernel, whatever happens to its
-    /// environment.
+    /// Checks once that there is a kernel. `choose` reads `variable`; when it succeeds, the process
+    /// has a kernel, whatever happens to its environment.
     #[inline(always)]
     pub(crate) fn check<E: Display>(
         &self,

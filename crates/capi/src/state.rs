@@ -17,10 +17,11 @@ pub const BULLA_BLAKE3_STATE_ALIGN: usize = 8;
 
 /// A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
 ///
-/// bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
-/// bytes mean nothing to another version of this library: to save a state, use bulla_blake3_save. It holds one block of input, so that
-/// bulla_blake3_hasher is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that take it as const
-/// may run at the same time.
+/// bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is
+/// another hasher in the same state, but the bytes mean nothing to another version of this library:
+/// to save a state, use bulla_blake3_save. It holds one block of input, so that bulla_blake3_hasher
+/// is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that
+/// take it as const may run at the same time.
 #[repr(C)]
 pub struct bulla_blake3_state {
     /// Private.
@@ -68,7 +69,8 @@ unsafe fn init(
 #[inline(always)]
 unsafe fn state<'a>(at: *const bulla_blake3_state) -> Result<&'a CompactHasher, Failure> {
     args::aligned(at)?;
-    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is a copy of one that was.
+    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is
+    // a copy of one that was.
     unsafe {
         let at = at.cast::<State>();
         if (&raw const (*at).magic).read() == MAGIC { Ok(&(*at).hasher) } else { Err(not_a_state()) }
@@ -135,7 +137,8 @@ pub unsafe extern "C" fn bulla_blake3_init_keyed(
     })
 }
 
-/// Initialises a state for key derivation: the input is the key material. The context should be text. Thread-safe.
+/// Initialises a state for key derivation: the input is the key material. The context should be
+/// text. Thread-safe.
 ///
 /// # Safety
 ///
@@ -178,8 +181,8 @@ pub unsafe extern "C" fn bulla_blake3_update(
     })
 }
 
-/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
-/// on this thread. One thread at a time for each state.
+/// Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is
+/// hashed on this thread. One thread at a time for each state.
 ///
 /// # Safety
 ///
@@ -202,8 +205,9 @@ pub unsafe extern "C" fn bulla_blake3_update_threads(
     })
 }
 
-/// Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The state does not change,
-/// and can take more input. Several threads may call this at once.
+/// Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from
+/// position 0. The state does not change, and can take more input. Several threads may call this at
+/// once.
 ///
 /// # Safety
 ///
@@ -245,7 +249,8 @@ pub unsafe extern "C" fn bulla_blake3_reset(state: *mut bulla_blake3_state) -> b
     })
 }
 
-/// The number of bytes hashed so far; 0 if the memory is not a state. Several threads may call this at once.
+/// The number of bytes hashed so far; 0 if the memory is not a state. Several threads may call this
+/// at once.
 ///
 /// # Safety
 ///
@@ -256,11 +261,13 @@ pub unsafe extern "C" fn bulla_blake3_count(state: *const bulla_blake3_state) ->
     unsafe { self::state(state) }.map_or(0, CompactHasher::count)
 }
 
-/// Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`. Writes its length to `saved_len`, and the
-/// state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is
-/// too little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
+/// Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`.
+/// Writes its length to `saved_len`, and the state to `saved`, which has room for `room` bytes;
+/// BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is too
+/// little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
 ///
-/// **The saved state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+/// **The saved state contains the key of a keyed hash and the last bytes of the input.** Several
+/// threads may call this at once.
 ///
 /// # Safety
 ///
@@ -283,7 +290,8 @@ pub unsafe extern "C" fn bulla_blake3_save(
 ///
 /// # Safety
 ///
-/// If they are not NULL, `saved` must have room for `room` bytes, and `saved_len` must point to a number.
+/// If they are not NULL, `saved` must have room for `room` bytes, and `saved_len` must point to a
+/// number.
 pub(crate) unsafe fn give_saved(
     mut state: SavedState,
     saved: *mut u8,
@@ -305,8 +313,9 @@ pub(crate) unsafe fn give_saved(
     result
 }
 
-/// Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
-/// not exactly one, and then does not change `state`. Thread-safe.
+/// Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails
+/// with BULLA_ERROR_STATE if the bytes are not exactly one, and then does not change `state`.
+/// Thread-safe.
 ///
 /// # Safety
 ///
@@ -332,7 +341,8 @@ pub unsafe extern "C" fn bulla_blake3_restore(
     })
 }
 
-/// Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.
+/// Overwrites a state with zeros, so that neither the key nor the input is left in memory. One
+/// thread at a time for each state.
 ///
 /// # Safety
 ///

@@ -1,6 +1,7 @@
 //! What a call reports: a code, its text, and the details of a thread's last failure.
 //!
-//! Every function with a status runs in [`guard`], which catches panics: a panic that reached C would end the process.
+//! Every function with a status runs in [`guard`], which catches panics: a panic that reached C
+//! would end the process.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -70,8 +71,9 @@ pub extern "C" fn bulla_status_text(status: bulla_status) -> *const c_char {
     text.as_ptr()
 }
 
-/// The details of the last failure on this thread, in English: never NULL. Empty, if there was none. It contains no secret.
-/// The text is valid until the next call on this thread that fails. Thread-safe.
+/// The details of the last failure on this thread, in English: never NULL. Empty, if there was
+/// none. It contains no secret. The text is valid until the next call on this thread that fails.
+/// Thread-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_last_error() -> *const c_char {
     // A thread that is ending has no details.
@@ -121,7 +123,8 @@ impl Failure {
 /// Runs the work of a call, and turns a failure or a panic into its status.
 #[inline(always)]
 pub(crate) fn guard(work: impl FnOnce() -> Result<(), Failure>) -> bulla_status {
-    // A panic leaves a state of this library at worst wrong, never unsound; the status says that it must not be used.
+    // A panic leaves a state of this library at worst wrong, never unsound; the status says that it
+    // must not be used.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => BULLA_OK,
         Ok(Err(failure)) => failure.record(),

@@ -4,8 +4,9 @@
 //! cargo run --release -p bulla --example make_tree -- DIR COUNT [MIN MAX]
 //! ```
 //!
-//! The files have MIN to MAX bytes (by default 0 to 1 MiB), a hundred to a subfolder. The same arguments give the same files:
-//! 10,000 files by `make_tree DIR 10000`, one of 2 GiB by `make_tree DIR 1 2147483648 2147483648`.
+//! The files have MIN to MAX bytes (by default 0 to 1 MiB), a hundred to a subfolder. The same
+//! arguments give the same files: 10,000 files by `make_tree DIR 10000`, one of 2 GiB by `make_tree
+//! DIR 1 2147483648 2147483648`.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -34,7 +35,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes file number `index`. Its size and content are the extended output of BLAKE3 for that number.
+/// Makes file number `index`. Its size and content are the extended output of BLAKE3 for that
+/// number.
 fn make_file(folder: &Path, index: u64, min: u64, max: u64) -> io::Result<()> {
     let mut random = bulla_blake3::Hasher::new().update(&index.to_le_bytes()).finalize_xof();
     let mut choice = [0; 8];

@@ -1,4 +1,5 @@
-//! The command line: each flag is defined here once, and parsing, help, completions and manual pages follow from it.
+//! The command line: each flag is defined here once, and parsing, help, completions and manual
+//! pages follow from it.
 
 mod audit;
 mod audit_log;
@@ -62,8 +63,8 @@ Exit status: 0 success, 1 something does not verify, 2 something could not be do
 
 /// Hash, sign, verify and encrypt files.
 ///
-/// bulla hashes files with BLAKE3. It signs them with keys from its own encrypted keystore: Ed25519 keys, unless you
-/// choose another algorithm.
+/// bulla hashes files with BLAKE3. It signs them with keys from its own encrypted keystore: Ed25519
+/// keys, unless you choose another algorithm.
 #[derive(Parser)]
 #[command(name = "bulla", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -75,8 +76,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Only the commands that scripts call for one small file again and again: building the parser of all commands takes longer than
-/// hashing such a file.
+/// Only the commands that scripts call for one small file again and again: building the parser of
+/// all commands takes longer than hashing such a file.
 #[derive(Parser)]
 #[command(name = "bulla", version)]
 struct Quick {
@@ -94,8 +95,9 @@ enum QuickCommand {
 }
 
 impl Quick {
-    /// Parses the words of a command line. Of many words, those at the end that can only be names of files are left out: the parser
-    /// takes about as long for a name as the system does to open the file.
+    /// Parses the words of a command line. Of many words, those at the end that can only be names
+    /// of files are left out: the parser takes about as long for a name as the system does to open
+    /// the file.
     fn of(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
         let names = if words.len() > MANY_WORDS { names_at_end(&mut words) } else { Vec::new() };
         let mut quick = Self::try_parse_from(words)?;
@@ -111,7 +113,8 @@ impl Quick {
 /// From this many words on, it pays to look for names of files.
 const MANY_WORDS: usize = 64;
 
-/// Takes away the words after the last flag and its value: no flag of these commands has more values than one.
+/// Takes away the words after the last flag and its value: no flag of these commands has more
+/// values than one.
 fn names_at_end(words: &mut Vec<OsString>) -> Vec<OsString> {
     let flag = words.iter().rposition(|word| word.as_encoded_bytes().starts_with(b"-"));
     let end = flag.map_or(2, |flag| flag + 2).max(2);
@@ -196,21 +199,23 @@ pub(crate) enum Prehash {
 
 /// Sign files and folders
 ///
-/// bulla writes the signature of each PATH to PATH.bulla. On first use it creates a keystore in your data folder, with
-/// the key `default`. If you name a keystore or another key, it must exist.
+/// bulla writes the signature of each PATH to PATH.bulla. On first use it creates a keystore in
+/// your data folder, with the key `default`. If you name a keystore or another key, it must exist.
 ///
-/// bulla signs a folder as a whole. It hashes every file in the folder; PATH.bulla lists all of them and signs the list.
-/// Inside a folder, bulla does not follow links: it signs the text of a link's target. If PATH itself is a link, bulla
-/// follows it. A signature does not cover empty folders, file modes or times. bulla refuses a folder that contains a
-/// socket, a fifo or a device, the keystore, or the signature file itself. When it signs a folder again, it names the
-/// files that are gone.
+/// bulla signs a folder as a whole. It hashes every file in the folder; PATH.bulla lists all of
+/// them and signs the list. Inside a folder, bulla does not follow links: it signs the text of a
+/// link's target. If PATH itself is a link, bulla follows it. A signature does not cover empty
+/// folders, file modes or times. bulla refuses a folder that contains a socket, a fifo or a device,
+/// the keystore, or the signature file itself. When it signs a folder again, it names the files
+/// that are gone.
 ///
-/// A signature covers the content, not the name: the signature file verifies the same content under any name. Put a name
-/// or a version that matters into --comment, which the signature covers.
+/// A signature covers the content, not the name: the signature file verifies the same content under
+/// any name. Put a name or a version that matters into --comment, which the signature covers.
 ///
-/// bulla replaces an older signature file at PATH.bulla in one step. It does not touch any other file there, and
-/// reports it. It checks that it can write there before it reads anything. With `-`, bulla signs
-/// standard input and writes the signature to standard output, or to the FILE of --output.
+/// bulla replaces an older signature file at PATH.bulla in one step. It does not touch any other
+/// file there, and reports it. It checks that it can write there before it reads anything. With
+/// `-`, bulla signs standard input and writes the signature to standard output, or to the FILE of
+/// --output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -258,12 +263,14 @@ pub(crate) struct SignArgs {
 
     /// Read every file of a folder, also those that have not changed since the folder was signed
     ///
-    /// When bulla signs a folder again, it reads only files that are new, or whose size, times or identity changed. It says how many it
-    /// read. The older signature must be one of your own keys. What bulla remembers for this is in your cache folder.
+    /// When bulla signs a folder again, it reads only files that are new, or whose size, times or
+    /// identity changed. It says how many it read. The older signature must be one of your own
+    /// keys. What bulla remembers for this is in your cache folder.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Sign a digest of the statement instead of the statement, for verifiers that need that; the signature file says so
+    /// Sign a digest of the statement instead of the statement, for verifiers that need that; the
+    /// signature file says so
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) prehash: Option<Prehash>,
 
@@ -279,16 +286,17 @@ pub(crate) struct SignArgs {
 
 /// Verify files and folders against their signatures
 ///
-/// bulla reads the signature of each PATH from PATH.bulla. It prints one line for each file that differs from what was
-/// signed: changed, missing or unexpected. If the signature itself is at fault, it prints malformed signature,
-/// bad signature, wrong key, unknown key or unknown version.
+/// bulla reads the signature of each PATH from PATH.bulla. It prints one line for each file that
+/// differs from what was signed: changed, missing or unexpected. If the signature itself is at
+/// fault, it prints malformed signature, bad signature, wrong key, unknown key or unknown version.
 ///
-/// A signature covers the content of a file, not its name. If the signed comment of a minisign signature names another
-/// file, bulla says so.
+/// A signature covers the content of a file, not its name. If the signed comment of a minisign
+/// signature names another file, bulla says so.
 ///
-/// bulla trusts the keys of your keystore, except revoked versions. With --public-key, it trusts only the given keys and
-/// needs no keystore. After a rotation, --follow also trusts the newer public keys that the given keys vouch for: see
-/// `bulla keys succession`. With `-`, bulla verifies standard input against the signature file of --signature.
+/// bulla trusts the keys of your keystore, except revoked versions. With --public-key, it trusts
+/// only the given keys and needs no keystore. After a rotation, --follow also trusts the newer
+/// public keys that the given keys vouch for: see `bulla keys succession`. With `-`, bulla verifies
+/// standard input against the signature file of --signature.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -308,17 +316,21 @@ pub(crate) struct VerifyArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Trust this public key instead of the keystore: a file with one or more keys, or the key itself in base64; may be given several times
+    /// Trust this public key instead of the keystore: a file with one or more keys, or the key
+    /// itself in base64; may be given several times
     #[arg(short, long, value_name = "FILE|KEY")]
     pub(crate) public_key: Vec<String>,
 
-    /// Also trust the newer public keys that the given keys vouch for; FILE holds the statements of `bulla keys succession`; may be given several times
+    /// Also trust the newer public keys that the given keys vouch for; FILE holds the statements of
+    /// `bulla keys succession`; may be given several times
     ///
-    /// The older version's private key signs a statement. If that private key leaked, do not follow the statement.
+    /// The older version's private key signs a statement. If that private key leaked, do not follow
+    /// the statement.
     #[arg(long, value_name = "FILE", requires = "public_key")]
     pub(crate) follow: Vec<PathBuf>,
 
-    /// Of a signed folder, verify only this file or folder in it, and read nothing else; may be given several times
+    /// Of a signed folder, verify only this file or folder in it, and read nothing else; may be
+    /// given several times
     ///
     /// The path is relative to the signed folder.
     #[arg(long, value_name = "PATH")]
@@ -331,11 +343,13 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) duplicates: bool,
 
-    /// Verify only these bytes of a file, and read nothing else of it: START..END, where END is the byte after the last one
+    /// Verify only these bytes of a file, and read nothing else of it: START..END, where END is the
+    /// byte after the last one
     ///
-    /// The numbers may have K, M, G or T at their ends, for powers of 1024. Without START, the range begins with the file; without END, it
-    /// ends with the file. This needs the file's tree of hashes, which `bulla sum --outboard` writes. For a file in a signed folder, name
-    /// the file with --only, and its tree with --outboard.
+    /// The numbers may have K, M, G or T at their ends, for powers of 1024. Without START, the
+    /// range begins with the file; without END, it ends with the file. This needs the file's tree
+    /// of hashes, which `bulla sum --outboard` writes. For a file in a signed folder, name the file
+    /// with --only, and its tree with --outboard.
     #[arg(long, value_name = "START..END", value_parser = shared::byte_range, conflicts_with = "duplicates")]
     pub(crate) range: Option<ByteRange>,
 
@@ -363,8 +377,8 @@ pub(crate) struct VerifyArgs {
 
 /// Show which kernel (instruction set) hashes which input size
 ///
-/// When bulla starts, it chooses the best kernel that the CPU supports. To use another kernel for every operation, name
-/// it in the variable BULLA_BLAKE3_FORCE_KERNEL.
+/// When bulla starts, it chooses the best kernel that the CPU supports. To use another kernel for
+/// every operation, name it in the variable BULLA_BLAKE3_FORCE_KERNEL.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

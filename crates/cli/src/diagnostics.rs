@@ -3,7 +3,8 @@
 use crate::style;
 use std::io::Write;
 
-/// Prints `bulla: TEXT` on standard error. If standard error is closed, there is no way to report that.
+/// Prints `bulla: TEXT` on standard error. If standard error is closed, there is no way to report
+/// that.
 pub(crate) fn error_line(text: &str) {
     let bad = style::BAD;
     let _ = writeln!(anstream::stderr(), "{bad}bulla:{bad:#} {text}");

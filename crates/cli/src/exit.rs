@@ -37,7 +37,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What a shell reports for a process that SIGPIPE ended; the Rust runtime turns that signal into an error.
+/// What a shell reports for a process that SIGPIPE ended; the Rust runtime turns that signal into
+/// an error.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
 #[cfg(test)]

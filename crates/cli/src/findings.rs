@@ -112,7 +112,8 @@ pub(crate) struct Report {
     pub(crate) entries: Vec<EntryFinding>,
     /// For a folder, the number of unchanged files and links.
     pub(crate) intact: Option<u64>,
-    /// For a folder, if somebody wants to know: the size and the paths of each group of files with one content.
+    /// For a folder, if somebody wants to know: the size and the paths of each group of files with
+    /// one content.
     pub(crate) duplicates: Option<Vec<(u64, Vec<PathBuf>)>>,
     /// For a folder, the patterns of what was left out, ready to print.
     pub(crate) left_out: Vec<String>,
@@ -206,7 +207,8 @@ fn print_finding(out: &mut Out, path: &Path, finding: &Finding) -> Result<()> {
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
             out.line(format_args!("{}: {bad}{problem}{bad:#}{reason}", shown(path)))
         }
-        // Nothing is printed about unchanged files. Errors about files that could not be checked are on standard error.
+        // Nothing is printed about unchanged files. Errors about files that could not be checked
+        // are on standard error.
         Finding::Ok | Finding::Unchecked(_) => Ok(()),
     }
 }

@@ -26,8 +26,9 @@ pub(crate) fn take(turn: Turn) -> Result<()> {
     })
 }
 
-/// The scheduler's policy for idle work. A disk whose scheduler knows classes serves such a thread in the class `idle`, too (ioprio_set(2)
-/// with the kernel's include/linux/ioprio.h: a thread without a class of its own has that of its policy).
+/// The scheduler's policy for idle work. A disk whose scheduler knows classes serves such a thread
+/// in the class `idle`, too (ioprio_set(2) with the kernel's include/linux/ioprio.h: a thread
+/// without a class of its own has that of its policy).
 #[cfg(target_os = "linux")]
 fn go_last() -> Result<(), String> {
     use thread_priority::{
@@ -39,7 +40,8 @@ fn go_last() -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// The lowest priority for the processor. These systems have none for disks that a program could ask for safely.
+/// The lowest priority for the processor. These systems have none for disks that a program could
+/// ask for safely.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn go_last() -> Result<(), String> {
     rustix::process::setpriority_process(None, 19).map_err(|error| error.to_string())

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C, a closed terminal and similar signals: an interrupted command leaves no unfinished file behind, and restores the
-//! terminal.
+//! Handles Ctrl-C, a closed terminal and similar signals: an interrupted command leaves no
+//! unfinished file behind, and restores the terminal.
 
 #[cfg(unix)]
 pub(crate) use unix::{guard, instead, stop_in_order, stopped};
@@ -47,7 +47,8 @@ mod unix {
 
     static INSTEAD: OnceLock<Instead> = OnceLock::new();
 
-    /// Has the first signal stop a command that ends by itself then; the second one ends the process as ever. SIGHUP only reloads.
+    /// Has the first signal stop a command that ends by itself then; the second one ends the
+    /// process as ever. SIGHUP only reloads.
     pub(crate) fn instead(
         stop: impl Fn() + Send + Sync + 'static,
         reload: impl Fn() + Send + Sync + 'static,
@@ -60,7 +61,8 @@ mod unix {
     /// The signal that stops the work; 0 if there was none.
     static STOPPED: AtomicI32 = AtomicI32::new(0);
 
-    /// Has the first signal stop a command that can show what it has done so far; the second one ends the process as ever.
+    /// Has the first signal stop a command that can show what it has done so far; the second one
+    /// ends the process as ever.
     pub(crate) fn stop_in_order() {
         let _ = INSTEAD.set(Instead { stop: Stop::InOrder, reload: Box::new(|| {}) });
         guard();
@@ -75,8 +77,8 @@ mod unix {
     pub(crate) fn guard() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // If this signal is caught, exceeding a limit on file sizes is an error of the write, which cleans up,
-            // instead of the end of the process.
+            // If this signal is caught, exceeding a limit on file sizes is an error of the write,
+            // which cleans up, instead of the end of the process.
             let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
             let signals =
                 Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)));
@@ -88,8 +90,8 @@ mod unix {
         });
     }
 
-    /// Whether the process was started with a signal ignored, as by nohup and shells: then the signal has no effect. Only
-    /// Linux reports this; elsewhere the signal ends the process.
+    /// Whether the process was started with a signal ignored, as by nohup and shells: then the
+    /// signal has no effect. Only Linux reports this; elsewhere the signal ends the process.
     fn is_ignored(signal: i32) -> bool {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,7 +1,8 @@
-//! The formats of minisign (<https://jedisct1.github.io/minisign/>, "Signature format" and "Public key format").
+//! The formats of minisign (<https://jedisct1.github.io/minisign/>, "Signature format" and "Public
+//! key format").
 //!
-//! A signature signs the BLAKE2b-512 digest of the file (`ED`) or, in an older form, the file itself (`Ed`). A second, global
-//! signature signs the first signature and the trusted comment.
+//! A signature signs the BLAKE2b-512 digest of the file (`ED`) or, in an older form, the file
+//! itself (`Ed`). A second, global signature signs the first signature and the trusted comment.
 
 use crate::error::Error;
 use crate::files::read::{ReadError, Source};
@@ -16,22 +17,22 @@ pub(crate) const UNTRUSTED: &str = "untrusted comment: ";
 const TRUSTED: &str = "trusted comment: ";
 const KEY_ALGORITHM: [u8; 2] = *b"Ed";
 
-/// The largest file whose legacy signature is verified, because the whole file must be in memory. minisign has the same
-/// limit.
+/// The largest file whose legacy signature is verified, because the whole file must be in memory.
+/// minisign has the same limit.
 pub(crate) const LEGACY_LIMIT: u64 = 1 << 30;
 
 /// The number by which minisign distinguishes keys. It proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyId([u8; 8]);
+pub(crate) struct KeyVersionId([u8; 8]);
 
-impl KeyId {
+impl KeyVersionId {
     /// The id of one of our keys. It is derived from the public key, so it never changes.
     pub(crate) fn of(key: &PublicKey) -> Self {
         Self(bulla_kms::transfer::minisign::key_id(key))
     }
 }
 
-impl fmt::Display for KeyId {
+impl fmt::Display for KeyVersionId {
     /// Prints it like minisign: the number, little-endian, in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016X}", u64::from_le_bytes(self.0))
@@ -51,14 +52,14 @@ pub(crate) fn prehash(source: &Source, progress: &Progress) -> Result<Digest, Re
 /// A public key with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedKey {
-    pub(crate) id: KeyId,
+    pub(crate) id: KeyVersionId,
     pub(crate) key: PublicKey,
 }
 
 impl NamedKey {
     /// The minisign form of one of our keys.
     pub(crate) fn of(key: PublicKey) -> Self {
-        Self { id: KeyId::of(&key), key }
+        Self { id: KeyVersionId::of(&key), key }
     }
 
     /// Reads a public key file, or only its line of base64.
@@ -72,7 +73,7 @@ impl NamedKey {
         if algorithm != KEY_ALGORITHM {
             return Err("the public key has an algorithm that minisign does not have".to_owned());
         }
-        let id = KeyId(id.try_into().map_err(|_| "the key id is short")?);
+        let id = KeyVersionId(id.try_into().map_err(|_| "the key id is short")?);
         let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key);
         Ok(Self { id, key: key.map_err(|error| error.to_string())? })
     }
@@ -114,7 +115,7 @@ pub(crate) enum Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) algorithm: Algorithm,
-    pub(crate) key: KeyId,
+    pub(crate) key: KeyVersionId,
     pub(crate) signature: [u8; 64],
     pub(crate) trusted_comment: String,
     /// The signature of the signature and the trusted comment.
@@ -147,11 +148,11 @@ impl Signature {
         key.copy_from_slice(&bytes[2..10]);
         let mut signature = [0; 64];
         signature.copy_from_slice(&bytes[10..]);
-        Ok(Self { algorithm, key: KeyId(key), signature, trusted_comment, global })
+        Ok(Self { algorithm, key: KeyVersionId(key), signature, trusted_comment, global })
     }
 
-    /// The bytes of a signature in minisign's format, which is only for Ed25519. Signatures of other algorithms may have
-    /// the same length.
+    /// The bytes of a signature in minisign's format, which is only for Ed25519. Signatures of
+    /// other algorithms may have the same length.
     pub(crate) fn bytes(algorithm: bulla_kms::Algorithm, signature: Vec<u8>) -> Result<[u8; 64], Error> {
         check_algorithm(algorithm)?;
         signature.try_into().map_err(|_| unsupported(algorithm))
@@ -168,7 +169,8 @@ impl Signature {
         key.verify(&global, &self.global).is_valid()
     }
 
-    /// Whether the signature of `message` verifies with `key`. This does not check the trusted comment.
+    /// Whether the signature of `message` verifies with `key`. This does not check the trusted
+    /// comment.
     ///
     /// `message` is the file or its digest, depending on [`Signature::algorithm`].
     pub(crate) fn verifies(&self, key: &PublicKey, message: &[u8]) -> bool {

@@ -20,7 +20,8 @@ pub(crate) struct Out {
     name: String,
     colour: Colour,
     flushed: Instant,
-    /// The change that the command has already made: an error of printing must not read as if nothing had changed.
+    /// The change that the command has already made: an error of printing must not read as if
+    /// nothing had changed.
     done: Option<String>,
 }
 
@@ -134,8 +135,9 @@ impl Out {
         Self { buffer, name, colour, flushed: Instant::now(), done: None }
     }
 
-    /// Output for a command that has changed something: `done` says what, as in `the key was rotated`. An error of printing then
-    /// says it too, so that nobody runs the command again only for its output.
+    /// Output for a command that has changed something: `done` says what, as in `the key was
+    /// rotated`. An error of printing then says it too, so that nobody runs the command again only
+    /// for its output.
     pub(crate) fn after(done: impl Into<String>) -> Self {
         Self { done: Some(done.into()), ..Self::new() }
     }
@@ -220,7 +222,8 @@ pub(crate) fn json_line(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// JSON without characters that could control a terminal or reorder other text: also those that JSON itself does not escape.
+/// JSON without characters that could control a terminal or reorder other text: also those that
+/// JSON itself does not escape.
 struct Visible;
 
 impl serde_json::ser::Formatter for Visible {

@@ -1,5 +1,5 @@
-//! Shows the progress of long work on standard error: bytes, files, speed, remaining time and the current file. People see a line on
-//! their terminal; programs may ask for JSON Lines.
+//! Shows the progress of long work on standard error: bytes, files, speed, remaining time and the
+//! current file. People see a line on their terminal; programs may ask for JSON Lines.
 
 use crate::args::ShowProgress;
 use crate::files::name::shown;
@@ -105,7 +105,8 @@ impl Progress {
         Self { view: Some(view) }
     }
 
-    /// Whether progress is shown unless the user says otherwise. If not, finding a total would be wasted work.
+    /// Whether progress is shown unless the user says otherwise. If not, finding a total would be
+    /// wasted work.
     pub(crate) fn is_wanted() -> bool {
         std::io::stderr().is_terminal()
     }

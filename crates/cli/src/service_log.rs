@@ -70,13 +70,15 @@ fn wanted(config: &LogConfig) -> Targets {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     let access = if config.access { LevelFilter::DEBUG } else { level };
-    // Libraries of others say what they need for their own search of errors, and some quote what they read.
+    // Libraries of others say what they need for their own search of errors, and some quote what
+    // they read.
     Targets::new()
         .with_target("bulla", level)
         .with_target("bulla_server", level)
         .with_target("bulla_kms", level)
         .with_target(ACCESS_TARGET, access)
-        // Spans of requests are for traces. As fields of log lines they would cost a fourth of the service's speed.
+        // Spans of requests are for traces. As fields of log lines they would cost a fourth of the
+        // service's speed.
         .with_target(SPAN_TARGET, LevelFilter::OFF)
 }
 

@@ -1,4 +1,5 @@
-//! The keystore of the command line: its location, the secret that opens it, and how users name keys.
+//! The keystore of the command line: its location, the secret that opens it, and how users name
+//! keys.
 
 mod access;
 mod change;

@@ -9,7 +9,7 @@ use crate::store::{Holder, KnownKeys};
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
-    Attestation, KeyId, NamedPublicKey, PublicKey, SignatureFile, Succession, VersionAttestation,
+    Attestation, KeyVersionId, NamedPublicKey, PublicKey, SignatureFile, Succession, VersionAttestation,
     VersionState,
 };
 use std::fs::File;
@@ -23,7 +23,8 @@ const MAX_STATEMENTS: u64 = 8 << 20;
 
 /// The keys that a verifier trusts.
 pub(crate) enum Trust {
-    /// Every version of every key of the keystore or the service, except the versions that it refuses.
+    /// Every version of every key of the keystore or the service, except the versions that it
+    /// refuses.
     Keystore(KnownKeys),
     /// Only these keys.
     Given(Vec<GivenKey>),
@@ -33,12 +34,12 @@ pub(crate) enum Trust {
 pub(crate) struct GivenKey {
     key: PublicKey,
     /// The name that came with it, if any.
-    name: Option<KeyId>,
-    minisign: minisign::KeyId,
+    name: Option<KeyVersionId>,
+    minisign: minisign::KeyVersionId,
 }
 
-/// Adds a hint to an error of opening the keystore: the public keys are encrypted in it, so it must be opened. A user who cannot
-/// open it now can verify with exported keys.
+/// Adds a hint to an error of opening the keystore: the public keys are encrypted in it, so it must
+/// be opened. A user who cannot open it now can verify with exported keys.
 fn name_the_other_way(error: Error) -> Error {
     match error.code() {
         "no_passphrase" => error.hint(
@@ -72,8 +73,8 @@ impl Trust {
 
     /// Checks that a trusted key made this signature.
     pub(crate) fn check(&self, file: &SignatureFile) -> Result<(), Finding> {
-        // Check first that the public key in the file made the signature. Only then is the file intact, and the
-        // question is whose key that is.
+        // Check first that the public key in the file made the signature. Only then is the file
+        // intact, and the question is whose key that is.
         if !file.verify_with(&file.public_key).is_valid() {
             return Err(Problem::BadSignature
                 .because("somebody edited the signature file, or another key than the named one made it"));
@@ -91,9 +92,9 @@ impl Trust {
     }
 
     /// The trusted key that a minisign signature names.
-    pub(crate) fn minisign_key(&self, id: minisign::KeyId) -> Result<PublicKey, Finding> {
-        // Keys of other algorithms have numbers too, and some have signatures of the same length, but minisign does not
-        // support them.
+    pub(crate) fn minisign_key(&self, id: minisign::KeyVersionId) -> Result<PublicKey, Finding> {
+        // Keys of other algorithms have numbers too, and some have signatures of the same length,
+        // but minisign does not support them.
         let is_it = |key: &PublicKey| minisign::check_algorithm(key.algorithm()).is_ok();
         match self {
             Self::Given(keys) => match keys.iter().find(|given| given.minisign == id && is_it(&given.key)) {
@@ -107,8 +108,9 @@ impl Trust {
             Self::Keystore(keys) => {
                 let keys = keys.all()?;
                 let mut versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
-                let found = versions
-                    .find(|(_, one)| is_it(&one.public_key) && minisign::KeyId::of(&one.public_key) == id);
+                let found = versions.find(|(_, one)| {
+                    is_it(&one.public_key) && minisign::KeyVersionId::of(&one.public_key) == id
+                });
                 let (key, version) = found.ok_or_else(|| unknown_key(&format!("the minisign key {id}")))?;
                 check_usable(key, version)?;
                 Ok(version.public_key.clone())
@@ -117,11 +119,11 @@ impl Trust {
     }
 
     /// The owner's name for the key.
-    pub(crate) fn name(&self, id: &KeyId) -> String {
+    pub(crate) fn name(&self, id: &KeyVersionId) -> String {
         let label = match self {
             Self::Given(_) => None,
             // The key was read when its signature was checked.
-            Self::Keystore(keys) => keys.key(id.family()).ok().flatten().and_then(|key| key.label),
+            Self::Keystore(keys) => keys.key(id.key_id()).ok().flatten().and_then(|key| key.label),
         };
         match label {
             Some(label) => format!("{label} v{}", id.version()),
@@ -146,7 +148,7 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
             instead(&given)
         );
         let is_newer =
-            |name: &KeyId| name.family() == file.key.family() && name.version() < file.key.version();
+            |name: &KeyVersionId| name.key_id() == file.key.key_id() && name.version() < file.key.version();
         let hint = match keys.iter().filter_map(|given| given.name.as_ref()).any(is_newer) {
             true => ", an older version of that key; pass the owner's `bulla keys succession` with --follow",
             false => "",
@@ -188,8 +190,8 @@ fn read_statements(path: &Path) -> Result<Vec<Succession>> {
 }
 
 /// The public key of a version, if the keystore has and accepts it.
-fn version(keys: &KnownKeys, id: &KeyId) -> Result<PublicKey, Finding> {
-    let key = keys.key(id.family())?.ok_or_else(|| unknown_key(&id.to_string()))?;
+fn version(keys: &KnownKeys, id: &KeyVersionId) -> Result<PublicKey, Finding> {
+    let key = keys.key(id.key_id())?.ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
         Problem::UnknownVersion
             .because(format!("it is signed by {id}, but the keystore's newest version is v{}", key.head))
@@ -223,7 +225,7 @@ pub(crate) fn public_key(text: &str) -> Result<PublicKey> {
 
 impl GivenKey {
     /// The key, unless it came with another key's name.
-    pub(crate) fn for_id(&self, id: &KeyId) -> Option<PublicKey> {
+    pub(crate) fn for_id(&self, id: &KeyVersionId) -> Option<PublicKey> {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
     }
 
@@ -239,8 +241,8 @@ impl GivenKey {
         }
     }
 
-    /// Reads public keys from a file, or from the text itself, in the formats of bulla, minisign, PEM, OpenSSH or JSON Web
-    /// Keys.
+    /// Reads public keys from a file, or from the text itself, in the formats of bulla, minisign,
+    /// PEM, OpenSSH or JSON Web Keys.
     fn read_all(text: &str) -> Result<Vec<Self>> {
         let path = Path::new(text);
         let about = |error: Error| error.about(shown(path));
@@ -303,8 +305,8 @@ impl GivenKey {
         Ok(Self { key: named.key, name: None, minisign: named.id })
     }
 
-    fn new(key: PublicKey, name: Option<KeyId>) -> Self {
-        Self { minisign: minisign::KeyId::of(&key), key, name }
+    fn new(key: PublicKey, name: Option<KeyVersionId>) -> Self {
+        Self { minisign: minisign::KeyVersionId::of(&key), key, name }
     }
 }
 

@@ -8,7 +8,8 @@ use hyper::Uri;
 
 use crate::error::{Error, Result};
 
-/// The address of a service: `https://HOST[:PORT]`, `http://HOST[:PORT]`, or `unix:PATH` for a Unix socket.
+/// The address of a service: `https://HOST[:PORT]`, `http://HOST[:PORT]`, or `unix:PATH` for a Unix
+/// socket.
 ///
 /// The first two may have a path, for a service behind a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]

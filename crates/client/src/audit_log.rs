@@ -108,12 +108,14 @@ impl Client {
         self.call(Call::post("/api/v1/audit-log/checkpoint", Effect::None)).await
     }
 
-    /// The proof that an entry is in the log that the newest checkpoint seals, as JSON. `bulla audit-log verify --proof` checks it.
+    /// The proof that an entry is in the log that the newest checkpoint seals, as JSON. `bulla
+    /// audit-log verify --proof` checks it.
     pub async fn prove_entry(&self, number: u64) -> Result<String> {
         self.text(Call::get(format!("/api/v1/audit-log/entries/{number}/proof"))).await
     }
 
-    /// The proof that the log still begins with the entries that an older checkpoint seals, as JSON.
+    /// The proof that the log still begins with the entries that an older checkpoint seals, as
+    /// JSON.
     pub async fn prove_growth(&self, checkpoint: &str) -> Result<String> {
         #[derive(Serialize)]
         struct Older<'a> {
@@ -123,7 +125,8 @@ impl Client {
         self.text(call.body(&Older { checkpoint })).await
     }
 
-    /// Has the service verify its whole log. The log must still have the checkpoints that are given.
+    /// Has the service verify its whole log. The log must still have the checkpoints that are
+    /// given.
     pub async fn verify_log(&self, checkpoints: &[&str]) -> Result<LogReport> {
         #[derive(Serialize)]
         struct Verify<'a> {

@@ -7,7 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::client::Client;
 use crate::error::{Error, Result};
 
-/// A client for programs that have no tokio runtime of their own: each call waits on the thread that makes it.
+/// A client for programs that have no tokio runtime of their own: each call waits on the thread
+/// that makes it.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,7 +48,8 @@ impl Blocking {
         returned.expect("the calls have ended")
     }
 
-    /// Not generic: a runtime is some 1,500 lines of LLVM's code, which would be compiled again for each kind of call.
+    /// Not generic: a runtime is some 1,500 lines of LLVM's code, which would be compiled again for
+    /// each kind of call.
     fn run(&self, calls: Pin<Box<dyn Future<Output = ()> + '_>>) {
         self.runtime.block_on(calls);
     }

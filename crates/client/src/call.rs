@@ -58,7 +58,8 @@ impl Call {
         self.secret_body(body, 0)
     }
 
-    /// A body with a secret in it, of at most `length` bytes: it is written in one place, and wiped.
+    /// A body with a secret in it, of at most `length` bytes: it is written in one place, and
+    /// wiped.
     pub(crate) fn secret_body(self, body: &impl Serialize, length: usize) -> Self {
         let mut text = Zeroizing::new(Vec::with_capacity(length));
         serde_json::to_writer(&mut *text, body).expect("plain structures serialise");
@@ -138,7 +139,8 @@ impl Client {
         })
     }
 
-    /// Makes a call, and returns the answer's text unchanged, because some signatures cover the JSON as it is written.
+    /// Makes a call, and returns the answer's text unchanged, because some signatures cover the
+    /// JSON as it is written.
     pub(crate) async fn text(&self, call: Call) -> Result<String> {
         let answer = self.answer(call).await?;
         String::from_utf8(answer.to_vec()).map_err(|_| Error::Unexpected("its body is not text".to_owned()))
@@ -248,14 +250,16 @@ fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(body) {
         return Error::from(Refusal { status: status.as_u16(), request_id, ..refusal }).into();
     }
-    // A proxy in between answered. Some proxies answer 503, too, when the service got the request and its answer was lost.
+    // A proxy in between answered. Some proxies answer 503, too, when the service got the request
+    // and its answer was lost.
     let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let repeat = if is_busy { Repeat::WithoutEffect } else { Repeat::No };
     let error = Error::Unexpected(format!("its status is {}", status.as_u16()));
     Failed { repeat, ..error.into() }
 }
 
-/// How long an answer asks to wait. The service writes seconds. A time, as some proxies write it, does not count.
+/// How long an answer asks to wait. The service writes seconds. A time, as some proxies write it,
+/// does not count.
 fn retry_after(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     Duration::from_secs(seconds.unwrap_or(0))

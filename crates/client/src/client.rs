@@ -29,8 +29,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings for a service: no token, the operating system's authorities, a deadline of 30 seconds for each call, and at most 3
-    /// repetitions.
+    /// The settings for a service: no token, the operating system's authorities, a deadline of 30
+    /// seconds for each call, and at most 3 repetitions.
     pub fn new(address: Address) -> Self {
         Self {
             address,
@@ -52,7 +52,8 @@ impl Settings {
         Ok(Self { token: Some(bearer(token)?), ..self })
     }
 
-    /// Trusts certificates of these authorities only, instead of the operating system's. `pem` has one or more certificates.
+    /// Trusts certificates of these authorities only, instead of the operating system's. `pem` has
+    /// one or more certificates.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if it has none.
@@ -60,7 +61,8 @@ impl Settings {
         Ok(Self { authorities: Authorities::from_pem(pem)?, ..self })
     }
 
-    /// Shows a client certificate: `chain` has it first, and then those of the authorities between it and the root.
+    /// Shows a client certificate: `chain` has it first, and then those of the authorities between
+    /// it and the root.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if one of the two is not valid PEM.
@@ -80,13 +82,15 @@ impl Settings {
         Self { retries, ..self }
     }
 
-    /// The longest first pause before a repetition. This bound doubles each time. Each pause has a random length up to it.
+    /// The longest first pause before a repetition. This bound doubles each time. Each pause has a
+    /// random length up to it.
     #[must_use]
     pub fn backoff(self, backoff: Duration) -> Self {
         Self { backoff, ..self }
     }
 
-    /// The most items of one request, for a service that takes fewer than 10,000. Longer batches are several requests.
+    /// The most items of one request, for a service that takes fewer than 10,000. Longer batches
+    /// are several requests.
     #[must_use]
     pub fn items(self, items: usize) -> Self {
         Self { items: items.max(1), ..self }
@@ -98,7 +102,9 @@ impl Settings {
 /// A call that is dropped before it ends closes its connection. A change may have been made then.
 ///
 /// # Errors
-/// Every call can fail in each way that [`Error`](crate::Error) has. [`Error::Refused`](crate::Error::Refused) says what the service says: `spec/http-api.md` lists the codes.
+/// Every call can fail in each way that [`Error`](crate::Error) has.
+/// [`Error::Refused`](crate::Error::Refused) says what the service says: `spec/http-api.md` lists
+/// the codes.
 ///
 /// # Panics
 /// Outside of a tokio runtime that drives networks and time, every call panics.

@@ -49,15 +49,15 @@ pub enum Error {
     Refused(Box<Refusal>),
     /// There was no connection to the service: nothing was sent.
     Unreachable(String),
-    /// The client does not trust the service's certificate, or the service refused the client's. The service did nothing, and the same
-    /// request would fail again.
+    /// The client does not trust the service's certificate, or the service refused the client's.
+    /// The service did nothing, and the same request would fail again.
     Certificate(String),
     /// The connection ended before the answer did. A change may have been made.
     Interrupted(String),
     /// The call took longer than its deadline. A change may have been made.
     Deadline(Duration),
-    /// The answer is not one of the service: something in between sent it, or the service is too old or too new. A change may have
-    /// been made.
+    /// The answer is not one of the service: something in between sent it, or the service is too
+    /// old or too new. A change may have been made.
     Unexpected(String),
     /// A setting or an argument cannot be used.
     Invalid(String),

@@ -38,7 +38,8 @@ impl std::fmt::Debug for Encapsulated {
 /// The recipient of an export.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum Recipient<'a> {
-    /// A public key of ML-KEM or X-Wing: `x-wing:BASE64`, `ml-kem-768:BASE64`, or a public key file of bulla.
+    /// A public key of ML-KEM or X-Wing: `x-wing:BASE64`, `ml-kem-768:BASE64`, or a public key file
+    /// of bulla.
     #[serde(rename = "recipient")]
     PublicKey(&'a str),
     /// A key of the same service.
@@ -54,7 +55,8 @@ pub struct Exported {
     pub key: String,
     /// The number of that version.
     pub version: u32,
-    /// The text of the wrapped key, which [`KeyMaterial::Wrapped`] and `bulla keys import --format wrapped` take.
+    /// The text of the wrapped key, which [`KeyMaterial::Wrapped`] and `bulla keys import --format
+    /// wrapped` take.
     pub wrapped: String,
 }
 
@@ -204,12 +206,14 @@ impl<'a> Import<'a> {
 }
 
 impl Client {
-    /// Makes a shared key of 32 bytes, and the ciphertext from which the service's key makes the same.
+    /// Makes a shared key of 32 bytes, and the ciphertext from which the service's key makes the
+    /// same.
     pub async fn encapsulate(&self, key: &str) -> Result<Encapsulated> {
         self.call(Call::post(key_path(key, "/encapsulate"), Effect::None)).await
     }
 
-    /// The shared key of 32 bytes that a ciphertext carries. Best give as `key` the name of the version for which it was made.
+    /// The shared key of 32 bytes that a ciphertext carries. Best give as `key` the name of the
+    /// version for which it was made.
     pub async fn decapsulate(&self, key: &str, ciphertext: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         #[derive(Serialize)]
         struct Decapsulate<'a> {
@@ -220,7 +224,8 @@ impl Client {
         Ok(self.call::<Decapsulated>(call).await?.shared_key)
     }
 
-    /// Seals data to keys of the service and to recipients elsewhere. Each of them opens it, and so does `bulla open`.
+    /// Seals data to keys of the service and to recipients elsewhere. Each of them opens it, and so
+    /// does `bulla open`.
     pub async fn seal(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
         let body = Seal { data: Base64(data), keys, recipients };
         let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
@@ -239,12 +244,14 @@ impl Client {
         Ok(self.call::<Opened>(call).await?.data)
     }
 
-    /// Exports the private key of the newest version, or of the one that the name has, wrapped for a recipient.
+    /// Exports the private key of the newest version, or of the one that the name has, wrapped for
+    /// a recipient.
     pub async fn export_key(&self, key: &str, recipient: Recipient<'_>) -> Result<Exported> {
         self.call(Call::post(key_path(key, "/export"), Effect::None).body(&recipient)).await
     }
 
-    /// Imports a key as a new key. Its algorithm is that of the material, and it is kept in software: what `new` says of both does not count.
+    /// Imports a key as a new key. Its algorithm is that of the material, and it is kept in
+    /// software: what `new` says of both does not count.
     pub async fn import_key(&self, new: &NewKey, material: KeyMaterial<'_>) -> Result<Key> {
         let new = NewKey { algorithm: None, backend: None, ..new.clone() };
         self.import("/api/v1/import".to_owned(), Import::new(Some(new), material)).await

@@ -152,7 +152,8 @@ pub struct NewKey {
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
-    /// What makes and keeps the private keys: `pkcs11` is the service's token. In software when absent.
+    /// What makes and keeps the private keys: `pkcs11` is the service's token. In software when
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
 }
@@ -245,13 +246,15 @@ impl Client {
         self.call(Call::get(key_path(key, ""))).await
     }
 
-    /// Lists up to 1,000 of the keys that the caller may read: the first ones, or those after the `next` of the page before.
+    /// Lists up to 1,000 of the keys that the caller may read: the first ones, or those after the
+    /// `next` of the page before.
     pub async fn keys_page(&self, after: Option<&str>) -> Result<KeyPage> {
         let after = after.map_or_else(String::new, |after| format!("&after={}", escaped(after)));
         self.call(Call::get(format!("/api/v1/keys?limit=1000{after}"))).await
     }
 
-    /// Lists all keys that the caller may read, sorted by their names. Each page is a call of its own.
+    /// Lists all keys that the caller may read, sorted by their names. Each page is a call of its
+    /// own.
     pub async fn keys(&self) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         let mut next = None;
@@ -292,7 +295,8 @@ impl Client {
         self.update(key, None, KeyUpdate::Enabled(false)).await
     }
 
-    /// Schedules a key's destruction: from the time `after` on (RFC 3339 in UTC) it may be destroyed. It does not sign from now on.
+    /// Schedules a key's destruction: from the time `after` on (RFC 3339 in UTC) it may be
+    /// destroyed. It does not sign from now on.
     pub async fn schedule_destruction(&self, key: &str, after: &str) -> Result<Key> {
         #[derive(Serialize)]
         struct Schedule<'a> {
@@ -330,8 +334,8 @@ impl Client {
         self.call(Call::get(key_path(key, &part))).await
     }
 
-    /// Has a key's newest version sign everything about the key. This is the JSON as the service wrote it, because the signature is one of
-    /// the attestation in that form.
+    /// Has a key's newest version sign everything about the key. This is the JSON as the service
+    /// wrote it, because the signature is one of the attestation in that form.
     pub async fn attest(&self, key: &str) -> Result<String> {
         self.text(Call::post(key_path(key, "/attest"), Effect::None)).await
     }

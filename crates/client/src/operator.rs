@@ -22,7 +22,8 @@ pub struct Readiness {
     pub sealed: bool,
 }
 
-/// A backup that arrives in pieces. It opens only if it is whole: an error means that all of it is lost.
+/// A backup that arrives in pieces. It opens only if it is whole: an error means that all of it is
+/// lost.
 pub struct Backup {
     /// How many keys it has.
     pub keys: u64,
@@ -81,8 +82,9 @@ impl Client {
         self.call(Call::post("/api/v1/operator/seal", Effect::None)).await
     }
 
-    /// Opens the keystore with its passphrase. Without one, an operator whom the service's settings name has the service use what opened
-    /// the keystore at its start: it reads its key file again, for example.
+    /// Opens the keystore with its passphrase. Without one, an operator whom the service's settings
+    /// name has the service use what opened the keystore at its start: it reads its key file again,
+    /// for example.
     pub async fn unseal_service(&self, passphrase: Option<&str>) -> Result<Readiness> {
         #[derive(Serialize)]
         struct Unseal<'a> {

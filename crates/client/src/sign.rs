@@ -152,15 +152,16 @@ impl Client {
         self.call(Call::post(key_path(key, "/sign"), Effect::None).body(&body)).await
     }
 
-    /// Whether a key made the signature of the message. The key is best the one that [`Signature::key`] has: a label means the newest
-    /// version.
+    /// Whether a key made the signature of the message. The key is best the one that
+    /// [`Signature::key`] has: a label means the newest version.
     pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<bool> {
         let body = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
         let call = Call::post(key_path(key, "/verify"), Effect::None).body(&body);
         Ok(self.call::<Verdict>(call).await?.valid)
     }
 
-    /// Signs the digest of a message with an Ed25519 key's newest version, under a context of at most 255 bytes.
+    /// Signs the digest of a message with an Ed25519 key's newest version, under a context of at
+    /// most 255 bytes.
     pub async fn sign_digest(
         &self,
         key: &str,
@@ -187,7 +188,8 @@ impl Client {
         Ok(self.call::<Verdict>(call).await?.valid)
     }
 
-    /// Signs a statement about a file, a folder or a message: the answer is a signature file. Only the digest travels.
+    /// Signs a statement about a file, a folder or a message: the answer is a signature file. Only
+    /// the digest travels.
     pub async fn sign_statement(&self, key: &str, statement: &Statement<'_>) -> Result<SignedFile> {
         #[derive(Serialize)]
         struct Body<'a> {
@@ -203,9 +205,11 @@ impl Client {
         self.call(Call::post(key_path(key, "/sign-statement"), Effect::None).body(&body)).await
     }
 
-    /// Signs many messages: a signature or a refusal for each, in their order. An item's refusal does not affect the others.
+    /// Signs many messages: a signature or a refusal for each, in their order. An item's refusal
+    /// does not affect the others.
     ///
-    /// A long batch is several calls, one after another. If one of them fails, the results of those before it are lost.
+    /// A long batch is several calls, one after another. If one of them fails, the results of those
+    /// before it are lost.
     pub async fn sign_many(&self, items: &[SignItem<'_>]) -> Result<Vec<Result<Signature, Refusal>>> {
         let each: Vec<_> = items
             .iter()
@@ -219,7 +223,8 @@ impl Client {
         Ok(results.into_iter().map(result).collect())
     }
 
-    /// Verifies many signatures. Each gets a verdict or an error, in their order. No verdict depends on another item.
+    /// Verifies many signatures. Each gets a verdict or an error, in their order. No verdict
+    /// depends on another item.
     ///
     /// A long batch is several calls, as for [`Client::sign_many`].
     pub async fn verify_many(&self, items: &[VerifyItem<'_>]) -> Result<Vec<Result<bool, Refusal>>> {

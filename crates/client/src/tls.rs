@@ -92,7 +92,8 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
 /// The error that one of the two certificates caused, if one did.
 pub(crate) fn certificate_error(error: &io::Error) -> Option<Error> {
     use AlertDescription as Alert;
-    // A service with TLS 1.3 refuses a certificate when the client's handshake has ended: then this is the error of reading the answer.
+    // A service with TLS 1.3 refuses a certificate when the client's handshake has ended: then this
+    // is the error of reading the answer.
     let message = match error.get_ref()?.downcast_ref::<rustls::Error>()? {
         error @ rustls::Error::InvalidCertificate(_) => {
             format!("the client does not trust the service's certificate: {error}")
@@ -122,7 +123,8 @@ pub(crate) struct Tls {
 /// What a handshake with this address needs; none for an address without TLS.
 ///
 /// # Errors
-/// [`Error::Invalid`]: there is no usable authority, or the certificate and the key do not belong together.
+/// [`Error::Invalid`]: there is no usable authority, or the certificate and the key do not belong
+/// together.
 pub(crate) fn tls(
     address: &Address,
     authorities: &Authorities,

@@ -13,7 +13,8 @@ use crate::error::Result;
 pub struct Grant {
     /// Operations. The caller must be permitted them, too.
     pub operations: Vec<String>,
-    /// The keys, by their labels or names. None means all keys of the tenant, and the operations that concern no key.
+    /// The keys, by their labels or names. None means all keys of the tenant, and the operations
+    /// that concern no key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// The token's lifetime in seconds.
@@ -74,7 +75,8 @@ pub struct Authority {
     pub expires: Option<String>,
     /// Whether the caller may mint tokens, and revoke those of others.
     pub mints: bool,
-    /// The ids that revoke the token: the last id names this token, the others those that it was made from.
+    /// The ids that revoke the token: the last id names this token, the others those that it was
+    /// made from.
     pub revocation_ids: Vec<String>,
 }
 
@@ -87,7 +89,8 @@ struct Revoke<'a> {
 }
 
 impl Client {
-    /// Mints a token of the caller's tenant. Only callers that the service's configuration names may do this.
+    /// Mints a token of the caller's tenant. Only callers that the service's configuration names
+    /// may do this.
     ///
     /// If the answer is lost, so is the token: nobody can use it.
     pub async fn mint_token(&self, grant: &Grant) -> Result<Minted> {
@@ -109,8 +112,8 @@ impl Client {
         self.revoke(&Revoke { revocation_id: None, expires: None }).await
     }
 
-    /// Revokes a token by its revocation id, for callers who may mint tokens. If the service knows when the token expires (RFC 3339 in UTC),
-    /// it forgets the id a day later.
+    /// Revokes a token by its revocation id, for callers who may mint tokens. If the service knows
+    /// when the token expires (RFC 3339 in UTC), it forgets the id a day later.
     pub async fn revoke_token(&self, revocation_id: &str, expires: Option<&str>) -> Result<()> {
         self.revoke(&Revoke { revocation_id: Some(revocation_id), expires }).await
     }

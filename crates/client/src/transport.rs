@@ -1,6 +1,7 @@
 //! Connections to a service, and requests over them.
 //!
-//! They speak HTTP/1.1. The service deals connections to its threads, so that many connections use many threads, and one with HTTP/2 uses one.
+//! They speak HTTP/1.1. The service deals connections to its threads, so that many connections use
+//! many threads, and one with HTTP/2 uses one.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,8 +26,8 @@ const KEPT: Duration = Duration::from_secs(30);
 /// A connection that has answered.
 pub(crate) struct Connection(SendRequest<Full<Bytes>>);
 
-/// Whether a request may go over a connection that was idle. The service may be closing it at that moment, and nobody would know then whether it
-/// had the request.
+/// Whether a request may go over a connection that was idle. The service may be closing it at that
+/// moment, and nobody would know then whether it had the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reuse {
     Allowed,
@@ -44,7 +45,8 @@ impl Transport {
         Self { address, tls, idle: Mutex::default() }
     }
 
-    /// Sends a request. A caller that has read the whole answer returns the connection with [`Transport::keep`].
+    /// Sends a request. A caller that has read the whole answer returns the connection with
+    /// [`Transport::keep`].
     ///
     /// # Errors
     /// [`Error::Unreachable`], [`Error::Certificate`] or [`Error::Interrupted`].

@@ -25,7 +25,8 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// The witness with this submission prefix. It is not asked anything yet. Of `https`, the system's authorities count.
+    /// The witness with this submission prefix. It is not asked anything yet. Of `https`, the
+    /// system's authorities count.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -36,7 +37,8 @@ impl Witness {
         Ok(Self { transport: Transport::new(address, tls), runtime: runtime.map_err(none)? })
     }
 
-    /// Sends the body of an `add-checkpoint`, and returns the status and the text of the answer. It waits on this thread.
+    /// Sends the body of an `add-checkpoint`, and returns the status and the text of the answer. It
+    /// waits on this thread.
     ///
     /// # Errors
     /// [`Error::Unreachable`], [`Error::Interrupted`], [`Error::Deadline`], [`Error::Unexpected`].

@@ -1,9 +1,9 @@
-//! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of every kind: each in a batch, alone, and among one to
-//! eight.
+//! Compares the kernel in use with `verify_strict` of ed25519-dalek on any number of signatures of
+//! every kind: each in a batch, alone, and among one to eight.
 //!
-//! Usage: `cargo run --release -p bulla-ed25519 --example differential -- COUNT [SEED [THREADS]]`. Batches have 1 to 70 items,
-//! messages 0 to 300 bytes. It prints the number of accepted signatures of each kind, and stops at the first verdict that
-//! differs.
+//! Usage: `cargo run --release -p bulla-ed25519 --example differential -- COUNT [SEED [THREADS]]`.
+//! Batches have 1 to 70 items, messages 0 to 300 bytes. It prints the number of accepted signatures
+//! of each kind, and stops at the first verdict that differs.
 
 #[allow(dead_code, reason = "the tests use all of it")]
 #[path = "../tests/ed25519/cases.rs"]
@@ -21,8 +21,8 @@ const BLOCK: usize = 240 * KINDS.len();
 /// The number of cases, and of accepted ones, of each kind.
 type Counts = [[usize; 2]; KINDS.len()];
 
-/// Compares each case alone, and in batches of one to eight, with the verdicts by ed25519-dalek and their reasons: by the kernel in use, by the portable
-/// one, and under keys that are prepared.
+/// Compares each case alone, and in batches of one to eight, with the verdicts by ed25519-dalek and
+/// their reasons: by the kernel in use, by the portable one, and under keys that are prepared.
 fn compare_few(dalek: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
     let items: Vec<_> = all.iter().map(Case::item).collect();
     expected.resize(all.len(), Verdict::Invalid(Reason::Mismatch));

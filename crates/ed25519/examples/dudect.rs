@@ -1,16 +1,20 @@
-//! A statistical test of the time of signatures, after "Dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede 2017).
+//! A statistical test of the time of signatures, after "Dude, is my code constant time?" (Reparaz,
+//! Balasch, Verbauwhede 2017).
 //!
-//! Usage: `cargo run --release -p bulla-ed25519 --example dudect -- [MEASUREMENTS]`. Two classes take turns at random: signatures of one fixed
-//! message under one fixed key, and as many of messages and under keys that change each time; first eight in one call, and then a single one,
-//! which uses another code path. If the time depends on secrets, the means differ. It prints Welch's t for all times and for the times below
-//! some percentiles, and exits with 1 if one is above 4.5.
+//! Usage: `cargo run --release -p bulla-ed25519 --example dudect -- [MEASUREMENTS]`. Two classes
+//! take turns at random: signatures of one fixed message under one fixed key, and as many of
+//! messages and under keys that change each time; first eight in one call, and then a single one,
+//! which uses another code path. If the time depends on secrets, the means differ. It prints
+//! Welch's t for all times and for the times below some percentiles, and exits with 1 if one is
+//! above 4.5.
 
 use bulla_ed25519::{SignItem, SigningKey, kernel, sign_many_into};
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The limit of t for times with the same mean: the probability of a larger t is less than one in a hundred thousand.
+/// The limit of t for times with the same mean: the probability of a larger t is less than one in a
+/// hundred thousand.
 const THRESHOLD: f64 = 4.5;
 
 /// Mean, and variance of the mean.
@@ -35,7 +39,8 @@ fn main() -> ExitCode {
     if worst > THRESHOLD { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The times of calls for N signatures in ns: those of the fixed class, and those of the changing one.
+/// The times of calls for N signatures in ns: those of the fixed class, and those of the changing
+/// one.
 fn measured<const N: usize>(count: usize) -> [Vec<f64>; 2] {
     let mut random = fastrand::Rng::new();
     let mut messages = [[0u8; 64]; N];
@@ -43,8 +48,8 @@ fn measured<const N: usize>(count: usize) -> [Vec<f64>; 2] {
     let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
     for _ in 0..count {
         let class = random.usize(..2);
-        // Both classes do the same beforehand, and leave keys and messages in the same places: otherwise the caches would distinguish
-        // them.
+        // Both classes do the same beforehand, and leave keys and messages in the same places:
+        // otherwise the caches would distinguish them.
         let keys: [SigningKey; N] = std::array::from_fn(|_| {
             let mut fresh = [0; 32];
             random.fill(&mut fresh);

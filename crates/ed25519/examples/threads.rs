@@ -1,7 +1,9 @@
-//! Measures the gain of a second thread: `verify_many_parallel` on two threads against `verify_many`, taking turns.
+//! Measures the gain of a second thread: `verify_many_parallel` on two threads against
+//! `verify_many`, taking turns.
 //!
-//! Usage: `cargo run --release -p bulla-ed25519 --example threads -- [ROUNDS]`. It prints medians: the time on one thread and on two, the median of
-//! the ratios, and the machine's maximum, which is the result of two threads that each verify all signatures separately.
+//! Usage: `cargo run --release -p bulla-ed25519 --example threads -- [ROUNDS]`. It prints medians:
+//! the time on one thread and on two, the median of the ratios, and the machine's maximum, which is
+//! the result of two threads that each verify all signatures separately.
 
 use bulla_ed25519::{Item, SigningKey, Verdict, verify_many, verify_many_parallel};
 use std::hint::black_box;

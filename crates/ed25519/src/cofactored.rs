@@ -1,13 +1,15 @@
 //! The cofactored predicate, under which a random batch and single verification agree.
 //!
-//! A signature is valid here if A, R and S are canonical encodings, A and R are not of small order, and `8 s B = 8 R + 8 k A`. A signature that
-//! is valid under the strict predicate is valid here, except under a key whose y is not reduced: such a key is never valid here. The reverse
-//! fails for signatures whose A or R has a part of small order, which no honest signer makes. Choose one predicate for all verifiers of a
-//! system.
+//! A signature is valid here if A, R and S are canonical encodings, A and R are not of small order,
+//! and `8 s B = 8 R + 8 k A`. A signature that is valid under the strict predicate is valid here,
+//! except under a key whose y is not reduced: such a key is never valid here. The reverse fails for
+//! signatures whose A or R has a part of small order, which no honest signer makes. Choose one
+//! predicate for all verifiers of a system.
 //!
-//! With 32 signatures or more, one sum with random coefficients checks all of them. The coefficients have 126 bits and are new for every call:
-//! a wrong signature passes with a probability of 2^-126. If the sum fails, halves are searched for wrong signatures, so that each signature
-//! always gets its own verdict.
+//! With 32 signatures or more, one sum with random coefficients checks all of them. The
+//! coefficients have 126 bits and are new for every call: a wrong signature passes with a
+//! probability of 2^-126. If the sum fails, halves are searched for wrong signatures, so that each
+//! signature always gets its own verdict.
 
 use crate::item::Item;
 use crate::kernel;

@@ -1,13 +1,15 @@
-//! The batch verification of ed25519-dalek: one verdict for all. Its predicate is **not** the one of [`verify_many`](crate::verify_many):
-//! for a signature with a part of small order, the result depends on chance and on its neighbours.
+//! The batch verification of ed25519-dalek: one verdict for all. Its predicate is **not** the one
+//! of [`verify_many`](crate::verify_many): for a signature with a part of small order, the result
+//! depends on chance and on its neighbours.
 //!
-//! It is here for users who need exactly this function. [`cofactored`](crate::cofactored) is a batch that agrees with single verification.
+//! It is here for users who need exactly this function. [`cofactored`](crate::cofactored) is a
+//! batch that agrees with single verification.
 
 use crate::Item;
 use ed25519_dalek::{Signature, VerifyingKey};
 
-/// Whether the random combination of all equations holds, without the cofactor. This is **not** the strict predicate; for signatures with parts
-/// of small order the result depends on chance.
+/// Whether the random combination of all equations holds, without the cofactor. This is **not** the
+/// strict predicate; for signatures with parts of small order the result depends on chance.
 ///
 /// A key that is not a point makes the whole batch invalid. An empty batch is valid.
 #[must_use]

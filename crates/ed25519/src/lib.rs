@@ -1,12 +1,15 @@
-//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict for each, and signing. AVX-512 IFMA has eight lanes. AVX2
-//! with FMA has four, which only verify.
+//! Ed25519 (RFC 8032), eight signatures at a time: strict verification with one verdict for each,
+//! and signing. AVX-512 IFMA has eight lanes. AVX2 with FMA has four, which only verify.
 //!
-//! Lane i of every vector belongs to signature i; a few signatures are computed one by one, each with all lanes. So a signature gets the same verdict alone and among others, whatever its neighbours, their
-//! order, the number of threads and the CPU. The predicate is that of `verify_strict` of ed25519-dalek 3. Where there are no vectors,
-//! ed25519-dalek also does the work: see [`kernel`].
+//! Lane i of every vector belongs to signature i; a few signatures are computed one by one, each
+//! with all lanes. So a signature gets the same verdict alone and among others, whatever its
+//! neighbours, their order, the number of threads and the CPU. The predicate is that of
+//! `verify_strict` of ed25519-dalek 3. Where there are no vectors, ed25519-dalek also does the
+//! work: see [`kernel`].
 //!
-//! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more.
-//! In a build with `opt-level = 0`, signing in lanes needs more than 512 KiB, most of it to overwrite what was secret.
+//! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more. In a
+//! build with `opt-level = 0`, signing in lanes needs more than 512 KiB, most of it to overwrite
+//! what was secret.
 //!
 //! ```
 //! use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, sign_many, verify_many};

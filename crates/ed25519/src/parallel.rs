@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 /// The number of signatures that one step of the lanes verifies.
 const LANES: usize = 8;
 
-/// Like [`verify_many`](crate::verify_many), on the caller's thread and the threads of the caller's rayon pool. The verdicts are in the order
-/// of the items.
+/// Like [`verify_many`](crate::verify_many), on the caller's thread and the threads of the caller's
+/// rayon pool. The verdicts are in the order of the items.
 ///
-/// If there is too little work to share, the caller's thread does all of it, so that it never takes longer than with one thread.
+/// If there is too little work to share, the caller's thread does all of it, so that it never takes
+/// longer than with one thread.
 ///
 /// # Panics
 ///
@@ -34,20 +35,23 @@ pub fn verify_many_parallel_into(items: &[Item<'_>], out: &mut [Verdict]) {
     share(items, out, LANES, verify_many_into);
 }
 
-/// A piece is one `PART`th of a thread's share of the remaining work. The last pieces are small, so that all threads end at about the same time,
-/// whenever each one started.
+/// A piece is one `PART`th of a thread's share of the remaining work. The last pieces are small, so
+/// that all threads end at about the same time, whenever each one started.
 const PART: usize = 2;
-/// The most steps of the lanes in a piece: as many as share an inversion. Larger pieces gain nothing.
+/// The most steps of the lanes in a piece: as many as share an inversion. Larger pieces gain
+/// nothing.
 const MOST: usize = 16;
 /// The fewest steps for which a thread is woken: waking takes as long as two or three steps.
 const LEAST: usize = 4;
-/// How long to poll for the end of the other threads' last pieces before sleeping: waking up takes as long.
+/// How long to poll for the end of the other threads' last pieces before sleeping: waking up takes
+/// as long.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and the threads of the caller's rayon pool. Every piece
-/// except the last has whole groups of `lanes`.
+/// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and the threads
+/// of the caller's rayon pool. Every piece except the last has whole groups of `lanes`.
 ///
-/// This is not part of the public interface. The keystore uses it to share its batches, also those of other algorithms.
+/// This is not part of the public interface. The keystore uses it to share its batches, also those
+/// of other algorithms.
 #[doc(hidden)]
 pub fn share<I: Sync, O: Send>(
     items: &[I],

@@ -1,19 +1,21 @@
 //! Signatures of digests: Ed25519ph, and BLAKE3 with its own domain.
 //!
-//! Ed25519ph hashes the message with SHA-512 first (RFC 8032, section 5.1). With [`Prehash::Blake3`] the signature is plain Ed25519 over
+//! Ed25519ph hashes the message with SHA-512 first (RFC 8032, section 5.1). With
+//! [`Prehash::Blake3`] the signature is plain Ed25519 over
 //!
 //! ```text
 //! "bulla ed25519 blake3" 00  LENGTH  CONTEXT  DIGEST
 //! ```
 //!
-//! where `00` is a zero byte, LENGTH is the length of CONTEXT in one byte, and DIGEST is the message's BLAKE3 digest of 32 bytes. Any Ed25519
-//! library can verify it. No text begins with these bytes, and no other statement of a keystore does (`spec/signature.md`:
-//! `"bulla signature" 00`), so a signature of one kind is never valid as the other kind.
+//! where `00` is a zero byte, LENGTH is the length of CONTEXT in one byte, and DIGEST is the
+//! message's BLAKE3 digest of 32 bytes. Any Ed25519 library can verify it. No text begins with
+//! these bytes, and no other statement of a keystore does (`spec/signature.md`: `"bulla signature"
+//! 00`), so a signature of one kind is never valid as the other kind.
 
 use crate::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
 
-/// How messages are hashed before they are signed; side by side, if the CPU has vectors. A context separates the uses of one key; it has at most 255
-/// bytes and may be empty.
+/// How messages are hashed before they are signed; side by side, if the CPU has vectors. A context
+/// separates the uses of one key; it has at most 255 bytes and may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prehash<'a> {
     /// Ed25519ph (RFC 8032, section 5.1).
@@ -46,13 +48,15 @@ struct Hashed {
     messages: Vec<Vec<u8>>,
 }
 
-/// The prefix of everything that is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the flag 1).
+/// The prefix of everything that is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the
+/// flag 1).
 fn ed25519ph_domain(context: &[u8]) -> Result<Vec<u8>, ContextTooLong> {
     let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
     Ok([b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat())
 }
 
-/// Signs one SHA-512 digest with Ed25519ph. The result is the signature that [`Prehash::sign_many`] makes for a message with this digest.
+/// Signs one SHA-512 digest with Ed25519ph. The result is the signature that [`Prehash::sign_many`]
+/// makes for a message with this digest.
 ///
 /// # Errors
 ///
@@ -88,7 +92,8 @@ impl Prehash<'_> {
         }
     }
 
-    /// Like [`verify_many`](crate::verify_many), for prehashed messages. The items have the messages themselves.
+    /// Like [`verify_many`](crate::verify_many), for prehashed messages. The items have the
+    /// messages themselves.
     ///
     /// # Errors
     ///
@@ -102,7 +107,8 @@ impl Prehash<'_> {
         Ok(out)
     }
 
-    /// Like [`sign_many`](crate::sign_many), for prehashed messages. The items have the messages themselves.
+    /// Like [`sign_many`](crate::sign_many), for prehashed messages. The items have the messages
+    /// themselves.
     ///
     /// # Errors
     ///

@@ -1,14 +1,17 @@
-//! Keys with tables, for programs that manage them themselves; [`VerifyingKeys`](crate::VerifyingKeys) manages many keys by itself.
+//! Keys with tables, for programs that manage them themselves;
+//! [`VerifyingKeys`](crate::VerifyingKeys) manages many keys by itself.
 
 use crate::kernel::{self, Kernel};
 use crate::{Item, Reason, Tables, Verdict};
 use std::fmt;
 
-/// A public key with the tables of [`Tables::Four`], 22 KiB, made once. If the kernel has no vectors, there are no tables.
+/// A public key with the tables of [`Tables::Four`], 22 KiB, made once. If the kernel has no
+/// vectors, there are no tables.
 ///
-/// Making the tables takes about as long as one strict verification without them. Many signatures under such keys take half of the time. With
-/// eight lanes, a single one takes a third of the time, because all lanes work for it. With four lanes it takes as long as without tables. Verdicts
-/// are those of [`verify_strict`](crate::verify_strict).
+/// Making the tables takes about as long as one strict verification without them. Many signatures
+/// under such keys take half of the time. With eight lanes, a single one takes a third of the time,
+/// because all lanes work for it. With four lanes it takes as long as without tables. Verdicts are
+/// those of [`verify_strict`](crate::verify_strict).
 #[derive(Clone)]
 pub struct PreparedKey {
     public_key: [u8; 32],
@@ -17,7 +20,8 @@ pub struct PreparedKey {
 }
 
 impl PreparedKey {
-    /// Prepares a key. Under a key that is not a point, or has small order, all signatures are invalid.
+    /// Prepares a key. Under a key that is not a point, or has small order, all signatures are
+    /// invalid.
     ///
     /// # Panics
     ///
@@ -66,8 +70,8 @@ pub struct PreparedItem<'a> {
     pub signature: &'a [u8; 64],
 }
 
-/// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i belongs to item i, and does not depend on
-/// its neighbours.
+/// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i belongs to item i, and
+/// does not depend on its neighbours.
 ///
 /// # Panics
 ///

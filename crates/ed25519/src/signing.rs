@@ -4,7 +4,8 @@ use crate::kernel;
 use crate::signing_key::{SignItem, SigningKey};
 
 impl SigningKey {
-    /// Signs one message: R and S, 64 bytes. If the kernel has vectors, all lanes work on it ([`sign_many`]).
+    /// Signs one message: R and S, 64 bytes. If the kernel has vectors, all lanes work on it
+    /// ([`sign_many`]).
     ///
     /// # Panics
     ///
@@ -17,10 +18,12 @@ impl SigningKey {
     }
 }
 
-/// Signs every item. Signature i is the one that [`SigningKey::sign`] makes for item i, byte for byte.
+/// Signs every item. Signature i is the one that [`SigningKey::sign`] makes for item i, byte for
+/// byte.
 ///
-/// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the messages' lengths, not on keys or
-/// content. Without the feature `lane-signing`, which is on by default, signatures are made one after another.
+/// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the
+/// messages' lengths, not on keys or content. Without the feature `lane-signing`, which is on by
+/// default, signatures are made one after another.
 ///
 /// # Panics
 ///

@@ -7,10 +7,11 @@ use sha2::Sha512;
 use std::fmt;
 use zeroize::{ZeroizeOnDrop, zeroize_stack};
 
-/// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section 5.1.5).
+/// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section
+/// 5.1.5).
 ///
-/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised on drop, and [`Debug`](fmt::Debug) shows
-/// nothing of it.
+/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised on drop,
+/// and [`Debug`](fmt::Debug) shows nothing of it.
 pub struct SigningKey {
     /// On the heap, so that moving the key leaves no copy of its secrets behind.
     secret: Box<ExpandedSecretKey>,
@@ -18,7 +19,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Expands a seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic generator.
+    /// Expands a seed, which RFC 8032 calls the private key: 32 bytes from a cryptographic
+    /// generator.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let key = Self::expand(seed);
@@ -26,7 +28,8 @@ impl SigningKey {
         key
     }
 
-    /// Leaves the scalar, the prefix and the seed in its own frame and in the frames below it, which the caller wipes.
+    /// Leaves the scalar, the prefix and the seed in its own frame and in the frames below it,
+    /// which the caller wipes.
     #[inline(never)]
     pub(crate) fn expand(seed: &[u8; 32]) -> Self {
         let secret = Box::new(ExpandedSecretKey::from(seed));
@@ -40,7 +43,8 @@ impl SigningKey {
         self.public.as_bytes()
     }
 
-    /// The signature of one message by ed25519-dalek, which leaves the nonce on the stack: the caller wipes it.
+    /// The signature of one message by ed25519-dalek, which leaves the nonce on the stack: the
+    /// caller wipes it.
     pub(crate) fn sign_portable(&self, message: &[u8]) -> [u8; 64] {
         raw_sign::<Sha512>(&self.secret, message, &self.public).to_bytes()
     }

@@ -13,7 +13,8 @@ use crate::verdict::{Reason, Verdict};
 /// assert_eq!(verify_strict(&item), Verdict::Invalid(Reason::KeyOfSmallOrder));
 /// ```
 ///
-/// That is the equation without the cofactor, R compared as bytes, S below the order of the group, and A and R not of small order.
+/// That is the equation without the cofactor, R compared as bytes, S below the order of the group,
+/// and A and R not of small order.
 ///
 /// # Panics
 ///
@@ -24,8 +25,8 @@ pub fn verify_strict(item: &Item<'_>) -> Verdict {
     out[0]
 }
 
-/// Verifies every item. Verdict i is the verdict of [`verify_strict`] on item i. It does not depend on its neighbours, their order and
-/// number, the threads or the CPU.
+/// Verifies every item. Verdict i is the verdict of [`verify_strict`] on item i. It does not depend
+/// on its neighbours, their order and number, the threads or the CPU.
 ///
 /// # Panics
 ///

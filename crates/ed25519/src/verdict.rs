@@ -4,7 +4,8 @@ use std::fmt;
 
 /// The result of verifying one signature.
 ///
-/// If several reasons apply, the verdict has the first one in the order of [`Reason`], with every kernel.
+/// If several reasons apply, the verdict has the first one in the order of [`Reason`], with every
+/// kernel.
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
@@ -17,7 +18,8 @@ pub enum Verdict {
 /// The reason why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// S is not below the order of the base point, so adding the order could make a second signature from a valid one.
+    /// S is not below the order of the base point, so adding the order could make a second
+    /// signature from a valid one.
     ScalarNotCanonical,
     /// The public key is not a point of the curve.
     KeyNotAPoint,
@@ -25,7 +27,8 @@ pub enum Reason {
     KeyOfSmallOrder,
     /// R has small order.
     ROfSmallOrder,
-    /// The equation does not hold, or R is not a canonical encoding: a changed message, a changed signature, or another key.
+    /// The equation does not hold, or R is not a canonical encoding: a changed message, a changed
+    /// signature, or another key.
     Mismatch,
 }
 

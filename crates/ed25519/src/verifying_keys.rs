@@ -7,26 +7,28 @@ use bulla_simd::cpu::second_level_cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// The size in bytes up to which more tables are faster: four times a core's second-level cache, as measured with caches of 1 MiB and 2
-/// MiB.
+/// The size in bytes up to which more tables are faster: four times a core's second-level cache, as
+/// measured with caches of 1 MiB and 2 MiB.
 static ROOM: LazyLock<usize> = LazyLock::new(|| 4 * second_level_cache().unwrap_or(1 << 20));
 
-/// How many tables a key gets. More save doublings, and need more memory that should stay near the CPU.
+/// How many tables a key gets. More save doublings, and need more memory that should stay near the
+/// CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
     /// 2.7 KiB per key: worthwhile from two signatures per key.
     One,
     /// 5.3 KiB per key: half the doublings.
     Two,
-    /// 21.9 KiB per key: a quarter of the doublings. 11.3 KiB of it serve up to four signatures that come alone; kernels with four lanes do not have
-    /// these.
+    /// 21.9 KiB per key: a quarter of the doublings. 11.3 KiB of it serve up to four signatures
+    /// that come alone; kernels with four lanes do not have these.
     Four,
 }
 
 impl Tables {
     /// The choice with the least total time, for this number of keys and of signatures under each.
     ///
-    /// More tables are slower once those of all keys are larger than four times a core's second-level cache.
+    /// More tables are slower once those of all keys are larger than four times a core's
+    /// second-level cache.
     #[must_use]
     pub fn for_use(keys: usize, signatures_for_each: usize) -> Self {
         let fits = |tables: Self| keys.saturating_mul(tables.bytes_for_groups()) <= *ROOM;
@@ -101,8 +103,8 @@ impl std::fmt::Debug for Slot {
 }
 
 impl VerifyingKeys {
-    /// Prepares the given keys, each with that many tables, and never other keys. Some of them may not be points: signatures under those are
-    /// invalid.
+    /// Prepares the given keys, each with that many tables, and never other keys. Some of them may
+    /// not be points: signatures under those are invalid.
     ///
     /// # Panics
     ///
@@ -130,8 +132,9 @@ impl VerifyingKeys {
         this
     }
 
-    /// Lets the cache learn keys by itself, as many as fit into `bytes` of tables. Half of a core's second-level cache is a good size, 512 KiB
-    /// on a server. The cache prepares a key when it has seen it three times. It drops a key that was not used recently when it needs room.
+    /// Lets the cache learn keys by itself, as many as fit into `bytes` of tables. Half of a core's
+    /// second-level cache is a good size, 512 KiB on a server. The cache prepares a key when it has
+    /// seen it three times. It drops a key that was not used recently when it needs room.
     #[must_use]
     pub fn learning(mut self, bytes: usize) -> Self {
         self.limit = bytes / self.tables.bytes();
@@ -196,7 +199,8 @@ impl VerifyingKeys {
             if self.places.contains_key(item.public_key) || chosen.contains(item.public_key) {
                 continue;
             }
-            // Forgetting all counts is crude, but cheap, and it bounds the memory: hot keys come back soon.
+            // Forgetting all counts is crude, but cheap, and it bounds the memory: hot keys come
+            // back soon.
             if self.seen.len() == COUNTED {
                 self.seen.clear();
             }

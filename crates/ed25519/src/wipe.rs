@@ -1,6 +1,7 @@
 //! Wipes secrets from the stack and from registers.
 
-/// The bytes of stack that signing one by one, and expanding a seed, may use below the function that wipes.
+/// The bytes of stack that signing one by one, and expanding a seed, may use below the function
+/// that wipes.
 pub(crate) const ONE_BY_ONE: usize = 48 << 10;
 /// The same of one signature or one group in lanes.
 #[cfg(any(test, lanes))]
@@ -8,7 +9,8 @@ pub(crate) const ONE_GROUP: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 
 /// The same of as many groups as share an inversion.
 #[cfg(any(test, lanes))]
 pub(crate) const ALL_GROUPS: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 48 << 10 };
-/// Without optimisation each operation on lanes has a frame of its own with copies of its operands: 389 KiB for one signature.
+/// Without optimisation each operation on lanes has a frame of its own with copies of its operands:
+/// 389 KiB for one signature.
 #[cfg(any(test, lanes))]
 const UNOPTIMISED: usize = 512 << 10;
 
@@ -53,11 +55,12 @@ mod tests {
     use std::sync::Mutex;
     use zeroize::zeroize_stack;
 
-    /// How much of the stack below a function the search covers: more than twice the most that is wiped.
+    /// How much of the stack below a function the search covers: more than twice the most that is
+    /// wiped.
     const DEPTH: usize = 1 << 20;
 
-    /// Words that occur only in secrets. They are on the heap, and complemented, so that the search itself never puts one on
-    /// the stack.
+    /// Words that occur only in secrets. They are on the heap, and complemented, so that the search
+    /// itself never puts one on the stack.
     struct Needles(Vec<(&'static str, u64)>);
 
     impl Needles {
@@ -105,8 +108,8 @@ mod tests {
             let top = (&raw const here).expose_provenance();
             let (mut found, mut above) = (Vec::new(), 0);
             for depth in (4..DEPTH).step_by(4) {
-                // SAFETY: the thread has four times as much stack, mapped as a whole and aligned; volatile, because the compiler knows of
-                // no object there.
+                // SAFETY: the thread has four times as much stack, mapped as a whole and aligned;
+                // volatile, because the compiler knows of no object there.
                 let half = unsafe { std::ptr::with_exposed_provenance::<u32>(top - depth).read_volatile() };
                 // Little-endian machines have the lower half at the lower address.
                 let (low, high) = if cfg!(target_endian = "little") { (half, above) } else { (above, half) };
@@ -159,7 +162,8 @@ mod tests {
         let seed = seed();
         let needles = Needles::of(&seed, &[], MESSAGE);
         let found = left_by(&needles, || {
-            // So many that the frames of the search, which are large without optimisation, do not cover all.
+            // So many that the frames of the search, which are large without optimisation, do not
+            // cover all.
             std::hint::black_box([*seed; 64]);
         });
         assert!(found.iter().any(|(name, _)| *name == "seed"), "{found:?}");
@@ -235,8 +239,8 @@ mod tests {
         }
     }
 
-    /// The vector registers, except the parts that any code of this CPU's baseline may have used since:
-    /// the lower 128 bits of the first sixteen.
+    /// The vector registers, except the parts that any code of this CPU's baseline may have used
+    /// since: the lower 128 bits of the first sixteen.
     ///
     /// # Safety
     ///

@@ -1,5 +1,6 @@
-//! A file while it is being written. If the file system supports it (`O_TMPFILE`), the file has no name until it is complete,
-//! so that nothing is left if the process dies. Otherwise it has a temporary name, and is locked as long as its process lives.
+//! A file while it is being written. If the file system supports it (`O_TMPFILE`), the file has no
+//! name until it is complete, so that nothing is left if the process dies. Otherwise it has a
+//! temporary name, and is locked as long as its process lives.
 
 use crate::unfinished::Unfinished;
 use std::collections::BTreeSet;
@@ -33,7 +34,8 @@ pub enum Existing {
     Kept,
 }
 
-/// A file that is being written. Until it is finished, only its owner may read it. Dropping it removes it.
+/// A file that is being written. Until it is finished, only its owner may read it. Dropping it
+/// removes it.
 #[derive(Debug)]
 pub struct Draft {
     /// `None` once it has its final name.
@@ -70,7 +72,8 @@ impl Draft {
         let mut unfinished = Unfinished::lock();
         let file = loop {
             let file = builder().make_in(folder, create_new)?;
-            // Before it was locked, another process may have taken it for a leftover and removed it.
+            // Before it was locked, another process may have taken it for a leftover and removed
+            // it.
             lock_for_life(file.as_file());
             if is_there(file.as_file())? {
                 break file;
@@ -96,14 +99,15 @@ impl Draft {
     /// Gives the finished file its mode and its name, once all of it is on the disk.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if something has that name and `existing` says to keep it; any error of the
-    /// system. After an error, nothing is left behind, and `path` is unchanged.
+    /// [`io::ErrorKind::AlreadyExists`] if something has that name and `existing` says to keep it;
+    /// any error of the system. After an error, nothing is left behind, and `path` is unchanged.
     pub fn persist(mut self, path: &Path, existing: Existing) -> io::Result<()> {
         if self.readers == Readers::Any {
             widen(self.file()?)?;
         }
         self.file()?.sync_all()?;
-        // Hold this to the end, so that an interrupt finds the file under one of its two names or under none.
+        // Hold this to the end, so that an interrupt finds the file under one of its two names or
+        // under none.
         let mut unfinished = Unfinished::lock();
         match self.content.take() {
             #[cfg(target_os = "linux")]
@@ -139,8 +143,8 @@ fn builder() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Makes a file that only its owner may use. The crate's own function would put the temporary path into its errors, after the
-/// path that the caller names.
+/// Makes a file that only its owner may use. The crate's own function would put the temporary path
+/// into its errors, after the path that the caller names.
 fn create_new(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -158,8 +162,8 @@ mod linux {
     use std::os::fd::AsRawFd as _;
     use std::path::{Path, PathBuf};
 
-    /// A file without a name; `None` if the system has no such files, or cannot give them a name later. Any other problem with
-    /// the folder will show when a named file is created.
+    /// A file without a name; `None` if the system has no such files, or cannot give them a name
+    /// later. Any other problem with the folder will show when a named file is created.
     pub(super) fn unnamed(folder: &Path) -> Option<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
@@ -172,8 +176,8 @@ mod linux {
         format!("/proc/self/fd/{}", file.as_raw_fd()).into()
     }
 
-    /// Gives the file a name. A link cannot replace anything: to replace a file, this links to a temporary name first, and
-    /// renames that.
+    /// Gives the file a name. A link cannot replace anything: to replace a file, this links to a
+    /// temporary name first, and renames that.
     pub(super) fn link(file: &File, folder: &Path, path: &Path, existing: Existing) -> io::Result<()> {
         let link = |path: &Path| {
             let linked = rustix::fs::linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW);
@@ -183,14 +187,15 @@ mod linux {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replaced => {}
             linked => return linked,
         }
-        // If the process dies here, a complete file remains under a temporary name, which the next run removes.
+        // If the process dies here, a complete file remains under a temporary name, which the next
+        // run removes.
         let linked = builder().make_in(folder, link)?;
         linked.into_temp_path().persist(path).map_err(|error| error.error)
     }
 }
 
-/// Locks a file that this process made, so that other processes see that it is in use. On a file system without locks this
-/// does nothing: there, no process removes leftovers either.
+/// Locks a file that this process made, so that other processes see that it is in use. On a file
+/// system without locks this does nothing: there, no process removes leftovers either.
 #[cfg(unix)]
 fn lock_for_life(file: &File) {
     let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::LockExclusive);
@@ -218,8 +223,8 @@ fn widen(file: &File) -> io::Result<()> {
     use std::sync::OnceLock;
     static UMASK: OnceLock<Mode> = OnceLock::new();
     let umask = *UMASK.get_or_init(|| {
-        // The umask can be read only by setting it. A file that another thread creates meanwhile is accessible only to
-        // its owner.
+        // The umask can be read only by setting it. A file that another thread creates meanwhile is
+        // accessible only to its owner.
         let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
         rustix::process::umask(umask);
         umask
@@ -232,7 +237,8 @@ fn widen(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the leftovers of ended processes in `folder`, the first time that this process writes there.
+/// Removes the leftovers of ended processes in `folder`, the first time that this process writes
+/// there.
 fn remove_leftovers_once(folder: &Path) {
     static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +247,8 @@ fn remove_leftovers_once(folder: &Path) {
     }
 }
 
-/// Removes our temporary files that no process has locked. Errors are ignored: cleaning up is not what the user asked for.
+/// Removes our temporary files that no process has locked. Errors are ignored: cleaning up is not
+/// what the user asked for.
 fn remove_leftovers(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -272,7 +279,8 @@ fn remove_unheld(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    // Since then, its process may have given it its final name, and another process may have taken this name.
+    // Since then, its process may have given it its final name, and another process may have taken
+    // this name.
     let there = path.symlink_metadata()?;
     if (there.dev(), there.ino()) == (metadata.dev(), metadata.ino()) {
         std::fs::remove_file(path)?;

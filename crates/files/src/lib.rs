@@ -1,8 +1,8 @@
 //! Files that are either complete or absent.
 //!
-//! A [`Draft`] is a file while it is being written. If the file system supports it, the file has no name until it is complete, so
-//! that nothing is left if the process dies. Otherwise it has a temporary name, and the next process that writes there removes a
-//! leftover.
+//! A [`Draft`] is a file while it is being written. If the file system supports it, the file has no
+//! name until it is complete, so that nothing is left if the process dies. Otherwise it has a
+//! temporary name, and the next process that writes there removes a leftover.
 //!
 //! ```
 //! use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The temporary files that exist now.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The locked list of temporary files. Code that ends the process on a signal takes the lock first, and removes the listed files.
-/// So no signal ends the process while another caller holds the lock.
+/// The locked list of temporary files. Code that ends the process on a signal takes the lock first,
+/// and removes the listed files. So no signal ends the process while another caller holds the lock.
 ///
-/// A file is created and added to the list under one lock, and renamed and removed from the list under one lock. So there is no
-/// moment at which an interrupt would miss it.
+/// A file is created and added to the list under one lock, and renamed and removed from the list
+/// under one lock. So there is no moment at which an interrupt would miss it.
 #[derive(Debug)]
 pub struct Unfinished(MutexGuard<'static, Vec<PathBuf>>);
 

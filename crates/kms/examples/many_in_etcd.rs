@@ -1,8 +1,8 @@
-//! Makes a keystore with many keys in etcd: in memory first, then as a backup, which is restored in etcd. One key after another would take
-//! a transaction each.
+//! Makes a keystore with many keys in etcd: in memory first, then as a backup, which is restored in
+//! etcd. One key after another would take a transaction each.
 //!
-//! `cargo run --release -p bulla-kms --features etcd,soft-seal --example many_in_etcd -- KEYS ENDPOINT PREFIX KEY_FILE`: makes KEY_FILE, which
-//! opens the keystore.
+//! `cargo run --release -p bulla-kms --features etcd,soft-seal --example many_in_etcd -- KEYS
+//! ENDPOINT PREFIX KEY_FILE`: makes KEY_FILE, which opens the keystore.
 
 use std::path::PathBuf;
 use std::time::Instant;

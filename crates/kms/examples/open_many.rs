@@ -1,7 +1,8 @@
 //! Measures the time to open a keystore with many keys, and the memory that they take.
 //!
-//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in FILE (or in a
-//! temporary folder) unless it exists, and opens it five times. Pin it to one core with `taskset -c 0`.
+//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in
+//! FILE (or in a temporary folder) unless it exists, and opens it five times. Pin it to one core
+//! with `taskset -c 0`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -14,8 +14,9 @@ use crate::error::{Code, KmsError, Result};
 pub enum Algorithm {
     /// Ed25519 (RFC 8032), verified strictly: see [`PublicKey::verify`](crate::PublicKey::verify).
     Ed25519,
-    /// ECDSA on the curve P-256 with SHA-256 (FIPS 186-5). Public keys are compressed points, signatures are r and s, two values of
-    /// s satisfy the equation, and only the lower one is accepted.
+    /// ECDSA on the curve P-256 with SHA-256 (FIPS 186-5). Public keys are compressed points,
+    /// signatures are r and s, two values of s satisfy the equation, and only the lower one is
+    /// accepted.
     EcdsaP256,
     /// ML-DSA-44 (FIPS 204), pure, hedged, with an empty context.
     MlDsa44,
@@ -47,8 +48,8 @@ pub enum Algorithm {
     SlhDsaShake256s,
     /// SLH-DSA-SHAKE-256f (FIPS 205), pure, hedged, with an empty context.
     SlhDsaShake256f,
-    /// ML-DSA-65 and Ed25519 as one (draft-ietf-lamps-pq-composite-sigs, `id-MLDSA65-Ed25519-SHA512`): both must verify, and
-    /// Ed25519 strictly.
+    /// ML-DSA-65 and Ed25519 as one (draft-ietf-lamps-pq-composite-sigs,
+    /// `id-MLDSA65-Ed25519-SHA512`): both must verify, and Ed25519 strictly.
     MlDsa65Ed25519,
     /// ML-KEM-512 (FIPS 203).
     MlKem512,

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
-use crate::id::{KeyFamily, KeyId, Name};
+use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::Signature;
 use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
@@ -18,20 +18,22 @@ use crate::verdict::Verdict;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attestation {
     /// The key.
-    pub key: KeyFamily,
+    pub key: KeyId,
     /// The name under which [`Keystore::find`](crate::Keystore::find) finds it within its tenant.
     pub label: Option<Name>,
     /// Its algorithm.
     pub algorithm: Algorithm,
     /// Whether it signs.
     pub state: KeyState,
-    /// The number of the key's last change, which increases by one with each change. [`Keystore::update`](crate::Keystore::update) compares it.
+    /// The number of the key's last change, which increases by one with each change.
+    /// [`Keystore::update`](crate::Keystore::update) compares it.
     pub revision: u64,
     /// The backend that holds the private keys.
     pub backend: String,
     /// Whether the private keys may ever be exported.
     pub exportable: bool,
-    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time; left out of the JSON where it is not so.
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
+    /// time; left out of the JSON where it is not so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deletion_allowed: bool,
     /// Whether it signs digests that callers hash themselves, and so no statements of the keystore;
@@ -56,7 +58,7 @@ pub struct Attestation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionAttestation {
     /// The id of this version.
-    pub id: KeyId,
+    pub id: KeyVersionId,
     /// Its number, from 1.
     pub version: u32,
     /// Its public key.
@@ -107,8 +109,8 @@ impl From<&KeyRecord> for Attestation {
 }
 
 impl Attestation {
-    /// The bytes that the head signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as JSON
-    /// with its fields in the order of this type, without white space.
+    /// The bytes that the head signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the
+    /// attestation as JSON with its fields in the order of this type, without white space.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let json =
             serde_json::to_vec(self).expect("an attestation has text keys and no values that can fail");
@@ -116,7 +118,8 @@ impl Attestation {
     }
 }
 
-/// An attestation, signed by the key's head: see [`Keystore::attest_signed`](crate::Keystore::attest_signed).
+/// An attestation, signed by the key's head: see
+/// [`Keystore::attest_signed`](crate::Keystore::attest_signed).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedAttestation {
     /// The attestation.
@@ -126,9 +129,11 @@ pub struct SignedAttestation {
 }
 
 impl SignedAttestation {
-    /// Whether the key's head, which the attestation names, signed it. It is also `Invalid` if another key version signed it.
+    /// Whether the key's head, which the attestation names, signed it. It is also `Invalid` if
+    /// another key version signed it.
     ///
-    /// The public key comes from the attestation itself: compare one of its keys with a key that reached you in another way.
+    /// The public key comes from the attestation itself: compare one of its keys with a key that
+    /// reached you in another way.
     pub fn verify(&self) -> Verdict {
         let head = self.attestation.versions.last();
         match head.filter(|head| head.id == self.signature.key && head.version == self.attestation.head) {

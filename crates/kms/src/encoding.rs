@@ -1,4 +1,5 @@
-//! The text forms of bytes: base64 with the standard alphabet and padding (RFC 4648, section 4), and lower-case hex.
+//! The text forms of bytes: base64 with the standard alphabet and padding (RFC 4648, section 4),
+//! and lower-case hex.
 //!
 //! Decoding accepts exactly the output of encoding, so that no text has two forms.
 
@@ -39,8 +40,9 @@ pub(crate) fn digest(text: &str) -> Option<bulla_blake3::Hash> {
     if canonical { bulla_blake3::Hash::from_hex(text).ok() } else { None }
 }
 
-/// Whether a character could mislead the reader of a terminal or of a line-based file: a control character, a line
-/// separator, or a mark that reorders the text around it (Unicode Standard Annex #9).
+/// Whether a character could mislead the reader of a terminal or of a line-based file: a control
+/// character, a line separator, or a mark that reorders the text around it (Unicode Standard Annex
+/// #9).
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

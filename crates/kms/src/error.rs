@@ -10,14 +10,15 @@ pub type Result<T, E = KmsError> = std::result::Result<T, E>;
 
 /// What went wrong, as a name that programs may depend on.
 ///
-/// The text form ([`Code::as_str`], serde) is snake case and never changes once released; new codes may be added.
+/// The text form ([`Code::as_str`], serde) is snake case and never changes once released; new codes
+/// may be added.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// An argument breaks a rule that its documentation states.
     InvalidArgument,
-    /// A text is not a key id, key family, name or label.
+    /// A text is not a key id, key version id, name or label.
     InvalidId,
     /// The bytes or the text are not a usable public key.
     InvalidPublicKey,
@@ -67,7 +68,8 @@ pub enum Code {
     WrongPassphrase,
     /// The key file does not open the keystore.
     WrongKeyFile,
-    /// The keystore opens with another kind of secret: a passphrase, a key file, another provider's key.
+    /// The keystore opens with another kind of secret: a passphrase, a key file, another provider's
+    /// key.
     WrongUnlockMethod,
     /// The key of a provider does not open it.
     WrongIdentity,
@@ -99,11 +101,12 @@ pub enum Code {
     StoreChanged,
     /// Another process has the keystore open.
     Locked,
-    /// The keystore's servers cannot be reached, or not enough of them. Nothing was changed, and this process sees the keys as it last
-    /// read them.
+    /// The keystore's servers cannot be reached, or not enough of them. Nothing was changed, and
+    /// this process sees the keys as it last read them.
     Unavailable,
-    /// The keystore's servers stopped answering in the middle of a change. They may have made the change or not.
-    /// Or a change was made, and the audit log or the rollback guard could not record it yet.
+    /// The keystore's servers stopped answering in the middle of a change. They may have made the
+    /// change or not. Or a change was made, and the audit log or the rollback guard could not
+    /// record it yet.
     OutcomeUnknown,
     /// A key has grown larger than the store takes.
     TooLarge,
@@ -117,7 +120,8 @@ pub enum Code {
     Io,
     /// The operating system gave no random bytes.
     RandomUnavailable,
-    /// The bytes or the text are not a private key of their format, or the private key does not match its public key.
+    /// The bytes or the text are not a private key of their format, or the private key does not
+    /// match its public key.
     MalformedKey,
     /// The format does not carry keys of the algorithm.
     UnsupportedFormat,
@@ -137,11 +141,14 @@ pub enum Code {
     MalformedProof,
     /// The queue is closed and accepts no more calls.
     Closed,
-    /// A part of this program failed in a way that it should not have. Whether the call had an effect is not known.
+    /// A part of this program failed in a way that it should not have. Whether the call had an
+    /// effect is not known.
     Internal,
-    /// The private key's token cannot be reached: it was removed, its session was lost, or its library fails.
+    /// The private key's token cannot be reached: it was removed, its session was lost, or its
+    /// library fails.
     TokenUnavailable,
-    /// The token refused the PIN. This program does not try the PIN again: a token locks itself after a few wrong ones.
+    /// The token refused the PIN. This program does not try the PIN again: a token locks itself
+    /// after a few wrong ones.
     WrongPin,
     /// The token is locked after too many wrong PINs.
     PinLocked,
@@ -326,8 +333,8 @@ pub struct KmsError {
 }
 
 impl KmsError {
-    /// An error with this code, for implementations of this crate's traits. `message` says what happened and what to do
-    /// next.
+    /// An error with this code, for implementations of this crate's traits. `message` says what
+    /// happened and what to do next.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: code.is_retryable(), source: None }
     }

@@ -17,7 +17,8 @@ pub(crate) fn draft(path: &Path) -> Result<Draft> {
         .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
 }
 
-/// Creates a file (mode 0600) with this content. When this returns, the file is complete and on the disk.
+/// Creates a file (mode 0600) with this content. When this returns, the file is complete and on the
+/// disk.
 ///
 /// # Errors
 /// [`Code::AlreadyExists`] if something has that name; it stays as it is.
@@ -43,7 +44,8 @@ fn put(path: &Path, content: &[u8], existing: Existing) -> Result<()> {
 /// Makes a finished file durable and gives it its final name.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] if something has that name and `existing` says to keep it; it stays as it is.
+/// [`Code::AlreadyExists`] if something has that name and `existing` says to keep it; it stays as
+/// it is.
 pub(crate) fn persist(draft: Draft, path: &Path, existing: Existing) -> Result<()> {
     draft.persist(path, existing).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(path),

@@ -60,14 +60,14 @@ impl fmt::Display for Name {
 
 /// All versions of one key: `TENANT/PURPOSE/ALGORITHM/UUID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyFamily {
+pub struct KeyId {
     tenant: Name,
     purpose: Name,
     algorithm: Algorithm,
     uuid: Uuid,
 }
 
-impl KeyFamily {
+impl KeyId {
     /// The name of a key from its parts.
     pub fn new(tenant: Name, purpose: Name, algorithm: Algorithm, uuid: Uuid) -> Self {
         Self { tenant, purpose, algorithm, uuid }
@@ -94,12 +94,12 @@ impl KeyFamily {
     }
 
     /// One version of the key.
-    pub fn version(&self, version: NonZeroU32) -> KeyId {
-        KeyId { family: self.clone(), version }
+    pub fn version(&self, version: NonZeroU32) -> KeyVersionId {
+        KeyVersionId { key_id: self.clone(), version }
     }
 }
 
-impl FromStr for KeyFamily {
+impl FromStr for KeyId {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -126,7 +126,7 @@ fn parse_uuid(text: &str) -> Result<Uuid> {
     if canonical { Ok(uuid) } else { Err(error()) }
 }
 
-impl fmt::Display for KeyFamily {
+impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}/{}", self.tenant, self.purpose, self.algorithm, self.uuid.hyphenated())
     }
@@ -134,15 +134,15 @@ impl fmt::Display for KeyFamily {
 
 /// One version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`, N from 1 without leading zeros.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId {
-    family: KeyFamily,
+pub struct KeyVersionId {
+    key_id: KeyId,
     version: NonZeroU32,
 }
 
-impl KeyId {
+impl KeyVersionId {
     /// The name without the version.
-    pub fn family(&self) -> &KeyFamily {
-        &self.family
+    pub fn key_id(&self) -> &KeyId {
+        &self.key_id
     }
 
     /// The version, from 1.
@@ -151,117 +151,117 @@ impl KeyId {
     }
 }
 
-impl FromStr for KeyId {
+impl FromStr for KeyVersionId {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
         let form = || invalid(format!("{text:?} does not have the form TENANT/PURPOSE/ALGORITHM/UUID/vN"));
-        let (family, version) = text.rsplit_once('/').ok_or_else(form)?;
+        let (key_id, version) = text.rsplit_once('/').ok_or_else(form)?;
         let digits = version.strip_prefix('v').ok_or_else(form)?;
-        let family = family.parse()?;
+        let key_id = key_id.parse()?;
         let version: NonZeroU32 = digits.parse().map_err(|_| {
             invalid(format!("the version {version:?} is not v and a number from 1 to {}", u32::MAX))
         })?;
         if version.to_string() != digits {
             return Err(invalid(format!("the version v{digits} has a sign or a leading zero")));
         }
-        Ok(Self { family, version })
+        Ok(Self { key_id, version })
     }
 }
 
-impl fmt::Display for KeyId {
+impl fmt::Display for KeyVersionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/v{}", self.family, self.version)
+        write!(f, "{}/v{}", self.key_id, self.version)
     }
 }
 
-/// The key that signs: a family, which signs by its newest version, or one exact version, which must then be the newest
-/// one.
+/// The key that signs: a key, which signs by its newest version, or one version, which must then be
+/// the newest one.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyRef<'a> {
-    /// The head of the family.
-    Family(&'a KeyFamily),
+    /// The newest version of the key.
+    Key(&'a KeyId),
     /// This version, if it is the head.
-    Exact(&'a KeyId),
+    Version(&'a KeyVersionId),
 }
 
 impl<'a> KeyRef<'a> {
     /// The key's name without its version.
-    pub fn family(self) -> &'a KeyFamily {
+    pub fn key_id(self) -> &'a KeyId {
         match self {
-            Self::Family(family) => family,
-            Self::Exact(id) => id.family(),
+            Self::Key(key_id) => key_id,
+            Self::Version(id) => id.key_id(),
         }
     }
 }
 
-impl<'a> From<&'a KeyFamily> for KeyRef<'a> {
-    fn from(family: &'a KeyFamily) -> Self {
-        Self::Family(family)
+impl<'a> From<&'a KeyId> for KeyRef<'a> {
+    fn from(key_id: &'a KeyId) -> Self {
+        Self::Key(key_id)
     }
 }
 
-impl<'a> From<&'a KeyId> for KeyRef<'a> {
-    fn from(id: &'a KeyId) -> Self {
-        Self::Exact(id)
+impl<'a> From<&'a KeyVersionId> for KeyRef<'a> {
+    fn from(id: &'a KeyVersionId) -> Self {
+        Self::Version(id)
     }
 }
 
 /// A key as a whole or one version of it: a [`KeyRef`] that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyName {
+pub enum KeySelector {
     /// The key as a whole.
-    Family(KeyFamily),
+    Key(KeyId),
     /// One version.
-    Version(KeyId),
+    Version(KeyVersionId),
 }
 
-impl From<KeyRef<'_>> for KeyName {
+impl From<KeyRef<'_>> for KeySelector {
     fn from(key: KeyRef<'_>) -> Self {
         match key {
-            KeyRef::Family(family) => Self::Family(family.clone()),
-            KeyRef::Exact(id) => Self::Version(id.clone()),
+            KeyRef::Key(key_id) => Self::Key(key_id.clone()),
+            KeyRef::Version(id) => Self::Version(id.clone()),
         }
     }
 }
 
-impl KeyName {
+impl KeySelector {
     /// The same, borrowed.
     pub fn as_ref(&self) -> KeyRef<'_> {
         match self {
-            Self::Family(family) => KeyRef::Family(family),
-            Self::Version(id) => KeyRef::Exact(id),
+            Self::Key(key_id) => KeyRef::Key(key_id),
+            Self::Version(id) => KeyRef::Version(id),
         }
     }
 }
 
-impl From<KeyFamily> for KeyName {
-    fn from(family: KeyFamily) -> Self {
-        Self::Family(family)
+impl From<KeyId> for KeySelector {
+    fn from(key_id: KeyId) -> Self {
+        Self::Key(key_id)
     }
 }
 
-impl From<KeyId> for KeyName {
-    fn from(id: KeyId) -> Self {
+impl From<KeyVersionId> for KeySelector {
+    fn from(id: KeyVersionId) -> Self {
         Self::Version(id)
     }
 }
 
-impl fmt::Display for KeyName {
+impl fmt::Display for KeySelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Family(family) => family.fmt(f),
+            Self::Key(key_id) => key_id.fmt(f),
             Self::Version(id) => id.fmt(f),
         }
     }
 }
 
-impl FromStr for KeyName {
+impl FromStr for KeySelector {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self::Version).or_else(|_| text.parse().map(Self::Family))
+        text.parse().map(Self::Version).or_else(|_| text.parse().map(Self::Key))
     }
 }
 
-serde_as_text!(Name, KeyFamily, KeyId, KeyName);
+serde_as_text!(Name, KeyId, KeyVersionId, KeySelector);

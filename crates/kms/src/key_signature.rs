@@ -3,14 +3,15 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::encoding;
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 
 /// A signature and the key version that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The key version.
-    pub key: KeyId,
-    /// The signature, as the algorithm's specification writes it; for Ed25519 R and S (RFC 8032, section 5.1.6).
+    pub key: KeyVersionId,
+    /// The signature, as the algorithm's specification writes it; for Ed25519 R and S (RFC 8032,
+    /// section 5.1.6).
     pub bytes: Vec<u8>,
 }
 
@@ -34,6 +35,6 @@ impl<'de> Deserialize<'de> for Signature {
 
 #[derive(Serialize, Deserialize)]
 struct SignatureText {
-    key: KeyId,
+    key: KeyVersionId,
     signature: String,
 }

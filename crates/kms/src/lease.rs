@@ -1,5 +1,5 @@
-//! The permission to use private keys for a while. A process that shares a store with others renews it each time it has
-//! proved that it knows the store's newest state.
+//! The permission to use private keys for a while. A process that shares a store with others renews
+//! it each time it has proved that it knows the store's newest state.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,15 +8,17 @@ use crate::error::{Code, KmsError, Result};
 
 /// A limit on how old a keystore's view of its store may be while private keys are used.
 ///
-/// A keystore in memory or in a file needs none. Processes that share a store cannot know at once that another process
-/// disabled a key. With a lease, none of them signs by a view that is older than the lease is long: so every process
-/// stops using a disabled key at most that long after the change was acknowledged.
+/// A keystore in memory or in a file needs none. Processes that share a store cannot know at once
+/// that another process disabled a key. With a lease, none of them signs by a view that is older
+/// than the lease is long: so every process stops using a disabled key at most that long after the
+/// change was acknowledged.
 ///
 /// The clock counts on while the machine sleeps. A new lease was never renewed and permits nothing.
 #[derive(Debug)]
 pub struct UseLease {
     length: Duration,
-    /// The newest moment at which the view was known to be current, plus one nanosecond; 0 for never.
+    /// The newest moment at which the view was known to be current, plus one nanosecond; 0 for
+    /// never.
     renewed: AtomicU64,
 }
 
@@ -53,7 +55,8 @@ impl UseLease {
         Self { length, renewed: AtomicU64::new(0) }
     }
 
-    /// Renews the lease. `known` is a moment before the store was asked for its newest state, which this process has now.
+    /// Renews the lease. `known` is a moment before the store was asked for its newest state, which
+    /// this process has now.
     pub fn renew(&self, known: Moment) {
         self.renewed.fetch_max(known.0.saturating_add(1), Ordering::AcqRel);
     }

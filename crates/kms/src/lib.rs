@@ -1,12 +1,18 @@
-//! bulla's keystore. It creates, rotates and attests keys, encrypts them at rest, and makes signature files.
+//! bulla's keystore. It creates, rotates and attests keys, encrypts them at rest, and makes
+//! signature files.
 //!
-//! - [`Keystore`] keeps the private keys. [`Keystore::in_memory`] writes nothing to a disk. [`Keystore::create`] and
-//!   [`Keystore::open`] keep it in one file, encrypted under a passphrase or a key file ([`Unlock`]).
-//! - [`KeyId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyFamily`] is the same name
-//!   without the version. Only the newest version, the head, signs. Every version verifies for ever, unless it is revoked or too old.
-//! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a message.
-//! - [`succession`][]: statements by which an older version vouches for the public key of a newer one.
-//! - [`seal`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy of a keystore.
+//! - [`Keystore`] keeps the private keys. [`Keystore::in_memory`] writes nothing to a disk.
+//!   [`Keystore::create`] and [`Keystore::open`] keep it in one file, encrypted under a passphrase
+//!   or a key file ([`Unlock`]).
+//! - [`KeyVersionId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyId`]
+//!   is the same name without the version. Only the newest version, the head, signs. Every version
+//!   verifies for ever, unless it is revoked or too old.
+//! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a
+//!   message.
+//! - [`succession`][]: statements by which an older version vouches for the public key of a newer
+//!   one.
+//! - [`seal`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy
+//!   of a keystore.
 //! - [`PublicKey`] verifies without a keystore.
 //!
 //! ```
@@ -15,17 +21,17 @@
 //! let keystore = Keystore::in_memory();
 //! let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519).label("default".parse()?);
 //! let key = keystore.create_key(new)?;
-//! let old = keystore.sign(key.family(), b"a message")?;
-//! keystore.rotate(key.family())?;
-//! let new = keystore.sign(key.family(), b"a message")?;
+//! let old = keystore.sign(key.key_id(), b"a message")?;
+//! keystore.rotate(key.key_id())?;
+//! let new = keystore.sign(key.key_id(), b"a message")?;
 //! assert_eq!((old.key.version(), new.key.version()), (1, 2));
 //! assert_eq!(keystore.verify(&old.key, b"a message", &old.bytes)?, Verdict::Valid);
 //! assert_eq!(keystore.verify(&new.key, b"a message", &old.bytes)?, Verdict::Invalid);
 //! # Ok::<(), bulla_kms::KmsError>(())
 //! ```
 //!
-//! `spec/keystore.md` describes the file, how its parts are bound together, and what an attacker can and cannot do.
-//! `spec/signature.md` describes the signature file.
+//! `spec/keystore.md` describes the file, how its parts are bound together, and what an attacker
+//! can and cannot do. `spec/signature.md` describes the signature file.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
@@ -67,7 +73,7 @@ mod verdict;
 pub use algorithm::{Algorithm, Use};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use error::{Code, KmsError, Result};
-pub use id::{KeyFamily, KeyId, KeyName, KeyRef, Name};
+pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name};
 pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreIdentity};
@@ -89,7 +95,8 @@ pub use verdict::Verdict;
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]
 pub mod fuzzing {
-    /// Opens sealed data with a public test key. A header that parses must have exactly one encoding.
+    /// Opens sealed data with a public test key. A header that parses must have exactly one
+    /// encoding.
     #[cfg(feature = "soft-seal")]
     pub fn sealed(bytes: &[u8]) {
         use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider, data};
@@ -126,7 +133,8 @@ pub mod fuzzing {
         assert_eq!(**data::open(&sealed, &[&Known], b"").expect("it opens"), *bytes);
     }
 
-    /// Reads bytes as the capsule of an age recipient, as a recipient and as an identity; what reads must be its only text.
+    /// Reads bytes as the capsule of an age recipient, as a recipient and as an identity; what
+    /// reads must be its only text.
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
         crate::seal::fuzz_age(bytes);
@@ -139,8 +147,8 @@ pub mod fuzzing {
         }
     }
 
-    /// Reads bytes as a file of an audit log, as a checkpoint and as a proof. Text that parses must have exactly one
-    /// form.
+    /// Reads bytes as a file of an audit log, as a checkpoint and as a proof. Text that parses must
+    /// have exactly one form.
     pub fn audit_log(bytes: &[u8]) {
         crate::audit_log::fuzz(bytes);
     }

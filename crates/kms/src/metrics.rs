@@ -9,7 +9,8 @@
 //! | `kms_batch_wait_seconds` | | how long calls waited for their batch to begin |
 //! | `kms_batch_flushes_total` | `reason` | why batches began |
 //!
-//! The labels' values are fixed sets: operations, algorithms, codes and reasons. A tenant, a user or a key is never a label.
+//! The labels' values are fixed sets: operations, algorithms, codes and reasons. A tenant, a user
+//! or a key is never a label.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -60,7 +61,8 @@ type Histograms = Family<Took, Histogram, fn() -> Histogram>;
 /// The label of operations on a whole store.
 const NO_ALGORITHM: &str = "none";
 
-/// Counters and histograms. A keystore with [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) updates them.
+/// Counters and histograms. A keystore with
+/// [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) updates them.
 pub struct Metrics {
     ops: Family<Done, Counter>,
     failures: Family<Failed, Counter>,
@@ -68,7 +70,8 @@ pub struct Metrics {
     batch_len: Histogram,
     batch_wait: Histogram,
     flushes: Family<Flushed, Counter>,
-    /// The members of `ops` by operation and algorithm: looking one up by its labels costs more than counting.
+    /// The members of `ops` by operation and algorithm: looking one up by its labels costs more
+    /// than counting.
     known_ops: Vec<OnceLock<Counter>>,
     known_latencies: Vec<OnceLock<Histogram>>,
 }

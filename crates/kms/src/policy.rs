@@ -18,7 +18,8 @@ pub enum KeyState {
     Enabled,
     /// No version signs. Earlier signatures still verify.
     Disabled,
-    /// Like disabled. From this time on, the key may be destroyed; until it is destroyed, it can be restored.
+    /// Like disabled. From this time on, the key may be destroyed; until it is destroyed, it can be
+    /// restored.
     PendingDestruction {
         /// The earliest time of destruction.
         after: Timestamp,
@@ -55,8 +56,8 @@ pub enum Origin {
     PublicOnly,
 }
 
-/// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By default there are no
-/// limits.
+/// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By
+/// default there are no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
@@ -69,8 +70,8 @@ pub struct RotationPolicy {
 }
 
 impl RotationPolicy {
-    /// Whether a version that was made at `created` must be replaced. It reads the clock only if the policy limits the
-    /// age.
+    /// Whether a version that was made at `created` must be replaced. It reads the clock only if
+    /// the policy limits the age.
     pub(crate) fn is_too_old(
         &self,
         created: Timestamp,
@@ -81,8 +82,8 @@ impl RotationPolicy {
         Ok(Duration::from_millis(age) >= Duration::from_secs(seconds.get()))
     }
 
-    /// How many uses to reserve at once, so that not every signature writes to the store. The larger the limit, the
-    /// more uses a crash may lose.
+    /// How many uses to reserve at once, so that not every signature writes to the store. The
+    /// larger the limit, the more uses a crash may lose.
     pub(crate) fn reservation(max_uses: NonZeroU64, used: u64) -> u64 {
         const SHARE: u64 = 64;
         const MOST: u64 = 4096;
@@ -104,15 +105,15 @@ pub enum KeyChange {
     MinimumVersion(NonZeroU32),
     /// Sets the rotation policy.
     Rotation(RotationPolicy),
-    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time. The keystore remembers it, and does not
-    /// ask it.
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
+    /// time. The keystore remembers it, and does not ask it.
     DeletionAllowed(bool),
     /// Versions below this one do not sign when a caller names them; 0 and 1 allow all. Only for
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).
     MinimumSigningVersion(u32),
-    /// Revokes this version, which must not be the head: its signatures are refused, and its private key is deleted. This cannot be
-    /// undone.
+    /// Revokes this version, which must not be the head: its signatures are refused, and its
+    /// private key is deleted. This cannot be undone.
     Revoke(NonZeroU32),
     /// Deletes the private key of this version, which must not be the head. This cannot be undone.
     DestroyVersion(NonZeroU32),

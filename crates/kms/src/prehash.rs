@@ -104,8 +104,8 @@ impl Prehashed {
     /// A digest to be signed or verified under `context`, of at most 255 bytes; it may be empty.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if the context is longer, or begins with `bulla `: these contexts are reserved for the
-    /// keystore.
+    /// [`Code::InvalidArgument`] if the context is longer, or begins with `bulla `: these contexts
+    /// are reserved for the keystore.
     pub fn new(digest: Digest, context: &[u8]) -> Result<Self> {
         if context.starts_with(RESERVED_CONTEXT) {
             let message = "the keystore reserves contexts that begin with \"bulla \"; use another context";
@@ -197,8 +197,9 @@ impl FixedOutput for Ready {
 impl HashMarker for Ready {}
 
 impl PublicKey {
-    /// Whether `signature` is a signature of a digest under this key, by the same strict predicate as [`PublicKey::verify`]. It is `Invalid` for
-    /// digests that keys of the algorithm do not sign.
+    /// Whether `signature` is a signature of a digest under this key, by the same strict predicate
+    /// as [`PublicKey::verify`]. It is `Invalid` for digests that keys of the algorithm do not
+    /// sign.
     pub fn verify_prehashed(&self, message: &Prehashed, signature: &[u8]) -> Verdict {
         match message.form(self.algorithm()) {
             Err(_) => Verdict::Invalid,

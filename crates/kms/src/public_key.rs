@@ -11,13 +11,13 @@ use crate::algorithm::Algorithm;
 use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, Request};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::verdict::Verdict;
 
 /// A public key. Cloning it is cheap.
 ///
-/// The text form is the base64 of its bytes for Ed25519, 44 characters with the padding, and `ALGORITHM:BASE64` for
-/// every other algorithm.
+/// The text form is the base64 of its bytes for Ed25519, 44 characters with the padding, and
+/// `ALGORITHM:BASE64` for every other algorithm.
 #[derive(Clone)]
 pub struct PublicKey(Arc<EncodedKey>);
 
@@ -27,13 +27,15 @@ fn decode(algorithm: Algorithm, bytes: &[u8]) -> Option<Prepared> {
 }
 
 impl PublicKey {
-    /// Reads the bytes that the algorithm's specification defines; for Ed25519 the 32 bytes of RFC 8032, section 5.1.5.
+    /// Reads the bytes that the algorithm's specification defines; for Ed25519 the 32 bytes of RFC
+    /// 8032, section 5.1.5.
     ///
     /// # Errors
-    /// [`Code::InvalidPublicKey`] for another length, and for bytes that are not a key. For Ed25519 these are bytes that are not a point
-    /// of the curve; a point of small order, under which one signature fits almost every message; and a y that is not reduced, which is a
-    /// second encoding of a point. For X-Wing it is an X25519 part of low order.
-    /// [`Code::UnsupportedAlgorithm`] if this build cannot verify signatures of the algorithm.
+    /// [`Code::InvalidPublicKey`] for another length, and for bytes that are not a key. For Ed25519
+    /// these are bytes that are not a point of the curve; a point of small order, under which one
+    /// signature fits almost every message; and a y that is not reduced, which is a second encoding
+    /// of a point. For X-Wing it is an X25519 part of low order. [`Code::UnsupportedAlgorithm`] if
+    /// this build cannot verify signatures of the algorithm.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
         let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;
         Ok(Self(Arc::new(EncodedKey::decoded(algorithm, bytes, decode, prepared))))
@@ -58,9 +60,9 @@ impl PublicKey {
 
     /// Whether `signature` is one of `message` under this key.
     ///
-    /// For Ed25519 the predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the equation without the
-    /// cofactor, R compared as bytes, S below the order of the group, A and R not of small order. A signature of the
-    /// wrong length for the algorithm is invalid.
+    /// For Ed25519 the predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the
+    /// equation without the cofactor, R compared as bytes, S below the order of the group, A and R
+    /// not of small order. A signature of the wrong length for the algorithm is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match Backends::software().verifier(self.algorithm()) {
             Ok(backend) => backend.verify(Request { public_key: self, message, signature }),
@@ -68,8 +70,8 @@ impl PublicKey {
         }
     }
 
-    /// Makes a key of 32 bytes for the holder of the private key, and the ciphertext that carries it:
-    /// [`Keystore::decapsulate`](crate::Keystore::decapsulate).
+    /// Makes a key of 32 bytes for the holder of the private key, and the ciphertext that carries
+    /// it: [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     ///
     /// # Errors
     /// [`Code::WrongUse`] if the algorithm is one for signatures; [`Code::UnsupportedAlgorithm`];
@@ -153,7 +155,7 @@ serde_as_text!(PublicKey);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPublicKey {
     /// The key version.
-    pub key: KeyId,
+    pub key: KeyVersionId,
     /// Its public key.
     pub public_key: PublicKey,
 }

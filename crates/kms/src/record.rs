@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::SOFTWARE;
 use crate::error::{KmsError, Result};
-use crate::id::{KeyFamily, KeyId, Name};
+use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
 use crate::time::Timestamp;
 
-/// The metadata of one key family, as JSON inside its envelope. Fields with default values are omitted.
+/// The metadata of one key, as JSON inside its envelope. Fields with default values are omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRecord {
-    pub(crate) key: KeyFamily,
+    pub(crate) key: KeyId,
     pub(crate) label: Option<Name>,
     pub(crate) state: KeyState,
     /// Increases by one with each change of the record.
@@ -28,7 +28,8 @@ pub(crate) struct KeyRecord {
     /// Whether its private keys may leave the keystore. This is fixed when the key is made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) exportable: bool,
-    /// Whether clients of the Vault-compatible interface may destroy it without a waiting time. The keystore only remembers it.
+    /// Whether clients of the Vault-compatible interface may destroy it without a waiting time. The
+    /// keystore only remembers it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) deletion_allowed: bool,
     /// Whether it signs digests that callers hash themselves, and so no statements of the keystore.
@@ -59,10 +60,12 @@ pub(crate) struct VersionRecord {
     pub(crate) origin: Origin,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) state: VersionState,
-    /// The number of signatures that were, or may have been, made: a process reserves signatures before it makes them.
+    /// The number of signatures that were, or may have been, made: a process reserves signatures
+    /// before it makes them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) uses: u64,
-    /// The backend's material, in base64, as long as the device still has to delete the private key.
+    /// The backend's material, in base64, as long as the device still has to delete the private
+    /// key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) leftover: Option<String>,
 }
@@ -130,18 +133,18 @@ impl KeyRecord {
     }
 
     /// The ids of the versions whose private keys the store holds.
-    pub(crate) fn held(&self) -> impl Iterator<Item = KeyId> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = KeyVersionId> {
         let numbered = (1..).filter_map(NonZeroU32::new).zip(&self.versions);
         numbered.filter(|(_, version)| version.is_held()).map(|(number, _)| self.key.version(number))
     }
 }
 
-/// Binds a store's records together: it has their number, and the exclusive or of their keyed hashes. Removing or
-/// adding a record, or restoring an older form of one, changes it.
+/// Binds a store's records together: it has their number, and the exclusive or of their keyed
+/// hashes. Removing or adding a record, or restoring an older form of one, changes it.
 ///
-/// This is MSet-XOR-Hash (Clarke, Devadas, van Dijk, Gassend, Suh: "Incremental Multiset Hash Functions", ASIACRYPT
-/// 2003) for a set. It needs no nonce of its own, because the value is inside an envelope and is never visible. It can
-/// be updated without reading the other records.
+/// This is MSet-XOR-Hash (Clarke, Devadas, van Dijk, Gassend, Suh: "Incremental Multiset Hash
+/// Functions", ASIACRYPT 2003) for a set. It needs no nonce of its own, because the value is inside
+/// an envelope and is never visible. It can be updated without reading the other records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
     /// Increases by one with each change, so that two states of one store are never equal.
@@ -150,7 +153,8 @@ pub(crate) struct StoreState {
     /// The time of the last change, by the clock of the store's rollback guard.
     pub(crate) changed: Timestamp,
     pub(crate) binding: [u8; 32],
-    /// The BLAKE3 digest of the rollback guard's name, if the store remembers a guard. The name is in its own row.
+    /// The BLAKE3 digest of the rollback guard's name, if the store remembers a guard. The name is
+    /// in its own row.
     pub(crate) guard: Option<[u8; 32]>,
 }
 
@@ -165,7 +169,8 @@ impl StoreState {
         }
     }
 
-    /// The mark that a rollback guard gets for this state of the store `store`. `sealed` is the encrypted state.
+    /// The mark that a rollback guard gets for this state of the store `store`. `sealed` is the
+    /// encrypted state.
     pub(crate) fn mark(&self, store: [u8; 16], sealed: &[u8]) -> StoreMark {
         let digest = *bulla_blake3::hash(sealed).as_bytes();
         StoreMark { store, counter: self.generation, changed: self.changed, digest }
@@ -176,8 +181,9 @@ impl StoreState {
         (self.records, self.binding) == (other.records, other.binding)
     }
 
-    /// generation (8, big-endian), records (8, big-endian), binding (32), time of the change in milliseconds since 1970 (8,
-    /// big-endian), and the digest of the guard's name (32), if there is one.
+    /// generation (8, big-endian), records (8, big-endian), binding (32), time of the change in
+    /// milliseconds since 1970 (8, big-endian), and the digest of the guard's name (32), if there
+    /// is one.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let changed = self.changed.unix_millis().to_be_bytes();
         let guard = self.guard.as_ref().map_or(&[][..], |guard| guard);

@@ -1,5 +1,5 @@
-//! The prefixes of the messages that a keystore itself composes. It refuses to sign a caller's message that begins with one of
-//! them, so that no caller's message passes for one of its own.
+//! The prefixes of the messages that a keystore itself composes. It refuses to sign a caller's
+//! message that begins with one of them, so that no caller's message passes for one of its own.
 
 /// The prefix of signature files.
 pub const RESERVED_PREFIX: &[u8] = b"bulla signature\0";
@@ -16,6 +16,7 @@ pub(crate) const WITNESSED: &[u8] = b"bulla-audit-log-v1/";
 /// The prefix of statements of succession: [`crate::succession`].
 pub(crate) const SUCCESSION: &[u8] = b"bulla succession\0";
 
-/// All reserved prefixes. [`Keystore::sign`](crate::Keystore::sign) refuses messages that begin with one of them.
+/// All reserved prefixes. [`Keystore::sign`](crate::Keystore::sign) refuses messages that begin
+/// with one of them.
 pub const RESERVED_PREFIXES: [&[u8]; 7] =
     [RESERVED_PREFIX, ATTESTATION, TIME, BLAKE3_DIGEST, CHECKPOINT, WITNESSED, SUCCESSION];

@@ -1,8 +1,9 @@
-//! Statements of succession: a key version signs the public key of a later version, so that people who trust the old
-//! public key can move to the new one.
+//! Statements of succession: a key version signs the public key of a later version, so that people
+//! who trust the old public key can move to the new one.
 //!
 //! `spec/succession.md` has the format. A keystore makes a key's statements on request
-//! ([`Keystore::successions`](crate::Keystore::successions)); nothing from the day of the rotation has to be kept.
+//! ([`Keystore::successions`](crate::Keystore::successions)); nothing from the day of the rotation
+//! has to be kept.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use std::str::FromStr;
 use crate::algorithm::Use;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::public_key::{NamedPublicKey, PublicKey};
 use crate::reserved;
 use crate::time::Timestamp;
@@ -20,21 +21,23 @@ const FORMAT: &str = "bulla succession v";
 /// The lines of one statement.
 const LINES: usize = 7;
 
-/// A statement in which a key version names the public key of a later version of the same key, and signs it.
+/// A statement in which a key version names the public key of a later version of the same key, and
+/// signs it.
 ///
-/// `Display` is its text, and parsing is the exact inverse. A file may contain several statements, one after another:
-/// [`Succession::parse_all`].
+/// `Display` is its text, and parsing is the exact inverse. A file may contain several statements,
+/// one after another: [`Succession::parse_all`].
 ///
-/// Anyone with the older version's private key can make a statement about any public key. Follow statements only as long as you trust
-/// the older version: after a leak of its private key, the new public key must reach you in another way.
+/// Anyone with the older version's private key can make a statement about any public key. Follow
+/// statements only as long as you trust the older version: after a leak of its private key, the new
+/// public key must reach you in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Succession {
     /// The key version that signs.
-    pub key: KeyId,
+    pub key: KeyVersionId,
     /// Its public key, as the statement claims.
     pub public_key: PublicKey,
     /// The later version of the same key that takes its place.
-    pub successor: KeyId,
+    pub successor: KeyVersionId,
     /// The public key of that version.
     pub successor_public_key: PublicKey,
     /// When the later version was made, by the signer's clock.
@@ -44,7 +47,8 @@ pub struct Succession {
 }
 
 impl Succession {
-    /// The bytes that are signed: `bulla succession`, a zero byte, `v1`, a zero byte, and the lines before the signature.
+    /// The bytes that are signed: `bulla succession`, a zero byte, `v1`, a zero byte, and the lines
+    /// before the signature.
     pub fn signed_bytes(&self) -> Vec<u8> {
         [reserved::SUCCESSION, b"v1\0", self.signed_lines().as_bytes()].concat()
     }
@@ -61,8 +65,8 @@ impl Succession {
         )
     }
 
-    /// Whether the private key of [`Succession::public_key`] signed this. It does not prove who has that key: see
-    /// [`follow`].
+    /// Whether the private key of [`Succession::public_key`] signed this. It does not prove who has
+    /// that key: see [`follow`].
     pub fn verify(&self) -> Verdict {
         self.public_key.verify(&self.signed_bytes(), &self.signature)
     }
@@ -102,11 +106,16 @@ impl FromStr for Succession {
 
 serde_as_text!(Succession);
 
-/// The public keys to which a trusted key leads, by valid statements: the trusted key, or a key that was found before, signed each of
-/// them. The statements may be in any order. Invalid statements, and valid statements of other keys, change nothing.
+/// The public keys to which a trusted key leads, by valid statements: the trusted key, or a key
+/// that was found before, signed each of them. The statements may be in any order. Invalid
+/// statements, and valid statements of other keys, change nothing.
 ///
 /// `id` is the trusted key's key version, if it is known: then the first statement must name it.
-pub fn follow(trusted: &PublicKey, id: Option<&KeyId>, statements: &[Succession]) -> Vec<NamedPublicKey> {
+pub fn follow(
+    trusted: &PublicKey,
+    id: Option<&KeyVersionId>,
+    statements: &[Succession],
+) -> Vec<NamedPublicKey> {
     let mut left: Vec<&Succession> = statements.iter().filter(|one| one.verify().is_valid()).collect();
     let mut found: Vec<NamedPublicKey> = Vec::new();
     loop {
@@ -145,14 +154,14 @@ fn parse(lines: &[&str], first: usize) -> Result<Succession> {
         }
         _ => return Err(malformed(first, format_args!("it must be \"{FORMAT}1\""))),
     }
-    let key: KeyId = fields.parsed("key")?;
-    let algorithm = key.family().algorithm();
+    let key: KeyVersionId = fields.parsed("key")?;
+    let algorithm = key.key_id().algorithm();
     if algorithm.usage() != Use::Signature {
         return Err(fields.error(format_args!("keys of {algorithm} do not sign")));
     }
     let public_key = fields.public_key("public-key", &key)?;
-    let successor: KeyId = fields.parsed("successor")?;
-    if successor.family() != key.family() || successor.version() <= key.version() {
+    let successor: KeyVersionId = fields.parsed("successor")?;
+    if successor.key_id() != key.key_id() || successor.version() <= key.version() {
         return Err(fields.error("it must be a later version of the same key"));
     }
     let successor_public_key = fields.public_key("successor-public-key", &successor)?;
@@ -204,9 +213,9 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn public_key(&mut self, name: &str, id: &KeyId) -> Result<PublicKey> {
+    fn public_key(&mut self, name: &str, id: &KeyVersionId) -> Result<PublicKey> {
         let key: PublicKey = self.parsed(name)?;
-        let algorithm = id.family().algorithm();
+        let algorithm = id.key_id().algorithm();
         if key.algorithm() == algorithm {
             Ok(key)
         } else {

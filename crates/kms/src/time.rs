@@ -12,8 +12,8 @@ use crate::error::{Code, KmsError, Result};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z, up to the end of the year 9998.
 ///
-/// The text form is RFC 3339 in UTC with exactly three digits of a second, `2026-01-31T09:30:00.000Z`; no other form is
-/// accepted.
+/// The text form is RFC 3339 in UTC with exactly three digits of a second,
+/// `2026-01-31T09:30:00.000Z`; no other form is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 

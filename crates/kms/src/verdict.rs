@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The result of verifying a signature.
 ///
-/// `Invalid` has no reason, on purpose: the equation does not distinguish a changed message from a changed
-/// signature or another key.
+/// `Invalid` has no reason, on purpose: the equation does not distinguish a changed message from a
+/// changed signature or another key.
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,8 +15,8 @@ pub enum Verdict {
     /// The signature is not valid.
     Invalid,
     /// Nothing was verified: the keystore has no such key or version, or may not use it.
-    /// [`Keystore::verify`](crate::Keystore::verify) for this item alone reports why. Only calls with many items return
-    /// this.
+    /// [`Keystore::verify`](crate::Keystore::verify) for this item alone reports why. Only calls
+    /// with many items return this.
     Unusable,
 }
 

@@ -1,9 +1,10 @@
-//! What holds for every algorithm that this build serves, whatever its backend. A program apart from `kms`: it is built a second time, as a
-//! library without features is, and then with little else.
+//! What holds for every algorithm that this build serves, whatever its backend. A program apart
+//! from `kms`: it is built a second time, as a library without features is, and then with little
+//! else.
 
 use bulla_kms::backend::Backends;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, NewKey, PublicKey, SignatureFile, Statement,
+    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, NewKey, PublicKey, SignatureFile, Statement,
     Unlock, Use, Verdict,
 };
 
@@ -24,7 +25,7 @@ fn new_key(algorithm: Algorithm) -> NewKey {
     NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm)
 }
 
-fn with_key(algorithm: Algorithm) -> (Keystore, KeyId) {
+fn with_key(algorithm: Algorithm) -> (Keystore, KeyVersionId) {
     let keystore = Keystore::in_memory();
     let id = keystore.create_key(new_key(algorithm)).unwrap();
     (keystore, id)
@@ -66,12 +67,13 @@ fn a_signature_is_of_its_message_its_key_and_its_bytes() {
     for algorithm in of_use(Use::Signature) {
         let (keystore, id) = with_key(algorithm);
         // Once for each algorithm: some take a second.
-        let signature = keystore.sign(id.family(), b"a message").unwrap();
+        let signature = keystore.sign(id.key_id(), b"a message").unwrap();
         let length = signature.bytes.len();
         assert_eq!(length, algorithm.output_length(), "{algorithm}");
-        let other = keystore.rotate(id.family()).unwrap();
-        let verdict =
-            |id: &KeyId, message: &[u8], signature: &[u8]| keystore.verify(id, message, signature).unwrap();
+        let other = keystore.rotate(id.key_id()).unwrap();
+        let verdict = |id: &KeyVersionId, message: &[u8], signature: &[u8]| {
+            keystore.verify(id, message, signature).unwrap()
+        };
         assert_eq!(verdict(&id, b"a message", &signature.bytes), Verdict::Valid, "{algorithm}");
         assert_eq!(verdict(&id, b"a massage", &signature.bytes), Verdict::Invalid, "{algorithm}");
         assert_eq!(verdict(&other, b"a message", &signature.bytes), Verdict::Invalid, "{algorithm}");
@@ -90,7 +92,7 @@ fn a_signature_is_of_its_message_its_key_and_its_bytes() {
 fn a_signature_file_holds_a_signature_of_every_length() {
     for algorithm in of_use(Use::Signature).filter(quick) {
         let (keystore, id) = with_key(algorithm);
-        let file = SignatureFile::sign(&keystore, id.family(), Statement::message(b"a message")).unwrap();
+        let file = SignatureFile::sign(&keystore, id.key_id(), Statement::message(b"a message")).unwrap();
         let read = SignatureFile::parse(file.to_string().as_bytes()).unwrap();
         assert_eq!((&read, read.verify_in(&keystore).unwrap()), (&file, Verdict::Valid), "{algorithm}");
         // The public key of another algorithm does not pass for this key's.
@@ -107,7 +109,7 @@ fn a_signature_file_holds_a_signature_of_every_length() {
 fn both_halves_of_a_composite_signature_must_verify() {
     let algorithm = Algorithm::MlDsa65Ed25519;
     let (keystore, id) = with_key(algorithm);
-    let [one, two] = [0, 1].map(|turn| keystore.sign(id.family(), &[turn]).unwrap().bytes);
+    let [one, two] = [0, 1].map(|turn| keystore.sign(id.key_id(), &[turn]).unwrap().bytes);
     let split = Algorithm::MlDsa65.output_length();
     let mixed = [&one[..split], &two[split..]].concat();
     for (message, signature, verdict) in [
@@ -125,7 +127,7 @@ fn an_encapsulated_key_reaches_the_holder_of_its_version_and_nobody_else() {
     for algorithm in of_use(Use::KeyEncapsulation) {
         let (keystore, old) = with_key(algorithm);
         let sent = keystore.public_key(&old).unwrap().encapsulate().unwrap();
-        let new = keystore.rotate(old.family()).unwrap();
+        let new = keystore.rotate(old.key_id()).unwrap();
         let received = keystore.decapsulate(&old, &sent.ciphertext).unwrap();
         assert_eq!(*received, *sent.shared_key, "{algorithm}");
         // Another key gets nothing, or a key that nobody else has (implicit rejection).
@@ -138,11 +140,11 @@ fn an_encapsulated_key_reaches_the_holder_of_its_version_and_nobody_else() {
         for wrong in [&[][..], &sent.ciphertext[1..], &[&sent.ciphertext[..], &[0]].concat()] {
             assert_eq!(keystore.decapsulate(&old, wrong).unwrap_err().code, Code::InvalidCiphertext);
         }
-        keystore.disable(old.family()).unwrap();
+        keystore.disable(old.key_id()).unwrap();
         assert_eq!(keystore.decapsulate(&old, &sent.ciphertext).unwrap_err().code, Code::KeyDisabled);
-        keystore.enable(old.family()).unwrap();
+        keystore.enable(old.key_id()).unwrap();
         let destroy = KeyChange::DestroyVersion(1.try_into().unwrap());
-        keystore.update(old.family(), None, &destroy).unwrap();
+        keystore.update(old.key_id(), None, &destroy).unwrap();
         assert_eq!(keystore.decapsulate(&old, &sent.ciphertext).unwrap_err().code, Code::KeyDestroyed);
     }
 }
@@ -162,7 +164,7 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
             Use::KeyEncapsulation => {
                 let verdict = keystore.verify(&id, b"a message", &[0; 64]).unwrap();
                 assert_eq!(verdict, Verdict::Invalid);
-                keystore.sign(id.family(), b"a message").unwrap_err()
+                keystore.sign(id.key_id(), b"a message").unwrap_err()
             }
         };
         assert_eq!(error.code, Code::WrongUse, "{algorithm}");
@@ -184,7 +186,7 @@ fn keys_are_there_when_the_store_is_opened_again() {
         .filter(quick)
         .map(|algorithm| {
             let id = keystore.create_key(new_key(algorithm)).unwrap();
-            keystore.rotate(id.family()).unwrap();
+            keystore.rotate(id.key_id()).unwrap();
             (id.clone(), keystore.public_key(&id).unwrap())
         })
         .collect();
@@ -192,9 +194,9 @@ fn keys_are_there_when_the_store_is_opened_again() {
     let keystore = Keystore::open(&path, &unlock).unwrap();
     for (id, public_key) in made {
         assert_eq!(keystore.public_key(&id).unwrap(), public_key);
-        match id.family().algorithm().usage() {
+        match id.key_id().algorithm().usage() {
             Use::Signature => {
-                let signature = keystore.sign(id.family(), b"a message").unwrap();
+                let signature = keystore.sign(id.key_id(), b"a message").unwrap();
                 let verdict = keystore.verify(&signature.key, b"a message", &signature.bytes);
                 assert_eq!((signature.key.version(), verdict.unwrap()), (2, Verdict::Valid));
             }

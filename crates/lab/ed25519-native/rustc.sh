@@ -1,5 +1,6 @@
 #!/bin/sh
-# The compiler as cargo calls it (RUSTC_WRAPPER): everything is built for this machine alone, but for what of ours is measured.
+# The compiler as cargo calls it (RUSTC_WRAPPER): everything is built for this machine alone, but
+# for what of ours is measured.
 compiler=$1
 shift
 case " $* " in

@@ -1,7 +1,9 @@
-//! Measures how long calls take through a batcher at half of its maximum load, compared with a single verification.
+//! Measures how long calls take through a batcher at half of its maximum load, compared with a
+//! single verification.
 //!
-//! Calls come at random times (a Poisson process), whether or not earlier ones are answered, and each is timed from the moment at which it was
-//! scheduled, so that a batcher that falls behind is noticed. `cargo run --release -p bulla-lab --example batcher_latency`
+//! Calls come at random times (a Poisson process), whether or not earlier ones are answered, and
+//! each is timed from the moment at which it was scheduled, so that a batcher that falls behind is
+//! noticed. `cargo run --release -p bulla-lab --example batcher_latency`
 
 use std::hint::black_box;
 use std::pin::{Pin, pin};
@@ -11,13 +13,13 @@ use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 use bulla_kms::batcher::{Answer, Batcher, BatcherOptions};
-use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, Verdict};
+use bulla_kms::{Algorithm, KeyVersionId, Keystore, NewKey, Verdict};
 
 const KEYS: usize = 64;
 const CALLS: usize = 100_000;
 
 struct Call {
-    key: KeyId,
+    key: KeyVersionId,
     message: [u8; 128],
     signature: Vec<u8>,
 }

@@ -5,14 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The number of steps of the chain. With two cycles per step, a sample takes about 10 us, in which the clock hardly
-/// changes.
+/// The number of steps of the chain. With two cycles per step, a sample takes about 10 us, in which
+/// the clock hardly changes.
 const STEPS: u32 = 16_384;
 
 /// The core clock in GHz, by a chain of operations, each of which waits for the one before.
 ///
-/// An addition and an exclusive or take one cycle each on every core we know, and the optimiser cannot shorten a
-/// chain that mixes the two. The result is the best of three, because an interruption can only make the result too low.
+/// An addition and an exclusive or take one cycle each on every core we know, and the optimiser
+/// cannot shorten a chain that mixes the two. The result is the best of three, because an
+/// interruption can only make the result too low.
 pub fn gigahertz() -> f64 {
     let best = (0..3).map(|_| chain(STEPS)).min().unwrap_or_default();
     2.0 * f64::from(STEPS) / best.as_nanos().max(1) as f64

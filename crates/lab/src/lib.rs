@@ -2,7 +2,8 @@
 //!
 //! - [`measure`] times contenders against each other, and does not know what they compute.
 //! - [`quiet`] finds out whether the core is currently ours alone.
-//! - [`suites`] define what is measured: cases and contenders, as data. The results are records of `bulla-record`.
+//! - [`suites`] define what is measured: cases and contenders, as data. The results are records of
+//!   `bulla-record`.
 //! - [`code`] times nothing: it checks the kernels' machine code against rules and budgets.
 #![forbid(unsafe_code)]
 

@@ -62,16 +62,19 @@ enum Command {
     /// Print what the machine code of the kernels for x86-64 consists of
     #[command(after_help = KERNELS_CODE_HELP)]
     KernelsCode {
-        /// An ELF executable with symbols, an object file or a library; none means fresh builds of the libraries
+        /// An ELF executable with symbols, an object file or a library; none means fresh builds of
+        /// the libraries
         #[arg(conflicts_with = "record")]
         file: Option<PathBuf>,
         /// Write lab/kernels.toml anew, which the tests compare the fresh build with
         #[arg(long)]
         record: bool,
     },
-    /// Read the machine code of the Ed25519 steps that see secrets: no branch and no address may depend on one
+    /// Read the machine code of the Ed25519 steps that see secrets: no branch and no address may
+    /// depend on one
     SecretsCode {
-        /// An ELF executable with symbols, an object file or a library; none means a fresh build of the library
+        /// An ELF executable with symbols, an object file or a library; none means a fresh build of
+        /// the library
         file: Option<PathBuf>,
     },
 }

@@ -1,15 +1,18 @@
 //! Interleaved measurement: contenders take turns, in random order, on the same data.
 //!
 //! What we know about this kind of timing, and what this module does about it:
-//! - A shared machine drifts. So contenders are compared within a round, and the median is taken of the ratios.
-//! - Order matters, because each contender finds the caches of the one before. So each round draws a new order.
+//! - A shared machine drifts. So contenders are compared within a round, and the median is taken of
+//!   the ratios.
+//! - Order matters, because each contender finds the caches of the one before. So each round draws
+//!   a new order.
 //! - Alignment matters. So each round draws a new offset of the data, the same for all.
 //! - The position of the stack matters. So each round draws a new one, the same for all.
-//! - Another thread of the same core slows some code down more than other code. So a round counts only if the core was ours:
-//!   [`crate::quiet`].
-//! - The other addresses of a process depend on luck. So the caller launches the whole process several times.
-//! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`], where the operation is
-//!   inlined as in a user's code.
+//! - Another thread of the same core slows some code down more than other code. So a round counts
+//!   only if the core was ours: [`crate::quiet`].
+//! - The other addresses of a process depend on luck. So the caller launches the whole process
+//!   several times.
+//! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`],
+//!   where the operation is inlined as in a user's code.
 
 use std::{
     hint::{black_box, spin_loop},
@@ -39,7 +42,8 @@ pub trait Subject {
 
 /// An operation, as a closure from the input to `result`, and the conversion of `result` to bytes.
 pub struct Op<R, F, B> {
-    /// The memory to which the operation writes its result, so that no result can be optimised away.
+    /// The memory to which the operation writes its result, so that no result can be optimised
+    /// away.
     pub result: R,
     /// The operation.
     pub run: F,
@@ -94,8 +98,9 @@ impl Subject for Slowed {
 /// The durations and numbers of samples and rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The minimum time of one sample. The timer costs about 25 ns, and the first operations after a change of
-    /// contender run with cold branch predictors. In 10 us, both are negligible, and an interruption is still unlikely.
+    /// The minimum time of one sample. The timer costs about 25 ns, and the first operations after
+    /// a change of contender run with cold branch predictors. In 10 us, both are negligible, and an
+    /// interruption is still unlikely.
     pub sample: Duration,
     /// The minimum number of rounds. Odd numbers have a median.
     pub min_rounds: u32,
@@ -103,8 +108,8 @@ pub struct Plan {
     pub max_rounds: u32,
     /// The time that a case may take, once the minimum number of rounds is done.
     pub budget: Duration,
-    /// The additional time that a case may take to wait until the core is ours alone, and to repeat rounds in which it was
-    /// not.
+    /// The additional time that a case may take to wait until the core is ours alone, and to repeat
+    /// rounds in which it was not.
     pub patience: Duration,
 }
 
@@ -120,8 +125,8 @@ impl Default for Plan {
     }
 }
 
-/// The limit of the data's random offsets: a page, so that every position in a cache line and every distance to other
-/// data occurs.
+/// The limit of the data's random offsets: a page, so that every position in a cache line and every
+/// distance to other data occurs.
 const MAX_OFFSET: usize = 4096;
 
 /// The result of a measurement.
@@ -143,7 +148,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Data with `length` bytes per operation; if `part` is given, as separate inputs of that many bytes.
+    /// Data with `length` bytes per operation; if `part` is given, as separate inputs of that many
+    /// bytes.
     pub fn random(length: usize, part: Option<usize>, random: &mut fastrand::Rng) -> Self {
         let mut bytes = vec![0; length + MAX_OFFSET];
         random.fill(&mut bytes);
@@ -217,8 +223,8 @@ fn round(
     for index in order {
         let contender = &mut contenders[index];
         times[index] = deeper(depth, &mut || {
-            // At least one: after half a millisecond without wide vectors, the first operation takes up to twice as
-            // long.
+            // At least one: after half a millisecond without wide vectors, the first operation
+            // takes up to twice as long.
             contender.time(&input, (iterations / 8).max(1));
             contender.time(&input, iterations)
         });
@@ -227,8 +233,8 @@ fn round(
     (times, was_quiet)
 }
 
-/// The maximum number of frames above the stack of a round: with frames of about a hundred bytes, it can begin anywhere
-/// in a page.
+/// The maximum number of frames above the stack of a round: with frames of about a hundred bytes,
+/// it can begin anywhere in a page.
 const MAX_DEPTH: u32 = 48;
 
 /// Runs `timed` with the stack pointer `depth` frames lower.
@@ -249,7 +255,8 @@ fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The number of operations in a sample: the fastest contender decides, so that every sample is long enough.
+/// The number of operations in a sample: the fastest contender decides, so that every sample is
+/// long enough.
 fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> u64 {
     let mut iterations = 1;
     while contenders.iter_mut().any(|contender| contender.time(input, iterations) < plan.sample) {

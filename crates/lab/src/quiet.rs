@@ -1,10 +1,11 @@
-//! Finds out whether something else uses the core that this process runs on: the other thread of a core with two, in this or in another virtual
-//! machine. No count of processes shows that.
+//! Finds out whether something else uses the core that this process runs on: the other thread of a
+//! core with two, in this or in another virtual machine. No count of processes shows that.
 //!
-//! It affects ratios, and a control copy of the peer does not show it: a kernel that keeps all ports of the core busy loses more than one that waits
-//! for its own results. Eight independent chains of additions need all of the core's integer units: beside another thread, which takes some, they
-//! take 1.15 to 1.8 times as long. One chain takes the same time in both cases, so it serves as the clock for the eight: the core's own clock
-//! changes by a tenth within a second.
+//! It affects ratios, and a control copy of the peer does not show it: a kernel that keeps all
+//! ports of the core busy loses more than one that waits for its own results. Eight independent
+//! chains of additions need all of the core's integer units: beside another thread, which takes
+//! some, they take 1.15 to 1.8 times as long. One chain takes the same time in both cases, so it
+//! serves as the clock for the eight: the core's own clock changes by a tenth within a second.
 
 use std::{
     hint::black_box,
@@ -19,18 +20,19 @@ const STEPS: u32 = 4096;
 /// The number of operations of the eight chains, including half a branch, while one chain does one.
 const OPERATIONS: f64 = 8.5;
 
-/// A probe may take this many times as long as alone. Beside another thread, it takes at least 1.15 times as long.
+/// A probe may take this many times as long as alone. Beside another thread, it takes at least 1.15
+/// times as long.
 const MARGIN: f64 = 1.055;
 
 /// The additions per cycle of an unknown core: the fewest that we measured.
 const ADDITIONS: f64 = 3.43;
 
-/// One chain may take this many times as long as the fastest recent one. Otherwise something interrupted it, or the
-/// clock is changing.
+/// One chain may take this many times as long as the fastest recent one. Otherwise something
+/// interrupted it, or the clock is changing.
 const CLOCKS: f64 = 1.1;
 
-/// The factor by which the fastest time is relaxed with each probe: it allows a change of the clock by a tenth in a
-/// millisecond.
+/// The factor by which the fastest time is relaxed with each probe: it allows a change of the clock
+/// by a tenth in a millisecond.
 const FORGET: f64 = 1.0005;
 
 /// The number of consecutive quiet probes in a stretch: about 90 us, the duration of a round.
@@ -55,8 +57,9 @@ impl Quiet {
 
     /// Whether the core is currently ours alone. If a first probe denies it, a second one decides.
     ///
-    /// While Intel's servers change their clock, after 512-bit operations, they begin fewer operations for up to 10 us. Eight chains take 1.4 times as
-    /// long then, like beside another thread. The next probe is quiet again; beside another thread it rarely is.
+    /// While Intel's servers change their clock, after 512-bit operations, they begin fewer
+    /// operations for up to 10 us. Eight chains take 1.4 times as long then, like beside another
+    /// thread. The next probe is quiet again; beside another thread it rarely is.
     pub fn now(&mut self) -> bool {
         self.now_by(probe)
     }
@@ -81,8 +84,9 @@ impl Quiet {
         2.0 * eight / (before + after) <= self.most
     }
 
-    /// Waits until the core has been ours alone for a stretch, at most until `deadline`. If another thread comes and goes, a single probe may be
-    /// quiet by chance, while the time after it is not.
+    /// Waits until the core has been ours alone for a stretch, at most until `deadline`. If another
+    /// thread comes and goes, a single probe may be quiet by chance, while the time after it is
+    /// not.
     pub fn wait(&mut self, deadline: Instant) {
         while self.streak < STRETCH && Instant::now() < deadline {
             self.step(probe());
@@ -96,8 +100,8 @@ fn probe() -> [f64; 3] {
     [one(), eight_chains(), one()].map(|time| time.as_secs_f64())
 }
 
-/// The time of eight such chains at once. Neighbours do different operations at each step, so that no compiler makes them chains of
-/// vectors.
+/// The time of eight such chains at once. Neighbours do different operations at each step, so that
+/// no compiler makes them chains of vectors.
 #[inline(never)]
 fn eight_chains() -> Duration {
     let (add, flip) = clock::operands();

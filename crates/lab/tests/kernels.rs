@@ -1,4 +1,5 @@
-//! The gate on the machine code of the kernels for x86-64: rules for the code as users build it, and budgets.
+//! The gate on the machine code of the kernels for x86-64: rules for the code as users build it,
+//! and budgets.
 
 use std::{
     path::Path,

@@ -1,4 +1,5 @@
-//! This machine has what its lane must have, and the dispatch chooses what `lab/lanes.toml` lays down.
+//! This machine has what its lane must have, and the dispatch chooses what `lab/lanes.toml` lays
+//! down.
 
 use bulla_blake3::kernel::{self, Kernel, Operation};
 use bulla_record::{
@@ -32,7 +33,8 @@ fn the_dispatch_of_this_machine_is_that_of_its_lane() {
     }
 }
 
-/// Kernels for other processors of this architecture run here too, and so their dispatch can be seen.
+/// Kernels for other processors of this architecture run here too, and so their dispatch can be
+/// seen.
 #[test]
 fn the_dispatch_of_each_lane_is_that_of_a_kernel() {
     let laid_down =

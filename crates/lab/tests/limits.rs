@@ -1,4 +1,5 @@
-//! `lab/limits.toml` knows the suites: every case that is gated has a limit or a reason to have none, and no limit is for a case that is not.
+//! `lab/limits.toml` knows the suites: every case that is gated has a limit or a reason to have
+//! none, and no limit is for a case that is not.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,7 +14,8 @@ fn limits() -> Limits {
     Limits::read(&root().join("lab/limits.toml")).unwrap()
 }
 
-/// Peers and cases of a suite: of ours from their definition, of others, which only their harness knows, from the kept runs.
+/// Peers and cases of a suite: of ours from their definition, of others, which only their harness
+/// knows, from the kept runs.
 fn cells(suite: &str) -> BTreeSet<(String, String)> {
     if LABORATORY.contains(&suite) {
         let cases = (suites::find(suite).unwrap().cases)();
@@ -35,13 +37,15 @@ fn cells(suite: &str) -> BTreeSet<(String, String)> {
     found
 }
 
-/// The kernels of another architecture cannot be listed here, so neither can the cases that are named by them.
+/// The kernels of another architecture cannot be listed here, so neither can the cases that are
+/// named by them.
 fn is_of_this_machine(lane: &str) -> bool {
     let lane = bulla_record::lane::named(lane).unwrap();
     lane.arch.is_none_or(|arch| arch == machine::Machine::this().arch)
 }
 
-/// `kernel-ab` names its cases by the kernel in use: a limit for another kernel of this architecture is not a limit for an unknown case.
+/// `kernel-ab` names its cases by the kernel in use: a limit for another kernel of this
+/// architecture is not a limit for an unknown case.
 fn without_kernel(suite: &str, case: &str) -> String {
     match (suite, case.rsplit_once('/')) {
         ("kernel-ab", Some((_, size))) => size.to_owned(),

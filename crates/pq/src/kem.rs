@@ -1,5 +1,5 @@
-//! ML-KEM (FIPS 203) and X-Wing (draft-connolly-cfrg-xwing-kem). A private key is the seed: 64 random bytes for ML-KEM (FIPS 203,
-//! section 7.1), 32 for X-Wing.
+//! ML-KEM (FIPS 203) and X-Wing (draft-connolly-cfrg-xwing-kem). A private key is the seed: 64
+//! random bytes for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
 
 use getrandom::SysRng;
 use getrandom::rand_core::UnwrapErr;
@@ -29,8 +29,8 @@ pub enum Algorithm {
 pub enum InvalidKey {
     /// The length is wrong, or a number is out of its range.
     Encoding,
-    /// The X25519 part of an X-Wing key has low order: its shared secret is zero for every private key (RFC 7748, section
-    /// 6.1), so half of the hybrid would protect nothing.
+    /// The X25519 part of an X-Wing key has low order: its shared secret is zero for every private
+    /// key (RFC 7748, section 6.1), so half of the hybrid would protect nothing.
     LowOrder,
 }
 
@@ -58,7 +58,8 @@ impl Algorithm {
     /// A public key.
     ///
     /// # Errors
-    /// [`InvalidKey`] if the bytes are not a public key, or are one that makes the key exchange worthless.
+    /// [`InvalidKey`] if the bytes are not a public key, or are one that makes the key exchange
+    /// worthless.
     pub fn encapsulation_key(self, bytes: &[u8]) -> Result<Box<dyn EncapsulationKey>, InvalidKey> {
         let key = match self {
             Self::MlKem512 => encapsulation_key::<ml_kem::DecapsulationKey<MlKem512>>(bytes),
@@ -70,8 +71,8 @@ impl Algorithm {
         if self == Self::XWing && !has_large_order(bytes) { Err(InvalidKey::LowOrder) } else { Ok(key) }
     }
 
-    /// The expanded form of a private key (FIPS 203, algorithm 16); `None` for X-Wing, which has no such form, and for a seed of a wrong
-    /// length.
+    /// The expanded form of a private key (FIPS 203, algorithm 16); `None` for X-Wing, which has no
+    /// such form, and for a seed of a wrong length.
     #[must_use]
     pub fn expanded(self, seed: &[u8]) -> Option<Secret> {
         match self {
@@ -83,7 +84,8 @@ impl Algorithm {
     }
 }
 
-/// Whether the X25519 part, at the end of an X-Wing public key, gives a shared secret that others do not know.
+/// Whether the X25519 part, at the end of an X-Wing public key, gives a shared secret that others
+/// do not know.
 fn has_large_order(public_key: &[u8]) -> bool {
     // Any private key can test this: each is a multiple of 8, and of no other factor of the order.
     let any = StaticSecret::from([1; 32]);

@@ -1,8 +1,9 @@
-//! Post-quantum algorithms over bytes, by the crates of RustCrypto: ML-DSA, SLH-DSA, ML-KEM, and X-Wing.
+//! Post-quantum algorithms over bytes, by the crates of RustCrypto: ML-DSA, SLH-DSA, ML-KEM, and
+//! X-Wing.
 //!
-//! Those crates are generic, and their code is compiled in the crate that names a parameter set. Only this crate names them,
-//! so that the code is compiled once. It exports keys behind small traits: [`SigningKey`] and [`VerifyingKey`],
-//! [`DecapsulationKey`] and [`EncapsulationKey`].
+//! Those crates are generic, and their code is compiled in the crate that names a parameter set.
+//! Only this crate names them, so that the code is compiled once. It exports keys behind small
+//! traits: [`SigningKey`] and [`VerifyingKey`], [`DecapsulationKey`] and [`EncapsulationKey`].
 //!
 //! Each key wipes itself from memory when it is dropped.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -43,7 +44,8 @@ pub trait SigningKey: Send + Sync {
 
 /// A public key that verifies.
 pub trait VerifyingKey: Send + Sync {
-    /// Whether `signature` is valid for the message in this context. A signature of a wrong length is not.
+    /// Whether `signature` is valid for the message in this context. A signature of a wrong length
+    /// is not.
     fn verify(&self, message: &[u8], context: &[u8], signature: &[u8]) -> bool;
 }
 
@@ -52,8 +54,9 @@ pub trait DecapsulationKey: Send + Sync {
     /// The bytes of its public key.
     fn public_key(&self) -> Vec<u8>;
 
-    /// The key that the ciphertext carries; `None` if the ciphertext has a wrong length. For a ciphertext that was made for
-    /// another key, the algorithm's specification may return a key that nobody else has.
+    /// The key that the ciphertext carries; `None` if the ciphertext has a wrong length. For a
+    /// ciphertext that was made for another key, the algorithm's specification may return a key
+    /// that nobody else has.
     fn decapsulate(&self, ciphertext: &[u8]) -> Option<SharedKey>;
 }
 

@@ -35,19 +35,22 @@ macro_rules! of {
 }
 
 impl ParameterSet {
-    /// The private key from a seed; `None` if the seed has a wrong length. The key is expanded once.
+    /// The private key from a seed; `None` if the seed has a wrong length. The key is expanded
+    /// once.
     #[must_use]
     pub fn signing_key(self, seed: &[u8]) -> Option<Box<dyn SigningKey>> {
         of!(self, signing_key(seed))
     }
 
-    /// A public key. Every byte string of the right length is one (FIPS 204, section 7.2); `None` for other lengths.
+    /// A public key. Every byte string of the right length is one (FIPS 204, section 7.2); `None`
+    /// for other lengths.
     #[must_use]
     pub fn verifying_key(self, bytes: &[u8]) -> Option<Box<dyn VerifyingKey>> {
         of!(self, verifying_key(bytes))
     }
 
-    /// The expanded form of the private key (FIPS 204, algorithm 24); `None` when the seed has a wrong length.
+    /// The expanded form of the private key (FIPS 204, algorithm 24); `None` when the seed has a
+    /// wrong length.
     #[must_use]
     pub fn expanded(self, seed: &[u8]) -> Option<Secret> {
         of!(self, expanded(seed))

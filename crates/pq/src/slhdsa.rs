@@ -72,7 +72,8 @@ impl ParameterSet {
         of!(self, verifying_key(bytes))
     }
 
-    /// Whether the root in a private key matches its seeds. With another root, its signatures could reveal its secrets.
+    /// Whether the root in a private key matches its seeds. With another root, its signatures could
+    /// reveal its secrets.
     #[must_use]
     pub fn is_consistent(self, bytes: &[u8]) -> bool {
         of!(self, is_consistent(bytes))

@@ -1,5 +1,5 @@
-//! The answers at the top of the page: the fastest implementation of a case and its lead, our results on a machine, and the
-//! worst loss of each suite.
+//! The answers at the top of the page: the fastest implementation of a case and its lead, our
+//! results on a machine, and the worst loss of each suite.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,9 @@ pub struct Fastest<'a> {
 
 /// The fastest among ours and the peers of one case.
 ///
-/// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::standing`] says whether the two are even. Two
-/// peers were not compared with each other: they are even if their speeds relative to ours differ by at most [`EVEN`].
+/// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::standing`] says
+/// whether the two are even. Two peers were not compared with each other: they are even if their
+/// speeds relative to ours differ by at most [`EVEN`].
 pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {
     let mut speeds: Vec<(Option<&str>, f64)> = vec![(None, 1.0)];
     speeds.extend(cells.iter().map(|cell| (Some(cell.peer.as_str()), 1.0 / cell.ratio())));
@@ -157,7 +158,8 @@ impl OnMachine {
 }
 
 impl Main {
-    /// The largest group of the main suite or, if the machine does not have that, of the run with the most cases.
+    /// The largest group of the main suite or, if the machine does not have that, of the run with
+    /// the most cases.
     fn new(runs: &[&Newest]) -> Self {
         let is_main = |run: &Newest| run.found[0].ours.suite == MAIN && !run.found[0].ours.forced;
         let main = runs.iter().max_by_key(|run| (is_main(run), run.found.len())).unwrap_or(&runs[0]);

@@ -97,7 +97,8 @@ impl Comparison {
 /// Compares ours with each peer in every case of `records`, in the order of their first occurrence.
 ///
 /// # Errors
-/// In a launch, a case has none or more than one of our records, no peer, a peer twice, or different numbers of rounds.
+/// In a launch, a case has none or more than one of our records, no peer, a peer twice, or
+/// different numbers of rounds.
 pub fn comparisons(records: &[Record]) -> Result<Vec<Comparison>> {
     type Key<'a> = (&'a str, &'a str, &'a str, u32);
     let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
@@ -166,8 +167,8 @@ fn kept_or(record: &Record, of_samples: impl FnOnce() -> f64) -> f64 {
     record.summary.as_ref().map_or_else(of_samples, |summary| summary.log_ratio)
 }
 
-/// The median over the rounds of the logarithm of `a` over `b`: not the logarithm of the medians, because a disturbance of a whole
-/// round cancels out within it.
+/// The median over the rounds of the logarithm of `a` over `b`: not the logarithm of the medians,
+/// because a disturbance of a whole round cancels out within it.
 pub(crate) fn log_ratio(a: &Record, b: &Record) -> f64 {
     median(a.samples_ns.iter().zip(&b.samples_ns).map(|(a, b)| (a / b).ln()))
 }

@@ -1,8 +1,8 @@
 //! The gate checks, with several launches and a limit, that ours is fast enough.
 //!
-//! The unit is a launch of a process, because the luck of addresses does not average out over rounds within one process. Each
-//! launch gives one figure, the median of log(ours/peer). The gate uses the median of nine launches, with the second and the eighth as
-//! its interval.
+//! The unit is a launch of a process, because the luck of addresses does not average out over
+//! rounds within one process. Each launch gives one figure, the median of log(ours/peer). The gate
+//! uses the median of nine launches, with the second and the eighth as its interval.
 
 use std::fmt;
 
@@ -11,11 +11,12 @@ use crate::{
     stats::{Interval, median},
 };
 
-/// The maximum distance of the control's interval from 1. Beyond that, this machine currently cannot distinguish equal
-/// programs from unequal ones.
+/// The maximum distance of the control's interval from 1. Beyond that, this machine currently
+/// cannot distinguish equal programs from unequal ones.
 pub const CONTROL: f64 = 0.01;
 
-/// The maximum share of disturbed rounds, as the median over launches. Below one half, the median round is a quiet one.
+/// The maximum share of disturbed rounds, as the median over launches. Below one half, the median
+/// round is a quiet one.
 pub const DISTURBED: f64 = 0.25;
 
 /// The gate's verdict on one comparison.
@@ -23,8 +24,8 @@ pub const DISTURBED: f64 = 0.25;
 pub enum Verdict {
     /// The whole interval is above the limit.
     Fail,
-    /// The control's interval leaves 1 by more than [`CONTROL`], or more than [`DISTURBED`] of the rounds shared their core: there is no
-    /// result.
+    /// The control's interval leaves 1 by more than [`CONTROL`], or more than [`DISTURBED`] of the
+    /// rounds shared their core: there is no result.
     Unfit,
     /// The limit is within the interval.
     Inconclusive,
@@ -68,7 +69,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The cells of `comparisons`, each with the limit that `limit` returns for its suite, peer and case.
+    /// The cells of `comparisons`, each with the limit that `limit` returns for its suite, peer and
+    /// case.
     ///
     /// A case has one control, for its first peer. It counts for the other peers too.
     pub fn all(comparisons: &[Comparison], limit: impl Fn(&str, &str, &str) -> Option<f64>) -> Vec<Self> {
@@ -164,7 +166,8 @@ mod tests {
         assert_eq!(Cell { limit: None, ..cell(QUIET, 1.0) }.verdict(), Verdict::NoLimit);
     }
 
-    /// Records have peer over ours, the gate has ours over peer, and the first peer's control also counts for the second.
+    /// Records have peer over ours, the gate has ours over peer, and the first peer's control also
+    /// counts for the second.
     #[test]
     fn cells_come_from_records() {
         let mut records = launches("a", &[2.0; 9]);
@@ -187,8 +190,8 @@ mod tests {
     }
 
     proptest! {
-        /// With a limit two percent above the recorded value, noise of a percent, and one bad launch of nine, unchanged code passes,
-        /// and code that takes 5 % longer fails.
+        /// With a limit two percent above the recorded value, noise of a percent, and one bad
+        /// launch of nine, unchanged code passes, and code that takes 5 % longer fails.
         #[test]
         fn five_percent_fail_and_unchanged_passes(
             base in 0.1..3.0_f64,

@@ -1,4 +1,5 @@
-//! A kept run: the records of one run without their raw samples. The format is `spec/bench-record.md`, "What is kept".
+//! A kept run: the records of one run without their raw samples. The format is
+//! `spec/bench-record.md`, "What is kept".
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -61,7 +62,8 @@ struct Line {
 /// The text of a kept file. Raw samples become a summary; a summary does not change.
 ///
 /// # Errors
-/// A record's case and launch lack the record with which it is compared, or the numbers of rounds differ.
+/// A record's case and launch lack the record with which it is compared, or the numbers of rounds
+/// differ.
 pub fn write(records: &[Record]) -> Result<String> {
     type Key<'a> = (&'a str, &'a str, &'a str, u32);
     let mut groups: BTreeMap<Key<'_>, Vec<&Record>> = BTreeMap::new();

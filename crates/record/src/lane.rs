@@ -28,14 +28,15 @@ pub struct Lane {
     /// The features that the processor must have.
     #[serde(default)]
     pub features: Vec<String>,
-    /// The BLAKE3 kernels that the machine must have; the first is the one that detection must choose.
+    /// The BLAKE3 kernels that the machine must have; the first is the one that detection must
+    /// choose.
     pub kernels: Vec<String>,
     /// The number of 64-bit additions per cycle that a core does alone, measured.
     pub additions: Option<f64>,
     /// The processor for `llvm-mca`.
     pub model: Option<String>,
-    /// The shapes that the dispatch must choose for one input: `FROM SHAPE`, where FROM is the smallest number of bytes. Empty if they are
-    /// not specified.
+    /// The shapes that the dispatch must choose for one input: `FROM SHAPE`, where FROM is the
+    /// smallest number of bytes. Empty if they are not specified.
     #[serde(default)]
     pub oneshot: Vec<String>,
 }

@@ -1,5 +1,6 @@
 //! Benchmark results in all languages: records, comparisons, tables, the gate.
-//! - [`record`]: one implementation in one case and launch, as a line of JSON (`spec/bench-record.md`).
+//! - [`record`]: one implementation in one case and launch, as a line of JSON
+//!   (`spec/bench-record.md`).
 //! - [`answer`] finds the fastest implementation, and the cases in which ours loses most.
 //! - [`compare`] compares ours with each peer, round by round and launch by launch.
 //! - [`table`] prints tables for people.
@@ -9,12 +10,14 @@
 //! - [`lane`]: the classes of machines, from `lab/lanes.toml`.
 //! - [`machine`] describes this machine.
 //! - [`page`]: the data of the laboratory's page.
-//! - [`report`]: reports over kept runs on where ours is slower, what changed, and the README's table.
+//! - [`report`]: reports over kept runs on where ours is slower, what changed, and the README's
+//!   table.
 //! - [`short`]: tables about short inputs, and the cost of choosing the kernel.
 //! - [`stats`] computes medians.
 //! - [`suite`] describes each suite in a sentence.
 //!
-//! The crate measures nothing, and does not depend on our other crates, so that `cargo xtask` builds quickly.
+//! The crate measures nothing, and does not depend on our other crates, so that `cargo xtask`
+//! builds quickly.
 #![forbid(unsafe_code)]
 
 pub mod answer;

@@ -1,4 +1,5 @@
-//! The gate's limits, from `lab/limits.toml`: the largest share of a peer's time that ours may take.
+//! The gate's limits, from `lab/limits.toml`: the largest share of a peer's time that ours may
+//! take.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,8 +11,8 @@ use serde::Deserialize;
 
 use crate::gate::Cell;
 
-/// The distance of a limit above the measured median. Unchanged code stays below the limit; code that takes 5 % longer does
-/// not.
+/// The distance of a limit above the measured median. Unchanged code stays below the limit; code
+/// that takes 5 % longer does not.
 pub const MARGIN: f64 = 0.02;
 
 /// Limits by lane, suite, peer and case.
@@ -116,8 +117,9 @@ impl Limits {
         peers.flat_map(|(peer, cases)| cases.keys().map(|case| (peer.clone(), case.clone()))).collect()
     }
 
-    /// Sets the limits of `cells` to their medians plus [`MARGIN`]. A limit that would become looser stays, unless there is a `reason`. A cell
-    /// sets no limit if the machine could not distinguish equal programs from unequal ones, or if it must have no limit. Returns the cells
+    /// Sets the limits of `cells` to their medians plus [`MARGIN`]. A limit that would become
+    /// looser stays, unless there is a `reason`. A cell sets no limit if the machine could not
+    /// distinguish equal programs from unequal ones, or if it must have no limit. Returns the cells
     /// whose limits did not change, and why.
     ///
     /// # Errors

@@ -28,8 +28,8 @@ impl Machine {
         Self::described(std::env::consts::ARCH, &info, features())
     }
 
-    /// A description from the text of `/proc/cpuinfo`: x86-64 and AArch64 (`model name`), POWER (`cpu`), s390x
-    /// (`processor 0: version = ...`).
+    /// A description from the text of `/proc/cpuinfo`: x86-64 and AArch64 (`model name`), POWER
+    /// (`cpu`), s390x (`processor 0: version = ...`).
     fn described(arch: &str, info: &str, features: Vec<String>) -> Self {
         let value = |key: &str| {
             let mut lines = info.lines().filter_map(|line| line.split_once(':'));

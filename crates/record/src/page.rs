@@ -1,5 +1,5 @@
-//! The data of the laboratory's page (`lab/dashboard`): every kept run, each case with its figures. The page does not compute
-//! figures; it only converts a time to the case's unit.
+//! The data of the laboratory's page (`lab/dashboard`): every kept run, each case with its figures.
+//! The page does not compute figures; it only converts a time to the case's unit.
 
 use std::collections::BTreeMap;
 
@@ -160,7 +160,8 @@ impl Page {
         })
     }
 
-    /// The script that passes the data to the page: a page from the file system may load scripts, but not data.
+    /// The script that passes the data to the page: a page from the file system may load scripts,
+    /// but not data.
     ///
     /// # Errors
     /// None that a page can cause.
@@ -296,8 +297,8 @@ fn short(value: f64) -> f64 {
     rounded(value, 5)
 }
 
-/// Rounded to so many digits. What the page rounds again, and what it compares with a limit, has eight: with five, 11.334694 would be shown as 11.34,
-/// and 1.01002 would not be above 1.01.
+/// Rounded to so many digits. What the page rounds again, and what it compares with a limit, has
+/// eight: with five, 11.334694 would be shown as 11.34, and 1.01002 would not be above 1.01.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }

@@ -1,4 +1,5 @@
-//! The record: one implementation in one case and one launch, as a line of JSON. The format is `spec/bench-record.md`.
+//! The record: one implementation in one case and one launch, as a line of JSON. The format is
+//! `spec/bench-record.md`.
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -83,10 +84,12 @@ pub struct Record {
     pub samples_ns: Vec<f64>,
     /// The load of the machine, averaged over a minute.
     pub load: f64,
-    /// The share of rounds in which something else used the core, as far as the harness can tell; 0 if it cannot tell.
+    /// The share of rounds in which something else used the core, as far as the harness can tell; 0
+    /// if it cannot tell.
     #[serde(default)]
     pub disturbed: f64,
-    /// The summary of the samples, if the record comes from a kept run; never in a record's own line.
+    /// The summary of the samples, if the record comes from a kept run; never in a record's own
+    /// line.
     #[serde(skip)]
     pub summary: Option<Summary>,
 }
@@ -98,7 +101,8 @@ pub struct Summary {
     pub rounds: usize,
     /// Nanoseconds of one operation: minimum, first quartile, median, third quartile, maximum.
     pub quantiles: [f64; 5],
-    /// The median over the rounds of a logarithm: for a peer, of ours/peer; for a control, of control/first peer; for ours it is 0.
+    /// The median over the rounds of a logarithm: for a peer, of ours/peer; for a control, of
+    /// control/first peer; for ours it is 0.
     pub log_ratio: f64,
 }
 
@@ -142,7 +146,8 @@ impl Record {
         Ok(serde_json::to_string(self)?)
     }
 
-    /// Rounds the samples to a tenth of a nanosecond and the clock to a thousandth, so that kept records stay small.
+    /// Rounds the samples to a tenth of a nanosecond and the clock to a thousandth, so that kept
+    /// records stay small.
     pub fn round(&mut self) {
         for ns in &mut self.samples_ns {
             *ns = (*ns * 10.0).round().max(1.0) / 10.0;
@@ -164,7 +169,8 @@ impl Record {
         self.summary.as_ref().map_or(self.samples_ns.len(), |summary| summary.rounds)
     }
 
-    /// Nanoseconds of one operation: minimum, first quartile, median, third quartile, maximum. A quartile is the sample at that rank, rounded down.
+    /// Nanoseconds of one operation: minimum, first quartile, median, third quartile, maximum. A
+    /// quartile is the sample at that rank, rounded down.
     ///
     /// # Panics
     /// There is no sample.

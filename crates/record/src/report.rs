@@ -1,4 +1,5 @@
-//! Reports over kept runs: where ours is slower, by lane and size; what changed between two runs; the README's table.
+//! Reports over kept runs: where ours is slower, by lane and size; what changed between two runs;
+//! the README's table.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -35,8 +36,8 @@ pub fn newest(records: &[Record]) -> Result<Vec<Comparison>> {
     Ok(all.into_iter().filter(|comparison| latest[&subject(comparison)] == comparison.ours.run).collect())
 }
 
-/// The cases in which ours is slower, the greatest need first; then short inputs; then each lane and suite by size. The need is how much longer ours
-/// takes, in percent.
+/// The cases in which ours is slower, the greatest need first; then short inputs; then each lane
+/// and suite by size. The need is how much longer ours takes, in percent.
 pub fn needs(found: &[Comparison]) -> String {
     let mut text = losses(found);
     text.push_str(&short::tables(found));

@@ -1,5 +1,5 @@
-//! Two tables about short inputs, where most of the time can be lost outside the kernel: our need at 256 and 1024 bytes, and the cost of
-//! choosing the kernel.
+//! Two tables about short inputs, where most of the time can be lost outside the kernel: our need
+//! at 256 and 1024 bytes, and the cost of choosing the kernel.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,8 @@ fn needs_head(lane: &str) -> String {
     format!("{lane}: need at 256 and 1024 bytes, in percent; positive: ours is behind")
 }
 
-/// How much longer a call takes if it chooses the kernel, compared with a call of the same kernel by name.
+/// How much longer a call takes if it chooses the kernel, compared with a call of the same kernel
+/// by name.
 fn dispatch(text: &mut String, lane: &str, rows: &[&Comparison]) {
     let rows: Vec<_> = rows.iter().filter(|row| group(row) == DISPATCH).collect();
     if rows.is_empty() {

@@ -16,7 +16,8 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// A median with an interval that contains the true median in 96 % of all cases, whatever the distribution.
+/// A median with an interval that contains the true median in 96 % of all cases, whatever the
+/// distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -27,13 +28,14 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The probability that the true median is outside the interval from the second to the eighth of nine values: 2 x 10 /
-/// 512.
+/// The probability that the true median is outside the interval from the second to the eighth of
+/// nine values: 2 x 10 / 512.
 const OUTSIDE: f64 = 20.0 / 512.0;
 
 impl Interval {
-    /// Computes the interval from the order statistics: of nine values, the second and the eighth; for other numbers of values, order
-    /// statistics that are as safe. With fewer than seven values, none are: then the interval is the minimum and the maximum.
+    /// Computes the interval from the order statistics: of nine values, the second and the eighth;
+    /// for other numbers of values, order statistics that are as safe. With fewer than seven
+    /// values, none are: then the interval is the minimum and the maximum.
     ///
     /// # Panics
     /// There is no value, or one that is not a number.
@@ -55,8 +57,8 @@ impl Interval {
 
 /// How many values may be left out at either end of `n`.
 ///
-/// The true median is below the value of rank k, counted from 0, if at most k of n values are below the median. Each value is below it with
-/// probability 1/2.
+/// The true median is below the value of rank k, counted from 0, if at most k of n values are below
+/// the median. Each value is below it with probability 1/2.
 fn rank(n: usize) -> usize {
     let mut term = 0.5_f64.powi(n as i32);
     let (mut tail, mut rank) = (term, 0);
@@ -95,7 +97,8 @@ mod tests {
         assert_eq!([1, 5, 6, 8, 9, 18, 36].map(rank), [0, 0, 0, 0, 1, 4, 11]);
     }
 
-    /// For nine uniform values, a thousand times, the interval contains the true median as often as it claims.
+    /// For nine uniform values, a thousand times, the interval contains the true median as often as
+    /// it claims.
     #[test]
     fn the_interval_holds_the_median_in_96_percent() {
         let mut state = 1_u64;

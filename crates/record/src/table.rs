@@ -8,7 +8,8 @@ use crate::{
     stats::median,
 };
 
-/// One table for each run, suite, kernel and peer, in the order of their first occurrence. Losses come first, the greatest at the top.
+/// One table for each run, suite, kernel and peer, in the order of their first occurrence. Losses
+/// come first, the greatest at the top.
 pub fn tables(comparisons: &[Comparison]) -> String {
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
     for comparison in comparisons {
@@ -32,8 +33,9 @@ fn same_table(a: &Comparison, b: &Comparison) -> bool {
     key(a) == key(b)
 }
 
-/// A line reads `case | bytes | peer ns | ours ns | ratio | spread | control`: the ratio is peer over ours, the median over the
-/// launches; the spread is its smallest and largest value; the control is the peer against itself.
+/// A line reads `case | bytes | peer ns | ours ns | ratio | spread | control`: the ratio is peer
+/// over ours, the median over the launches; the spread is its smallest and largest value; the
+/// control is the peer against itself.
 fn write_table(text: &mut String, rows: &mut [&Comparison]) {
     rows.sort_by(|a, b| {
         let loss = |c: &Comparison| if c.standing() == Standing::Lost { c.ratio() } else { 1.0 };

@@ -1,5 +1,5 @@
-//! The work of one operation, so that a reader can convert its time to a familiar figure: bytes or signatures per second, or
-//! cycles per byte.
+//! The work of one operation, so that a reader can convert its time to a familiar figure: bytes or
+//! signatures per second, or cycles per byte.
 
 use crate::record::Record;
 

@@ -17,7 +17,8 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 pub(crate) enum Problem {
     /// The request carries no credential.
     Unauthenticated,
-    /// The credential does not permit the request, or what it names does not exist. The caller learns no more.
+    /// The credential does not permit the request, or what it names does not exist. The caller
+    /// learns no more.
     Refused,
     /// The request has no credential but its connection, and may come from a page of another site.
     CrossSite,
@@ -262,7 +263,8 @@ mod tests {
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
     }
 
-    /// The rows of the table of errors: code, status, whether a retry may help, when, and what to do.
+    /// The rows of the table of errors: code, status, whether a retry may help, when, and what to
+    /// do.
     fn documented() -> Vec<[&'static str; 5]> {
         let text = include_str!("../../../spec/http-api.md");
         let (_, table) = text.split_once("| code | status |").unwrap();

@@ -57,7 +57,8 @@ const BODIES: [(&str, &str); 34] = [
     ("PUT", "/v1/sys/unseal"),
 ];
 
-/// After this many requests a fresh service starts, so that their changes do not affect all later ones, and the keystore stays small.
+/// After this many requests a fresh service starts, so that their changes do not affect all later
+/// ones, and the keystore stays small.
 const REQUESTS: u32 = 2_000;
 
 /// A service in this process, which answers the fuzzer's requests.
@@ -155,7 +156,8 @@ impl Fuzzed {
         self.ask(request.body(Body::from(body.to_vec())).expect("it is a request"));
     }
 
-    /// Sends a request without a body. The bytes are a method, a path with a query, and header fields, in lines.
+    /// Sends a request without a body. The bytes are a method, a path with a query, and header
+    /// fields, in lines.
     ///
     /// # Panics
     /// The service gave an answer that it should not give.

@@ -1,10 +1,11 @@
 //! bulla's key management service over HTTP: `bulla serve`.
 //!
-//! [`Server::bind`] takes a [`Config`] and a [`KeystoreSource`], which opens the keystore, and [`Server::run`] serves until somebody
-//! shuts it down. `spec/openapi.json` describes the endpoints.
+//! [`Server::bind`] takes a [`Config`] and a [`KeystoreSource`], which opens the keystore, and
+//! [`Server::run`] serves until somebody shuts it down. `spec/openapi.json` describes the
+//! endpoints.
 //!
-//! Each thread that serves (`service/reactor.rs`) has its own connections and its own batch: it reads what its connections ask for, computes
-//! all of it together, and answers.
+//! Each thread that serves (`service/reactor.rs`) has its own connections and its own batch: it
+//! reads what its connections ask for, computes all of it together, and answers.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

@@ -12,7 +12,8 @@ use bulla_kms::{Code, Keystore, KmsError, Result};
 use crate::config::{Config, WitnessConfig};
 use crate::log_key::log_key;
 
-/// How often a log without new entries is cosigned again: so the time of the newest cosignature says that nothing was added.
+/// How often a log without new entries is cosigned again: so the time of the newest cosignature
+/// says that nothing was added.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// The witnesses that the settings name; none if they name none.
@@ -91,7 +92,8 @@ fn run(
     }
 }
 
-/// Tells the service's log what became of a round, where that changed. Returns how many entries all witnesses have cosigned.
+/// Tells the service's log what became of a round, where that changed. Returns how many entries all
+/// witnesses have cosigned.
 fn note(outcome: Result<Witnessed>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
     let (failed, size) = match outcome {
         Ok(Witnessed { checkpoint, failed, .. }) => {

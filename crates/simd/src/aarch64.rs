@@ -1,7 +1,7 @@
 //! The AArch64 backend: NEON, 128-bit vectors without rotates.
 //!
-//! There is nothing to detect: the calling convention of every target that has these types passes them in vector registers, so that no
-//! program for it starts on a processor without them.
+//! There is nothing to detect: the calling convention of every target that has these types passes
+//! them in vector registers, so that no program for it starts on a processor without them.
 
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::{aarch64::*, asm};
@@ -146,7 +146,8 @@ impl Rows for U32x4 {
     /// The compiler sees one shuffle in the four words, and finds its instructions.
     #[inline(always)]
     unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
-        // SAFETY: vectors and arrays of four words have the same size, and every value of one is one of the other.
+        // SAFETY: vectors and arrays of four words have the same size, and every value of one is
+        // one of the other.
         unsafe {
             let [a, b] = core::mem::transmute::<[uint32x4_t; 2], [[u32; 4]; 2]>([a.0, b.0]);
             let place = |k: u32| (I >> (2 * k) & 3) as usize;

@@ -1,13 +1,14 @@
 //! Vectors of plain arrays. They define every operation lane by lane, without an instruction set.
 //!
-//! No shipped kernel uses them: the portable kernels have one lane. Tests run the generic bodies of kernels over them where there are no
-//! vector registers. The main case is Miri, which supports neither most intrinsics nor assembly.
+//! No shipped kernel uses them: the portable kernels have one lane. Tests run the generic bodies of
+//! kernels over them where there are no vector registers. The main case is Miri, which supports
+//! neither most intrinsics nor assembly.
 
 use crate::vector::{Columns, Rows, Vector};
 use crate::words::{WordColumns, WordRows};
 
-/// An array whose element i is `$value`. It is not a closure, because Miri takes ten times as long for a call as for a
-/// step of a loop.
+/// An array whose element i is `$value`. It is not a closure, because Miri takes ten times as long
+/// for a call as for a step of a loop.
 macro_rules! each {
     ($i:ident => $value:expr) => {{
         let mut words = [0; N];
@@ -107,7 +108,8 @@ impl<const N: usize> Rows for Array<u32, N> {
 
     #[inline(never)]
     unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self {
-        // SAFETY: the caller promised a pointer for each state, with 16 bytes readable at the offset.
+        // SAFETY: the caller promised a pointer for each state, with 16 bytes readable at the
+        // offset.
         unsafe { each!(i => word_of(blocks, i / 4, offset + 4 * (i % 4))) }
     }
 
@@ -199,7 +201,8 @@ macro_rules! words {
             unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
                 let mut words = [Array([0; N]); 16];
                 for (w, word) in words.iter_mut().enumerate() {
-                    // SAFETY: the caller promised N pointers, with a block readable at the offset of each.
+                    // SAFETY: the caller promised N pointers, with a block readable at the offset
+                    // of each.
                     *word = unsafe { each!(lane => word_of(blocks, lane, size_of::<$word>() * w + offset)) };
                 }
                 words

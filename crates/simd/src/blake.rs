@@ -1,7 +1,8 @@
 //! Shared code of BLAKE2 and BLAKE3.
 
-/// Half a round in the column form: four quarter rounds side by side, on columns or diagonals `[a b c d]` of the sixteen words `v`. `schedule` says
-/// which words of the message `m` the round uses, from place `at` on. For methods of a trait whose `Self` is a [`Vector`](crate::Vector).
+/// Half a round in the column form: four quarter rounds side by side, on columns or diagonals `[a b
+/// c d]` of the sixteen words `v`. `schedule` says which words of the message `m` the round uses,
+/// from place `at` on. For methods of a trait whose `Self` is a [`Vector`](crate::Vector).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! half_round {

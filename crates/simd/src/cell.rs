@@ -3,11 +3,12 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Holds the implementation that was chosen at run time, as a pointer that no build flag resolves.
 ///
-/// The optimiser cannot see through the atomic: link-time optimisation and `-C target-cpu=native` leave every kernel in
-/// the binary, and calls go through one load. Choosing twice in a race is harmless, because detection gives every thread the
-/// same answer.
+/// The optimiser cannot see through the atomic: link-time optimisation and `-C target-cpu=native`
+/// leave every kernel in the binary, and calls go through one load. Choosing twice in a race is
+/// harmless, because detection gives every thread the same answer.
 ///
-/// Every thread with the cell gets a reference to the value that one of them chose. So the cell accepts only types that threads may share:
+/// Every thread with the cell gets a reference to the value that one of them chose. So the cell
+/// accepts only types that threads may share:
 ///
 /// ```compile_fail,E0277
 /// static CHOSEN: bulla_simd::Cell<core::cell::Cell<u8>> = bulla_simd::Cell::new();
@@ -25,14 +26,14 @@ impl<T: Sync> Cell<T> {
     /// The chosen value. The first call makes it by `choose`.
     #[inline(always)]
     pub fn get(&self, choose: fn() -> &'static T) -> &'static T {
-        // Acquire pairs with the release in `first`: another thread may have made the pointed-to value just before it stored the
-        // pointer.
+        // Acquire pairs with the release in `first`: another thread may have made the pointed-to
+        // value just before it stored the pointer.
         let chosen = self.chosen.load(Ordering::Acquire);
         if chosen.is_null() {
             return self.first(choose);
         }
-        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`, which this thread may have because T is
-        // `Sync`.
+        // SAFETY: the cell is private, and only `first` stores into it, from a `&'static T`, which
+        // this thread may have because T is `Sync`.
         unsafe { &*chosen }
     }
 
@@ -61,8 +62,9 @@ mod tests {
 
     static CELL: Cell<[u64; 4]> = Cell::new();
 
-    /// Makes a value in whichever thread comes first. Only the cell orders these writes before the other threads' reads. Miri runs this too,
-    /// and reports a data race if a pointer is passed on without that order.
+    /// Makes a value in whichever thread comes first. Only the cell orders these writes before the
+    /// other threads' reads. Miri runs this too, and reports a data race if a pointer is passed on
+    /// without that order.
     fn make() -> &'static [u64; 4] {
         Box::leak(Box::new(core::array::from_fn(|i| i as u64 + 40)))
     }

@@ -27,7 +27,8 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The name by which a user forces the instruction set, and which reports show, for example `x86_64/avx2`.
+    /// The name by which a user forces the instruction set, and which reports show, for example
+    /// `x86_64/avx2`.
     pub const fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -55,15 +56,16 @@ cpufeatures::new!(
     has_avx512, "ssse3", "sse4.1", "avx2", "bmi1", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq"
 );
 
-/// True on CPUs that run 512-bit operations as two halves and take two cycles for a rotate: AMD's family 19h, Zen 4. Kernels choose
-/// their shapes by it. Both choices are correct on every CPU.
+/// True on CPUs that run 512-bit operations as two halves and take two cycles for a rotate: AMD's
+/// family 19h, Zen 4. Kernels choose their shapes by it. Both choices are correct on every CPU.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn has_half_width_avx512() -> bool {
     amd_family() == Some(0x19)
 }
 
-/// True on CPUs whose vector operations take two cycles each, while those on general registers take one: AMD's family 1Ah, Zen 5. There,
-/// one input is faster without vectors. Both choices are correct on every CPU.
+/// True on CPUs whose vector operations take two cycles each, while those on general registers take
+/// one: AMD's family 1Ah, Zen 5. There, one input is faster without vectors. Both choices are
+/// correct on every CPU.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub fn has_slow_vector_chains() -> bool {
     amd_family() == Some(0x1A)
@@ -138,7 +140,8 @@ fn has_vector_facility() -> bool {
     false
 }
 
-/// Whether code for `isa` may run here. It asks the CPU only on the first call, and needs no standard library.
+/// Whether code for `isa` may run here. It asks the CPU only on the first call, and needs no
+/// standard library.
 pub fn supports(isa: Isa) -> bool {
     match isa {
         Isa::Portable => true,

@@ -1,10 +1,14 @@
-//! Vectors for architectures whose vector types stable Rust does not have: arrays, of which the compiler makes vector instructions.
+//! Vectors for architectures whose vector types stable Rust does not have: arrays, of which the
+//! compiler makes vector instructions.
 //!
-//! It does so for a loop over lanes with a large body, such as the rounds of one lane: it runs all iterations at once, in registers. In
-//! straight code with four words side by side, it finds vectors only if its estimate says that they pay, which differs between processors.
-//! So kernels with these vectors have their rounds as such loops, and the code here is for the rest of a compression.
+//! It does so for a loop over lanes with a large body, such as the rounds of one lane: it runs all
+//! iterations at once, in registers. In straight code with four words side by side, it finds
+//! vectors only if its estimate says that they pay, which differs between processors. So kernels
+//! with these vectors have their rounds as such loops, and the code here is for the rest of a
+//! compression.
 //!
-//! Nothing here needs an instruction set. If the compiler does not find the vectors, the results are the same.
+//! Nothing here needs an instruction set. If the compiler does not find the vectors, the results
+//! are the same.
 
 use crate::vector::{Columns, Rows, Vector};
 use crate::words::{WordColumns, WordRows};
@@ -18,7 +22,8 @@ pub struct Lanes<W, const N: usize>(pub [W; N]);
 /// Four words of 32 bits.
 pub type U32x4 = Lanes<u32, 4>;
 
-/// Four words of 64 bits, which take two registers: of a loop over two lanes the compiler makes no vectors.
+/// Four words of 64 bits, which take two registers: of a loop over two lanes the compiler makes no
+/// vectors.
 pub type U64x4 = Lanes<u64, 4>;
 
 /// Lanes whose number `$i` is `$value`.
@@ -90,7 +95,8 @@ macro_rules! words {
                 let mut words = [Lanes([0; N]); 16];
                 let mut lane = 0;
                 while lane < N {
-                    // SAFETY: the caller promised N pointers, with a block readable at the offset of each.
+                    // SAFETY: the caller promised N pointers, with a block readable at the offset
+                    // of each.
                     let block = unsafe { (*blocks.add(lane)).wrapping_add(offset).cast::<$word>() };
                     let mut w = 0;
                     while w < 16 {

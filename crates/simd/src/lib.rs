@@ -1,19 +1,22 @@
-//! Vectors of 32-bit and 64-bit words for hash kernels: small traits, one thin backend per instruction set, CPU
-//! detection, and the cell that holds the chosen kernel.
+//! Vectors of 32-bit and 64-bit words for hash kernels: small traits, one thin backend per
+//! instruction set, CPU detection, and the cell that holds the chosen kernel.
 //!
-//! A kernel is written once, generic over [`Columns`] or [`Rows`]. A backend is a type that implements the dozen operations
-//! for one kind of register. The entry of each instruction set is one `#[target_feature]` function, into which the
-//! generic body is inlined. Every method here is `#[inline(always)]` and contains only intrinsics or one-line assembly, so
-//! that nothing of the traits remains after inlining.
+//! A kernel is written once, generic over [`Columns`] or [`Rows`]. A backend is a type that
+//! implements the dozen operations for one kind of register. The entry of each instruction set is
+//! one `#[target_feature]` function, into which the generic body is inlined. Every method here is
+//! `#[inline(always)]` and contains only intrinsics or one-line assembly, so that nothing of the
+//! traits remains after inlining.
 //!
-//! On x86-64 the backends need a target whose calling convention has vector registers (`sse2`). The soft-float targets of
-//! operating system kernels and firmware do not have them; they get the portable code.
+//! On x86-64 the backends need a target whose calling convention has vector registers (`sse2`). The
+//! soft-float targets of operating system kernels and firmware do not have them; they get the
+//! portable code.
 //!
 //! # Safety of the methods
 //!
-//! Every method of the traits is `unsafe` for the same reason: only code that was compiled for a CPU with the type's instruction set,
-//! and runs on such a CPU, may call it (see [`cpu::supports`]). If a method takes pointers, its documentation says which
-//! memory must be readable or writable.
+//! Every method of the traits is `unsafe` for the same reason: only code that was compiled for a
+//! CPU with the type's instruction set, and runs on such a CPU, may call it (see
+//! [`cpu::supports`]). If a method takes pointers, its documentation says which memory must be
+//! readable or writable.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

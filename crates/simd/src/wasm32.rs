@@ -1,7 +1,7 @@
 //! The WebAssembly backend: 128-bit vectors without rotates.
 //!
-//! WebAssembly has no detection: an engine accepts a module with vector code, or refuses it. The backend exists if the build has
-//! `simd128`.
+//! WebAssembly has no detection: an engine accepts a module with vector code, or refuses it. The
+//! backend exists if the build has `simd128`.
 
 use crate::vector::{Columns, Rows, Vector};
 use core::arch::wasm32::*;
@@ -13,7 +13,8 @@ pub mod words;
 #[repr(transparent)]
 pub struct U32x4(pub v128);
 
-/// Trait methods that consist of one expression of intrinsics, which are safe if the build has them.
+/// Trait methods that consist of one expression of intrinsics, which are safe if the build has
+/// them.
 macro_rules! forward {
     ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
@@ -25,8 +26,8 @@ macro_rules! forward {
 
 use forward;
 
-/// Swizzles by constants, not shuffles: engines on x86-64 compile a swizzle to one `pshufb`, but build the mask of a shuffle
-/// again at every use.
+/// Swizzles by constants, not shuffles: engines on x86-64 compile a swizzle to one `pshufb`, but
+/// build the mask of a shuffle again at every use.
 #[inline(always)]
 fn rotate_bytes2(a: v128) -> v128 {
     u8x16_swizzle(a, u8x16(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
@@ -50,9 +51,9 @@ fn transpose(r: [v128; 4]) -> [v128; 4] {
     ]
 }
 
-/// Two words of `a`, then two of `b`, as the bits of `I` say. Each pick is a separate shuffle with the byte constants that
-/// the intrinsic wants. With word shuffles, LLVM would look through one pick to the sources of the last, and need three
-/// shuffles instead of one.
+/// Two words of `a`, then two of `b`, as the bits of `I` say. Each pick is a separate shuffle with
+/// the byte constants that the intrinsic wants. With word shuffles, LLVM would look through one
+/// pick to the sources of the last, and need three shuffles instead of one.
 #[inline(always)]
 fn pick_words<const I: i32>(a: v128, b: v128) -> v128 {
     macro_rules! of_two {

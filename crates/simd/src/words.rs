@@ -5,10 +5,11 @@ use crate::vector::Vector;
 /// Column form: lane i of every vector belongs to input i.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait WordColumns: Vector {
-    /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each block. Block i is at
-    /// `blocks[i] + offset`; `blocks` points at `LANES` pointers.
+    /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each
+    /// block. Block i is at `blocks[i] + offset`; `blocks` points at `LANES` pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
-    /// The same for eight words in native byte order. Lane i's words are at `halves[i]`; `halves` points at `LANES` pointers.
+    /// The same for eight words in native byte order. Lane i's words are at `halves[i]`; `halves`
+    /// points at `LANES` pointers.
     unsafe fn load_halves(halves: *const *mut Self::Word) -> [Self; 8];
     /// The reverse of `load_halves`.
     unsafe fn store_halves(words: [Self; 8], halves: *const *mut Self::Word);
@@ -17,10 +18,11 @@ pub trait WordColumns: Vector {
 /// Row form: a vector holds one row of four words of one 4x4 state.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait WordRows: Vector {
-    /// Four words from `from`, which the caller has just stored, perhaps in two halves. A single load of all four would wait for both
-    /// stores.
+    /// Four words from `from`, which the caller has just stored, perhaps in two halves. A single
+    /// load of all four would wait for both stores.
     unsafe fn load_fresh(from: *const Self::Word) -> Self;
-    /// The row of these words, made in registers: a load right after four narrow stores would wait for all of them.
+    /// The row of these words, made in registers: a load right after four narrow stores would wait
+    /// for all of them.
     unsafe fn row(words: [Self::Word; 4]) -> Self;
     /// The little-endian words A, B, C and D of the block of sixteen words at `block`.
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(

@@ -46,7 +46,8 @@ impl Algorithm {
         }
     }
 
-    /// The function with this tag. Upper and lower case are one: BSD writes `BLAKE2B`. OpenSSL 3 writes `SHA2-256`.
+    /// The function with this tag. Upper and lower case are one: BSD writes `BLAKE2B`. OpenSSL 3
+    /// writes `SHA2-256`.
     pub fn by_tag(tag: &str) -> Option<Self> {
         let tag = match tag {
             "SHA2-256" => "SHA256",
@@ -61,7 +62,8 @@ impl Algorithm {
         self.tag().to_ascii_lowercase()
     }
 
-    /// The default length of a digest in bytes. For functions other than BLAKE3, it is also the maximum.
+    /// The default length of a digest in bytes. For functions other than BLAKE3, it is also the
+    /// maximum.
     pub const fn default_length(self) -> usize {
         match self {
             Self::Blake2b | Self::Blake2bp => blake2b::OUTBYTES,

@@ -1,4 +1,5 @@
-//! Some files that one thread hashes: many small ones are read into one buffer and hashed side by side.
+//! Some files that one thread hashes: many small ones are read into one buffer and hashed side by
+//! side.
 
 use crate::algorithm::Digest;
 use crate::blocks::{Blocks, Content, LARGE};
@@ -74,8 +75,8 @@ pub struct Reading<'a> {
     pub meter: &'a (dyn Meter + 'a),
 }
 
-/// Hashes files, and returns their results in order. It leaves the last ones out if the first ones were large, or if the work is to
-/// stop: no result is [`ReadError::Stopped`].
+/// Hashes files, and returns their results in order. It leaves the last ones out if the first ones
+/// were large, or if the work is to stop: no result is [`ReadError::Stopped`].
 pub fn hash_files<'n>(
     reading: &Reading<'_>,
     folder: &Folder,
@@ -181,7 +182,8 @@ impl Batch<'_, '_> {
         Ok(Some(hashed))
     }
 
-    /// Reads a small file to the end of the used part of the buffer; `None` if it is longer than its size says, as in /proc.
+    /// Reads a small file to the end of the used part of the buffer; `None` if it is longer than
+    /// its size says, as in /proc.
     fn small(&mut self, mut file: &File, stamp: &Stamp) -> Result<Option<Range<usize>>, ReadError> {
         let wanted = stamp.size.max(1) as usize;
         if self.used + wanted > self.buffer.len() {
@@ -228,8 +230,8 @@ impl Batch<'_, '_> {
         self.used = 0;
     }
 
-    /// Reads from start to end. A file that is longer than its size said is not read to its end: it may grow for ever. In /proc, files
-    /// have the size 0.
+    /// Reads from start to end. A file that is longer than its size said is not read to its end: it
+    /// may grow for ever. In /proc, files have the size 0.
     fn stream(&mut self, file: &File, stamp: Option<Stamp>) -> Result<Hashed, ReadError> {
         self.flush();
         let hashing = &self.reading.hashing;

@@ -20,7 +20,8 @@ pub const LARGE: u64 = 2 << 20;
 /// The bytes that one system call reads. They stay in the cache of the core that hashes them.
 pub(crate) const READ: usize = 128 << 10;
 
-/// The blocks of one file. Threads take them in the order of the file, so that a disk sees one nearly sequential read.
+/// The blocks of one file. Threads take them in the order of the file, so that a disk sees one
+/// nearly sequential read.
 pub(crate) struct Blocks {
     len: u64,
     next: AtomicU64,
@@ -120,8 +121,9 @@ fn hash_block(
     Ok(hasher.finalize_non_root())
 }
 
-/// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest power of two that
-/// leaves at least one block for the right child (BLAKE3 specification, section 2.1).
+/// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest
+/// power of two that leaves at least one block for the right child (BLAKE3 specification, section
+/// 2.1).
 fn left_blocks(blocks: usize) -> usize {
     blocks.next_power_of_two() / 2
 }

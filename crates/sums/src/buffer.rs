@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 
-/// The bytes of a buffer: many small files, or a piece of a large one. Half of a core's second cache on most machines.
+/// The bytes of a buffer: many small files, or a piece of a large one. Half of a core's second
+/// cache on most machines.
 pub(crate) const BUFFER: usize = 256 << 10;
 
-/// Lends this thread's buffer, which is allocated once: for a small file, allocating it would be most of the work.
+/// Lends this thread's buffer, which is allocated once: for a small file, allocating it would be
+/// most of the work.
 ///
 /// # Panics
 /// If `work` asks for it again.

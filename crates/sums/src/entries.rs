@@ -25,7 +25,8 @@ impl Content {
     }
 }
 
-/// Reads what is in a batch of a walk, in order. It leaves the last ones out if the first ones were large, or if the work is to stop.
+/// Reads what is in a batch of a walk, in order. It leaves the last ones out if the first ones were
+/// large, or if the work is to stop.
 pub fn read_entries(
     reading: &Reading<'_>,
     batch: &Batch,

@@ -1,5 +1,5 @@
-//! Folders and the files in them, opened by their names in the folder: short names are found faster than long paths, and a path of
-//! any length works.
+//! Folders and the files in them, opened by their names in the folder: short names are found faster
+//! than long paths, and a path of any length works.
 
 use crate::source::Links;
 use crate::stamp::Stamp;

@@ -112,7 +112,8 @@ impl Hashing {
         Self::blake3(HashMode::Plain, bulla_blake3::OUT_LEN as u64, 0)
     }
 
-    /// A function without a key, with `length` bytes of output from `seek` on; `None` if it has no such output.
+    /// A function without a key, with `length` bytes of output from `seek` on; `None` if it has no
+    /// such output.
     pub fn plain(algorithm: Algorithm, length: u64, seek: u64) -> Option<Self> {
         if algorithm == Algorithm::Blake3 {
             return Some(Self::blake3(HashMode::Plain, length, seek));

@@ -1,9 +1,11 @@
-//! Checksums of many files: walks folders, reads and hashes files side by side, and returns the results in order.
+//! Checksums of many files: walks folders, reads and hashes files side by side, and returns the
+//! results in order.
 //!
-//! [`in_order`] has the threads. It takes jobs from a [`Feed`], one after another, and hands on their results in the order of the jobs,
-//! in bounded memory. [`Paths`] is the feed of paths as a user gives them: its jobs are a [`Batch`] of files, or a folder to list.
-//! [`hash_files`] hashes a batch: small files are read into one buffer, and hashed side by side. A large file is hashed by all
-//! threads that have nothing else to do.
+//! [`in_order`] has the threads. It takes jobs from a [`Feed`], one after another, and hands on
+//! their results in the order of the jobs, in bounded memory. [`Paths`] is the feed of paths as a
+//! user gives them: its jobs are a [`Batch`] of files, or a folder to list. [`hash_files`] hashes a
+//! batch: small files are read into one buffer, and hashed side by side. A large file is hashed by
+//! all threads that have nothing else to do.
 //!
 //! ```
 //! use bulla_sums::{

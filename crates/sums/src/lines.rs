@@ -129,7 +129,8 @@ impl Reader {
         Ok(Line { algorithm, alternative, subject, digest, digits, shown, name })
     }
 
-    /// A line `HASH  FILE`, or `HASH *FILE` as the coreutils write it for binary files, or `HASH FILE` as BSD does.
+    /// A line `HASH  FILE`, or `HASH *FILE` as the coreutils write it for binary files, or `HASH
+    /// FILE` as BSD does.
     fn untagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
         let is_end = |byte: &u8| *byte == b' ' || (self.dialect == Dialect::Any && *byte == b'\t');
         let (digest, rest) = line.split_at(line.iter().position(is_end)?);
@@ -158,7 +159,8 @@ impl Reader {
         }
     }
 
-    /// A line `NAME (FILE) = HASH`, or `NAME(FILE)= HASH` as OpenSSL writes it; b2sum writes `BLAKE2b-256` for a digest of 256 bits.
+    /// A line `NAME (FILE) = HASH`, or `NAME(FILE)= HASH` as OpenSSL writes it; b2sum writes
+    /// `BLAKE2b-256` for a digest of 256 bits.
     fn tagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
         let (tag, rest) = match self.dialect {
             Dialect::B3sum => split(line, line.windows(2).position(|pair| pair == b" (")?, 2),
@@ -183,7 +185,8 @@ impl Reader {
         Some(Parts { algorithm, alternative: None, subject, bits, digest, name })
     }
 
-    /// The bytes of a digest. It has all bytes of the function's output; of BLAKE2 also fewer, which gives another digest.
+    /// The bytes of a digest. It has all bytes of the function's output; of BLAKE2 also fewer,
+    /// which gives another digest.
     fn digest(&self, hash: &[u8], algorithm: Algorithm) -> Result<Vec<u8>, &'static str> {
         let is_blake3 = algorithm == Algorithm::Blake3;
         let reason = match (is_blake3, self.dialect) {
@@ -203,7 +206,8 @@ impl Reader {
         }
     }
 
-    /// Refuses names that may mean more than one file: a check should fail rather than pass for the wrong file.
+    /// Refuses names that may mean more than one file: a check should fail rather than pass for the
+    /// wrong file.
     fn check_name(&self, name: &[u8], algorithm: Algorithm) -> Result<(), &'static str> {
         if name.is_empty() {
             return Err("the name is empty");
@@ -262,8 +266,8 @@ pub struct SumName {
 }
 
 impl SumName {
-    /// A name for a line of this function. For BLAKE3, it has U+FFFD for bytes that are not UTF-8, as in b3sum; other programs write
-    /// those bytes.
+    /// A name for a line of this function. For BLAKE3, it has U+FFFD for bytes that are not UTF-8,
+    /// as in b3sum; other programs write those bytes.
     pub fn new(name: &[u8], algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Blake3 => Self::escape(String::from_utf8_lossy(name).as_bytes()),

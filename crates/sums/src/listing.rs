@@ -6,7 +6,8 @@ use crate::source::Links;
 use std::cmp::Ordering;
 use std::io;
 
-/// The content of a folder, in the order of whole paths: a folder sorts as if its name ended with a `/`.
+/// The content of a folder, in the order of whole paths: a folder sorts as if its name ended with a
+/// `/`.
 #[derive(Debug, Default)]
 pub struct Listing {
     names: Vec<u8>,

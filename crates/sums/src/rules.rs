@@ -29,7 +29,8 @@ pub enum Ignored {
     /// They count.
     #[default]
     Include,
-    /// They are left out, as git does: also those of `.ignore`-like files of git, and the folder `.git`.
+    /// They are left out, as git does: also those of `.ignore`-like files of git, and the folder
+    /// `.git`.
     Skip,
 }
 
@@ -98,7 +99,8 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Only files that match one of these globs count; those that match a glob after `!` do not. They are the globs of `.gitignore`.
+    /// Only files that match one of these globs count; those that match a glob after `!` do not.
+    /// They are the globs of `.gitignore`.
     ///
     /// # Errors
     /// A glob is malformed; the text says which.
@@ -109,8 +111,9 @@ impl Rules {
         Ok(())
     }
 
-    /// What matches one of these patterns does not count, and neither does anything in a folder that matches. The patterns are
-    /// lines of a `.gitignore` in the folder whose own path, with a `/` at its end, has `skip` bytes.
+    /// What matches one of these patterns does not count, and neither does anything in a folder
+    /// that matches. The patterns are lines of a `.gitignore` in the folder whose own path, with a
+    /// `/` at its end, has `skip` bytes.
     ///
     /// # Errors
     /// A pattern is malformed; the text says which.
@@ -128,7 +131,8 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether a file, or a folder around it, does not count by [`Rules::exclude`]. Its path is relative to that folder.
+    /// Whether a file, or a folder around it, does not count by [`Rules::exclude`]. Its path is
+    /// relative to that folder.
     pub fn excludes(&self, path: &[u8]) -> bool {
         let path = path_from(path);
         self.excluded
@@ -198,8 +202,8 @@ pub enum Reason {
     Folder(io::Error),
     /// The properties of something could not be read, or a link could not be followed.
     Entry(io::Error),
-    /// The kernel makes the folder's content while it is read, as in /proc. Files there have no length, reading some of them takes days
-    /// or never ends, and the content differs each time.
+    /// The kernel makes the folder's content while it is read, as in /proc. Files there have no
+    /// length, reading some of them takes days or never ends, and the content differs each time.
     MadeUp,
 }
 
@@ -292,7 +296,8 @@ fn around(root: &Path) -> Option<Arc<Ignores>> {
     ignores
 }
 
-/// Leaves out of a folder's content what does not count. Links that are followed get the kind of what they lead to.
+/// Leaves out of a folder's content what does not count. Links that are followed get the kind of
+/// what they lead to.
 pub(crate) fn apply(
     rules: &Rules,
     around: &Surroundings,

@@ -1,7 +1,8 @@
 //! Reading one file safely and fast.
 //!
-//! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the reader. Besides,
-//! reading blocks at their offsets on several threads is faster: docs/decisions/0020.
+//! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the
+//! reader. Besides, reading blocks at their offsets on several threads is faster:
+//! docs/decisions/0020.
 
 use crate::blocks::{Blocks, Content, LARGE};
 use crate::buffer::with_buffer;
@@ -95,8 +96,8 @@ impl Source {
         Ok(Self { file: handle.into(), stamp: None, path: None })
     }
 
-    /// Opens only a regular file, and never waits for the writer of a fifo. After reading, `path` must still lead to the same
-    /// file.
+    /// Opens only a regular file, and never waits for the writer of a fifo. After reading, `path`
+    /// must still lead to the same file.
     ///
     /// # Errors
     /// [`ReadError::NotAFile`], [`ReadError::Replaced`]; errors of the system.
@@ -134,7 +135,8 @@ impl Source {
     /// Hashes the whole content.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] and [`ReadError::Replaced`] if the file is not the same afterwards; errors of reading.
+    /// [`ReadError::Changed`] and [`ReadError::Replaced`] if the file is not the same afterwards;
+    /// errors of reading.
     pub fn digest(&self, mode: &HashMode, pace: Pace, meter: &dyn Meter) -> Result<Digested, ReadError> {
         let digested = match (self.len(), pace) {
             (Some(size), Pace::Parallel(threads)) if threads.may_be_many() && size >= LARGE => {
@@ -310,7 +312,8 @@ mod tests {
             HashMode::Keyed(Zeroizing::new([7; 32])),
             HashMode::derive_key("bulla 2026-01-01 test of blocks"),
         ];
-        // Around the size from which threads are used, and every shape of an incomplete tree after it.
+        // Around the size from which threads are used, and every shape of an incomplete tree after
+        // it.
         for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + BLOCK, LARGE + 3 * BLOCK - 1, 4 * LARGE + 1025] {
             let bytes = content(len);
             let file = file_of(&bytes);

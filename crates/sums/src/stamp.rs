@@ -4,7 +4,8 @@ use crate::kind::Kind;
 use std::fs::File;
 use std::io;
 
-/// A file's identity, size and times. A file that has the same ones later has, as far as the system tells, the same content.
+/// A file's identity, size and times. A file that has the same ones later has, as far as the system
+/// tells, the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The device and the number of the file on it; zeros where the system does not tell them.
@@ -13,7 +14,8 @@ pub struct Stamp {
     pub size: u64,
     /// When the content changed last, in nanoseconds since 1970.
     pub modified: i128,
-    /// When anything about the file changed last, also its mode or its times: programs cannot choose it. In nanoseconds since 1970.
+    /// When anything about the file changed last, also its mode or its times: programs cannot
+    /// choose it. In nanoseconds since 1970.
     pub changed: i128,
     /// The kind, and who may do what with it, as in `st_mode`; 0 where the system has no such bits.
     pub mode: u32,

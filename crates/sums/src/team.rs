@@ -1,10 +1,12 @@
 //! Threads that take work in order, and hand results on in order, in bounded memory.
 //!
-//! The work is a line of places. A place is a feed, from which the next job comes; a job that a thread works on; or a result that waits
-//! for its turn. A thread takes the first job that it finds. A job may leave a feed behind it: a folder leaves its content. So
-//! threads list folders side by side, and read files meanwhile.
+//! The work is a line of places. A place is a feed, from which the next job comes; a job that a
+//! thread works on; or a result that waits for its turn. A thread takes the first job that it
+//! finds. A job may leave a feed behind it: a folder leaves its content. So threads list folders
+//! side by side, and read files meanwhile.
 //!
-//! No thread but the caller's starts before there is work for it. A thread that has nothing else to do helps with a large file.
+//! No thread but the caller's starts before there is work for it. A thread that has nothing else to
+//! do helps with a large file.
 
 use crate::meter::Meter;
 use std::collections::VecDeque;
@@ -12,10 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 
-/// How many jobs may wait for each thread: a slow first job must not fill the memory with the results of later ones.
+/// How many jobs may wait for each thread: a slow first job must not fill the memory with the
+/// results of later ones.
 const AHEAD: usize = 32;
 
-/// Where jobs come from, one after another. `next` is called by one thread at a time, and should be quick.
+/// Where jobs come from, one after another. `next` is called by one thread at a time, and should be
+/// quick.
 pub trait Feed<J>: Send {
     /// The next job.
     fn next(&mut self) -> Option<J>;
@@ -103,8 +107,9 @@ pub struct Plan<'a> {
 
 /// Does all work of `feed` and of what follows from it, and hands the results on in order.
 ///
-/// `each` is called by one thread at a time, but not always by the same. Its first error ends the work. If the meter says that the work
-/// is stopped, no further job is taken; the results of the jobs before the first one that was not taken are handed on.
+/// `each` is called by one thread at a time, but not always by the same. Its first error ends the
+/// work. If the meter says that the work is stopped, no further job is taken; the results of the
+/// jobs before the first one that was not taken are handed on.
 ///
 /// # Errors
 /// The error of `each`.
@@ -166,7 +171,8 @@ impl<J, R, W, E, F> Team<'_, J, R, W, E, F> {
 }
 
 impl<J, R> Line<J, R> {
-    /// Takes the first job, if there is one. `may_go_ahead` is the most places that may be taken or done.
+    /// Takes the first job, if there is one. `may_go_ahead` is the most places that may be taken or
+    /// done.
     fn take(&mut self, may_go_ahead: usize) -> Option<(u64, J)> {
         let mut at = 0;
         while at < self.places.len().min(may_go_ahead) {
@@ -215,7 +221,8 @@ impl<J, R> Line<J, R> {
         ready
     }
 
-    /// No further job is taken. What comes after a job that nobody took is dropped: results without a gap are left.
+    /// No further job is taken. What comes after a job that nobody took is dropped: results without
+    /// a gap are left.
     fn stop(&mut self) {
         let is_left = |(_, place): &(u64, Place<J, R>)| matches!(place, Place::Feed(feed) if feed.has_more());
         let end = self.places.iter().position(is_left).unwrap_or(self.places.len());

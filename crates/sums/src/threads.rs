@@ -10,7 +10,8 @@ pub enum Threads {
 }
 
 impl Threads {
-    /// The number: for `AtMost(0)`, that in the variable `RAYON_NUM_THREADS`, or else the number of processors.
+    /// The number: for `AtMost(0)`, that in the variable `RAYON_NUM_THREADS`, or else the number of
+    /// processors.
     pub fn number(self) -> usize {
         match self {
             Self::One => 1,

@@ -1,7 +1,8 @@
 //! One digest of a whole folder: `spec/manifest.md`.
 //!
-//! A folder's digest covers the names, kinds, executable bits and contents of all that is in it, and the digests of the folders in it.
-//! Two folders have the same digest only if they hold the same.
+//! A folder's digest covers the names, kinds, executable bits and contents of all that is in it,
+//! and the digests of the folders in it. Two folders have the same digest only if they hold the
+//! same.
 
 use crate::batch::{Dash, Naming, Reading};
 use crate::entries::{Content, read_entries};
@@ -68,7 +69,8 @@ impl Tree {
         Self { open: vec![Open { name: Vec::new(), hasher: Hasher::new_derive_key(CONTEXT) }] }
     }
 
-    /// Adds an entry to the innermost folder. The digest is the BLAKE3 hash of a file's content, or of a link's text.
+    /// Adds an entry to the innermost folder. The digest is the BLAKE3 hash of a file's content, or
+    /// of a link's text.
     pub fn add(&mut self, kind: EntryKind, name: &[u8], digest: &Hash) {
         let hasher = &mut self.open.last_mut().expect("the outermost folder stays").hasher;
         hasher.update(&[kind.byte()]).update(&(name.len() as u64).to_le_bytes()).update(name);
@@ -130,11 +132,13 @@ enum Found {
     Both(Box<[Found; 2]>),
 }
 
-/// Reads a folder and everything in it, and computes its digest. `output` is the identity of the file to which the digest will be
-/// written, if there is one: see [`Stamp::identity`](crate::Stamp::identity).
+/// Reads a folder and everything in it, and computes its digest. `output` is the identity of the
+/// file to which the digest will be written, if there is one: see
+/// [`Stamp::identity`](crate::Stamp::identity).
 ///
 /// # Errors
-/// One for each thing that cannot be read, that is not a file, a folder or a link, or that takes the output.
+/// One for each thing that cannot be read, that is not a file, a folder or a link, or that takes
+/// the output.
 pub fn tree_digest(
     path: &Path,
     output: Option<(u64, u64)>,

@@ -1,4 +1,5 @@
-//! The jobs of a walk: some files to read, or a folder to list. Listing a folder leaves the jobs of its content behind.
+//! The jobs of a walk: some files to read, or a folder to list. Listing a folder leaves the jobs of
+//! its content behind.
 
 use crate::folder::Folder;
 use crate::kind::Kind;

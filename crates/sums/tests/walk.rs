@@ -251,7 +251,8 @@ fn special_files_are_found_only_with_everything() {
 #[test]
 fn a_folder_deeper_than_any_path_is_walked() {
     let root = tempfile::tempdir().unwrap();
-    // Paths of this depth are longer than the system's limit: only the walk, which opens folder by folder, gets there.
+    // Paths of this depth are longer than the system's limit: only the walk, which opens folder by
+    // folder, gets there.
     let name = "n".repeat(200);
     let mut folder = fs::File::open(root.path()).unwrap();
     for _ in 0..60 {

@@ -1,4 +1,5 @@
-// B3 prints the BLAKE3 hashes of files. It is an example for package blake3, and good enough for real use.
+// B3 prints the BLAKE3 hashes of files. It is an example for package blake3, and good enough for
+// real use.
 package main
 
 import (
@@ -129,8 +130,8 @@ func (c *command) print(path string, sum [32]byte) error {
 	return err
 }
 
-// line is the line that b3sum prints. Names with line ends or backslashes are escaped, and marked by a backslash before
-// the hash.
+// line is the line that b3sum prints. Names with line ends or backslashes are escaped, and marked
+// by a backslash before the hash.
 func line(path, digest string) string {
 	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(path)
 	if escaped != path {

@@ -1,5 +1,6 @@
-// Package blake3 has the API of lukechampine.com/blake3, version 1.4, over package blake3 of this module. To migrate, a program
-// changes its import. New programs should use package blake3 of this module directly.
+// Package blake3 has the API of lukechampine.com/blake3, version 1.4, over package blake3 of this
+// module. To migrate, a program changes its import. New programs should use package blake3 of this
+// module directly.
 package blake3
 
 import (
@@ -15,11 +16,12 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
 
-// Hasher is a [hash.Hash] with a digest of any length. A copy is independent of the original. The zero value hashes with a key of
-// zeros and has empty digests; make other hashers with [New].
+// Hasher is a [hash.Hash] with a digest of any length. A copy is independent of the original. The
+// zero value hashes with a key of zeros and has empty digests; make other hashers with [New].
 //
-// It contains all its state itself, so that you can copy it. Therefore it hashes small writes one chunk at a time. The hasher of
-// package [github.com/bulla-dev/bulla/go/blake3] collects them for the wide kernels.
+// It contains all its state itself, so that you can copy it. Therefore it hashes small writes one
+// chunk at a time. The hasher of package [github.com/bulla-dev/bulla/go/blake3] collects them for
+// the wide kernels.
 type Hasher struct {
 	key     guts.CV
 	mode    uint32
@@ -31,8 +33,8 @@ type Hasher struct {
 
 var _ hash.Hash = (*Hasher)(nil)
 
-// New returns a hasher with digests of size bytes. With a key of 32 bytes it is a keyed hasher, with nil a plain one. New panics
-// if the key has another length.
+// New returns a hasher with digests of size bytes. With a key of 32 bytes it is a keyed hasher,
+// with nil a plain one. New panics if the key has another length.
 func New(size int, key []byte) *Hasher {
 	if key == nil {
 		return &Hasher{key: guts.IV, size: size}
@@ -138,8 +140,8 @@ type OutputReader struct {
 // Read fills p, unless the output ends earlier.
 func (r *OutputReader) Read(p []byte) (int, error) { return r.output.Read(p) }
 
-// Seek sets the position of the next Read. The output has 2^64-1 bytes: if a position does not fit into an int64, Seek returns it
-// as a negative number.
+// Seek sets the position of the next Read. The output has 2^64-1 bytes: if a position does not fit
+// into an int64, Seek returns it as a negative number.
 func (r *OutputReader) Seek(offset int64, whence int) (int64, error) {
 	pos := r.output.Pos
 	switch whence {
@@ -180,8 +182,9 @@ func BaoEncode(dst io.WriterAt, data io.Reader, dataLen int64, outboard bool) ([
 	return bao.EncodeTo(dst, data, dataLen)
 }
 
-// BaoDecode writes the checked content of an encoding, and reports whether all of it matched. Without outboard, data
-// is a combined encoding. BaoDecode does not read bytes after the content and the encoding.
+// BaoDecode writes the checked content of an encoding, and reports whether all of it matched.
+// Without outboard, data is a combined encoding. BaoDecode does not read bytes after the content
+// and the encoding.
 //
 // Deprecated: use package bao.
 func BaoDecode(dst io.Writer, data, outboard io.Reader, root [32]byte) (bool, error) {
@@ -206,8 +209,8 @@ func BaoEncodeBuf(data []byte, outboard bool) ([]byte, [32]byte) {
 	return bao.Encode(data)
 }
 
-// BaoVerifyBuf reports whether an encoding matches the hash. Without outboard, data is a combined encoding. It refuses bytes after
-// the content or the encoding.
+// BaoVerifyBuf reports whether an encoding matches the hash. Without outboard, data is a combined
+// encoding. It refuses bytes after the content or the encoding.
 //
 // Deprecated: use package bao.
 func BaoVerifyBuf(data, outboard []byte, root [32]byte) bool {

@@ -126,7 +126,8 @@ func TestBao(t *testing.T) {
 	}
 }
 
-// writesOf are lengths of writes that leave a hasher in each of its states: a part of a chunk, whole chunks, many of them.
+// writesOf are lengths of writes that leave a hasher in each of its states: a part of a chunk,
+// whole chunks, many of them.
 var writesOf = []int{0, 1, 1000, 1024, 1025, 2048, 5000, 16384, 40000, 300000}
 
 func TestCopiesOfAHasher(t *testing.T) {

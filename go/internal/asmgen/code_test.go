@@ -62,8 +62,8 @@ func (f function) uses(class string) bool {
 
 var x86Files = []string{"avx512_amd64.s", "avx2_amd64.s", "sse41_amd64.s"}
 
-// No kernel calls anything. A kernel that has used a wide register clears the upper parts before it returns: otherwise they
-// would slow down all later SSE code.
+// No kernel calls anything. A kernel that has used a wide register clears the upper parts before it
+// returns: otherwise they would slow down all later SSE code.
 func TestKernelsCallNothingAndLeaveNoUpperParts(t *testing.T) {
 	for _, file := range x86Files {
 		for _, f := range functions(t, file) {
@@ -84,10 +84,11 @@ func TestKernelsCallNothingAndLeaveNoUpperParts(t *testing.T) {
 	}
 }
 
-// A kernel has only instructions of its instruction set: none of AVX-512 in the AVX2 file, and none of AVX in the SSE4.1
-// file.
+// A kernel has only instructions of its instruction set: none of AVX-512 in the AVX2 file, and none
+// of AVX in the SSE4.1 file.
 func TestInstructionSets(t *testing.T) {
-	// Mnemonics only of AVX-512 that the generator knows: masks, rotations, three-way logic, sized moves.
+	// Mnemonics only of AVX-512 that the generator knows: masks, rotations, three-way logic, sized
+	// moves.
 	evex := regexp.MustCompile(`^(K[A-Z]|VPROR|VPTERNLOG|VMOVDQ[UA](8|32|64)|VPXOR[DQ]|VPERM[IT]2|VINSERTI(32|64)|VEXTRACTI(32|64)|VSHUFI|VBROADCASTI(32|64)|VPCMPU)`)
 	for _, f := range functions(t, "avx2_amd64.s") {
 		for _, line := range f.lines {
@@ -110,8 +111,9 @@ func TestInstructionSets(t *testing.T) {
 	}
 }
 
-// budgets are the number of instructions of each kernel, and how many of them access memory: for a message in memory, or
-// a spilled register. If a change moves them, measure it and record the new numbers here.
+// budgets are the number of instructions of each kernel, and how many of them access memory: for a
+// message in memory, or a spilled register. If a change moves them, measure it and record the new
+// numbers here.
 var budgets = map[string][2]int{
 	"hash1AVX512":          {407, 121},
 	"step2AVX512":          {331, 22},

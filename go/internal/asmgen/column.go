@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Column form: register i holds word i of as many inputs as it has lanes. With 32 registers the state and the message
-// of a block fit exactly, so nothing is spilled.
+// Column form: register i holds word i of as many inputs as it has lanes. With 32 registers the
+// state and the message of a block fit exactly, so nothing is spilled.
 
 const stepSignature = "func(cvs, ptr, d *byte, blocks int, key *byte, all, first, last uint32)"
 
@@ -47,8 +47,9 @@ func (m *machine) alignedLocal(n, width int) reg.Register {
 	return base
 }
 
-// columnStep is the step of 16 inputs in zmm, 8 in ymm or 4 in xmm registers. With sixteen registers the message is on the stack,
-// and so is word 8 of the state, to leave a register free for the rotations.
+// columnStep is the step of 16 inputs in zmm, 8 in ymm or 4 in xmm registers. With sixteen
+// registers the message is on the stack, and so is word 8 of the state, to leave a register free
+// for the rotations.
 func (m *machine) columnStep(lanes int) {
 	m.begin("step"+itoa(lanes), stepSignature, stepDoc)
 	f := m.frame(lanes)
@@ -259,7 +260,8 @@ func (m *machine) storeRoot(f columnFrame, state []vec, to func(int) operand.Mem
 	m.storeTransposed(state[12:], state[:4], width/4, func(lane int) operand.Mem { return to(lane).Offset(48) })
 }
 
-// broadcastNode copies the block of a node to all lanes, from where the rounds read it for every group.
+// broadcastNode copies the block of a node to all lanes, from where the rounds read it for every
+// group.
 func (m *machine) broadcastNode(f columnFrame, node reg.Register, free []vec) func(int) operand.Op {
 	width := free[0].width
 	if m.isa == avx512VL {
@@ -280,7 +282,8 @@ func (m *machine) broadcastNode(f columnFrame, node reg.Register, free []vec) fu
 	return f.word(width / 4)
 }
 
-// countLanes sets words 12 and 13 of the state to counter and the numbers that follow it. Words 14 and 15 are free.
+// countLanes sets words 12 and 13 of the state to counter and the numbers that follow it. Words 14
+// and 15 are free.
 func (m *machine) countLanes(counter reg.GPVirtual, state []vec) {
 	low, high, a, b := state[12].op(), state[13].op(), state[14].op(), state[15].op()
 	if m.isa != avx512VL {

@@ -98,7 +98,8 @@ func (m *machine) data(name string, words []uint32) operand.Mem {
 // begin opens a function of assembly.
 func (m *machine) begin(name, signature, doc string) {
 	m.Function(name + m.suffix())
-	// The kernels for sixteen registers have frames that are too large for a function that may not grow the stack.
+	// The kernels for sixteen registers have frames that are too large for a function that may not
+	// grow the stack.
 	if m.isa == avx512VL {
 		m.Attributes(attr.NOSPLIT)
 	}
@@ -145,7 +146,8 @@ func (m *machine) xor(dst vec, b operand.Op) {
 	}
 }
 
-// ror is the code that turns the words of r right by n bits; the instruction sets without a rotation need a free register.
+// ror is the code that turns the words of r right by n bits; the instruction sets without a
+// rotation need a free register.
 func (m *machine) ror(r vec, n int, free vec) code {
 	v, t := r.op(), free.op()
 	left, right := operand.U8(32-n), operand.U8(n)
@@ -164,8 +166,8 @@ func (m *machine) ror(r vec, n int, free vec) code {
 	return code{func() { m.MOVO(v, t) }, func() { m.PSRLL(right, t) }, func() { m.PSLLL(left, v) }, func() { m.POR(t, v) }}
 }
 
-// beginFlags is the flags of the first of some blocks. Straight-line code chooses flags, because a branch for each block would cost
-// more than the whole choice.
+// beginFlags is the flags of the first of some blocks. Straight-line code chooses flags, because a
+// branch for each block would cost more than the whole choice.
 func (m *machine) beginFlags(blocks reg.Register) reg.GPVirtual {
 	flags, last := m.param32("all"), m.param32("last")
 	m.ORL(m.param32("first"), flags)

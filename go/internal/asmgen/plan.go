@@ -20,9 +20,10 @@ type planStep struct {
 	a, b      int
 }
 
-// plan makes all 28 message rows of a block out of its four quarters, vectors 0 to 3, by 38 in-lane shuffles of one cycle
-// each. A search over the pairs of words to bring together found it. Two-source permutations would be fewer, but their
-// three cycles collide with the chain of the rounds. Each shuffle comes shortly before its use.
+// plan makes all 28 message rows of a block out of its four quarters, vectors 0 to 3, by 38 in-lane
+// shuffles of one cycle each. A search over the pairs of words to bring together found it.
+// Two-source permutations would be fewer, but their three cycles collide with the chain of the
+// rounds. Each shuffle comes shortly before its use.
 var plan = []planStep{
 	{shuffle, 4, 0x88, 0, 1}, {shuffle, 5, 0xDD, 0, 1}, {shuffle, 6, 0xC6, 2, 3},
 	{shuffle, 7, 0xC6, 3, 2}, {shuffle, 8, 0x88, 7, 6}, {shuffle, 9, 0x77, 6, 7},
@@ -48,10 +49,12 @@ var plan = []planStep{
 	{half, 38, 1, 0, 0}, {half, 41, 2, 0, 0}, {half, 39, 3, 0, 0},
 }
 
-// planSlots is the number of stack slots for vectors of the plan, if there are only sixteen registers.
+// planSlots is the number of stack slots for vectors of the plan, if there are only sixteen
+// registers.
 const planSlots = 20
 
-// planner keeps as many vectors of the plan as possible in its registers, and the others on the stack.
+// planner keeps as many vectors of the plan as possible in its registers, and the others on the
+// stack.
 type planner struct {
 	*machine
 	pool  []vec
@@ -63,8 +66,8 @@ type planner struct {
 	width int
 }
 
-// plannedRounds is the seven rounds of one or two sets of rows side by side, where load reads a quarter of the
-// message of a set into a register. Registers from number free on are free.
+// plannedRounds is the seven rounds of one or two sets of rows side by side, where load reads a
+// quarter of the message of a set into a register. Registers from number free on are free.
 func (m *machine) plannedRounds(sets []rows, free int, load func(set, quarter int, to vec)) {
 	registers := 16
 	if m.isa == avx512VL {
@@ -141,7 +144,8 @@ func (p *planner) save(v int) {
 	p.store(p.holds[v], p.slot(v))
 }
 
-// take returns a free register. If there is none, the vector whose next use is farthest goes to the stack.
+// take returns a free register. If there is none, the vector whose next use is farthest goes to the
+// stack.
 func (p *planner) take(step int, keep ...int) vec {
 	if len(p.pool) > 0 {
 		v := p.pool[0]

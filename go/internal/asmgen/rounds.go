@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// The seven rounds of the column form. Four streams of quarter rounds run side by side: each computes a column and a diagonal in
-// turn.
+// The seven rounds of the column form. Four streams of quarter rounds run side by side: each
+// computes a column and a diagonal in turn.
 
 // order is the order of the instructions of the four streams.
 type order struct {
@@ -17,11 +17,12 @@ type order struct {
 
 var (
 	inStep = order{diagonal: [4]int{0, 1, 2, 3}}
-	// In zmm registers, each stream is three quarters of a step behind the one before it: there are fewer ports for rotations, so they
-	// must not come four at a time. The word b of a quarter round is late, so each stream takes the diagonal whose b is from the
-	// stream behind it.
+	// In zmm registers, each stream is three quarters of a step behind the one before it: there are
+	// fewer ports for rotations, so they must not come four at a time. The word b of a quarter round
+	// is late, so each stream takes the diagonal whose b is from the stream behind it.
 	staggered = order{[4]int{3, 0, 1, 2}, [4]int{0, 3, 6, 9}}
-	// Two streams lead, so that some rotate while others add. They take the diagonals whose b is from columns 1 and 0.
+	// Two streams lead, so that some rotate while others add. They take the diagonals whose b is from
+	// columns 1 and 0.
 	pairs = order{[4]int{0, 3, 1, 2}, [4]int{0, 0, 4, 4}}
 )
 
@@ -72,8 +73,8 @@ func (o order) quarters() (streams [4][]quarter) {
 	return streams
 }
 
-// columnRounds is the seven rounds. The state is in registers 0 to 15, before and after. With sixteen registers, word 8 is in memory
-// meanwhile, to leave its register free for rotations.
+// columnRounds is the seven rounds. The state is in registers 0 to 15, before and after. With
+// sixteen registers, word 8 is in memory meanwhile, to leave its register free for rotations.
 func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op) (all code) {
 	_, inMemory := word(0).(operand.Mem)
 	o := orderOf(v[0].width, inMemory)
@@ -102,8 +103,8 @@ func (m *machine) columnRounds(v []vec, f columnFrame, word func(int) operand.Op
 	return all
 }
 
-// quarterRound is the fourteen steps of a quarter round. Steps of several may be mixed in any order in which each word of the
-// state is ready.
+// quarterRound is the fourteen steps of a quarter round. Steps of several may be mixed in any order
+// in which each word of the state is ready.
 func (m *machine) quarterRound(v []vec, f columnFrame, q quarter, word func(int) operand.Op) (steps []code) {
 	a, b, c, d := v[q.words[0]], v[q.words[1]], v[q.words[2]], v[q.words[3]]
 	addD := code{func() { m.add(c, c, d.op()) }}

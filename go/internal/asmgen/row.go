@@ -9,31 +9,34 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Row form: registers a, b, c, d hold the rows of the 4 by 4 states of one input, or of two or four inputs side by side.
-// Its speed is limited by latency: six steps per half round. For the diagonals, rows a, c and d turn and b stays: b is
-// always the last row to be ready, so no shuffle is on the critical path. The message row is added to a before b is.
+// Row form: registers a, b, c, d hold the rows of the 4 by 4 states of one input, or of two or four
+// inputs side by side. Its speed is limited by latency: six steps per half round. For the
+// diagonals, rows a, c and d turn and b stays: b is always the last row to be ready, so no shuffle
+// is on the critical path. The message row is added to a before b is.
 type rows struct {
 	a, b, c, d vec
 	free       [2]vec
 	turning
 }
 
-// turning is the way to turn the result of an exclusive or, turn(x ^ y), where the chain waits for y.
+// turning is the way to turn the result of an exclusive or, turn(x ^ y), where the chain waits for
+// y.
 type turning int
 
 const (
 	// byRotation is one exclusive or and one rotation, or its replacement.
 	byRotation turning = iota
-	// byShifts is for AVX-512 with rotations of two cycles (AMD Zen 4): x is turned before, y is shifted both ways at the
-	// same time, and one instruction joins the three. That takes two cycles of the chain instead of three.
+	// byShifts is for AVX-512 with rotations of two cycles (AMD Zen 4): x is turned before, y is
+	// shifted both ways at the same time, and one instruction joins the three. That takes two cycles
+	// of the chain instead of three.
 	byShifts
 )
 
 // suffix ends the names of functions that turn in this way.
 func (t turning) suffix() string { return [...]string{"", "Shifts"}[t] }
 
-// rowWords are the words of the schedule that message row k of a round takes, lane by lane. In the second half lane j
-// computes diagonal j-1, because b stays.
+// rowWords are the words of the schedule that message row k of a round takes, lane by lane. In the
+// second half lane j computes diagonal j-1, because b stays.
 var rowWords = [4][4]int{{0, 2, 4, 6}, {1, 3, 5, 7}, {14, 8, 10, 12}, {15, 9, 11, 13}}
 
 // The shuffles that turn a row: word i becomes word i-1, i-2 or i-3.
@@ -43,8 +46,8 @@ const (
 	turn3 = 0x93
 )
 
-// halfRound adds message row k of a round. The order matters: ports get instructions in order, so those that are not on the
-// chain are placed where the chain leaves ports idle.
+// halfRound adds message row k of a round. The order matters: ports get instructions in order, so
+// those that are not on the chain are placed where the chain leaves ports idle.
 func (m *machine) halfRound(r rows, k int, row operand.Op) {
 	turn := [2]int{16, 12}
 	if k%2 == 1 {
@@ -100,8 +103,8 @@ func (m *machine) shuffle(r vec, order int) {
 const oneDoc = `is the chaining value of a message of 0 to 1024 bytes. If rest is
 not nil, the other half of the output of its last block goes there.`
 
-// rowOne hashes one message of at most a chunk. Without masked loads, the caller passes a zero-padded copy of an
-// incomplete last block in tail.
+// rowOne hashes one message of at most a chunk. Without masked loads, the caller passes a
+// zero-padded copy of an incomplete last block in tail.
 func (m *machine) rowOne(how turning) {
 	if m.isa == avx512VL {
 		m.begin("hash1"+how.suffix(), "func(out, rest, in *byte, length int, key *byte, counter uint64, all, first, last uint32)", oneDoc)
@@ -171,8 +174,9 @@ func (m *machine) pair(low, high reg.Register, to vec) {
 	m.VPINSRQ(operand.U8(1), high, to.op(), to.op())
 }
 
-// padBlock copies a last block of fewer than 64 bytes to the stack, padded with zeros, by one masked load. An empty
-// block is read from another address: a masked load of an unmapped address is very slow.
+// padBlock copies a last block of fewer than 64 bytes to the stack, padded with zeros, by one
+// masked load. An empty block is read from another address: a masked load of an unmapped address is
+// very slow.
 func (m *machine) padBlock(in, length, key reg.GPVirtual) {
 	mask := m.GP64()
 	m.TESTQ(length, length)
@@ -237,7 +241,8 @@ func (m *machine) setMasks() {
 	}
 }
 
-// gatherRow reads four words into free[0] without a shuffle: broadcasts from memory do not use the ports of the rounds.
+// gatherRow reads four words into free[0] without a shuffle: broadcasts from memory do not use the
+// ports of the rounds.
 func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 	m.VPBROADCASTD(from[0], free[0].op())
 	if m.isa == avx512VL {
@@ -254,8 +259,8 @@ func (m *machine) gatherRow(free []vec, from [4]operand.Mem) {
 	m.VPBLENDD(operand.U8(12), free[2].op(), free[0].op(), free[0].op())
 }
 
-// rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2, four inputs are two sets of registers:
-// each works while the other waits.
+// rowStep is the step of two inputs in ymm or four in zmm registers. With AVX2, four inputs are two
+// sets of registers: each works while the other waits.
 func (m *machine) rowStep(lanes int, how turning) {
 	m.begin("step"+itoa(lanes)+how.suffix(), stepSignature, stepDoc)
 	cvs, ptr, d := m.param("cvs"), m.param("ptr"), m.param("d")
@@ -346,7 +351,8 @@ func (m *machine) rowParents(lanes int, how turning) {
 	m.RET()
 }
 
-// rowSets are the registers for the rows of this many inputs, and the number of the first free register.
+// rowSets are the registers for the rows of this many inputs, and the number of the first free
+// register.
 func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 	width := 16 * lanes
 	if m.isa == avx2 {
@@ -360,7 +366,8 @@ func (m *machine) rowSets(lanes int, how turning) (sets []rows, free int) {
 	return sets, 4*n + 1 + int(how)
 }
 
-// lengthAndFlags sets d to the length of a full block and the flags of the block, in the last words of each input.
+// lengthAndFlags sets d to the length of a full block and the flags of the block, in the last words
+// of each input.
 func (m *machine) lengthAndFlags(flags reg.GPVirtual, d vec) {
 	words := m.GP64()
 	m.MOVL(flags, words.As32())

@@ -4,8 +4,9 @@ import "github.com/mmcloughlin/avo/operand"
 
 // Transposes: between lanes in memory and registers that hold one word of all lanes.
 
-// loadTransposed reads 4*len(out) bytes of each lane, so that out[i] holds word i of all lanes. from gives the address of a
-// lane. Lane 4i+j goes to part i of register j of a quad, and a transpose within each part then brings lanes in order.
+// loadTransposed reads 4*len(out) bytes of each lane, so that out[i] holds word i of all lanes.
+// from gives the address of a lane. Lane 4i+j goes to part i of register j of a quad, and a
+// transpose within each part then brings lanes in order.
 func (m *machine) loadTransposed(out, free []vec, lanes int, from func(lane int) operand.Mem) {
 	for j := range 4 {
 		parts := make([]operand.Mem, lanes/4)
@@ -69,8 +70,8 @@ func (m *machine) storeTransposed(in, free []vec, lanes int, to func(lane int) o
 	}
 }
 
-// loadHalves is loadTransposed for eight words of sixteen lanes. Loads of 32 bytes take half as many instructions as those of
-// 16.
+// loadHalves is loadTransposed for eight words of sixteen lanes. Loads of 32 bytes take half as
+// many instructions as those of 16.
 func (m *machine) loadHalves(out, free []vec, from func(lane int) operand.Mem) {
 	u, v := free[:4], out[4:]
 	for j := range 4 {

@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Groups: the chaining values of as many neighbours as there are lanes, in columns, as the rounds leave them. Two
-// groups merge into one without a transpose, and only the last group is converted to rows.
+// Groups: the chaining values of as many neighbours as there are lanes, in columns, as the rounds
+// leave them. Two groups merge into one without a transpose, and only the last group is converted
+// to rows.
 
 // groupWords is the number of vectors in a group.
 const groupWords = 8
@@ -105,8 +106,8 @@ func (m *machine) columnMerge(lanes int) {
 	m.endColumns()
 }
 
-// unzip makes the message of the parents of two groups: the left children are the even lanes, the right ones the odd
-// lanes. It returns the location of each word.
+// unzip makes the message of the parents of two groups: the left children are the even lanes, the
+// right ones the odd lanes. It returns the location of each word.
 func (m *machine) unzip(f columnFrame, free []vec, in reg.Register) func(int) operand.Op {
 	if m.isa != avx512VL {
 		width := free[0].width

@@ -5,9 +5,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Woven kernels, for AVX-512: while the vector units run the rounds of a block, integer instructions among them write the message of
-// the next block to memory, transposed. Integer units, and those for loads and stores, are idle otherwise, and shuffles would need
-// the ports of the rounds.
+// Woven kernels, for AVX-512: while the vector units run the rounds of a block, integer
+// instructions among them write the message of the next block to memory, transposed. Integer units,
+// and those for loads and stores, are idle otherwise, and shuffles would need the ports of the
+// rounds.
 
 // wovenFrame is the stack frame of a woven kernel.
 type wovenFrame struct {
@@ -36,8 +37,8 @@ func (m *machine) firstMessage(w wovenFrame, free []vec, lanes int, from func(la
 	}
 }
 
-// wovenCompress is columnCompress, with code among the rounds that makes the next message. from gives the address of a lane's
-// next block.
+// wovenCompress is columnCompress, with code among the rounds that makes the next message. from
+// gives the address of a lane's next block.
 func (m *machine) wovenCompress(state []vec, w wovenFrame, lanes int, from func(lane int) operand.Mem) {
 	m.loadIV(state)
 	m.columnRounds(state, w.columnFrame, w.word(lanes)).weave(m.transposeNext(w, lanes, from))
@@ -45,10 +46,12 @@ func (m *machine) wovenCompress(state []vec, w wovenFrame, lanes int, from func(
 	m.XCHGQ(w.this, w.next)
 }
 
-// lanesInTurn is how many lanes of the next message take turns, so that whole vectors of it are ready early.
+// lanesInTurn is how many lanes of the next message take turns, so that whole vectors of it are
+// ready early.
 const lanesInTurn = 4
 
-// transposeNext is the code that writes the next message, in pieces: eight bytes of a lane are loaded, and stored as two words.
+// transposeNext is the code that writes the next message, in pieces: eight bytes of a lane are
+// loaded, and stored as two words.
 func (m *machine) transposeNext(w wovenFrame, lanes int, from func(lane int) operand.Mem) (pieces []code) {
 	words := m.GP64()
 	store := func(word, lane int) func() {
@@ -127,8 +130,8 @@ counter. It fetches the memory so many bytes ahead of the next block into the ca
 	m.endGroup(out, counter, groups, state, group)
 }
 
-// nextOfSpan moves in to the next block, and jumps to woven unless it is in the next group. The last block of the last group is
-// read twice: nothing may be read behind it.
+// nextOfSpan moves in to the next block, and jumps to woven unless it is in the next group. The
+// last block of the last group is read twice: nothing may be read behind it.
 func (m *machine) nextOfSpan(in, blocks, groups reg.GPVirtual, lanes int, woven operand.LabelRef) {
 	last := m.GP64()
 	m.MOVQ(in, last)

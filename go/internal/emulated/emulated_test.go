@@ -1,7 +1,7 @@
 //go:build emulated
 
-// Package emulated runs the tests of the kernels on other processors than this machine's, with qemu-user (Debian package
-// qemu-user): go test -tags emulated ./internal/emulated
+// Package emulated runs the tests of the kernels on other processors than this machine's, with
+// qemu-user (Debian package qemu-user): go test -tags emulated ./internal/emulated
 package emulated
 
 import (
@@ -16,8 +16,8 @@ import (
 // run is a package and its tests to run.
 type run struct{ path, tests string }
 
-// whole is every length on every kernel of the processor. detection is for kernels that x86-64 machines test natively: it
-// checks that an older processor chooses a kernel that it supports.
+// whole is every length on every kernel of the processor. detection is for kernels that x86-64
+// machines test natively: it checks that an older processor chooses a kernel that it supports.
 var (
 	whole = []run{
 		{"internal/guts", "."},

@@ -4,7 +4,8 @@ package guts
 
 import "unsafe"
 
-// One is the chaining value of a message of at most ChunkLen bytes: a chunk, or the block of a parent.
+// One is the chaining value of a message of at most ChunkLen bytes: a chunk, or the block of a
+// parent.
 func One(out *CV, in []byte, key *CV, counter uint64, f Flags) {
 	if active == Portable {
 		onePortable(out, in, key, counter, f)
@@ -45,19 +46,22 @@ func sumParent(out *[OutLen]byte, children *[2]CV, key *CV, flags uint32) {
 	parentOf((*CV)(unsafe.Pointer(out)), children, key, flags)
 }
 
-// compressNode is a compression with the output words as bytes: the 32 bytes of out, and those of rest if it is not nil.
+// compressNode is a compression with the output words as bytes: the 32 bytes of out, and those of
+// rest if it is not nil.
 func compressNode(out, rest *CV, n *Node, counter uint64, flags uint32) {
 	block := (*[BlockLen]byte)(unsafe.Pointer(&n.Block))
 	one(out, rest, block[:n.Len], &n.CV, counter, Flags{All: flags})
 }
 
-// pointers are the next blocks of the inputs of a step. They are passed by value: the compiler treats values stored
-// through a pointer as escaped, which would put the buffers of all callers on the heap.
+// pointers are the next blocks of the inputs of a step. They are passed by value: the compiler
+// treats values stored through a pointer as escaped, which would put the buffers of all callers on
+// the heap.
 type pointers [MaxLanes]unsafe.Pointer
 
-// rowD has the words of row d of a step's states that differ between inputs: each input's counter (low, high), the
-// exclusive or of its block length with that of a full block, and its own flags. The column kernels need a row of
-// MaxLanes words for each of the four; the row kernels need four words for each input.
+// rowD has the words of row d of a step's states that differ between inputs: each input's counter
+// (low, high), the exclusive or of its block length with that of a full block, and its own flags.
+// The column kernels need a row of MaxLanes words for each of the four; the row kernels need four
+// words for each input.
 type rowD [4 * MaxLanes]uint32
 
 // nothing is row d of parents. Kernels only read it.
@@ -78,8 +82,8 @@ func (d *rowD) count(width, lane int, counter uint64) {
 	d[(i+next)&63] = uint32(counter >> 32)
 }
 
-// Chunks writes the chaining values of the chunks of in, the first of which has number counter, and returns how many there
-// are. The last chunk may be short. cvs has MaxLanes spare elements.
+// Chunks writes the chaining values of the chunks of in, the first of which has number counter, and
+// returns how many there are. The last chunk may be short. cvs has MaxLanes spare elements.
 func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
 	n := chunkCount(in)
 	if active == Portable {
@@ -113,7 +117,8 @@ func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
 	return n
 }
 
-// chunkPointers points k inputs at the chunks from number i on, and the idle ones at the first of these.
+// chunkPointers points k inputs at the chunks from number i on, and the idle ones at the first of
+// these.
 func chunkPointers(in []byte, i, k, width int) (ptr pointers) {
 	from := unsafe.Pointer(&in[i*ChunkLen])
 	for j := range k {
@@ -125,8 +130,9 @@ func chunkPointers(in []byte, i, k, width int) (ptr pointers) {
 	return ptr
 }
 
-// shortGroup hashes k chunks. The last one has only short bytes, fewer than ChunkLen. It hashes all together up to the
-// short chunk's last block, then that block together with the next block of the others, then the rest of the others.
+// shortGroup hashes k chunks. The last one has only short bytes, fewer than ChunkLen. It hashes all
+// together up to the short chunk's last block, then that block together with the next block of the
+// others, then the rest of the others.
 func shortGroup(cvs []CV, ptr pointers, d *rowD, k, width, short int, key *CV, flags uint32) {
 	const blocks = ChunkLen / BlockLen
 	whole := (short - 1) / BlockLen
@@ -163,8 +169,8 @@ func (ptr pointers) advance(blocks, width int) pointers {
 	return ptr
 }
 
-// Parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so on. dst may be
-// the same memory as src, or begin one element after it. flags is the mode alone.
+// Parents writes the chaining values of the parents of src[0] and src[1], src[2] and src[3], and so
+// on. dst may be the same memory as src, or begin one element after it. flags is the mode alone.
 func Parents(dst, src []CV, pairs int, key *CV, flags uint32) {
 	flags |= ParentFlag
 	if active == Portable {
@@ -195,8 +201,8 @@ func parentStep(dst, src []CV, k, width int, key *CV, flags uint32) {
 	step(width, &dst[0], &ptr, &nothing, 1, key, Flags{All: flags})
 }
 
-// xof writes root output. If the last blocks do not fill a group, they are also made as a group, outside out, if that
-// is faster than one by one.
+// xof writes root output. If the last blocks do not fill a group, they are also made as a group,
+// outside out, if that is faster than one by one.
 func xof(out []byte, n *Node, counter uint64) {
 	if active == Portable {
 		xofPortable(out, n, counter)

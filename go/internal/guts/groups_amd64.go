@@ -4,9 +4,10 @@ package guts
 
 import "unsafe"
 
-// Reduce hashes in, whose first chunk has number counter, and writes the chaining values of its subtrees of 2^level chunks,
-// the last of which may be smaller. The level is as high as whole groups allow, and at most the one given. It returns how
-// many values there are, and the level. cvs has room for those of all chunks and MaxLanes more, groups for all whole groups.
+// Reduce hashes in, whose first chunk has number counter, and writes the chaining values of its
+// subtrees of 2^level chunks, the last of which may be smaller. The level is as high as whole
+// groups allow, and at most the one given. It returns how many values there are, and the level. cvs
+// has room for those of all chunks and MaxLanes more, groups for all whole groups.
 func Reduce(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags uint32, most int) (n, level int) {
 	lanes := groupLanes()
 	if lanes == 0 || len(in) < 2*lanes*ChunkLen {
@@ -16,7 +17,8 @@ func Reduce(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, flags 
 	_ = groups[(left*lanes-1)/MaxLanes]
 	ahead := 0
 	if len(in) >= BatchChunks*ChunkLen {
-		// This is a part of a long input, with more streams at once than the hardware's prefetchers follow.
+		// This is a part of a long input, with more streams at once than the hardware's prefetchers
+		// follow.
 		ahead = lanes * ChunkLen
 	}
 	span(&groups[0], &in[0], counter, key, ChunkFlags(flags, 0), left, ahead)

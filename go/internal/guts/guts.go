@@ -1,8 +1,10 @@
-// Package guts contains the compression function of BLAKE3, its kernels for each instruction set, and the tree over
-// them. Everything above it (one-shot hashing, streaming, verified streaming) is bookkeeping.
+// Package guts contains the compression function of BLAKE3, its kernels for each instruction set,
+// and the tree over them. Everything above it (one-shot hashing, streaming, verified streaming) is
+// bookkeeping.
 //
-// Words are kept as native uint32 values: a chaining value has the same meaning on every machine, and only the
-// functions that read message bytes or write output bytes know that BLAKE3 is little-endian.
+// Words are kept as native uint32 values: a chaining value has the same meaning on every machine,
+// and only the functions that read message bytes or write output bytes know that BLAKE3 is
+// little-endian.
 package guts
 
 // Sizes in bytes (BLAKE3 paper, section 2.1).
@@ -24,19 +26,20 @@ const (
 	DeriveKeyMaterial = 1 << 6
 )
 
-// MaxLanes is the number of inputs that the widest kernel takes at once. A slice of chaining values for Chunks or
-// Parents must have this many spare elements at its end: a kernel with idle lanes writes them too.
+// MaxLanes is the number of inputs that the widest kernel takes at once. A slice of chaining values
+// for Chunks or Parents must have this many spare elements at its end: a kernel with idle lanes
+// writes them too.
 const MaxLanes = 16
 
-// BatchChunks is the number of chunks that are hashed before their chaining values are merged: enough that parents
-// fill the widest kernel, few enough to stay in the first-level cache.
+// BatchChunks is the number of chunks that are hashed before their chaining values are merged:
+// enough that parents fill the widest kernel, few enough to stay in the first-level cache.
 const BatchChunks = 256
 
 // CV is a chaining value: eight words.
 type CV [8]uint32
 
-// Group holds the chaining values of neighbours as the column kernels leave them: word 0 of each, then word 1 of each, and so
-// on. A kernel of fewer lanes than MaxLanes has smaller groups.
+// Group holds the chaining values of neighbours as the column kernels leave them: word 0 of each,
+// then word 1 of each, and so on. A kernel of fewer lanes than MaxLanes has smaller groups.
 type Group [8 * MaxLanes]uint32
 
 // IV is the initial chaining value (BLAKE3 paper, table 1), the key of the plain hash.

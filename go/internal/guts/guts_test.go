@@ -13,7 +13,8 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// eachKernel runs the test with every kernel of this machine, and with both forms of a kernel that has two.
+// eachKernel runs the test with every kernel of this machine, and with both forms of a kernel that
+// has two.
 func eachKernel(t *testing.T, test func(t *testing.T)) {
 	for _, k := range Available() {
 		t.Run(k.String(), func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestOneEveryLength(t *testing.T) {
 	})
 }
 
-// Every length to four chunks past the widest kernel, with a counter that passes 2^32 among the lanes.
+// Every length to four chunks past the widest kernel, with a counter that passes 2^32 among the
+// lanes.
 func TestChunksEveryLength(t *testing.T) {
 	const most = MaxLanes + 4
 	in := vectors.Pattern(most * ChunkLen)
@@ -130,7 +132,8 @@ func TestChunkCounters(t *testing.T) {
 	})
 }
 
-// Every number of chunks up to a batch, at every level that it allows, with counters that pass 2^32.
+// Every number of chunks up to a batch, at every level that it allows, with counters that pass
+// 2^32.
 func TestReduce(t *testing.T) {
 	in := vectors.Pattern(BatchChunks * ChunkLen)
 	r := rand.New(rand.NewPCG(13, 14))
@@ -172,7 +175,8 @@ func parentLevelPortable(cvs []CV, n int, key *CV) int {
 	return (n + 1) / 2
 }
 
-// Parents in place, and one element down, for every number of pairs; the element after the last pair must survive.
+// Parents in place, and one element down, for every number of pairs; the element after the last
+// pair must survive.
 func TestParents(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -249,7 +253,8 @@ func TestStackPushesOfAnyLength(t *testing.T) {
 	})
 }
 
-// Absorbing whole chunks that may be the end gives the shape of a saved state, and the root of the input.
+// Absorbing whole chunks that may be the end gives the shape of a saved state, and the root of the
+// input.
 func TestAbsorbLast(t *testing.T) {
 	in := vectors.Pattern(700 * ChunkLen)
 	eachKernel(t, func(t *testing.T) {
@@ -274,7 +279,8 @@ func TestAbsorbLast(t *testing.T) {
 	})
 }
 
-// A stack whose last subtree is unmerged has the root of its input, and takes more input once that is merged.
+// A stack whose last subtree is unmerged has the root of its input, and takes more input once that
+// is merged.
 func TestStackUnmergedLast(t *testing.T) {
 	in := vectors.Pattern(71 * ChunkLen)
 	cvs := make([]CV, 70)
@@ -307,7 +313,8 @@ func TestStackUnmergedLast(t *testing.T) {
 	}
 }
 
-// Every number of output blocks to four past the widest kernel, with a counter that passes 2^32 among the lanes.
+// Every number of output blocks to four past the widest kernel, with a counter that passes 2^32
+// among the lanes.
 func TestRootOutput(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))

@@ -25,8 +25,8 @@ func Available() []Kernel {
 	return append(all, Portable)
 }
 
-// turnsByShifts reports whether a rotation of words takes two cycles, as on AMD Zen 4. Then shifting both ways at once is
-// faster for kernels that are limited by latency.
+// turnsByShifts reports whether a rotation of words takes two cycles, as on AMD Zen 4. Then
+// shifting both ways at once is faster for kernels that are limited by latency.
 var turnsByShifts = func() bool {
 	const amd, zen4 = "AuthenticAMD", 0x19
 	_, b, c, d := cpuid(0)
@@ -38,8 +38,8 @@ var turnsByShifts = func() bool {
 	return string(name) == amd && family == zen4
 }()
 
-// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means one. More than half
-// of the lanes are in use.
+// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means
+// one. More than half of the lanes are in use.
 func group(n int) (inputs, width int) {
 	switch {
 	case n == 1 || active == SSE41 && n == 2:
@@ -73,11 +73,12 @@ func manyLanes() int {
 	return 1
 }
 
-// rootWidth is the number of output blocks that rootBlocks makes at once, 1 if there is no such kernel.
+// rootWidth is the number of output blocks that rootBlocks makes at once, 1 if there is no such
+// kernel.
 func rootWidth() int { return manyLanes() }
 
-// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the other half of the output of its last block goes
-// there.
+// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the other half of the output
+// of its last block goes there.
 func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	switch {
 	case active != AVX512:
@@ -89,8 +90,8 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	}
 }
 
-// onePadded is one for kernels that cannot read an incomplete block: they get a zero-padded copy of an incomplete last
-// block.
+// onePadded is one for kernels that cannot read an incomplete block: they get a zero-padded copy of
+// an incomplete last block.
 func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	var last [BlockLen]byte
 	if r := len(in) % BlockLen; r > 0 {
@@ -103,11 +104,12 @@ func onePadded(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	hash1SSE41(out, rest, unsafe.SliceData(in), len(in), &last[0], key, counter, f.All, f.First, f.Last)
 }
 
-// wovenFrom is the number of blocks from which it pays to transpose the message of the next block during the rounds of this one.
+// wovenFrom is the number of blocks from which it pays to transpose the message of the next block
+// during the rounds of this one.
 const wovenFrom = 4
 
-// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it, otherwise with cvs. cvs gets as
-// many values as there are lanes.
+// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it,
+// otherwise with cvs. cvs gets as many values as there are lanes.
 func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
 	switch {
 	case active == SSE41:
@@ -133,8 +135,8 @@ func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Fla
 	}
 }
 
-// parentsOf writes the parents of at most width pairs of consecutive chaining values, and reports whether there is a kernel for
-// that.
+// parentsOf writes the parents of at most width pairs of consecutive chaining values, and reports
+// whether there is a kernel for that.
 func parentsOf(width int, out, in, key *CV, flags uint32) bool {
 	switch {
 	case active == SSE41:

@@ -12,8 +12,8 @@ func Available() []Kernel {
 	return []Kernel{Portable}
 }
 
-// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means one. More than half
-// of the lanes are in use.
+// group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means
+// one. More than half of the lanes are in use.
 func group(n int) (inputs, width int) {
 	if n > 2 {
 		return min(n, 4), 4
@@ -30,8 +30,9 @@ func manyLanes() int { return 4 }
 // rootWidth is the number of output blocks that rootBlocks makes at once.
 func rootWidth() int { return 4 }
 
-// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the message is one block, and the other half of its
-// output goes there. A single input gains nothing from NEON: the scalar unit rotates words for free.
+// one absorbs a message of at most ChunkLen bytes. If rest is not nil, the message is one block,
+// and the other half of its output goes there. A single input gains nothing from NEON: the scalar
+// unit rotates words for free.
 func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	if rest == nil {
 		onePortable(out, in, key, counter, f)
@@ -43,8 +44,8 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	*out, *rest = CV(v[:8]), CV(v[8:])
 }
 
-// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it, otherwise with cvs. cvs gets as many
-// values as there are lanes.
+// step absorbs this many blocks of its inputs. If key is not nil, the inputs begin with it,
+// otherwise with cvs. cvs gets as many values as there are lanes.
 func step(_ int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Flags) {
 	step4NEON(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 }

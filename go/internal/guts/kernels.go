@@ -25,14 +25,15 @@ func (k Kernel) String() string {
 	return [...]string{"portable", "x86_64/sse4.1", "x86_64/avx2", "x86_64/avx512", "aarch64/neon"}[k]
 }
 
-// active is the kernel in use. It is written once, before main; only tests of this module change it after that.
+// active is the kernel in use. It is written once, before main; only tests of this module change it
+// after that.
 var active = initial(os.Getenv(ForceVariable))
 
 // Active is the kernel in use.
 func Active() Kernel { return active }
 
-// Force selects kernel k and returns a function that undoes it. It is for tests and benchmarks, and must not run
-// concurrently with any hashing. It panics if the machine lacks the kernel.
+// Force selects kernel k and returns a function that undoes it. It is for tests and benchmarks, and
+// must not run concurrently with any hashing. It panics if the machine lacks the kernel.
 func Force(k Kernel) (restore func()) {
 	before := active
 	active = initial(k.String())

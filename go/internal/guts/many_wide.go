@@ -19,8 +19,8 @@ func (l *manyLane) blocks() int {
 	return (len(l.rest) - 1) / BlockLen
 }
 
-// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes. A lane whose input has ended takes the
-// next input, so that inputs of mixed lengths keep all lanes busy.
+// SumMany sets out[i] to the hash of inputs[i], if that has at most ChunkLen bytes. A lane whose
+// input has ended takes the next input, so that inputs of mixed lengths keep all lanes busy.
 func SumMany(inputs [][]byte, out [][OutLen]byte, key *CV, mode uint32) {
 	most := manyLanes()
 	if most == 1 {

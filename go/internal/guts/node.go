@@ -11,7 +11,8 @@ type Node struct {
 	Flags   uint32
 }
 
-// ChunkNode is the last block of a chunk, after absorbing its other blocks. The chunk has at most ChunkLen bytes.
+// ChunkNode is the last block of a chunk, after absorbing its other blocks. The chunk has at most
+// ChunkLen bytes.
 func ChunkNode(in []byte, key *CV, counter uint64, flags uint32) Node {
 	n := Node{CV: *key, Counter: counter, Flags: flags | ChunkStart | ChunkEnd}
 	if len(in) > BlockLen {
@@ -52,8 +53,8 @@ func (n *Node) Root256() (out [OutLen]byte) {
 	return out
 }
 
-// Root writes root output from block number counter on (BLAKE3 paper, section 2.6). The length of out is a multiple
-// of BlockLen.
+// Root writes root output from block number counter on (BLAKE3 paper, section 2.6). The length of
+// out is a multiple of BlockLen.
 func (n *Node) Root(out []byte, counter uint64) {
 	xof(out, n, counter)
 }

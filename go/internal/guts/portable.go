@@ -2,7 +2,8 @@ package guts
 
 import "encoding/binary"
 
-// compress is the compression function (BLAKE3 paper, section 2.2) with all sixteen words of output.
+// compress is the compression function (BLAKE3 paper, section 2.2) with all sixteen words of
+// output.
 func compress(out *[16]uint32, cv *CV, m *[16]uint32, counter uint64, blockLen, flags uint32) {
 	*out = [16]uint32{
 		cv[0], cv[1], cv[2], cv[3], cv[4], cv[5], cv[6], cv[7],

@@ -5,16 +5,18 @@ import "math/bits"
 // MaxDepth is the height of the tree over 2^64 bytes.
 const MaxDepth = 54
 
-// Scratch has the chaining values of one batch at elements 1 and up. The tree puts a left sibling into element 0.
+// Scratch has the chaining values of one batch at elements 1 and up. The tree puts a left sibling
+// into element 0.
 type Scratch [1 + BatchChunks + MaxLanes]CV
 
 // Groups holds the groups of one batch.
 type Groups [BatchChunks / MaxLanes]Group
 
-// Stack has the finished subtrees to the left of the current input: one for each one bit of Count, largest first
-// (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so the caller keeps the last chunk
-// back: the root must be finished differently. If the last chunk must be finished too, as in a saved state, the last
-// subtree is after the others, unmerged: its parent may be the root. Call MergeLast before pushing more.
+// Stack has the finished subtrees to the left of the current input: one for each one bit of Count,
+// largest first (BLAKE3 paper, section 5.1.2). A subtree is merged as soon as it is complete, so
+// the caller keeps the last chunk back: the root must be finished differently. If the last chunk
+// must be finished too, as in a saved state, the last subtree is after the others, unmerged: its
+// parent may be the root. Call MergeLast before pushing more.
 type Stack struct {
 	Count uint64 // chunks in the merged subtrees
 	Last  uint64 // chunks in the unmerged last subtree, or 0 if there is none
@@ -36,9 +38,10 @@ func (s *Stack) CVs() []CV {
 // depth is the number of merged subtrees.
 func (s *Stack) depth() int { return bits.OnesCount64(s.Count) }
 
-// Push appends the chaining values buf[1:1+n] of the next n subtrees of 2^level chunks, at most BatchChunks; buf is
-// overwritten. Parents are computed level by level, so that the kernel takes many parents of one level together. The number
-// of chunks before them must be a multiple of 2^level.
+// Push appends the chaining values buf[1:1+n] of the next n subtrees of 2^level chunks, at most
+// BatchChunks; buf is overwritten. Parents are computed level by level, so that the kernel takes
+// many parents of one level together. The number of chunks before them must be a multiple of
+// 2^level.
 func (s *Stack) Push(buf []CV, n, level int, key *CV, flags uint32) {
 	var left [16]CV // the subtrees without a right sibling, at most one for each level
 	lefts := 0
@@ -67,9 +70,9 @@ func (s *Stack) Push(buf []CV, n, level int, key *CV, flags uint32) {
 	}
 }
 
-// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the subtrees of 2^level chunks that follow the
-// stack, to the end of the input; the last one may be smaller. Together they are at least two. The stack does not change; buf is
-// overwritten.
+// Root is the root of the whole tree, where buf[1:1+n] are the chaining values of the subtrees of
+// 2^level chunks that follow the stack, to the end of the input; the last one may be smaller.
+// Together they are at least two. The stack does not change; buf is overwritten.
 func (s *Stack) Root(buf []CV, n, level int, key *CV, flags uint32) Node {
 	depth := s.depth()
 	index := s.Count >> level
@@ -93,8 +96,8 @@ func (s *Stack) Root(buf []CV, n, level int, key *CV, flags uint32) Node {
 	}
 }
 
-// PushSubtree appends the chaining value of a complete subtree of the given number of chunks, a power of two that
-// divides Count.
+// PushSubtree appends the chaining value of a complete subtree of the given number of chunks, a
+// power of two that divides Count.
 func (s *Stack) PushSubtree(cv CV, chunks uint64, key *CV, flags uint32) {
 	depth := s.depth()
 	for index := s.Count / chunks; index&1 == 1; index >>= 1 {
@@ -105,9 +108,9 @@ func (s *Stack) PushSubtree(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.Count += chunks
 }
 
-// PushLast appends the chaining value of a subtree of this many chunks, a power of two that divides Count. No other subtree
-// may follow. It is merged except for the last step: the right half of the subtree that it completes remains, or the subtree
-// itself if it completes none.
+// PushLast appends the chaining value of a subtree of this many chunks, a power of two that divides
+// Count. No other subtree may follow. It is merged except for the last step: the right half of the
+// subtree that it completes remains, or the subtree itself if it completes none.
 func (s *Stack) PushLast(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.Last = chunks
 	depth := s.depth()
@@ -119,8 +122,8 @@ func (s *Stack) PushLast(cv CV, chunks uint64, key *CV, flags uint32) {
 	s.cvs[depth] = cv
 }
 
-// SetShape makes room for the subtrees over this many finished chunks, at least two, as PushLast leaves them. Their
-// chaining values are those that CVs had before.
+// SetShape makes room for the subtrees over this many finished chunks, at least two, as PushLast
+// leaves them. Their chaining values are those that CVs had before.
 func (s *Stack) SetShape(chunks uint64) {
 	s.Last = (chunks&-chunks + 1) / 2
 	s.Count = chunks - s.Last
@@ -141,8 +144,8 @@ func (s *Stack) RootOfLast(key *CV, flags uint32) Node {
 	return s.Root(buf[:], 1, 0, key, flags)
 }
 
-// Subtree is the chaining value of a complete or right-edge subtree that is not the root: in is not empty, and
-// counter is the number of its first chunk.
+// Subtree is the chaining value of a complete or right-edge subtree that is not the root: in is not
+// empty, and counter is the number of its first chunk.
 func Subtree(in []byte, key *CV, counter uint64, flags uint32) CV {
 	n := SubtreeNode(in, key, counter, flags)
 	return n.ChainingValue()
@@ -176,8 +179,8 @@ func SumShort(in []byte, key *CV, mode uint32) (sum [OutLen]byte) {
 	return sum
 }
 
-// mediumChunks is the most chunks that are hashed without the stack and the scratch of long inputs, which take time to
-// clear.
+// mediumChunks is the most chunks that are hashed without the stack and the scratch of long inputs,
+// which take time to clear.
 const mediumChunks = 4 * MaxLanes
 
 func mediumNode(in []byte, key *CV, counter uint64, flags uint32) Node {
@@ -200,8 +203,8 @@ func reduceToTwo(cvs []CV, groups []Group, in []byte, key *CV, counter uint64, f
 	}
 }
 
-// ParentLevel replaces n values by their parents, the last one by itself if it has no sibling, and returns how many
-// there are then.
+// ParentLevel replaces n values by their parents, the last one by itself if it has no sibling, and
+// returns how many there are then.
 func ParentLevel(cvs []CV, n int, key *CV, flags uint32) int {
 	Parents(cvs, cvs, n/2, key, flags)
 	if n&1 == 1 {
@@ -239,8 +242,8 @@ func (s *Stack) Absorb(buf *Scratch, groups *Groups, in []byte, key *CV, counter
 	}
 }
 
-// AbsorbLast pushes at least two whole chunks. No other chunks may follow: their last subtree is left in two halves.
-// counter is the number of the first chunk.
+// AbsorbLast pushes at least two whole chunks. No other chunks may follow: their last subtree is
+// left in two halves. counter is the number of the first chunk.
 func (s *Stack) AbsorbLast(buf *Scratch, groups *Groups, in []byte, key *CV, counter uint64, flags uint32) {
 	end := s.Count + uint64(len(in)/ChunkLen)
 	last := int(min(end&-end, BatchChunks))

@@ -51,8 +51,8 @@ func TestBao(t *testing.T) {
 	}
 }
 
-// damaged is b, or b with a byte changed, bytes cut off or bytes added. It is never nil. The length at the beginning stays
-// small enough for their memory.
+// damaged is b, or b with a byte changed, bytes cut off or bytes added. It is never nil. The length
+// at the beginning stays small enough for their memory.
 func damaged(r *rand.Rand, b []byte) []byte {
 	b = append([]byte{}, b...)
 	switch r.IntN(5) {

@@ -1,2 +1,3 @@
-// Package peers compares the packages in compat with the packages whose API they have. It contains only tests.
+// Package peers compares the packages in compat with the packages whose API they have. It contains
+// only tests.
 package peers

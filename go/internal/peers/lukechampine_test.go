@@ -107,8 +107,8 @@ func TestSumsAndKeys(t *testing.T) {
 	}
 }
 
-// Reads of any length and seeks, of readers and their copies. Positions are multiples of 1024: at other positions, theirs continues
-// with wrong bytes (TestTheirSeek).
+// Reads of any length and seeks, of readers and their copies. Positions are multiples of 1024: at
+// other positions, theirs continues with wrong bytes (TestTheirSeek).
 func TestOutputReaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
 	a, b := ours.New(0, nil), theirs.New(0, nil)
@@ -146,8 +146,9 @@ func TestOutputReaders(t *testing.T) {
 	}
 }
 
-// MIGRATION.md says about their Seek: from a position inside a kibibyte, it returns other bytes than a read up to there. If this
-// test fails, their fault is fixed, and the document and TestOutputReaders can change.
+// MIGRATION.md says about their Seek: from a position inside a kibibyte, it returns other bytes
+// than a read up to there. If this test fails, their fault is fixed, and the document and
+// TestOutputReaders can change.
 func TestTheirSeek(t *testing.T) {
 	all, ourPart, theirPart := make([]byte, 200), make([]byte, 100), make([]byte, 100)
 	theirs.New(0, nil).XOF().Read(all)

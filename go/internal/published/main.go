@@ -1,10 +1,11 @@
-// Published fetches the Go modules of this checkout as a user would, so that their tests can run as they will for a user: without the
-// folders above them, from the zip that a module proxy delivers.
+// Published fetches the Go modules of this checkout as a user would, so that their tests can run as
+// they will for a user: without the folders above them, from the zip that a module proxy delivers.
 //
 //	go run . FOLDER
 //
-// It empties FOLDER, makes a module proxy in it, and gets each module from that proxy into a new module. It prints the folder of each
-// module, one per line. Modules with a replace directive work only in a checkout; it leaves them out.
+// It empties FOLDER, makes a module proxy in it, and gets each module from that proxy into a new
+// module. It prints the folder of each module, one per line. Modules with a replace directive work
+// only in a checkout; it leaves them out.
 package main
 
 import (
@@ -105,8 +106,8 @@ func put(proxy string, m module.Version, mod []byte, source string) error {
 	return nil
 }
 
-// fetch gets each module into a new one, like a user who has fetched nothing before. The caches are in the folder too: an earlier run may
-// have fetched other files under the same version.
+// fetch gets each module into a new one, like a user who has fetched nothing before. The caches are
+// in the folder too: an earlier run may have fetched other files under the same version.
 func fetch(folder string, paths []string) error {
 	cached, err := goCommand(folder, nil, "env", "GOMODCACHE")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package reference is a slow and obvious BLAKE3, written from the paper. Only tests use it: they compare everything
-// else with it.
+// Package reference is a slow and obvious BLAKE3, written from the paper. Only tests use it: they
+// compare everything else with it.
 package reference
 
 import (

@@ -1,7 +1,8 @@
 // Package vectors reads the test vectors that all languages share. Only tests use it.
 //
-// The folder testdata has copies of files of spec/vectors: a module is fetched without the folders above it, and its tests must pass
-// there too. `cargo xtask test go` checks that the copies are the same.
+// The folder testdata has copies of files of spec/vectors: a module is fetched without the folders
+// above it, and its tests must pass there too. `cargo xtask test go` checks that the copies are the
+// same.
 package vectors
 
 import (

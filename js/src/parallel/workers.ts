@@ -25,7 +25,8 @@ export async function startWorker(): Promise<WorkerPort> {
   try {
     return await started(webPort(new Worker(url)));
   } catch (error) {
-    // A content policy without `worker-src blob:` may allow the file, if it is published beside this one.
+    // A content policy without `worker-src blob:` may allow the file, if it is published beside
+    // this one.
     try {
       return await started(webPort(new Worker(new URL("./worker.js", import.meta.url), { type: "module" })));
     } catch {

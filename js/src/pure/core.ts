@@ -1,4 +1,5 @@
-// BLAKE3 in pure JavaScript. It runs where WebAssembly is not allowed, and the tests compare the other core with it.
+// BLAKE3 in pure JavaScript. It runs where WebAssembly is not allowed, and the tests compare the
+// other core with it.
 
 import { HASH } from "../core.js";
 import type { Core, Mode, Root, State } from "../core.js";
@@ -19,15 +20,16 @@ const CHUNK_LEN = 1024;
 const BLOCK_WORDS = 16;
 const CV_WORDS = 8;
 
-// The words of one state: the chunk that is not finished, the key, the numbers, and the chaining values of the finished subtrees. The
-// longest input has 2^54 chunks; while one is finished, one more value is on the stack.
+// The words of one state: the chunk that is not finished, the key, the numbers, and the chaining
+// values of the finished subtrees. The longest input has 2^54 chunks; while one is finished, one
+// more value is on the stack.
 const KEY = 256;
 const NUMBERS = 264;
 const STACK = 272;
 const STATE_WORDS = 720;
 
-// The numbers: bytes of the unfinished chunk, chaining values on the stack, finished chunks and the chunks before the first one as halves of
-// 64-bit numbers, and the mode.
+// The numbers: bytes of the unfinished chunk, chaining values on the stack, finished chunks and the
+// chunks before the first one as halves of 64-bit numbers, and the mode.
 const HELD = 264;
 const DEPTH = 265;
 const CHUNKS = 266;
@@ -39,7 +41,8 @@ const CONTEXT = 3;
 /** By mode: none, KEYED_HASH, DERIVE_KEY_MATERIAL, DERIVE_KEY_CONTEXT. */
 const MODE_FLAGS = [0, 16, 64, 32] as const;
 
-// The input of a tree's last compression, in one array: the block, the chaining value, the length of the block, and the flags.
+// The input of a tree's last compression, in one array: the block, the chaining value, the length
+// of the block, and the flags.
 const CV = 16;
 const LENGTH = 24;
 const FLAGS = 25;
@@ -155,7 +158,8 @@ export function createPureCore(): Core {
       const size = sizeOf(data);
       if (size === 0) return;
       const held = own[HELD]!;
-      // A restored stack may end with the two halves of a subtree. More input follows, so it is not the root.
+      // A restored stack may end with the two halves of a subtree. More input follows, so it is not
+      // the root.
       if (held === 0 && own[DEPTH]! > 1 && (own[CHUNKS]! & 1) === 0) this.#merge();
       // A full chunk waits for more input: it may be the root.
       const room = CHUNK_LEN - held;

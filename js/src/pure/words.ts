@@ -21,7 +21,8 @@ export function order(words: Int32Array, from: number, to: number): void {
 export function wordsInPlace(bytes: Uint8Array, at: number): Int32Array | undefined {
   if (!LITTLE_ENDIAN) return undefined;
   const { buffer, byteOffset } = placeOf(bytes);
-  // The compiler treats views of resizable memory as another kind, which would slow down all others.
+  // The compiler treats views of resizable memory as another kind, which would slow down all
+  // others.
   const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
   if (((byteOffset + at) & 3) !== 0 || resizable || growable) return undefined;
   return new Int32Array(buffer, byteOffset + at, (sizeOf(bytes) - at) >>> 2);

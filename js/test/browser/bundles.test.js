@@ -1,4 +1,5 @@
-// What bundlers make of a program with workers, and the package as it is, in Chromium under several policies.
+// What bundlers make of a program with workers, and the package as it is, in Chromium under several
+// policies.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,4 +1,5 @@
-// What the shared tests use of node:test, for browsers: a list that whoever started the page goes through.
+// What the shared tests use of node:test, for browsers: a list that whoever started the page goes
+// through.
 
 /** @type {{ name: string, run: () => unknown }[]} */
 const tests = [];

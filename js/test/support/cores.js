@@ -2,7 +2,8 @@
 import * as full from "bulla";
 import * as pure from "bulla/pure";
 
-// Where WebAssembly is forbidden, whoever runs the tests says so: a core that should run and does not must fail them.
+// Where WebAssembly is forbidden, whoever runs the tests says so: a core that should run and does
+// not must fail them.
 const isForbidden = globalThis.BULLA_TEST_NO_WASM === true;
 if (!isForbidden) full.forceKernel("wasm32/simd128");
 

@@ -1,4 +1,5 @@
-// Reads the shared vectors of the project. A browser has this module replaced by one that fetches them.
+// Reads the shared vectors of the project. A browser has this module replaced by one that fetches
+// them.
 import { readFile } from "node:fs/promises";
 
 /** @param {string} name such as "blake3.json" */

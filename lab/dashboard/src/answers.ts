@@ -1,4 +1,5 @@
-// The answers at the top of the page: our results on each machine, and the worst loss of each suite.
+// The answers at the top of the page: our results on each machine, and the worst loss of each
+// suite.
 
 import { type At, type Count, groupOf, lastOf, laneName, type Loss, type Machine, machineName, type Page, type Run } from "./data.js";
 import { byId, element, fill } from "./dom.js";

@@ -1,5 +1,5 @@
-// The data from `cargo xtask dashboard`: crates/record/src/page.rs. Figures are computed there; the page only chooses and shows
-// them.
+// The data from `cargo xtask dashboard`: crates/record/src/page.rs. Figures are computed there; the
+// page only chooses and shows them.
 
 /** Low, median, high. */
 export type Interval = [number, number, number];

@@ -1,4 +1,5 @@
-// Colours and signs of implementations: the same everywhere on the page. No difference is shown only by colour.
+// Colours and signs of implementations: the same everywhere on the page. No difference is shown
+// only by colour.
 
 import type { Page } from "./data.js";
 

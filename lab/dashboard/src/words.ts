@@ -62,7 +62,8 @@ export function words(page: Page): void {
     else clearTimeout(waiting);
   });
   document.addEventListener("pointerdown", (event) => at(event) === null && !inBox(event) && hide());
-  // An explanation that covers something goes away when it is pressed, unless that selects its text.
+  // An explanation that covers something goes away when it is pressed, unless that selects its
+  // text.
   byId("explain").addEventListener("click", () => getSelection()?.isCollapsed !== false && hide());
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   // In a scrolling box, a word may move below its explanation.

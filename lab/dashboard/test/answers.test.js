@@ -1,4 +1,5 @@
-// What the page answers first, in Chromium: beside figures made up for the test, and beside what the kept runs say when they are counted again here.
+// What the page answers first, in Chromium: beside figures made up for the test, and beside what
+// the kept runs say when they are counted again here.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// The page in Chromium, from the file system: with the kept runs, with runs made up for the test, and with none.
+// The page in Chromium, from the file system: with the kept runs, with runs made up for the test,
+// and with none.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -51,7 +52,8 @@ test("every suite, lane and run that is kept can be chosen, and is drawn", async
     for (const view of views) {
       await page.evaluate((hash) => { location.hash = hash; }, String(new URLSearchParams(view)));
       await page.waitForFunction((run) => /** @type {HTMLSelectElement} */ (document.querySelector("#choose-run")).value === run, view.run);
-      // A choice draws at once. All groups of a run are chosen in one task, because a frame of the whole page for each group is slow.
+      // A choice draws at once. All groups of a run are chosen in one task, because a frame of the
+      // whole page for each group is slow.
       const drawnGroups = await page.evaluate(() => {
         const field = /** @type {HTMLSelectElement} */ (document.querySelector("#choose-group"));
         return [...field.options].map(({ value }) => value).map((group) => {

@@ -1,4 +1,5 @@
-// Package test checks the manifest for Kubernetes against the types of its API, and its parts against each other.
+// Package test checks the manifest for Kubernetes against the types of its API, and its parts
+// against each other.
 package test
 
 import (
@@ -24,7 +25,8 @@ type manifest struct {
 	budget     policy.PodDisruptionBudget
 }
 
-// read reads the manifest. A field that the API does not have, a value of a wrong type and a repeated field are errors.
+// read reads the manifest. A field that the API does not have, a value of a wrong type and a
+// repeated field are errors.
 func read(t *testing.T) manifest {
 	t.Helper()
 	text, err := os.ReadFile("../bulla.yaml")

@@ -36,7 +36,8 @@ ALGORITHM = (
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KEY_ID = re.compile(rf"({NAME})/({NAME})/({ALGORITHM})/({UUID})/v([1-9][0-9]{{0,9}})")
 
-# The field of the curve, its order and a number d, for Ed25519ph, which `cryptography` does not have.
+# The field of the curve, its order and a number d, for Ed25519ph, which `cryptography` does not
+# have.
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P

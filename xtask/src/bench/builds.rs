@@ -1,5 +1,5 @@
-//! `cargo xtask bench blake2-builds`: makes the same measurement in programs that are built in many ways. No flag may cost
-//! speed.
+//! `cargo xtask bench blake2-builds`: makes the same measurement in programs that are built in many
+//! ways. No flag may cost speed.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,8 @@ const LTO: [&str; 2] = ["thin", "fat"];
 /// How often each program is launched: each takes a tenth of a second.
 pub(crate) const LAUNCHES: u32 = 41;
 
-/// How much slower than the best build any build may be. Within this limit, builds count as equal on a shared machine.
+/// How much slower than the best build any build may be. Within this limit, builds count as equal
+/// on a shared machine.
 const MARGIN: f64 = 1.02;
 
 /// One build, and the times of its launches by case.
@@ -125,7 +126,8 @@ impl Matrix {
         self.rows.iter().flat_map(|row| &row.ratios).copied().fold(1.0, f64::max)
     }
 
-    /// As Markdown: a row for each case, the time of the best build, and each build's time relative to it.
+    /// As Markdown: a row for each case, the time of the best build, and each build's time relative
+    /// to it.
     fn table(&self) -> String {
         let mut out = format!("| case | best, ns | {} |\n", self.builds.join(" | "));
         out += &format!("|---|--:|{}\n", "--:|".repeat(self.builds.len()));
@@ -143,8 +145,9 @@ impl Matrix {
 }
 
 impl Row {
-    /// A build's figure is the median, over the launches, of its time relative to the middle build of the same turn: on a shared
-    /// machine, the clock drifts by more than the differences in question.
+    /// A build's figure is the median, over the launches, of its time relative to the middle build
+    /// of the same turn: on a shared machine, the clock drifts by more than the differences in
+    /// question.
     fn of(case: &str, builds: &[Build]) -> Result<Self> {
         let times = builds.iter().map(|build| {
             build.ns.get(case).with_context(|| format!("{} did not measure {case}", build.name))

@@ -1,7 +1,9 @@
-//! `cargo xtask bench files-tree`: `bulla sum` beside b3sum and sha256sum, as processes on files in the page cache.
+//! `cargo xtask bench files-tree`: `bulla sum` beside b3sum and sha256sum, as processes on files in
+//! the page cache.
 //!
-//! The contenders of a case run in turns, each time in a new order of turns, and the table has the ratios of the medians of their wall
-//! times. All of them get the same names in the same order, and write to a null device. `bulla sum -r` finds the names itself.
+//! The contenders of a case run in turns, each time in a new order of turns, and the table has the
+//! ratios of the medians of their wall times. All of them get the same names in the same order, and
+//! write to a null device. `bulla sum -r` finds the names itself.
 
 use std::{
     fs,
@@ -278,7 +280,8 @@ fn time(folder: &Path, contender: &Contender, repeated: u32) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1000.0 / f64::from(repeated))
 }
 
-/// Signs a folder of unchanged files again, and prints how long that takes beside signing it the first time.
+/// Signs a folder of unchanged files again, and prints how long that takes beside signing it the
+/// first time.
 fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     let set = Files {
         case: SIGN,

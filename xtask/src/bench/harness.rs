@@ -71,7 +71,8 @@ pub(crate) struct Harness {
 pub(crate) enum Language {
     /// The Rust laboratory, by arguments.
     Laboratory,
-    /// Any other, by the variables `BULLA_BENCH_LAUNCH`, `BULLA_BENCH_CASES` and `BULLA_BENCH_SIZES`.
+    /// Any other, by the variables `BULLA_BENCH_LAUNCH`, `BULLA_BENCH_CASES` and
+    /// `BULLA_BENCH_SIZES`.
     Foreign,
 }
 
@@ -107,8 +108,8 @@ impl Harness {
         command
     }
 
-    /// The command before the program: it gives the program a high priority, if the system permits that, and one processor, which changes
-    /// from launch to launch, unless the suite has threads.
+    /// The command before the program: it gives the program a high priority, if the system permits
+    /// that, and one processor, which changes from launch to launch, unless the suite has threads.
     fn before(&self, launch: u32) -> Vec<String> {
         let mut words = Vec::new();
         if may_hurry() {

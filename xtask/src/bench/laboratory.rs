@@ -1,4 +1,5 @@
-//! Builds the Rust laboratory, once for each instruction set to which the official crate is restricted.
+//! Builds the Rust laboratory, once for each instruction set to which the official crate is
+//! restricted.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -16,7 +17,8 @@ pub(crate) fn kernels(context: &Context, suite: &str) -> Result<Vec<Kernel>> {
     Ok(names.lines().map(|name| Kernel::Forced(name.to_owned())).collect())
 }
 
-/// The features of the laboratory that restrict the official crate to the instruction set of our kernel.
+/// The features of the laboratory that restrict the official crate to the instruction set of our
+/// kernel.
 fn peer_features(kernel: &Kernel) -> Result<&'static [&'static str]> {
     const X86: [&str; 4] = ["peer-no-avx512", "peer-no-avx2", "peer-no-sse41", "peer-no-sse2"];
     let Kernel::Forced(name) = kernel else { return Ok(&[]) };
@@ -33,7 +35,8 @@ fn peer_features(kernel: &Kernel) -> Result<&'static [&'static str]> {
     })
 }
 
-/// Builds the program of a package with the names and frames that a profiler needs, and returns its path.
+/// Builds the program of a package with the names and frames that a profiler needs, and returns its
+/// path.
 pub(crate) fn build_with_symbols(context: &Context, package: &str) -> Result<PathBuf> {
     let mut command = context.cargo();
     command.args(["build", "--quiet", "-p", package, "--profile", "flame"]);
@@ -70,8 +73,8 @@ pub(crate) fn build(context: &Context, kernel: &Kernel) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Builds the Ed25519 peers, which are a separate workspace. Its script `rustc.sh` lists the crates that are built only for this
-/// machine.
+/// Builds the Ed25519 peers, which are a separate workspace. Its script `rustc.sh` lists the crates
+/// that are built only for this machine.
 pub(crate) fn build_native(context: &Context, folder: &str) -> Result<PathBuf> {
     ensure!(
         has_ifma(),

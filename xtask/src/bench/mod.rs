@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints the tables.
+//! `cargo xtask bench`: launches a suite's harness several times, completes its records, and prints
+//! the tables.
 
 pub(crate) mod builds;
 pub(crate) mod files_tree;
@@ -44,7 +45,8 @@ pub(crate) struct Args {
     /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
     #[arg(value_parser = [suites::names(), vec![builds::NAME, files_tree::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME]].concat())]
     suite: String,
-    /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each kernel
+    /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each
+    /// kernel
     #[arg(long, value_name = "NAME|all")]
     kernel: Option<String>,
     /// The same as --kernel all
@@ -53,10 +55,12 @@ pub(crate) struct Args {
     /// Only cases of these sizes in bytes
     #[arg(long, value_delimiter = ',', value_name = "BYTES,...")]
     sizes: Vec<u64>,
-    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of exactly that name
+    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of
+    /// exactly that name
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
-    /// The number of launches of the harness [default: 5; for blake2-builds 41 short ones, for files-tree 11]
+    /// The number of launches of the harness [default: 5; for blake2-builds 41 short ones, for
+    /// files-tree 11]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     launches: Option<u32>,
     /// Print the records as JSON Lines instead of the tables
@@ -70,7 +74,8 @@ pub(crate) struct Args {
     samples: bool,
 }
 
-/// A measurement that is no suite of cases in records. It takes the number of launches, if one was given.
+/// A measurement that is no suite of cases in records. It takes the number of launches, if one was
+/// given.
 type Measurement = fn(&Context, Option<u32>) -> Result<ExitCode>;
 
 fn without_peers(suite: &str) -> Option<Measurement> {

@@ -114,7 +114,8 @@ impl Run {
     }
 }
 
-/// Writes the records to a new file in `lab/runs`, all or nothing, and returns its path below the root.
+/// Writes the records to a new file in `lab/runs`, all or nothing, and returns its path below the
+/// root.
 ///
 /// # Errors
 /// The file cannot be written, or one with this name exists: a kept run is never replaced.

@@ -29,7 +29,8 @@ enum By {
     Foreign(&'static Foreign),
 }
 
-/// A program of the laboratory in a separate workspace, whose peers are built only for this machine.
+/// A program of the laboratory in a separate workspace, whose peers are built only for this
+/// machine.
 #[derive(Debug)]
 struct Native {
     suite: &'static str,
@@ -44,7 +45,8 @@ const ED25519_NATIVE: Native = Native {
     force: "BULLA_ED25519_FORCE_KERNEL",
 };
 
-/// A harness in another language: a command in a folder. It prints records in the form of `spec/bench-record.md`.
+/// A harness in another language: a command in a folder. It prints records in the form of
+/// `spec/bench-record.md`.
 #[derive(Debug)]
 struct Foreign {
     suite: &'static str,
@@ -100,7 +102,8 @@ fn c(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Builds the npm package, and the official crate as WebAssembly, because no package in the registry has it.
+/// Builds the npm package, and the official crate as WebAssembly, because no package in the
+/// registry has it.
 fn javascript(context: &Context) -> Result<()> {
     let folder = context.root.join("js");
     node_packages(&folder)?;

@@ -1,4 +1,5 @@
-//! Archives: one folder with the command and all that belongs to it. Their bytes depend on the files alone.
+//! Archives: one folder with the command and all that belongs to it. Their bytes depend on the
+//! files alone.
 
 use std::{
     fs,

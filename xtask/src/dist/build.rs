@@ -1,4 +1,5 @@
-//! Builds the command of one platform so that the same commit gives the same bytes, wherever it is built.
+//! Builds the command of one platform so that the same commit gives the same bytes, wherever it is
+//! built.
 
 use std::{
     env, fs,
@@ -33,7 +34,8 @@ pub(super) fn all(context: &Context, platforms: &[Platform], out: &Path) -> Resu
     Ok(())
 }
 
-/// Builds in the folder `work`, which may have an earlier build, and writes the files to publish to `out`.
+/// Builds in the folder `work`, which may have an earlier build, and writes the files to publish to
+/// `out`.
 pub(super) fn one(
     context: &Context,
     platform: Platform,
@@ -78,8 +80,9 @@ fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) 
     Ok(command)
 }
 
-/// Removes the symbols of import libraries. The compiler makes these libraries in folders with random names, and `dlltool` makes symbols of the
-/// folders' names. Other symbols stay: `bulla audit` finds functions by them.
+/// Removes the symbols of import libraries. The compiler makes these libraries in folders with
+/// random names, and `dlltool` makes symbols of the folders' names. Other symbols stay: `bulla
+/// audit` finds functions by them.
 fn remove_random_names(program: &Path) -> Result<()> {
     let mut objcopy = Command::new("x86_64-w64-mingw32-objcopy");
     objcopy.args(["--wildcard", "--preserve-dates"]);

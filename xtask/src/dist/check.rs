@@ -7,10 +7,12 @@ use anyhow::{Result, bail, ensure};
 use super::{build, files, platform::Platform, source::Source, trial};
 use crate::context::Context;
 
-/// Where each build is. The names have different lengths, so that a path in a program moves what follows it.
+/// Where each build is. The names have different lengths, so that a path in a program moves what
+/// follows it.
 const FOLDERS: [&str; 2] = ["dist-first", "dist-check/the-second"];
 
-/// Builds and compares. What was built is in the folder `dist-files` of the build folder, ready to be signed.
+/// Builds and compares. What was built is in the folder `dist-files` of the build folder, ready to
+/// be signed.
 pub(super) fn run(context: &Context, platforms: &[Platform]) -> Result<()> {
     let source = Source::head(context)?;
     let out = context.target.join("dist-files");

@@ -1,4 +1,5 @@
-//! The Debian package: the command, its manual, completions, and the unit of the service, which nobody enables but the administrator.
+//! The Debian package: the command, its manual, completions, and the unit of the service, which
+//! nobody enables but the administrator.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -92,7 +93,8 @@ fn depends(work: &Path, command: &Path) -> Result<String> {
     line.map(str::to_owned).context("dpkg-shlibdeps names no package")
 }
 
-/// Whether the oldest Debian has the C library that the package needs. A newer system has functions that Rust's library then uses.
+/// Whether the oldest Debian has the C library that the package needs. A newer system has functions
+/// that Rust's library then uses.
 fn installs_on_the_oldest(depends: &str) -> Result<()> {
     let needed =
         depends.split(", ").find_map(|package| package.strip_prefix("libc6 (>= ")?.strip_suffix(')'));

@@ -45,7 +45,8 @@ impl Launcher {
         Ok(Self { emulator, environment, command: command.to_owned() })
     }
 
-    /// The command without arguments, for its whole environment: what a user has set must not count.
+    /// The command without arguments, for its whole environment: what a user has set must not
+    /// count.
     pub(super) fn start(&self, folder: &Path) -> Command {
         let mut command = match self.emulator {
             Some(emulator) => {

@@ -74,7 +74,8 @@ fn wrong(package: &Value) -> Vec<String> {
     wrong
 }
 
-/// Our own crates that a crate needs must be published too, in this version. Those for its tests may be without a version: then they are left out.
+/// Our own crates that a crate needs must be published too, in this version. Those for its tests
+/// may be without a version: then they are left out.
 fn own_dependencies(package: &Value, published: &BTreeSet<&str>) -> Result<()> {
     let name = &package["name"];
     for dependency in package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -106,7 +107,8 @@ fn files(context: &Context, name: &str) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Checks that the manifests of the other languages, and the description of the service, have the version of the crates.
+/// Checks that the manifests of the other languages, and the description of the service, have the
+/// version of the crates.
 fn versions(root: &Path) -> Result<()> {
     for (file, pointer) in [
         ("js/package.json", "/version"),
@@ -127,7 +129,8 @@ fn versions(root: &Path) -> Result<()> {
     oldest_rust(&read(root, "rust-toolchain.toml")?)
 }
 
-/// All tests run with the toolchain of the repository. So it must be the oldest that the crates promise to build with.
+/// All tests run with the toolchain of the repository. So it must be the oldest that the crates
+/// promise to build with.
 fn oldest_rust(toolchain: &str) -> Result<()> {
     let toolchain: toml::Value = toml::from_str(toolchain)?;
     let channel = toolchain.get("toolchain").and_then(|toolchain| toolchain.get("channel"));

@@ -1,6 +1,8 @@
-//! `cargo xtask dist`: what a release consists of, and whether it could be published. Nothing here publishes anything.
+//! `cargo xtask dist`: what a release consists of, and whether it could be published. Nothing here
+//! publishes anything.
 //!
-//! `docs/decisions/0226-what-a-release-ships.md` has the reasons, and `RELEASING.md` the order of the commands.
+//! `docs/decisions/0226-what-a-release-ships.md` has the reasons, and `RELEASING.md` the order of
+//! the commands.
 
 mod archive;
 mod build;
@@ -42,18 +44,21 @@ enum Action {
         /// The platforms [default: all]
         #[arg(long, value_enum, value_name = "TRIPLE")]
         target: Vec<Platform>,
-        /// Where the files go; the folder must be empty or absent [default: `dist` in the build folder]
+        /// Where the files go; the folder must be empty or absent [default: `dist` in the build
+        /// folder]
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
     },
-    /// Write the checksums of a folder of files to publish, and sign them with bulla and with minisign
+    /// Write the checksums of a folder of files to publish, and sign them with bulla and with
+    /// minisign
     Sign {
         /// The folder that `build` wrote
         folder: PathBuf,
         /// The secret key of minisign
         #[arg(long, value_name = "FILE")]
         minisign_key: PathBuf,
-        /// The label of the key in your keystore; BULLA_KEYSTORE and similar variables say where that is
+        /// The label of the key in your keystore; BULLA_KEYSTORE and similar variables say where
+        /// that is
         #[arg(long, value_name = "LABEL", default_value = "release")]
         key: String,
         /// The command that signs [default: the one in the folder's archive for this machine]
@@ -66,7 +71,8 @@ enum Action {
         #[arg(long, value_enum, value_name = "TRIPLE")]
         target: Vec<Platform>,
     },
-    /// Use the files of a folder that `build` wrote: install or unpack each, run it, remove it (a part of `check`)
+    /// Use the files of a folder that `build` wrote: install or unpack each, run it, remove it (a
+    /// part of `check`)
     Try {
         /// The folder
         folder: PathBuf,
@@ -74,15 +80,18 @@ enum Action {
         #[arg(long, value_enum, value_name = "TRIPLE")]
         target: Vec<Platform>,
     },
-    /// Do everything that publishing in the registries does, except the upload, and use the packages
+    /// Do everything that publishing in the registries does, except the upload, and use the
+    /// packages
     Registries {
         /// The registries [default: all]
         #[arg(long, value_enum, value_name = "NAME")]
         only: Vec<Registry>,
     },
-    /// Check that the version says what changed for callers of the libraries since the release before (a part of `registries`)
+    /// Check that the version says what changed for callers of the libraries since the release
+    /// before (a part of `registries`)
     Semver,
-    /// Check that all packages have the same version, and what their registries require (a part of the suite `tidy`)
+    /// Check that all packages have the same version, and what their registries require (a part of
+    /// the suite `tidy`)
     Manifests,
 }
 

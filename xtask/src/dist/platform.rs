@@ -12,7 +12,8 @@ pub(super) enum Platform {
     LinuxX86,
     /// Any Linux on AArch64: the command is static.
     LinuxArm,
-    /// Debian and its like on x86-64: the command uses the system's C library, and so can load the library of a PKCS #11 token.
+    /// Debian and its like on x86-64: the command uses the system's C library, and so can load the
+    /// library of a PKCS #11 token.
     DebianX86,
     /// Windows on x86-64.
     WindowsX86,
@@ -29,7 +30,8 @@ pub(super) enum Form {
     Deb,
 }
 
-/// A header that ring's C code needs. Debian's compiler for AArch64 does not bring it, and the compilers for x86-64 do.
+/// A header that ring's C code needs. Debian's compiler for AArch64 does not bring it, and the
+/// compilers for x86-64 do.
 const ARM_HEADER: DebianFile =
     DebianFile { path: "/usr/aarch64-linux-gnu/include/string.h", package: "libc6-dev-arm64-cross" };
 

@@ -1,4 +1,5 @@
-//! The bill of materials of a binary, in the format CycloneDX: every crate in it, with version, licence and digest.
+//! The bill of materials of a binary, in the format CycloneDX: every crate in it, with version,
+//! licence and digest.
 
 use std::{fs, path::Path, process::Command};
 
@@ -41,7 +42,8 @@ pub(super) fn write(
     files::write(&out.join(&file), text)
 }
 
-/// The bill without what differs between two runs: the folder of the build, and a random number, for which the commit stands.
+/// The bill without what differs between two runs: the folder of the build, and a random number,
+/// for which the commit stands.
 fn stable(text: &str, folder: &str, commit: &str) -> Result<String> {
     let mut bill: Value = serde_json::from_str(&text.replace(folder, "/bulla/source"))?;
     let bill_of = bill.as_object_mut().context("the bill of materials is no object")?;

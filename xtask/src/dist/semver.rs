@@ -1,4 +1,5 @@
-//! `cargo xtask dist semver`: whether the version says what a release changes for callers of the libraries.
+//! `cargo xtask dist semver`: whether the version says what a release changes for callers of the
+//! libraries.
 
 use std::process::Command;
 
@@ -12,7 +13,8 @@ use crate::{
 
 const SEMVER_CHECKS: CargoTool = CargoTool { name: "cargo-semver-checks", version: "0.51.0" };
 
-/// Compares the libraries of HEAD with those of the release before it. Without such a release, it says so.
+/// Compares the libraries of HEAD with those of the release before it. Without such a release, it
+/// says so.
 ///
 /// # Errors
 /// A change needs a higher version; or the history is not here.

@@ -1,4 +1,5 @@
-//! Checksums of the files to publish, and signatures of these checksums by two programs: bulla, and minisign for those who have no bulla.
+//! Checksums of the files to publish, and signatures of these checksums by two programs: bulla, and
+//! minisign for those who have no bulla.
 
 use std::{
     env,
@@ -15,7 +16,8 @@ use crate::{
     process::quiet,
 };
 
-/// The lists of checksums. Each gets a signature of bulla (`.bulla`) and one of minisign (`.minisig`).
+/// The lists of checksums. Each gets a signature of bulla (`.bulla`) and one of minisign
+/// (`.minisig`).
 pub(super) const LISTS: [&str; 2] = ["SHA256SUMS", "B3SUMS"];
 
 /// What signs.
@@ -28,7 +30,8 @@ pub(super) struct Signers<'a> {
     pub(super) environment: &'a [(&'a str, &'a Path)],
 }
 
-/// Writes the lists of a folder and their signatures. Both programs may ask for a passphrase on the terminal.
+/// Writes the lists of a folder and their signatures. Both programs may ask for a passphrase on the
+/// terminal.
 ///
 /// # Errors
 /// The folder has no files, or was signed; a program fails.

@@ -73,8 +73,8 @@ fn has_kernels(platform: Platform, launcher: &Launcher, command: &Path) -> Resul
     Ok(())
 }
 
-/// The kernels of ours in an audit. For x86-64 the audit has rules about them. For AArch64 it has none, so there they are the functions of which most
-/// instructions name vectors.
+/// The kernels of ours in an audit. For x86-64 the audit has rules about them. For AArch64 it has
+/// none, so there they are the functions of which most instructions name vectors.
 fn kernels(platform: Platform, audit: &Value) -> Result<Vec<String>> {
     let items = |key: &str| audit[key].as_array().with_context(|| format!("the audit has no {key}"));
     let mut kernels = Vec::new();
@@ -159,8 +159,8 @@ fn debian(context: &Context, version: &str, out: &Path, folder: &Path) -> Result
     }
 }
 
-/// Reads the manual pages with man and groff, which must not warn, and the completion with bash. They are read from the package: the system may
-/// have left them out.
+/// Reads the manual pages with man and groff, which must not warn, and the completion with bash.
+/// They are read from the package: the system may have left them out.
 fn documents(package: &Path, folder: &Path) -> Result<()> {
     let tree = folder.join("unpacked");
     quiet(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&tree))?;
@@ -190,7 +190,8 @@ fn documents(package: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets systemd look at the installed unit: also whether its program is there, and the manual that it names.
+/// Lets systemd look at the installed unit: also whether its program is there, and the manual that
+/// it names.
 fn unit() -> Result<()> {
     install::debian(&DebianTool { program: "systemd-analyze", package: "systemd" })?;
     let manual = if Path::new(MANUAL).exists() { "--man=yes" } else { "--man=no" };
@@ -212,7 +213,8 @@ fn used(context: &Context, version: &str, installed: &[PathBuf], folder: &Path) 
     signs(&Launcher::new(context, Platform::DebianX86, command)?, version, &folder.join("home"))
 }
 
-/// Signs copies of the files in `from` with new keys, verifies them with both programs, and with neither when a list has changed.
+/// Signs copies of the files in `from` with new keys, verifies them with both programs, and with
+/// neither when a list has changed.
 pub(super) fn signatures(context: &Context, from: &Path) -> Result<()> {
     let folder = context.target.join("dist-keys");
     files::fresh(&folder)?;

@@ -29,7 +29,8 @@ const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];
 /// How a document calls this program.
 const XTASK: &[&str] = &["cargo", "xtask"];
 
-/// Checks every command of ours in every document: `bulla` is the built command, `command_line` is what this program takes.
+/// Checks every command of ours in every document: `bulla` is the built command, `command_line` is
+/// what this program takes.
 pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Command) -> Result<()> {
     let mut checked = 0;
     for document in DOCUMENTS {
@@ -61,7 +62,8 @@ pub(super) fn check_command(bulla: &Path, command_line: &clap::Command, command:
         return Ok(true);
     }
     let Some(arguments) = BULLA.iter().find_map(|name| words.strip_prefix(*name)) else { return Ok(false) };
-    // The parser stops at --help, and refuses before it any command and any flag that does not exist.
+    // The parser stops at --help, and refuses before it any command and any flag that does not
+    // exist.
     quiet(Command::new(bulla).args(arguments).arg("--help"))?;
     Ok(true)
 }

@@ -1,4 +1,5 @@
-//! The decisions: each file has a head, and the index `docs/decisions/README.md` agrees with the heads.
+//! The decisions: each file has a head, and the index `docs/decisions/README.md` agrees with the
+//! heads.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
@@ -91,7 +92,8 @@ enum Extent {
     Part,
 }
 
-/// Checks that each status is a known one, and that `Supersedes` and `superseded by` name each other.
+/// Checks that each status is a known one, and that `Supersedes` and `superseded by` name each
+/// other.
 fn check_relations(decisions: &BTreeMap<String, Decision>) -> Result<()> {
     let (mut newer_say, mut older_say) = (Vec::new(), Vec::new());
     for (number, decision) in decisions {

@@ -1,5 +1,5 @@
-//! Checks that the documents are true: every command that they show exists and has its flags, and the tours print
-//! what the documents show.
+//! Checks that the documents are true: every command that they show exists and has its flags, and
+//! the tours print what the documents show.
 
 mod commands;
 mod decisions;

@@ -93,8 +93,9 @@ fn alike(a: &str, b: &str) -> bool {
             .all(|(a, b)| a == b || (a.len() == b.len() && differs_each_time(a) && differs_each_time(b)))
 }
 
-/// Keys, signatures, identifiers and times are long, have a fixed length, and contain a digit or a capital letter.
-/// Digests do too, but the tour's files are the same each time, so their digests are as well.
+/// Keys, signatures, identifiers and times are long, have a fixed length, and contain a digit or a
+/// capital letter. Digests do too, but the tour's files are the same each time, so their digests
+/// are as well.
 fn differs_each_time(word: &str) -> bool {
     let is_digest = word.len() == 64 && word.chars().all(|c| c.is_ascii_hexdigit());
     word.len() >= 16 && word.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase()) && !is_digest

@@ -1,4 +1,5 @@
-//! The workflows in `.github/workflows`: actionlint reads them, they run only commands that exist, and their lists are those of the repository.
+//! The workflows in `.github/workflows`: actionlint reads them, they run only commands that exist,
+//! and their lists are those of the repository.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +26,8 @@ const FOLDER: &str = ".github/workflows";
 const ACTIONLINT: GoTool =
     GoTool { name: "actionlint", package: "github.com/rhysd/actionlint/cmd/actionlint", version: "1.7.12" };
 
-/// What stands for a variable of a workflow when its commands are parsed: any value that the variable can have.
+/// What stands for a variable of a workflow when its commands are parsed: any value that the
+/// variable can have.
 const VALUES: [(&str, &str); 6] = [
     ("\"$TARGET\"", "key_id"),
     ("\"$GROUP\"", "audit-text"),
@@ -62,7 +64,8 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Checks one workflow: its rights, its limits of time, its actions and its commands. Returns the number of commands of ours.
+/// Checks one workflow: its rights, its limits of time, its actions and its commands. Returns the
+/// number of commands of ours.
 fn check_text(text: &str, command_line: &clap::Command) -> Result<usize> {
     for needed in ["\npermissions:\n  contents: read\n", "\nconcurrency:\n"] {
         ensure!(text.contains(needed), "the workflow has no `{}`", needed.trim());
@@ -93,7 +96,8 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks the lists of the workflows: lanes, suites, fuzz targets, groups of mutants, and what a release is built for.
+/// Checks the lists of the workflows: lanes, suites, fuzz targets, groups of mutants, and what a
+/// release is built for.
 fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(FOLDER).join(name)).context(name.to_owned());
     let (test, gate, nightly) = (read("test.yml")?, read("gate.yml")?, read("nightly.yml")?);
@@ -109,7 +113,8 @@ fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
     same("groups of nightly.yml", &list(&nightly, "group:"), &mutants::groups(root)?)
 }
 
-/// Where a package promises its oldest version of a language, what stands around it there, and around it in `test.yml`, which must test with it.
+/// Where a package promises its oldest version of a language, what stands around it there, and
+/// around it in `test.yml`, which must test with it.
 const OLDEST: [(&str, [&str; 2], [&str; 2]); 3] = [
     ("go/go.mod", ["\ngo ", "\n"], ["GOTOOLCHAIN: go", "\n"]),
     ("js/package.json", ["\"node\": \">=", "\""], ["node-version: \"", "\"\n"]),

@@ -1,4 +1,5 @@
-//! `cargo xtask gate`: checks that ours is as fast as `lab/limits.toml` demands, with nine launches per suite.
+//! `cargo xtask gate`: checks that ours is as fast as `lab/limits.toml` demands, with nine launches
+//! per suite.
 
 mod report;
 
@@ -48,7 +49,8 @@ pub(crate) struct Args {
     /// The lane whose limits to check: a lane of lab/lanes.toml, or `auto` for this machine's lane
     #[arg(long, value_name = "LANE|auto", default_value = "auto")]
     lane: String,
-    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of exactly that name
+    /// Only cases whose names begin with PREFIX; with an equals sign before it, only the case of
+    /// exactly that name
     #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
     cases: Vec<String>,
     /// Print JSON Lines, one object per cell, instead of the table
@@ -63,8 +65,8 @@ pub(crate) struct Args {
     /// The cases to slow down, by their full names
     #[arg(long, value_delimiter = ',', value_name = "CASE,...", requires = "slow_down")]
     slow_cases: Vec<String>,
-    /// Set the suite's limits to the present measurement plus the margin; loosens no limit without --reason. Without --suite: sets the
-    /// limits of all suites, one after another
+    /// Set the suite's limits to the present measurement plus the margin; loosens no limit without
+    /// --reason. Without --suite: sets the limits of all suites, one after another
     #[arg(long, conflicts_with_all = ["slow_down", "lane"])]
     set_limits: bool,
     /// The reason why limits may become looser
@@ -78,7 +80,8 @@ const LAUNCHES: u32 = 9;
 /// How often inconclusive cells are measured again, each time with twice as many launches.
 const AGAIN: u32 = 2;
 
-/// How long launches may wait in total until the core is ours alone, each time that cells are measured again.
+/// How long launches may wait in total until the core is ours alone, each time that cells are
+/// measured again.
 const WAIT_SECONDS: u64 = 120;
 
 /// The most seconds that one case of one launch may wait.
@@ -130,8 +133,8 @@ impl Gate<'_> {
         Ok(found.into_iter().filter(is_limited).collect())
     }
 
-    /// Measures a suite. It measures cells that failed, are inconclusive or had no fit machine again, with more
-    /// launches.
+    /// Measures a suite. It measures cells that failed, are inconclusive or had no fit machine
+    /// again, with more launches.
     fn judge(&self, suite: &Suite) -> Result<Vec<Cell>> {
         let mut harness = self.harness(suite)?;
         let told = harness.arguments.clone();
@@ -202,7 +205,8 @@ impl Gate<'_> {
         Ok(cells)
     }
 
-    /// Sets each suite's limits from nine launches. They are written suite by suite, so that an interruption loses little.
+    /// Sets each suite's limits from nine launches. They are written suite by suite, so that an
+    /// interruption loses little.
     fn set_limits(mut self) -> Result<ExitCode> {
         let suites = match &self.args.suite {
             Some(name) => suites::find(name),

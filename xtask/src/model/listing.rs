@@ -59,7 +59,8 @@ pub(super) struct Counts {
 /// The number of rounds of the compression. A loop with an exit in its middle runs over them.
 const ROUNDS: usize = 7;
 
-/// A loop over blocks has at least this many instructions: seven rounds of the narrowest form have far more.
+/// A loop over blocks has at least this many instructions: seven rounds of the narrowest form have
+/// far more.
 const LEAST: usize = 150;
 
 impl Listing {
@@ -81,8 +82,8 @@ impl Listing {
         listing
     }
 
-    /// The instructions that run for one block in the function with this name: its longest innermost loop or, without a loop,
-    /// the whole function.
+    /// The instructions that run for one block in the function with this name: its longest
+    /// innermost loop or, without a loop, the whole function.
     ///
     /// # Errors
     /// There is no such function, or nothing in it could be the work for a block.
@@ -103,7 +104,8 @@ impl Listing {
         Ok(Unit { lines, kind })
     }
 
-    /// Counts the instructions of the function with this name, and those among them that have these mnemonics.
+    /// Counts the instructions of the function with this name, and those among them that have these
+    /// mnemonics.
     ///
     /// # Errors
     /// There is no such function.
@@ -132,7 +134,8 @@ impl Listing {
     }
 }
 
-/// Innermost loops: from the target of a backward branch to that branch, without another such branch in between.
+/// Innermost loops: from the target of a backward branch to that branch, without another such
+/// branch in between.
 fn loops(function: &[Instruction]) -> Vec<(usize, usize)> {
     let place = |address: u64| function.iter().position(|one| one.address == address);
     let back = |(end, one): (usize, &Instruction)| match one.flow {
@@ -238,7 +241,8 @@ fn is_away(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A function: `head` instructions, a loop of `body` instructions that ends with `back`, and `tail` instructions.
+    /// A function: `head` instructions, a loop of `body` instructions that ends with `back`, and
+    /// `tail` instructions.
     fn text(name: &str, head: usize, body: usize, back: &str, tail: usize) -> String {
         let mut out = format!("0000000000000000 <{name}::h0123456789abcdef>:\n");
         let mut address = 0;

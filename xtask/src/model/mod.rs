@@ -1,8 +1,9 @@
-//! `cargo xtask lanes --model`: cycles per block by `llvm-mca`, for lanes that cannot be measured here. Ours and the official crate are compiled
-//! for the lane's target as users compile them. The model of the lane's processor gets the instructions that run for one block.
+//! `cargo xtask lanes --model`: cycles per block by `llvm-mca`, for lanes that cannot be measured
+//! here. Ours and the official crate are compiled for the lane's target as users compile them. The
+//! model of the lane's processor gets the instructions that run for one block.
 //!
-//! A model knows no caches and no branches, and no memory traffic except that of these instructions. Its result ranks code, but is not a
-//! measurement.
+//! A model knows no caches and no branches, and no memory traffic except that of these
+//! instructions. Its result ranks code, but is not a measurement.
 
 mod listing;
 pub(crate) mod rules;
@@ -28,7 +29,8 @@ const OBJDUMP: &str = "llvm-objdump-19";
 const MCA: &str = "llvm-mca-19";
 const PACKAGE: &str = "llvm-19";
 
-/// The official crate compiles C for AArch64. The package for C++ depends on the C headers; the package for C only recommends them.
+/// The official crate compiles C for AArch64. The package for C++ depends on the C headers; the
+/// package for C only recommends them.
 const CROSS: DebianTool = DebianTool { program: "aarch64-linux-gnu-g++", package: "g++-aarch64-linux-gnu" };
 
 /// One comparison: the functions of both sides, and how many blocks each computes at once.
@@ -65,7 +67,8 @@ pub(crate) fn table(context: &Context, here: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Checks that every lane with a model can be modelled: kernels are found by their names, and the model knows their instructions.
+/// Checks that every lane with a model can be modelled: kernels are found by their names, and the
+/// model knows their instructions.
 pub(crate) fn check(context: &Context) -> Result<()> {
     let text = table(context, "")?;
     for lane in lane::all()?.into_iter().filter(|lane| lane.model.is_some()) {
@@ -176,7 +179,8 @@ impl Decoders {
     fn read(&self, library: &Path, target: &str) -> Result<Listing> {
         let mut command = Command::new(OBJDUMP);
         command.args(["--disassemble", "--demangle", "--no-show-raw-insn"]);
-        // By default, it knows only the oldest processors of this architecture, which have no vectors.
+        // By default, it knows only the oldest processors of this architecture, which have no
+        // vectors.
         if target.starts_with("s390x") {
             command.arg("--mcpu=z16");
         }
@@ -184,11 +188,13 @@ impl Decoders {
     }
 }
 
-/// The profile of one unit of code that the laboratory's gate on machine code has (`crates/lab/src/code/build.rs`): of the same name and content, so
-/// that what both want is built once.
+/// The profile of one unit of code that the laboratory's gate on machine code has
+/// (`crates/lab/src/code/build.rs`): of the same name and content, so that what both want is built
+/// once.
 const PROFILE: &str = "kernels-one-unit";
 
-/// Builds a package as a user's release build does, without link-time optimisation: then the library holds machine code.
+/// Builds a package as a user's release build does, without link-time optimisation: then the
+/// library holds machine code.
 fn library(context: &Context, package: &str, target: &str) -> Result<PathBuf> {
     install::rust_target(target)?;
     let mut command = context.cargo();
@@ -198,7 +204,8 @@ fn library(context: &Context, package: &str, target: &str) -> Result<PathBuf> {
         .args(["--config", &format!("profile.{PROFILE}.codegen-units=1")])
         .args(["--config", &format!("profile.{PROFILE}.lto=false")])
         .arg("--message-format=json-render-diagnostics")
-        // Present but empty: no flags of the environment or of a configuration, such as another `target-cpu`.
+        // Present but empty: no flags of the environment or of a configuration, such as another
+        // `target-cpu`.
         .env("CARGO_ENCODED_RUSTFLAGS", "")
         .stderr(Stdio::inherit());
     let output = command.output().context("cannot start cargo build")?;

@@ -1,7 +1,10 @@
-//! Rules for the machine code of kernels for machines that cannot be measured here: vectors everywhere, and nothing in between.
+//! Rules for the machine code of kernels for machines that cannot be measured here: vectors
+//! everywhere, and nothing in between.
 //!
-//! The compiler makes the vectors of some of these kernels out of loops over lanes (`crates/simd/src/lanes.rs`). If it no longer finds them, the
-//! results are still right, and only the code shows it. So do calls that were not inlined. `lab/kernels.toml` has the budgets for x86-64.
+//! The compiler makes the vectors of some of these kernels out of loops over lanes
+//! (`crates/simd/src/lanes.rs`). If it no longer finds them, the results are still right, and only
+//! the code shows it. So do calls that were not inlined. `lab/kernels.toml` has the budgets for
+//! x86-64.
 
 use anyhow::{Result, ensure};
 
@@ -14,9 +17,11 @@ use crate::context::Context;
 /// The rules for one architecture.
 struct Rules {
     target: &'static str,
-    /// The instructions that rotate a general register. A function may have a few for its addresses.
+    /// The instructions that rotate a general register. A function may have a few for its
+    /// addresses.
     scalar_rotates: &'static [&'static str],
-    /// The instructions that end the rotate of a vector: where there is no rotate, the second of two.
+    /// The instructions that end the rotate of a vector: where there is no rotate, the second of
+    /// two.
     vector_rotates: &'static [&'static str],
     /// By package.
     functions: &'static [(&'static str, &'static [Function])],
@@ -26,7 +31,8 @@ struct Rules {
 struct Function {
     /// Its name in the module `kernel`.
     name: &'static str,
-    /// It has exactly as many rotates of vectors: four for each quarter round of each register, in each copy of the rounds.
+    /// It has exactly as many rotates of vectors: four for each quarter round of each register, in
+    /// each copy of the rounds.
     rotates: usize,
     /// It has at most as many instructions: the number at the last change and a tenth.
     instructions: usize,
@@ -48,7 +54,8 @@ const fn calling(name: &'static str, rotates: usize, instructions: usize) -> Fun
     Function { name, rotates, instructions, calls: Calls::Some }
 }
 
-/// More rotates of general registers than any function has for addresses, and fewer than one copy of one lane's rounds.
+/// More rotates of general registers than any function has for addresses, and fewer than one copy
+/// of one lane's rounds.
 const SCALAR_ROTATES: usize = 8;
 
 static RULES: [Rules; 3] = [

@@ -1,5 +1,6 @@
-//! Writes BLAKE3's rounds in column form as assembly: `crates/blake3/src/kernel/x86_64_rounds/`, and for NASM `c/nasm/avx2_rounds.inc`. There is
-//! one description of a round; the instruction sets are parameters of it.
+//! Writes BLAKE3's rounds in column form as assembly: `crates/blake3/src/kernel/x86_64_rounds/`,
+//! and for NASM `c/nasm/avx2_rounds.inc`. There is one description of a round; the instruction sets
+//! are parameters of it.
 //!
 //! `docs/decisions/0186-woven-rounds.md` has the reasons.
 

@@ -9,11 +9,13 @@ const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14,
 const COLUMNS: [[usize; 4]; 4] = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]];
 const DIAGONALS: [[usize; 4]; 4] = [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]];
 
-/// The diagonal that follows each column in its stream of quarter rounds. Streams 0 and 1 run ahead of streams 2 and 3. So they take the diagonals
-/// whose late words come from them: b comes last from a quarter round, and diagonals 0 and 3 have the b of columns 1 and 0.
+/// The diagonal that follows each column in its stream of quarter rounds. Streams 0 and 1 run ahead
+/// of streams 2 and 3. So they take the diagonals whose late words come from them: b comes last
+/// from a quarter round, and diagonals 0 and 3 have the b of columns 1 and 0.
 const DIAGONAL_OF_STREAM: [usize; 4] = [0, 3, 1, 2];
 
-/// The instructions of seven rounds. The state is in registers 0 to 15, before and after; that of a second group is in the next sixteen.
+/// The instructions of seven rounds. The state is in registers 0 to 15, before and after; that of a
+/// second group is in the next sixteen.
 pub(super) fn rounds(set: &Set) -> Vec<String> {
     let mut streams = vec![Vec::new(); 4 * set.groups];
     for group in 0..set.groups {

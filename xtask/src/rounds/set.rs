@@ -14,8 +14,8 @@ pub(super) struct Set {
     kind: Kind,
     /// How many groups of lanes go side by side, each with its own registers.
     pub(super) groups: usize,
-    /// How many steps each of the four streams of quarter rounds runs behind the first one. While some streams rotate, others add: the units that
-    /// rotate and those that add are always busy.
+    /// How many steps each of the four streams of quarter rounds runs behind the first one. While
+    /// some streams rotate, others add: the units that rotate and those that add are always busy.
     pub(super) lag: [usize; 4],
 }
 
@@ -67,10 +67,12 @@ impl Set {
         self.kind != Kind::Rotates
     }
 
-    /// The fourteen steps of a quarter round. Steps of several quarter rounds may follow each other in any order that respects the words of the state,
-    /// as long as no stream is more than five steps behind the first one.
+    /// The fourteen steps of a quarter round. Steps of several quarter rounds may follow each other
+    /// in any order that respects the words of the state, as long as no stream is more than five
+    /// steps behind the first one.
     ///
-    /// With few registers, the word c of the first stream is in memory: it is idle while rotates run, which need its register.
+    /// With few registers, the word c of the first stream is in memory: it is idle while rotates
+    /// run, which need its register.
     pub(super) fn quarter(&self, quarter: &Quarter) -> [Vec<String>; 14] {
         let [a, b, c, d] = quarter.words.map(|word| self.name(16 * quarter.group + word));
         let [x, y] = quarter.message.map(|word| self.message_word(16 * quarter.group + word));
@@ -123,8 +125,9 @@ impl Set {
         if self.has_few_registers() { vec![self.load(last)] } else { vec![] }
     }
 
-    /// The instructions that transpose the message of the next block, in pieces: 8 bytes of a lane are loaded and stored as two words. Integer units
-    /// do this, which are idle otherwise. Four lanes take turns, so that a vector of words is complete soon.
+    /// The instructions that transpose the message of the next block, in pieces: 8 bytes of a lane
+    /// are loaded and stored as two words. Integer units do this, which are idle otherwise. Four
+    /// lanes take turns, so that a vector of words is complete soon.
     pub(super) fn message(&self) -> Vec<Vec<String>> {
         let mut pieces = Vec::new();
         let lanes = self.bytes / 4;

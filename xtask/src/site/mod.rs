@@ -1,4 +1,5 @@
-//! `cargo xtask site`: builds the documents of the repository as one folder of pages, without scripts (decision 0229).
+//! `cargo xtask site`: builds the documents of the repository as one folder of pages, without
+//! scripts (decision 0229).
 
 mod contents;
 mod render;
@@ -76,7 +77,8 @@ pub(crate) fn rebuild(root: &Path, folder: &Path) -> Result<()> {
     build(root, folder)
 }
 
-/// Checks that each place that a link names is in its page, and that each page is reached from the start.
+/// Checks that each place that a link names is in its page, and that each page is reached from the
+/// start.
 fn check_links(pages: &BTreeMap<String, Rendered>) -> Result<()> {
     let mut wrong = Vec::new();
     for (source, page) in pages {

@@ -1,4 +1,5 @@
-//! One page: Markdown to HTML, with links to other pages of the site, and with anchors as GitHub gives them.
+//! One page: Markdown to HTML, with links to other pages of the site, and with anchors as GitHub
+//! gives them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -19,7 +19,8 @@ use self::finding::Finding;
 pub(crate) fn check(root: &Path) -> Result<()> {
     let (mut files, mut found) = (0, 0);
     let mut rust_files = BTreeMap::new();
-    // Hidden folders such as .ci count; git's own and the ignored ones do not. A checkout without git works too.
+    // Hidden folders such as .ci count; git's own and the ignored ones do not. A checkout without
+    // git works too.
     let walk = WalkBuilder::new(root)
         .hidden(false)
         .require_git(false)

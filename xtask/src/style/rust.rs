@@ -1,4 +1,5 @@
-//! Rules for Rust: where `unsafe` is allowed, that a comment says why it is sound, and how long a function may be.
+//! Rules for Rust: where `unsafe` is allowed, that a comment says why it is sound, and how long a
+//! function may be.
 //!
 //! Clippy checks the second rule too, but only in code that this machine compiles.
 
@@ -24,7 +25,8 @@ const UNSAFE_ALLOWED: [&str; 9] = [
 /// The most lines of a function, from `fn` to its closing brace.
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// The maximum number of lines between the comment and its `unsafe`, for statements over several lines.
+/// The maximum number of lines between the comment and its `unsafe`, for statements over several
+/// lines.
 const REACH: usize = 8;
 
 pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {

@@ -59,7 +59,8 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a generator wrote the file and says so near its top, in the form that Go's tools look for.
+/// Whether a generator wrote the file and says so near its top, in the form that Go's tools look
+/// for.
 pub(super) fn is_generated(source: &str) -> bool {
     source.lines().take(5).any(|line| line.contains("Code generated ") && line.contains("DO NOT EDIT"))
 }

@@ -1,4 +1,5 @@
-//! Runs a suite as a process of its own. The output of the suite, and of every process that it starts, is kept until the suite has ended.
+//! Runs a suite as a process of its own. The output of the suite, and of every process that it
+//! starts, is kept until the suite has ended.
 
 use std::{
     fs::{self, File},
@@ -15,11 +16,12 @@ use super::{
 };
 use crate::{context::Context, summary::SuiteResult};
 
-/// The folder for the output of such suites, and the build folder of those that need no programs of the workspace. In the usual build
-/// folder they would wait for cargo's lock.
+/// The folder for the output of such suites, and the build folder of those that need no programs of
+/// the workspace. In the usual build folder they would wait for cargo's lock.
 const FOLDER: &str = "beside";
 
-/// Runs the suite with `program`, which is this program, in the build folder `target`. `required_kernels` is the value of [`REQUIRE_KERNELS`].
+/// Runs the suite with `program`, which is this program, in the build folder `target`.
+/// `required_kernels` is the value of [`REQUIRE_KERNELS`].
 pub(super) fn run(program: &Path, target: &Path, suite: Suite, required_kernels: &str) -> Ended {
     let folder = target.join(FOLDER);
     let report = folder.join(suite.name()).with_extension("json");
@@ -37,7 +39,8 @@ pub(super) fn run(program: &Path, target: &Path, suite: Suite, required_kernels:
 
 /// Runs the command with its output in one file, and reads its result from another file.
 ///
-/// The output goes to a file, not to a pipe: a process that outlives the suite would hold a pipe open, and a user can follow a file.
+/// The output goes to a file, not to a pipe: a process that outlives the suite would hold a pipe
+/// open, and a user can follow a file.
 fn collect(command: &mut Command, output: &Path, report: &Path) -> Result<SuiteResult> {
     let folder = report.parent().context("a report without a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -66,7 +69,8 @@ mod tests {
     use super::*;
     use crate::count::Tally;
 
-    /// What is collected from a shell that runs `script`, whose first argument is where the report goes, and what it printed.
+    /// What is collected from a shell that runs `script`, whose first argument is where the report
+    /// goes, and what it printed.
     fn shell(name: &str, script: &str) -> (Result<SuiteResult>, String) {
         let folder = std::env::temp_dir().join(format!("bulla-xtask-beside-{name}-{}", std::process::id()));
         let (output, report) = (folder.join("output"), folder.join("report"));

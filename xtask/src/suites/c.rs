@@ -1,4 +1,5 @@
-//! The suite `c`: the C libraries as a user installs them, their headers in C and C++, and the NASM kernel.
+//! The suite `c`: the C libraries as a user installs them, their headers in C and C++, and the NASM
+//! kernel.
 
 mod abi;
 mod nasm;
@@ -24,7 +25,8 @@ const TOOLS: [DebianTool; 5] = [
     DebianTool { program: "pkg-config", package: "pkg-config" },
 ];
 
-/// The libraries are those that are shipped, but they build in half the time without optimisation across crates.
+/// The libraries are those that are shipped, but they build in half the time without optimisation
+/// across crates.
 const PROFILE: &str = "release";
 
 /// Half of what remains is the kernels of Ed25519, whose optimised code other suites test.

@@ -31,7 +31,8 @@ struct Module {
 }
 
 impl Module {
-    /// The modules below `internal` and those with a `replace` directive are for work on this repository.
+    /// The modules below `internal` and those with a `replace` directive are for work on this
+    /// repository.
     fn can_be_fetched(&self) -> bool {
         !self.replaces && !self.name.contains("/internal/")
     }
@@ -68,8 +69,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     as_users_have_them(runner, &modules);
 }
 
-/// Tests the published modules as users get them: unpacked from a module proxy's zip, outside of the repository, with `-trimpath`, and with the
-/// oldest Go that each module supports.
+/// Tests the published modules as users get them: unpacked from a module proxy's zip, outside of
+/// the repository, with `-trimpath`, and with the oldest Go that each module supports.
 fn as_users_have_them(runner: &mut Runner<'_>, modules: &[Module]) {
     let folder = runner.context.target.join("go-published");
     let published = runner.context.root.join("go/internal/published");
@@ -93,7 +94,8 @@ fn as_users_have_them(runner: &mut Runner<'_>, modules: &[Module]) {
     }
 }
 
-/// The toolchain that the module's `go` line names. The `go` command downloads it through the module proxy.
+/// The toolchain that the module's `go` line names. The `go` command downloads it through the
+/// module proxy.
 fn oldest_go(module: &Path) -> Result<String> {
     let text = std::fs::read_to_string(module.join("go.mod"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("go ")).context("go.mod has no line `go`")?;
@@ -114,7 +116,8 @@ fn licences(root: &Path, modules: &[Module]) -> Result<()> {
     Ok(())
 }
 
-/// A fetched module has no `spec/` above it, so the modules hold copies of the files that their tests read.
+/// A fetched module has no `spec/` above it, so the modules hold copies of the files that their
+/// tests read.
 fn copies_of_vectors(root: &Path) -> Result<()> {
     for folder in ["go/internal/vectors/testdata", "go/readers/testdata"] {
         let mut files = 0;
@@ -137,8 +140,8 @@ const FORCE: &str = "BULLA_BLAKE3_FORCE_KERNEL";
 /// Tests that take minutes under the race detector and start no goroutine.
 const SERIAL: &str = "EveryLength|SumMany|Vectors|StateRoundTrip|AnyLength";
 
-/// Tests the packages above the kernels again with each kernel forced, and under the race detector. (The tests of the kernels
-/// themselves run all kernels in one process.)
+/// Tests the packages above the kernels again with each kernel forced, and under the race detector.
+/// (The tests of the kernels themselves run all kernels in one process.)
 fn kernels_and_races(runner: &mut Runner<'_>, module: &Module) {
     const ABOVE: [&str; 4] = ["./blake3", "./bao", "./compat/...", "./cmd/..."];
     for kernel in kernels() {

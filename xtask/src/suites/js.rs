@@ -32,8 +32,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
 }
 
-/// The tests of `bulla-blake3` and `bulla-blake2` with their WebAssembly kernels, under Node's WASI. Tests that need threads, processes, an
-/// unwinding panic, a temporary folder or another kernel are left out.
+/// The tests of `bulla-blake3` and `bulla-blake2` with their WebAssembly kernels, under Node's
+/// WASI. Tests that need threads, processes, an unwinding panic, a temporary folder or another
+/// kernel are left out.
 fn kernels(runner: &mut Runner<'_>) {
     const TARGET: &str = "wasm32-wasip1";
     const APART: [(&str, &str, &[&str]); 2] = [

@@ -1,12 +1,14 @@
-//! The kernels that the tests of the Rust libraries must run on this processor, and those that they could not run.
+//! The kernels that the tests of the Rust libraries must run on this processor, and those that they
+//! could not run.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use bulla_record::{lane, machine::Machine};
 
-/// The variable that names the kernels without which a test fails, separated by commas, or [`EVERY_KERNEL`]. A test reports every other kernel
-/// that the processor lacks in a line that [`untested`] reads.
+/// The variable that names the kernels without which a test fails, separated by commas, or
+/// [`EVERY_KERNEL`]. A test reports every other kernel that the processor lacks in a line that
+/// [`untested`] reads.
 pub(super) const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 
 /// The value of [`REQUIRE_KERNELS`] for all kernels of the architecture.
@@ -15,7 +17,8 @@ pub(super) const EVERY_KERNEL: &str = "all";
 /// Which kernels a run requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Requirement {
-    /// Those of the machine's lane: `lab/lanes.toml` derives them from the processor's features, independently of the libraries' detection.
+    /// Those of the machine's lane: `lab/lanes.toml` derives them from the processor's features,
+    /// independently of the libraries' detection.
     Lane,
     /// All of the architecture.
     Every,
@@ -43,7 +46,8 @@ pub(super) fn untested(line: &str) -> Option<&str> {
 /// The name of the emulated processor on which the suite lanes tests a kernel, if there is one.
 type Emulated = fn(&str) -> Option<&'static str>;
 
-/// One line for each kernel that was not tested on this processor, with the place where it is tested.
+/// One line for each kernel that was not tested on this processor, with the place where it is
+/// tested.
 pub(super) fn report(kernels: &BTreeSet<String>, emulated: Emulated) -> String {
     let lines = kernels.iter().map(|kernel| format!("  {kernel}: {}\n", tested_elsewhere(kernel, emulated)));
     let lines: String = lines.collect();

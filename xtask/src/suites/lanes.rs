@@ -49,8 +49,8 @@ pub(super) fn emulated_processor(kernel: &str) -> Option<&'static str> {
     OLDER.iter().find(|older| older.kernel == kernel).map(|older| older.processor)
 }
 
-/// The Rust libraries must choose the processor's kernel. Their tests pass without the other kernels, and report which ones are missing. The real
-/// processor tests all lengths of its kernels.
+/// The Rust libraries must choose the processor's kernel. Their tests pass without the other
+/// kernels, and report which ones are missing. The real processor tests all lengths of its kernels.
 fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
     let programs = ["bulla-blake2, test blake2", "bulla-blake3, test blake3"];
     runner.emulated(&programs, &["qemu-x86_64", "-cpu", older.processor], |test| {
@@ -63,7 +63,8 @@ fn rust_on_emulated_processor(runner: &mut Runner<'_>, older: &Older) {
     });
 }
 
-/// The Go kernels on AArch64, on big-endian s390x and on older x86-64. Each test requires the kernel that its processor has.
+/// The Go kernels on AArch64, on big-endian s390x and on older x86-64. Each test requires the
+/// kernel that its processor has.
 fn go_on_emulated_processors(runner: &mut Runner<'_>) {
     let mut test = go(&runner.context.root.join("go"));
     test.args(["test", "-json", "-count=1", "-timeout=30m", "-tags=emulated", "./internal/emulated"]);

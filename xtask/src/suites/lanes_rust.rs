@@ -1,4 +1,5 @@
-//! The Rust libraries on other processors: their test programs are built for each target, and `qemu-user` runs them.
+//! The Rust libraries on other processors: their test programs are built for each target, and
+//! `qemu-user` runs them.
 
 use std::process::Command;
 
@@ -23,7 +24,8 @@ struct Machine {
     target: &'static str,
     linker: DebianTool,
     emulator: &'static str,
-    /// The machine's C library, on which the linker's package does not depend, and the folder above it.
+    /// The machine's C library, on which the linker's package does not depend, and the folder above
+    /// it.
     library: DebianFile,
     system: &'static str,
     processors: &'static [Processor],
@@ -40,7 +42,8 @@ struct Processor {
 /// What runs on a processor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tests {
-    /// Everything that is quick enough in an emulator, by the processor's own kernel and by the portable one.
+    /// Everything that is quick enough in an emulator, by the processor's own kernel and by the
+    /// portable one.
     Kernels,
     /// The choice of the kernel, and the vectors that all languages share.
     Choice,
@@ -116,7 +119,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
 }
 
-/// Builds the programs that [`Tests::of`] runs, and no others: the unit tests of Ed25519 alone take two minutes for four targets.
+/// Builds the programs that [`Tests::of`] runs, and no others: the unit tests of Ed25519 alone take
+/// two minutes for four targets.
 fn build(context: &Context, foreign: &[Foreign]) -> Result<Vec<Program>> {
     const BLAKE: [&str; 2] = ["--package=bulla-blake2", "--package=bulla-blake3"];
     const BLAKE_TESTS: [&str; 2] = ["--test=blake2", "--test=blake3"];
@@ -162,8 +166,8 @@ impl Machine {
 impl Tests {
     /// The arguments for a test program, or nothing if it does not run.
     ///
-    /// Left out are tests of sizes by the thousand that concern no kernel, and tests that start this program again: the machine has no
-    /// loader for it.
+    /// Left out are tests of sizes by the thousand that concern no kernel, and tests that start
+    /// this program again: the machine has no loader for it.
     fn of(self, program: &str) -> Option<&'static [&'static str]> {
         match (self, program) {
             (Self::Kernels, "bulla-simd, lib bulla_simd") => Some(&[]),

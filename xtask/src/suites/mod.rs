@@ -65,7 +65,8 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
-/// Runs the suites and prints the table. The exit status says whether all tests passed. `command_line` describes this program's arguments.
+/// Runs the suites and prints the table. The exit status says whether all tests passed.
+/// `command_line` describes this program's arguments.
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
     let required = match env::var(REQUIRE_KERNELS) {

@@ -1,5 +1,5 @@
-//! The suite of the pages that people read: the page of the laboratory, built from the kept runs, and the site of the documents. Both are opened
-//! in Chromium.
+//! The suite of the pages that people read: the page of the laboratory, built from the kept runs,
+//! and the site of the documents. Both are opened in Chromium.
 
 use std::process::Command;
 

@@ -1,7 +1,9 @@
-//! Two tracks. Suites that need the programs of the workspace run one after another and print as they go. The other suites run beside them, and
-//! their output is shown when they have ended, between two suites of the main track.
+//! Two tracks. Suites that need the programs of the workspace run one after another and print as
+//! they go. The other suites run beside them, and their output is shown when they have ended,
+//! between two suites of the main track.
 //!
-//! In most suites, one processor idles at times: during a link, an interpreter, one long test. More than two tracks would only compete.
+//! In most suites, one processor idles at times: during a link, an interpreter, one long test. More
+//! than two tracks would only compete.
 
 use std::{
     any::Any,
@@ -35,7 +37,8 @@ impl Plan {
         self.main.pop_front()
     }
 
-    /// When the other track is done, it takes the last suite of the main track. Its programs are built by then.
+    /// When the other track is done, it takes the last suite of the main track. Its programs are
+    /// built by then.
     fn next_beside(&mut self) -> Option<Suite> {
         self.beside.pop_front().or_else(|| self.main.pop_back())
     }
@@ -49,8 +52,8 @@ pub(super) struct Ended {
     pub(super) output: Vec<u8>,
 }
 
-/// Runs the suites, each with `here` or `beside`, and returns their results in the order of `suites`. The output of those beside goes to `out`.
-/// A suite that panics has failed.
+/// Runs the suites, each with `here` or `beside`, and returns their results in the order of
+/// `suites`. The output of those beside goes to `out`. A suite that panics has failed.
 pub(super) fn run(
     suites: &[Suite],
     mut here: impl FnMut(Suite) -> SuiteResult,

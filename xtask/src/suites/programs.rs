@@ -1,6 +1,7 @@
 //! The test programs of the workspace: built once, with one set of features, for all suites.
 //!
-//! `cargo test -p PACKAGE` uses other features for each package, and builds the dependencies with these features again each time.
+//! `cargo test -p PACKAGE` uses other features for each package, and builds the dependencies with
+//! these features again each time.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,8 +17,8 @@ use crate::{
     program::{Program, Programs},
 };
 
-/// Lets the test harness of a stable compiler take unstable options. A test that starts cargo must remove it, because cargo would build
-/// everything again.
+/// Lets the test harness of a stable compiler take unstable options. A test that starts cargo must
+/// remove it, because cargo would build everything again.
 pub(super) const UNSTABLE_HARNESS: &str = "RUSTC_BOOTSTRAP";
 
 /// The programs of the workspace; the first suite that asks for them waits for their build.
@@ -56,7 +57,8 @@ pub(super) struct Foreign {
     pub(super) linker: &'static str,
 }
 
-/// Builds test programs for several targets at once: those that `arguments` of cargo select, `programs` for each target.
+/// Builds test programs for several targets at once: those that `arguments` of cargo select,
+/// `programs` for each target.
 pub(super) fn build_foreign(
     context: &Context,
     targets: &[&Foreign],
@@ -188,7 +190,8 @@ mod tests {
         assert_eq!(libraries(&keystore), libraries(&["-p", "bulla", PROGRAMS]));
     }
 
-    /// The model is two megabytes of code that no user needs, and without it the tests of Ed25519 would say less.
+    /// The model is two megabytes of code that no user needs, and without it the tests of Ed25519
+    /// would say less.
     #[test]
     fn only_tests_have_the_model_of_ed25519() {
         let context = Context::find().unwrap();

@@ -1,4 +1,5 @@
-//! The suite of `python/`: the wheel, installed by the oldest and the newest Python of this machine, alone and beside the tests.
+//! The suite of `python/`: the wheel, installed by the oldest and the newest Python of this
+//! machine, alone and beside the tests.
 
 use std::{
     env,
@@ -128,7 +129,8 @@ fn pythons() -> Vec<Python> {
         .collect()
 }
 
-/// Whether it is that version of Python, of the build with the interpreter's lock: the other one needs a wheel of its own.
+/// Whether it is that version of Python, of the build with the interpreter's lock: the other one
+/// needs a wheel of its own.
 fn is_version(program: &Path, minor: u32) -> bool {
     let asks = "import sys, sysconfig, venv; print(sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)";
     quiet(Command::new(program).args(["-c", asks])).is_ok_and(|said| said.trim() == format!("{minor} 0"))
@@ -183,7 +185,8 @@ fn place(context: &Context, python: &Python) -> PathBuf {
     target(context).join(format!("environment-3.{}", python.minor))
 }
 
-/// Makes a new environment without any package, installs the wheel in it without an index, and returns the path of its Python.
+/// Makes a new environment without any package, installs the wheel in it without an index, and
+/// returns the path of its Python.
 fn alone(context: &Context, tools: &Path, python: &Python, wheel: &Path) -> Result<PathBuf> {
     let place = place(context, python);
     quiet(Command::new(&python.program).args(["-m", "venv", "--clear", "--without-pip"]).arg(&place))?;
@@ -195,7 +198,8 @@ fn alone(context: &Context, tools: &Path, python: &Python, wheel: &Path) -> Resu
 }
 
 impl Environment {
-    /// The environment that [`alone`] made, and the packages of the tests for its version of Python.
+    /// The environment that [`alone`] made, and the packages of the tests for its version of
+    /// Python.
     fn new(context: &Context, tools: &Path, python: &Python) -> Result<Self> {
         let requirements = context.root.join("python/tests/requirements.txt");
         let wanted = fs::read_to_string(&requirements)?;
@@ -236,7 +240,8 @@ impl Environment {
     }
 }
 
-/// Fetches the source of the official package, and returns the path of its tests, which import our package instead.
+/// Fetches the source of the official package, and returns the path of its tests, which import our
+/// package instead.
 fn official_tests(context: &Context, tools: &Path) -> Result<PathBuf> {
     let source = context.tools().join(format!("python-{OFFICIAL}"));
     if !source.join("tests").is_dir() {

@@ -25,8 +25,8 @@ use crate::{
     summary::SuiteResult,
 };
 
-/// How many tests of one program run at once, unless the user says otherwise: two for each processor, because many tests wait for other
-/// processes, nodes and tokens.
+/// How many tests of one program run at once, unless the user says otherwise: two for each
+/// processor, because many tests wait for other processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// The steps of a suite report here.
@@ -113,7 +113,8 @@ impl<'a> Runner<'a> {
         self.note(name, result);
     }
 
-    /// `cargo test` with these arguments, on a processor that must run its lane's kernels. Every test of every harness counts.
+    /// `cargo test` with these arguments, on a processor that must run its lane's kernels. Every
+    /// test of every harness counts.
     pub(super) fn cargo_test(&mut self, arguments: &[&str]) {
         let name = format!("cargo test {}", arguments.join(" "));
         let mut build = self.context.cargo();
@@ -128,7 +129,8 @@ impl<'a> Runner<'a> {
         self.libtest(&name, &mut command);
     }
 
-    /// The test programs of these packages of the workspace, from the one build that all suites share.
+    /// The test programs of these packages of the workspace, from the one build that all suites
+    /// share.
     pub(super) fn programs(&mut self, wanted: impl Fn(&str) -> bool) {
         for program in self.built().iter().filter(|program| wanted(&program.package)) {
             let mut command = test_program(program, &[]);
@@ -141,7 +143,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs some test programs of the workspace in an emulator, without the requirements of [`set_up`] on the processor.
+    /// Runs some test programs of the workspace in an emulator, without the requirements of
+    /// [`set_up`] on the processor.
     pub(super) fn emulated(&mut self, names: &[&str], emulator: &[&str], prepare: impl Fn(&mut Command)) {
         let programs = self.built();
         for name in names {
@@ -170,7 +173,8 @@ impl<'a> Runner<'a> {
         self.untested = untested;
     }
 
-    /// The programs that `step` builds. If they do not build, there are none, and that counts as a failure.
+    /// The programs that `step` builds. If they do not build, there are none, and that counts as a
+    /// failure.
     pub(super) fn build(&mut self, step: impl FnOnce(&Context) -> Result<Vec<Program>>) -> Vec<Program> {
         let start = Instant::now();
         let built = step(self.context);
@@ -181,7 +185,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// The test programs of the workspace. If they do not build, there are none, and that counts as a failure.
+    /// The test programs of the workspace. If they do not build, there are none, and that counts as
+    /// a failure.
     fn built(&mut self) -> &'a [Program] {
         let context = self.context;
         self.need("protobuf", |_| install::protobuf());
@@ -266,7 +271,8 @@ impl<'a> Runner<'a> {
         self.conclude(name, Ended { tally, reasons, status });
     }
 
-    /// A test runner has ended. If it failed without a failed test, for example because a build broke, that counts as one failure.
+    /// A test runner has ended. If it failed without a failed test, for example because a build
+    /// broke, that counts as one failure.
     fn conclude(&mut self, name: &str, ended: Ended) {
         let Ended { mut tally, reasons, status } = ended;
         let mut result = status.and_then(succeeded);
@@ -295,7 +301,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// A test program as cargo starts it, with a launcher if there is one. It prints the times of its tests.
+/// A test program as cargo starts it, with a launcher if there is one. It prints the times of its
+/// tests.
 fn test_program(program: &Program, launcher: &[&str]) -> Command {
     let mut command = match launcher {
         [] => Command::new(&program.path),
@@ -311,7 +318,8 @@ fn test_program(program: &Program, launcher: &[&str]) -> Command {
     command
 }
 
-/// The variables of every test program in Rust: the required kernels must run, and more tests at once than there are processors.
+/// The variables of every test program in Rust: the required kernels must run, and more tests at
+/// once than there are processors.
 fn set_up(command: &mut Command, required_kernels: &str) {
     command.env(REQUIRE_KERNELS, required_kernels);
     if env::var_os(TEST_THREADS).is_none() {

@@ -26,7 +26,8 @@ const APART: [&str; 6] = ["bulla", "bulla-audit", "bulla-client", "bulla-kms", "
 pub(super) fn libraries(runner: &mut Runner<'_>) {
     runner.programs(|package| !APART.contains(&package));
     runner.doc_tests();
-    // In a build without optimisation, kernels take more of the stack, and secrets are deeper in it.
+    // In a build without optimisation, kernels take more of the stack, and secrets are deeper in
+    // it.
     for tests in ["wipe", "kernel::stack"] {
         runner.cargo_test(&["--profile", "dev", "-p", "bulla-ed25519", "--lib", tests]);
     }
@@ -34,7 +35,8 @@ pub(super) fn libraries(runner: &mut Runner<'_>) {
     let manifest = runner.context.root.join("crates/blake3/no-std/Cargo.toml").display().to_string();
     let target = runner.context.target.join("no-std").display().to_string();
     runner.cargo_test(&["--locked", "--manifest-path", &manifest, "--target-dir", &target]);
-    // Crates of others, built with our crates under the names of the original ones. It is a workspace of its own, because the patch applies to all of it.
+    // Crates of others, built with our crates under the names of the original ones. It is a
+    // workspace of its own, because the patch applies to all of it.
     let manifest = runner.context.root.join("crates/blake3/dependents/Cargo.toml").display().to_string();
     let target = runner.context.target.join("dependents").display().to_string();
     runner.cargo_test(&["--locked", "--manifest-path", &manifest, "--target-dir", &target]);
@@ -69,8 +71,9 @@ fn vectors(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The tests compare keys, signatures and age recipients with those of the real programs, and trace the system calls of a keystore in
-/// memory. Shared keystores are on nodes of etcd that the tests start.
+/// The tests compare keys, signatures and age recipients with those of the real programs, and trace
+/// the system calls of a keystore in memory. Shared keystores are on nodes of etcd that the tests
+/// start.
 const PEERS: [DebianTool; 5] = [
     DebianTool { program: "openssl", package: "openssl" },
     DebianTool { program: "ssh-keygen", package: "openssh-client" },
@@ -89,8 +92,8 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     }
     runner.programs(|package| package == "bulla-kms");
     runner.check("the vectors are read in Python", read_vectors);
-    // A build without the features must refuse their algorithms. The one feature, of a dependency, makes the libraries the same as those of the
-    // shipped command.
+    // A build without the features must refuse their algorithms. The one feature, of a dependency,
+    // makes the libraries the same as those of the shipped command.
     let package = ["-p", "bulla-kms", "-p", FEATURES, "--features", "bulla-blake3/bao"];
     runner.cargo_test(&[&QUICK[..], &package, &["--test", "algorithms"]].concat());
 }
@@ -130,7 +133,8 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     });
 }
 
-/// The tests compare the audit's counts with those of these programs, and read archives made by `ar`.
+/// The tests compare the audit's counts with those of these programs, and read archives made by
+/// `ar`.
 const BINUTILS: [DebianTool; 2] = [
     DebianTool { program: "objdump", package: "binutils" },
     DebianTool { program: "aarch64-linux-gnu-objdump", package: "binutils-aarch64-linux-gnu" },

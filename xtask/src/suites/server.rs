@@ -1,4 +1,5 @@
-//! The suite of `crates/server`: its own tests, those of `crates/client`, and unchanged clients against a running service.
+//! The suite of `crates/server`: its own tests, those of `crates/client`, and unchanged clients
+//! against a running service.
 
 use std::{fs, path::Path, process::Command};
 
@@ -78,7 +79,8 @@ fn ours(runner: &mut Runner<'_>, named_in: impl Fn(&mut Command)) {
     }
 }
 
-/// The tests of our client for JavaScript. Each is one file with the client's source, because another suite may be building `js/` now.
+/// The tests of our client for JavaScript. Each is one file with the client's source, because
+/// another suite may be building `js/` now.
 fn javascript(context: &Context) -> Result<Command> {
     let bundles = context.target.join("service-client");
     if bundles.exists() {

@@ -1,5 +1,5 @@
-//! The service against its description: schemathesis sends what `spec/openapi.json` permits, and what it does not, and reads the answers
-//! by it.
+//! The service against its description: schemathesis sends what `spec/openapi.json` permits, and
+//! what it does not, and reads the answers by it.
 
 use std::{fs, path::Path, process::Command};
 

@@ -18,7 +18,8 @@ use crate::{
 const RULES: &str = "ops/prometheus/bulla.rules.yml";
 const DASHBOARD: &str = "ops/grafana/bulla.json";
 
-/// The programs that read the files. The tests of the service also use `curl`, for HTTP/2, and `etcd`, in which nodes share keystores.
+/// The programs that read the files. The tests of the service also use `curl`, for HTTP/2, and
+/// `etcd`, in which nodes share keystores.
 const TOOLS: [DebianTool; 4] = [
     DebianTool { program: "systemd-analyze", package: "systemd" },
     DebianTool { program: "promtool", package: "prometheus" },
@@ -100,8 +101,8 @@ fn after_each<'a>(prefix: &'a str, text: &'a str) -> impl Iterator<Item = String
         .map(|rest| rest.trim().to_owned())
 }
 
-/// Everything that looks like a metric of ours is in the table of `spec/http-api.md`. A test of the service compares that table with its
-/// metrics.
+/// Everything that looks like a metric of ours is in the table of `spec/http-api.md`. A test of the
+/// service compares that table with its metrics.
 fn metrics(context: &Context) -> Result<()> {
     let table = read(context, "spec/http-api.md")?;
     let rows = table.lines().filter(|line| line.starts_with("| `"));

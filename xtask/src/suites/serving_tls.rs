@@ -14,7 +14,8 @@ use crate::process::quiet;
 /// The host in the service's addresses.
 const HOST: &str = "127.0.0.1";
 
-/// A service that listens at three addresses: with a good certificate, with that of another host, and with one that has expired.
+/// A service that listens at three addresses: with a good certificate, with that of another host,
+/// and with one that has expired.
 pub(super) struct ServingTls {
     _service: Serving,
     folder: PathBuf,
@@ -23,9 +24,11 @@ pub(super) struct ServingTls {
 impl ServingTls {
     /// Starts a service that knows a client by its certificate `client.pem`.
     ///
-    /// The files in the folder of [`ServingTls::named_in`] are: `addresses.json`, with the addresses `good`, `other-host` and `expired`;
-    /// `authority.pem`, which issued all certificates; `other-authority.pem`, which issued none; and the client certificates
-    /// `client.pem` and `expired-client.pem`, with their keys `client.key` and `expired-client.key`.
+    /// The files in the folder of [`ServingTls::named_in`] are: `addresses.json`, with the
+    /// addresses `good`, `other-host` and `expired`; `authority.pem`, which issued all
+    /// certificates; `other-authority.pem`, which issued none; and the client certificates
+    /// `client.pem` and `expired-client.pem`, with their keys `client.key` and
+    /// `expired-client.key`.
     pub(super) fn start(prepared: &Prepared<'_>) -> Result<Self> {
         let folder = prepared.path("tls");
         fs::create_dir(&folder)?;
@@ -85,7 +88,8 @@ fn authority(folder: &Path, name: &str) -> Result<()> {
     quiet(&mut openssl).map(|_| ())
 }
 
-/// Has the authority issue a certificate for a host, which a server and a client may use, in `NAME.pem` and `NAME.key`.
+/// Has the authority issue a certificate for a host, which a server and a client may use, in
+/// `NAME.pem` and `NAME.key`.
 fn certify(folder: &Path, name: &str, host: &str, until: Until) -> Result<()> {
     let (csr, extensions) = (format!("{name}.csr"), format!("{name}.ext"));
     quiet(request(folder, name).args(["-subj", &format!("/CN={name}"), "-out", &csr]))?;

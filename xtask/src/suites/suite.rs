@@ -4,7 +4,8 @@ use clap::ValueEnum;
 
 use super::{c, go, js, lanes, miri, page, python, runner::Runner, rust, server, tidy, windows};
 
-/// One suite. The suites of a track run in this order, and so does the table at the end. Quick suites that often fail come first.
+/// One suite. The suites of a track run in this order, and so does the table at the end. Quick
+/// suites that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
     /// Formatting, lints, documentation, licences, style, and the builds without std

@@ -14,11 +14,12 @@ use crate::{
     style,
 };
 
-/// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our vectors but may not use their registers,
-/// as in a kernel.
+/// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our
+/// vectors but may not use their registers, as in a kernel.
 const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "x86_64-unknown-none"];
 
-/// Targets for which the libraries are linted, which needs no linker. Suite `lanes` runs them on some.
+/// Targets for which the libraries are linted, which needs no linker. Suite `lanes` runs them on
+/// some.
 const LINTED_TARGETS: [&str; 8] = [
     "aarch64-apple-darwin",
     "x86_64-apple-darwin",
@@ -95,8 +96,8 @@ fn clippy(context: &Context) -> Command {
     command
 }
 
-/// The libraries for other targets, with their default features. In the profile of tests, Cargo would also build what tests depend on, for which
-/// some of these targets need a C compiler.
+/// The libraries for other targets, with their default features. In the profile of tests, Cargo
+/// would also build what tests depend on, for which some of these targets need a C compiler.
 fn clippy_elsewhere(context: &Context) -> Command {
     let mut command = context.cargo();
     command.args(["clippy", "--quiet"]);

@@ -20,11 +20,12 @@ pub(crate) const GCC: DebianTool =
 
 pub(crate) const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
 
-/// Rust's library takes random bytes from the system library `bcryptprimitives`, which Debian's Wine lacks. This source provides the one function that
-/// is needed.
+/// Rust's library takes random bytes from the system library `bcryptprimitives`, which Debian's
+/// Wine lacks. This source provides the one function that is needed.
 const MISSING_LIBRARY: &str = include_str!("bcryptprimitives.c");
 
-/// Installs Wine, and makes a folder for its files and the library that it lacks. All suites and clones share it: Wine's own files take 700 MB.
+/// Installs Wine, and makes a folder for its files and the library that it lacks. All suites and
+/// clones share it: Wine's own files take 700 MB.
 ///
 /// # Errors
 /// What is missing and cannot be installed.
@@ -47,7 +48,8 @@ pub(crate) fn environment(folder: &Path) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Another process may run programs with the library, or be here too. So it is built aside, and then takes its place.
+/// Another process may run programs with the library, or be here too. So it is built aside, and
+/// then takes its place.
 fn build_library(folder: &Path) -> Result<()> {
     let [source, built] = ["c", "dll"].map(|kind| folder.join(format!("{}.{kind}", std::process::id())));
     fs::write(&source, MISSING_LIBRARY)?;

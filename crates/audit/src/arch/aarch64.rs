@@ -13,7 +13,8 @@ use super::decode::{Decode, Token};
 /// Every instruction has this many bytes.
 const SIZE: usize = 4;
 
-/// Decodes one run of bytes. It remembers the numbers of mnemonics, so that threads need not wait for each other.
+/// Decodes one run of bytes. It remembers the numbers of mnemonics, so that threads need not wait
+/// for each other.
 pub(crate) struct Run<'b> {
     bytes: &'b [u8],
     numbers: HashMap<u16, u16>,
@@ -71,8 +72,9 @@ fn registers(opcode: &Opcode) -> u8 {
     widths
 }
 
-/// Whether a load or store of one floating-point register has all 128 bits. Arm ARM, C4.1: loads and stores. Everything else with a
-/// scalar register has at most 64 bits, except for the instructions of the cryptographic extension, which say `q` and mean vectors.
+/// Whether a load or store of one floating-point register has all 128 bits. Arm ARM, C4.1: loads
+/// and stores. Everything else with a scalar register has at most 64 bits, except for the
+/// instructions of the cryptographic extension, which say `q` and mean vectors.
 fn is_quad(bits: u32) -> bool {
     let size = bits >> 30;
     let opc = (bits >> 22) & 3;
@@ -87,7 +89,8 @@ fn is_quad(bits: u32) -> bool {
     }
 }
 
-/// Three-register SHA: `sha1c q, s, v` and the like. Arm ARM, C4.1: Cryptographic three-register SHA.
+/// Three-register SHA: `sha1c q, s, v` and the like. Arm ARM, C4.1: Cryptographic three-register
+/// SHA.
 fn is_crypto(bits: u32) -> bool {
     bits & 0xff20_8c00 == 0x5e00_0000
 }

@@ -69,8 +69,8 @@ fn longest(rows: &[(Class, &[&str])], mnemonic: &str) -> Option<Class> {
     fits.max_by_key(|(_, prefix)| prefix.len()).map(|(class, _)| class)
 }
 
-/// Prefixes of mnemonics, without the `v` of the newer encodings. The longest one that matches decides, so the order of the rows
-/// does not matter.
+/// Prefixes of mnemonics, without the `v` of the newer encodings. The longest one that matches
+/// decides, so the order of the rows does not matter.
 #[rustfmt::skip]
 const X86_64: &[(Class, &[&str])] = &[
     (Class::Crypto, &["aes", "sha1", "sha256", "sha512", "pclmul", "gf2p8", "sm3", "sm4", "loadiwkey"]),

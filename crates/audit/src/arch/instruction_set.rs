@@ -29,7 +29,8 @@ impl Arch {
     /// The kinds of vector registers that are counted separately, narrowest first.
     ///
     /// - x86-64: registers of 128, 256 and 512 bits.
-    /// - AArch64: scalar floating point (`b`, `h`, `s`, `d`), Advanced SIMD (`v`, `q`), SVE and SME (`z`, `p`, `za`).
+    /// - AArch64: scalar floating point (`b`, `h`, `s`, `d`), Advanced SIMD (`v`, `q`), SVE and SME
+    ///   (`z`, `p`, `za`).
     #[must_use]
     pub fn widths(self) -> [&'static str; WIDTHS] {
         match self {
@@ -44,7 +45,8 @@ impl Arch {
     }
 }
 
-/// The index in `Arch::widths()` of the widest register in the bits `widths`, which must not be empty.
+/// The index in `Arch::widths()` of the widest register in the bits `widths`, which must not be
+/// empty.
 pub(crate) fn widest(widths: u8) -> usize {
     debug_assert!(widths != 0);
     7 - widths.leading_zeros() as usize

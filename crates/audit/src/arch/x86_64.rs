@@ -1,7 +1,8 @@
 //! x86-64, decoded by `iced-x86`, with the rules by which `objdump` walks over bytes.
 //!
-//! If bytes are not an instruction, each disassembler continues at another place, and decodes the following bytes differently until they
-//! meet again. The counts match those of `objdump` only if this module continues where `objdump` does.
+//! If bytes are not an instruction, each disassembler continues at another place, and decodes the
+//! following bytes differently until they meet again. The counts match those of `objdump` only if
+//! this module continues where `objdump` does.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -98,13 +99,14 @@ impl Run<'_> {
     }
 }
 
-/// If the end cuts off an instruction, only its first byte is shown: as bad, or as a prefix if it is one.
+/// If the end cuts off an instruction, only its first byte is shown: as bad, or as a prefix if it
+/// is one.
 fn cut_off(first: u8) -> Token {
     Token { bad: PREFIX[first as usize] == 0, ..Token::bad(1) }
 }
 
-/// The number of bytes that determine which instruction this would be. Intel SDM, volume 2, chapter 2; AMD APM, volume 3,
-/// section 1.9 (XOP).
+/// The number of bytes that determine which instruction this would be. Intel SDM, volume 2, chapter
+/// 2; AMD APM, volume 3, section 1.9 (XOP).
 fn opcode_len(bytes: &[u8]) -> usize {
     let second = bytes.get(1).copied().unwrap_or(0);
     match bytes.first() {
@@ -136,7 +138,8 @@ fn operand_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether it is a copy of an x87 instruction that CPUs have but manuals omit; `objdump` does not know them.
+/// Whether it is a copy of an x87 instruction that CPUs have but manuals omit; `objdump` does not
+/// know them.
 fn is_undocumented(code: Code) -> bool {
     matches!(
         code,
@@ -175,8 +178,8 @@ static PREFIX: [u8; 256] = {
     table
 };
 
-/// Prefixes that are shown alone: REX has no effect if another prefix follows, and `fwait` combines only with x87
-/// instructions.
+/// Prefixes that are shown alone: REX has no effect if another prefix follows, and `fwait` combines
+/// only with x87 instructions.
 fn lone_prefixes(bytes: &[u8]) -> Option<Token> {
     let lone = |len: usize| Some(Token { len: len as u8, bad: false, widths: 0, op: 0 });
     let kind = |byte: &u8| PREFIX[*byte as usize];
@@ -216,7 +219,8 @@ fn width(register: Register) -> u8 {
     }
 }
 
-/// The forms of instructions that may name a vector register: the decoder's names of forms list the operands.
+/// The forms of instructions that may name a vector register: the decoder's names of forms list the
+/// operands.
 static MAY_NAME: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let names_one = |code: Code| {
         let name = format!("{code:?}");

@@ -23,7 +23,8 @@ pub enum SourceKind {
     CompileTimeChoice,
     /// Such a condition in a macro, which other crates use.
     CompileTimeChoiceInMacro,
-    /// Detection at run time that needs a feature of the package that this build does not enable: the kernel is never chosen.
+    /// Detection at run time that needs a feature of the package that this build does not enable:
+    /// the kernel is never chosen.
     DetectionOff,
 }
 

@@ -55,8 +55,8 @@ pub(super) struct DependencyKind {
     pub(super) kind: Option<String>,
 }
 
-/// Runs `cargo metadata` for the project of `manifest`, or of the current folder. If this runs under a `cargo`, it uses the
-/// same one.
+/// Runs `cargo metadata` for the project of `manifest`, or of the current folder. If this runs
+/// under a `cargo`, it uses the same one.
 pub(super) fn read(manifest: Option<&Path>) -> Result<Metadata, Error> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);

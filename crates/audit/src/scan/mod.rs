@@ -1,8 +1,10 @@
 //! Searches the sources of a project's dependencies for code that makes compilers lose kernels.
 //!
-//! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` before that chooses at compile time, if the
-//! whole build is for a CPU with that feature. The kernel is then an ordinary function to the optimiser, which inlines and rewrites it. It
-//! does so most freely with link-time optimisation, and only if the kernel consists of intrinsics and not of assembly.
+//! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` before
+//! that chooses at compile time, if the whole build is for a CPU with that feature. The kernel is
+//! then an ordinary function to the optimiser, which inlines and rewrites it. It does so most
+//! freely with link-time optimisation, and only if the kernel consists of intrinsics and not of
+//! assembly.
 
 mod finding;
 mod metadata;
@@ -44,7 +46,8 @@ pub struct Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// This build is for one kind of CPU, so the choice is made at compile time: kernels may be inlined or lost.
+    /// This build is for one kind of CPU, so the choice is made at compile time: kernels may be
+    /// inlined or lost.
     Affected,
     /// As long as no `target-cpu` or `target-feature` is set, the choice is at run time.
     Latent,
@@ -81,13 +84,15 @@ pub struct CrateScan {
 /// The kinds of CPU-specific code in a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernels {
-    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline their code.
+    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline their
+    /// code.
     pub intrinsics: u64,
     /// Files of assembly, or with `global_asm!`: the optimiser does not change them.
     pub assembly: u64,
 }
 
-/// Scans the dependencies of the project of the `Cargo.toml` at `manifest`, or of the current folder.
+/// Scans the dependencies of the project of the `Cargo.toml` at `manifest`, or of the current
+/// folder.
 ///
 /// It runs `cargo metadata`, which fetches missing sources.
 ///
@@ -123,7 +128,8 @@ pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result
     Ok(scan)
 }
 
-/// The packages that builds of the workspace use, each with its features. Packages that only tests use are left out.
+/// The packages that builds of the workspace use, each with its features. Packages that only tests
+/// use are left out.
 fn used(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
     let mut used = BTreeMap::new();
     let Some(resolve) = &metadata.resolve else { return used };

@@ -33,7 +33,8 @@ pub enum SettingKind {
     Lto,
 }
 
-/// The settings for the workspace in `root`: its profiles, cargo's configuration from there upwards and at home, and the environment.
+/// The settings for the workspace in `root`: its profiles, cargo's configuration from there upwards
+/// and at home, and the environment.
 pub(super) fn find(root: &Path) -> Result<Vec<Setting>, Error> {
     let mut settings = Vec::new();
     in_file(&root.join("Cargo.toml"), &mut settings)?;

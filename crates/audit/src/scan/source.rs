@@ -59,7 +59,8 @@ pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Fo
     Ok(items.found)
 }
 
-/// The items of a file, also in modules, `impl` blocks and traits. Tokens are enough to find them, without parsing expressions.
+/// The items of a file, also in modules, `impl` blocks and traits. Tokens are enough to find them,
+/// without parsing expressions.
 struct Items<'f> {
     features: &'f BTreeSet<String>,
     found: Vec<Found>,
@@ -138,8 +139,8 @@ impl Items<'_> {
         self.functions.push(Variant { name, condition, detects: !inside.detections.is_empty() });
     }
 
-    /// Finds functions that detect at run time and are replaced by another function of the same name if the target has
-    /// the feature.
+    /// Finds functions that detect at run time and are replaced by another function of the same
+    /// name if the target has the feature.
     fn compare_variants(&mut self) {
         for variant in &self.functions {
             let Some((line, text)) = &variant.condition else { continue };
@@ -215,7 +216,8 @@ impl Body<'_> {
         }
     }
 
-    /// Ends a statement. Its detection is off if the feature of the package that it needs is not enabled.
+    /// Ends a statement. Its detection is off if the feature of the package that it needs is not
+    /// enabled.
     fn end(&mut self, statement: Statement) {
         if let Some(feature) = statement.missing
             && !statement.is_item
@@ -248,7 +250,8 @@ impl Statement {
     }
 }
 
-/// The arguments of a macro, if `name` is followed by `!` and a group. The `!` and the group are taken from `tokens`.
+/// The arguments of a macro, if `name` is followed by `!` and a group. The `!` and the group are
+/// taken from `tokens`.
 fn macro_arguments(name: &Ident, tokens: &mut Peekable<IntoIter>) -> Option<Group> {
     const NO_MACROS: [&str; 7] = ["return", "in", "if", "while", "match", "else", "break"];
     if NO_MACROS.iter().any(|word| name == word) || !is_punct(tokens.peek(), '!') {
@@ -297,8 +300,8 @@ impl Attribute {
         self.is_cfg() && self.arguments.contains("test")
     }
 
-    /// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled. More complicated conditions are
-    /// ignored.
+    /// The feature of the package that `#[cfg(feature = "...")]` asks for, if it is not enabled.
+    /// More complicated conditions are ignored.
     fn missing_feature(&self, features: &BTreeSet<String>) -> Option<String> {
         let feature = self.arguments.strip_prefix("feature = \"")?.strip_suffix('"')?;
         (self.is_cfg() && !feature.contains('"') && !features.contains(feature)).then(|| feature.to_owned())
@@ -319,7 +322,8 @@ fn line(ident: &Ident) -> u64 {
     ident.span().start().line as u64
 }
 
-/// Whether a condition is about features of the target, other than those that every target of its kind has.
+/// Whether a condition is about features of the target, other than those that every target of its
+/// kind has.
 fn is_on_target(condition: &str) -> bool {
     const BASELINE: [&str; 4] = ["\"sse\"", "\"sse2\"", "\"neon\"", "\"fp\""];
     // This is the other branch: detection is where the feature is missing.

@@ -1,4 +1,5 @@
-//! Files that are broken, hostile, or no binaries: an error that says so, and never a panic or memory without bound.
+//! Files that are broken, hostile, or no binaries: an error that says so, and never a panic or
+//! memory without bound.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -65,7 +66,8 @@ fn tables_beyond_the_limit_are_an_error() {
     assert!(matches!(audit(&sample().as_slice(), "test", &options), Err(Error::Limit(_))));
 }
 
-/// The offset of the size in the section header whose type is `kind`. ELF-64: headers of 64 bytes at the offset in byte 40 of the file.
+/// The offset of the size in the section header whose type is `kind`. ELF-64: headers of 64 bytes
+/// at the offset in byte 40 of the file.
 fn size_field(elf: &[u8], kind: u32) -> usize {
     let headers = u64::from_le_bytes(elf[40..48].try_into().expect("8 bytes")) as usize;
     let is_kind = |at: &usize| elf[at + 4..at + 8] == kind.to_le_bytes();

@@ -42,7 +42,8 @@ fn both_instruction_sets_of_a_fat_file_have_a_report() {
     assert_eq!(width(&reports[1], "neon"), 1);
 }
 
-/// A fat Mach-O: magic, count, then for each slice CPU type, subtype, offset, size, alignment, all big-endian.
+/// A fat Mach-O: magic, count, then for each slice CPU type, subtype, offset, size, alignment, all
+/// big-endian.
 fn fat(slices: &[(u32, &Vec<u8>)]) -> Vec<u8> {
     let mut file = [0xcafe_babe_u32.to_be_bytes(), (slices.len() as u32).to_be_bytes()].concat();
     let mut offset = 4096_u32;

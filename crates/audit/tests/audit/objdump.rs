@@ -9,7 +9,8 @@ use bulla_audit::{Arch, Report, Symbols};
 
 use crate::support::{audited_file, output, width};
 
-/// The lines of `objdump -d` that are instructions, those that name each kind of register, and those that are no instruction.
+/// The lines of `objdump -d` that are instructions, those that name each kind of register, and
+/// those that are no instruction.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Lines {
     instructions: u64,
@@ -22,7 +23,8 @@ impl Lines {
         let mut lines = Self::default();
         let text = output(Command::new(objdump).args(["-d", "--no-show-raw-insn"]).arg(path));
         for line in text.lines() {
-            // `  401000:<tab>vpaddq %ymm0,%ymm1,%ymm2`; symbols in angle brackets may have any name.
+            // `  401000:<tab>vpaddq %ymm0,%ymm1,%ymm2`; symbols in angle brackets may have any
+            // name.
             let Some((address, instruction)) = line.split_once(":\t") else { continue };
             if address.trim().is_empty() || !address.trim().bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 continue;
@@ -56,7 +58,8 @@ impl Lines {
     }
 }
 
-/// Which kinds of registers an AArch64 instruction names: scalar floating point, Advanced SIMD, SVE.
+/// Which kinds of registers an AArch64 instruction names: scalar floating point, Advanced SIMD,
+/// SVE.
 fn aarch64_registers(instruction: &str) -> [bool; 3] {
     let operands = instruction.split_once('\t').map_or("", |(_, operands)| operands);
     let mut named = [false; 3];
@@ -126,7 +129,8 @@ fn counts_agree_on_this_test_with_its_symbols_and_without() {
     let (with, without) = (audited_file(&own), audited_file(&stripped));
     assert_eq!((with.symbols, without.symbols), (Symbols::All, Symbols::None));
     assert!(!without.notes.is_empty());
-    // Where data stands among code, what is decoded depends on where symbols say to begin; this one has none there.
+    // Where data stands among code, what is decoded depends on where symbols say to begin; this one
+    // has none there.
     assert_eq!(with.total, without.total);
 }
 

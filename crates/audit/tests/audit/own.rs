@@ -6,7 +6,8 @@ use std::path::Path;
 use bulla_audit::Rules;
 use proc_macro2::{TokenStream, TokenTree};
 
-/// The modules of functions that each table of kernels in `file` names, one list for each call of a macro in `macros`.
+/// The modules of functions that each table of kernels in `file` names, one list for each call of a
+/// macro in `macros`.
 fn tables(file: &str, macros: &[&str]) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -39,7 +39,8 @@ fn no_kernel_is_missed_in_a_program_of_the_standard_library_alone() {
     }
 }
 
-/// The standard library's own copy of the crate is what used to be taken for one that lost its kernel.
+/// The standard library's own copy of the crate is what used to be taken for one that lost its
+/// kernel.
 #[test]
 fn the_standard_library_has_a_memchr_that_is_none_of_the_crate() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! Times `bulla-blake2` as it was built into this program. One line for each case: its name, and the nanoseconds of one operation.
+//! Times `bulla-blake2` as it was built into this program. One line for each case: its name, and
+//! the nanoseconds of one operation.
 //!
 //! `cargo xtask bench blake2-builds` builds this with many flags and compares.
 
@@ -10,7 +11,8 @@ use bulla_blake2::{blake2b, blake2s, kernel};
 /// The least time of a sample, in nanoseconds: the timer and cold predictors drown in it.
 const SAMPLE: u128 = 20_000;
 
-/// Samples of a case. They are taken in turns, so that a slow moment of the machine does not fall on one case alone.
+/// Samples of a case. They are taken in turns, so that a slow moment of the machine does not fall
+/// on one case alone.
 const ROUNDS: usize = 101;
 
 /// How many inputs are hashed beside each other.

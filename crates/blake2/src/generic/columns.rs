@@ -1,5 +1,6 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 14 operations a
-//! quarter round, and the transpose of the message. With one lane it is the plain scalar algorithm.
+//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by
+//! throughput: 14 operations a quarter round, and the transpose of the message. With one lane it is
+//! the plain scalar algorithm.
 
 use super::{SIGMA, all_rounds};
 use crate::job::{Input, Job, Last, Tail};
@@ -27,7 +28,8 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
         // SAFETY: the caller has the instruction set.
         unsafe {
             if cfg!(unoptimised) {
-                // Every operation has a place of its own on the stack, and all rounds one after another need more than the 2 MiB of a thread.
+                // Every operation has a place of its own on the stack, and all rounds one after
+                // another need more than the 2 MiB of a thread.
                 for r in 0..Self::Word::ROUNDS {
                     round!(r % SIGMA.len());
                 }
@@ -41,7 +43,8 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
 impl Rounds for U32x1 {}
 impl Rounds for U64x1 {}
 
-/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once, see [`bulla_simd::lanes`].
+/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once,
+/// see [`bulla_simd::lanes`].
 macro_rules! lane_by_lane {
     ($word:ty, $One:ty) => {
         impl<const N: usize> Rounds for Lanes<$word, N> {
@@ -80,8 +83,8 @@ lane_by_lane!(u64, U64x1);
 unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.
     unsafe {
-        // No closures here and below: a function that takes vectors through a closure is also compiled separately,
-        // outside the kernels.
+        // No closures here and below: a function that takes vectors through a closure is also
+        // compiled separately, outside the kernels.
         let iv = &V::Word::IV;
         let mut v = [
             h[0],
@@ -112,8 +115,9 @@ unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> 
     }
 }
 
-/// Compresses one input into the state `words`, with a vector of one lane. All blocks go through the same copy of the rounds: with a
-/// second copy for the last block, Zen 5 takes about 350 cycles longer from three blocks on.
+/// Compresses one input into the state `words`, with a vector of one lane. All blocks go through
+/// the same copy of the rounds: with a second copy for the last block, Zen 5 takes about 350 cycles
+/// longer from three blocks on.
 #[inline(always)]
 pub(crate) unsafe fn input<V: Rounds>(
     words: &mut [V::Word; 8],
@@ -152,8 +156,8 @@ pub(crate) unsafe fn input<V: Rounds>(
     }
 }
 
-/// The counters before the next blocks of all lanes, the counters at the end of the last of these blocks, and that
-/// block's flags.
+/// The counters before the next blocks of all lanes, the counters at the end of the last of these
+/// blocks, and that block's flags.
 struct Marks<V> {
     before: [V; 2],
     end: [V; 2],
@@ -202,15 +206,16 @@ impl<V: Rounds> Marks<V> {
     }
 }
 
-/// Compresses 1 to `W == LANES` jobs as far as all of them reach. Moves the jobs with blocks left to the front, and
-/// returns how many there are.
+/// Compresses 1 to `W == LANES` jobs as far as all of them reach. Moves the jobs with blocks left
+/// to the front, and returns how many there are.
 #[inline(always)]
 pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>]) -> usize {
     let mut blocks = usize::MAX;
     for job in &*jobs {
         blocks = blocks.min(job.reach());
     }
-    // SAFETY: as the caller promised; no job has fewer blocks, or wraps its counter's low word in any but the last.
+    // SAFETY: as the caller promised; no job has fewer blocks, or wraps its counter's low word in
+    // any but the last.
     unsafe { lanes::<V, W>(jobs, blocks) };
     let mut left = 0;
     for i in 0..jobs.len() {
@@ -225,7 +230,8 @@ pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word
 /// Compresses the next `blocks` blocks of 1 to `W == LANES` jobs.
 #[inline(always)]
 unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
-    // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable input.
+    // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable
+    // input.
     unsafe {
         // Lanes without a job repeat the first job's work, into a state that is never read.
         let mut unread = *jobs[0].words;

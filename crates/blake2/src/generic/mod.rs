@@ -1,8 +1,9 @@
 //! The kernels, each written once over the traits of `bulla-simd`.
 //!
-//! Everything here is `#[inline(always)]` and becomes part of the `#[target_feature]` functions that `crate::kernel` makes for each
-//! instruction set. All functions have the same requirements: the CPU must have the vector type's instruction set, and pointers must be
-//! valid for the memory that the function says it reads and writes.
+//! Everything here is `#[inline(always)]` and becomes part of the `#[target_feature]` functions
+//! that `crate::kernel` makes for each instruction set. All functions have the same requirements:
+//! the CPU must have the vector type's instruction set, and pointers must be valid for the memory
+//! that the function says it reads and writes.
 
 pub(crate) mod columns;
 #[cfg(any(
@@ -12,8 +13,9 @@ pub(crate) mod columns;
 ))]
 pub(crate) mod rows;
 
-/// `SIGMA[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to the j-th of the
-/// round's eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0 and 1.
+/// `SIGMA[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to
+/// the j-th of the round's eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0
+/// and 1.
 pub(crate) const SIGMA: [[usize; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],

@@ -1,8 +1,8 @@
-//! Row form: four vectors hold the four rows of the state of one input. Its speed is limited by latency: two quarter rounds a
-//! round.
+//! Row form: four vectors hold the four rows of the state of one input. Its speed is limited by
+//! latency: two quarter rounds a round.
 //!
-//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle is on
-//! the critical path.
+//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be
+//! ready, so no shuffle is on the critical path.
 
 use super::{SIGMA, all_rounds};
 use crate::job::{Input, Last};
@@ -95,8 +95,8 @@ unsafe fn compress<R: Rounds>(
     }
 }
 
-/// Compresses one input into the state `words`. `counter` bytes come before it. The last block has its own copy of the rounds: then no block
-/// asks whether it is the last.
+/// Compresses one input into the state `words`. `counter` bytes come before it. The last block has
+/// its own copy of the rounds: then no block asks whether it is the last.
 #[inline(always)]
 pub(crate) unsafe fn input<R: Rounds>(
     words: &mut [WordOf<R>; 8],
@@ -106,7 +106,8 @@ pub(crate) unsafe fn input<R: Rounds>(
 ) {
     let Input { mut from, mut len, stride } = input;
     let block_len = WordOf::<R>::BLOCK;
-    // SAFETY: the caller has the instruction set of the row, and readable input; the state has eight words.
+    // SAFETY: the caller has the instruction set of the row, and readable input; the state has
+    // eight words.
     unsafe {
         let mut state = [R::Row::load_fresh(words.as_ptr()), R::Row::load_fresh(words.as_ptr().add(4))];
         while len > block_len {

@@ -1,4 +1,5 @@
-//! The AArch64 kernel: many inputs in columns. One input stays in general registers, through the portable code.
+//! The AArch64 kernel: many inputs in columns. One input stays in general registers, through the
+//! portable code.
 
 use super::portable;
 use super::table::{Functions, Tables, Tuning};

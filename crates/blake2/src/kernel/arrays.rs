@@ -1,5 +1,5 @@
-//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run the generic bodies. The shapes are those
-//! of the kernels for SSE4.1 and AVX-512.
+//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run
+//! the generic bodies. The shapes are those of the kernels for SSE4.1 and AVX-512.
 
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::SIGMA;
@@ -10,7 +10,8 @@ use bulla_simd::arrays::Array;
 use bulla_simd::cpu::Isa;
 use bulla_simd::{Vector, half_round};
 
-/// A loop over the rounds: all rounds of arrays, one after another, would be a third of a megabyte of code.
+/// A loop over the rounds: all rounds of arrays, one after another, would be a third of a megabyte
+/// of code.
 macro_rules! in_a_loop {
     ($word:ty) => {
         impl<const N: usize> Rounds for Array<$word, N> {
@@ -31,7 +32,8 @@ macro_rules! in_a_loop {
 in_a_loop!(u32);
 in_a_loop!(u64);
 
-/// The vectors of the kernels for architectures without vector types. Miri would take four times as long for their rounds.
+/// The vectors of the kernels for architectures without vector types. Miri would take four times as
+/// long for their rounds.
 #[cfg(not(miri))]
 type Narrow<W> = bulla_simd::lanes::Lanes<W, 4>;
 #[cfg(miri)]

@@ -1,9 +1,10 @@
 //! The kernels of this machine, the kernel in use, and how to force one.
 //!
-//! The crate chooses the kernel once, at the first hash of the process: the best that the CPU supports, or the one that the environment
-//! variable `BULLA_BLAKE2_FORCE_KERNEL` names (only with the standard library). The kernel covers both hash functions and every operation:
-//! one input, streams, and many inputs. [`Params::kernel`](crate::Params::kernel) selects another kernel for everything made from these
-//! parameters.
+//! The crate chooses the kernel once, at the first hash of the process: the best that the CPU
+//! supports, or the one that the environment variable `BULLA_BLAKE2_FORCE_KERNEL` names (only with
+//! the standard library). The kernel covers both hash functions and every operation: one input,
+//! streams, and many inputs. [`Params::kernel`](crate::Params::kernel) selects another kernel for
+//! everything made from these parameters.
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 mod aarch64;

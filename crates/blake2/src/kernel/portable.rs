@@ -1,4 +1,5 @@
-//! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
+//! The portable kernel: one input at a time, through the column form of one lane, which is the
+//! plain scalar algorithm.
 
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};

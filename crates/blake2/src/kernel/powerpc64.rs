@@ -1,5 +1,5 @@
-//! The kernel for little-endian POWER: many inputs in columns. One input stays in general registers, through the portable code.
-//! See `docs/decisions/0201-vectors-without-vector-types.md`.
+//! The kernel for little-endian POWER: many inputs in columns. One input stays in general
+//! registers, through the portable code. See `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::portable;
 use super::table::{Functions, Tables, Tuning};

@@ -1,5 +1,6 @@
-//! The kernel for IBM Z with the vector facility: many inputs in columns, and one input of BLAKE2s in rows. One input of BLAKE2b stays in
-//! general registers. See `docs/decisions/0201-vectors-without-vector-types.md`.
+//! The kernel for IBM Z with the vector facility: many inputs in columns, and one input of BLAKE2s
+//! in rows. One input of BLAKE2b stays in general registers. See
+//! `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::portable;
 use super::table::{Functions, Tables, Tuning};

@@ -1,7 +1,7 @@
 //! The message schedule as tokens, for macros that write assembly: they need literal numbers.
 
-/// Passes the schedule of all rounds to a macro, after its other arguments: `b` for BLAKE2b, `s` for BLAKE2s (RFC 7693,
-/// section 2.7).
+/// Passes the schedule of all rounds to a macro, after its other arguments: `b` for BLAKE2b, `s`
+/// for BLAKE2s (RFC 7693, section 2.7).
 macro_rules! schedule {
     (s, $macro:ident!($($arguments:tt)*)) => {
         schedule!(ten, $macro!($($arguments)*))

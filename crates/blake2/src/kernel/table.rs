@@ -13,7 +13,8 @@ pub(crate) struct Tables {
     pub(crate) blake2s: &'static Functions<u32>,
 }
 
-/// The kind of CPU for which a kernel is the right one, if there are several for one instruction set.
+/// The kind of CPU for which a kernel is the right one, if there are several for one instruction
+/// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
     /// It is the only kernel for its instruction set.
@@ -44,14 +45,15 @@ impl Tuning {
     }
 }
 
-/// The functions of one kernel for words of one size. All are unsafe for the same reasons: the CPU must support the instruction
-/// set (every reference to a table comes from [`super::available`]), and pointers must be valid as each function requires.
+/// The functions of one kernel for words of one size. All are unsafe for the same reasons: the CPU
+/// must support the instruction set (every reference to a table comes from [`super::available`]),
+/// and pointers must be valid as each function requires.
 pub struct Functions<W: 'static> {
     /// How many inputs `lanes_of` takes, at most [`MAX_LANES`](crate::job::MAX_LANES).
     pub(crate) lanes: usize,
     /// Compresses one input into the state.
     pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
-    /// Compresses 2 to `lanes` jobs of one stride as far as all of them reach. Moves the jobs with blocks left to the front, and returns
-    /// how many there are.
+    /// Compresses 2 to `lanes` jobs of one stride as far as all of them reach. Moves the jobs with
+    /// blocks left to the front, and returns how many there are.
     pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>]) -> usize,
 }

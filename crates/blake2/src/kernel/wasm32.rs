@@ -1,4 +1,5 @@
-//! The WebAssembly kernel: many inputs in columns. One input stays in general registers, through the portable code.
+//! The WebAssembly kernel: many inputs in columns. One input stays in general registers, through
+//! the portable code.
 
 use super::portable;
 use super::table::{Functions, Tables, Tuning};

@@ -1,4 +1,5 @@
-//! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined into them.
+//! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined
+//! into them.
 
 use super::portable::PORTABLE;
 use super::table::{Functions, Tables, Tuning};
@@ -18,8 +19,8 @@ impl Rounds for words::U64x8 {}
 impl Rounds for sse41::U32x4 {}
 impl Rounds for words::U64x2 {}
 
-/// The functions for many inputs: a module of two `#[target_feature]` functions. For each hash function, it takes the vectors of the
-/// column form, the narrow ones first.
+/// The functions for many inputs: a module of two `#[target_feature]` functions. For each hash
+/// function, it takes the vectors of the column form, the narrow ones first.
 macro_rules! lanes {
     (
         $module:ident, $features:literal,
@@ -77,8 +78,8 @@ lanes!(
     blake2s: [] or sse41::U32x4
 );
 
-/// A kernel: its tables, and a module of `#[target_feature]` functions for one input, each with its implementation of the rounds. The
-/// functions for many inputs are in the module `$lanes`.
+/// A kernel: its tables, and a module of `#[target_feature]` functions for one input, each with its
+/// implementation of the rounds. The functions for many inputs are in the module `$lanes`.
 macro_rules! kernel {
     (
         $TABLES:ident, $module:ident, $lanes:ident, $isa:expr, $tuning:expr, $features:literal,
@@ -142,8 +143,8 @@ kernel!(
     blake2b: SlowRotate<words::U64x4Avx512>, blake2s: SlowRotate<avx512::U32x4>
 );
 
-/// The kernel for CPUs on which a chain of vector operations takes longer than the same chain on general registers: see
-/// `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
+/// The kernel for CPUs on which a chain of vector operations takes longer than the same chain on
+/// general registers: see `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
 pub(super) static AVX512_ALONE: Tables = Tables {
     tuning: Tuning::ScalarAlone,
     blake2b: &Functions { compress: PORTABLE.blake2b.compress, ..*AVX512_FAST_ROTATE.blake2b },

@@ -1,8 +1,9 @@
 //! The rounds of the column form in assembly, for AVX2.
 //!
-//! Sixteen registers hold the sixteen words of the states, and a rotate by shifts needs one more. The compiler then keeps half of the state in
-//! memory. Here the words of the message and the masks of byte shuffles are operands in memory. One word of the state (v8) goes to
-//! memory while its register is the spare one: one store, and the load is part of an addition.
+//! Sixteen registers hold the sixteen words of the states, and a rotate by shifts needs one more.
+//! The compiler then keeps half of the state in memory. Here the words of the message and the masks
+//! of byte shuffles are operands in memory. One word of the state (v8) goes to memory while its
+//! register is the spare one: one store, and the load is part of an addition.
 //!
 //! Measured in `docs/decisions/0076-blake2-avx2-in-assembly.md`.
 
@@ -11,7 +12,8 @@ use crate::generic::columns::Rounds;
 use bulla_simd::x86_64::{avx2, byte_rotation, words};
 use core::arch::asm;
 
-/// Masks for `vpshufb`: each word rotated right by the distances of rotate number 0 and 2 of BLAKE2s, or 1 and 2 of BLAKE2b.
+/// Masks for `vpshufb`: each word rotated right by the distances of rotate number 0 and 2 of
+/// BLAKE2s, or 1 and 2 of BLAKE2b.
 #[repr(align(32))]
 struct Masks {
     _bytes: [[u8; 32]; 2],
@@ -110,7 +112,8 @@ macro_rules! rotate_b {
     };
 }
 
-/// The first or second half of four quarter rounds side by side: words a, b, c and d of each, and its word of the message.
+/// The first or second half of four quarter rounds side by side: words a, b, c and d of each, and
+/// its word of the message.
 macro_rules! halves {
     ($set:ident, $half:tt, $([$a:tt $b:tt $c:tt $d:tt, $m:tt])*) => {
         concat!(
@@ -154,8 +157,8 @@ macro_rules! column_rounds {
         impl Rounds for $Type {
             #[inline(always)]
             unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
-                // SAFETY: reads m and the masks, reads and writes v, all of which are vectors in memory, aligned as such; and changes the registers
-                // named.
+                // SAFETY: reads m and the masks, reads and writes v, all of which are vectors in
+                // memory, aligned as such; and changes the registers named.
                 unsafe {
                     asm!(
                         all_but_v8!(load),

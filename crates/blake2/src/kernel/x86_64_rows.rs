@@ -1,19 +1,22 @@
 //! The rounds of the row form in assembly, for AVX-512 and AVX2.
 //!
-//! In the row form, everything waits for one chain of operations: additions, exclusive ors and rotates, each of which needs the result of the
-//! one before. So the order of the instructions matters, and the compiler does not keep it. There are three orders here, for three kinds of
-//! CPU:
-//! - [`FastRotate`]: a rotate takes one cycle, so the chain is that of the specification, and everything else comes after it.
-//! - [`SlowRotate`]: a rotate takes two cycles. `rotate(xor(early, late))` then costs three cycles, but `late >> k ^ late << (bits - k) ^
-//!   rotate(early)` costs two after `late`: the two shifts run side by side, and one `vpternlog` joins them. They run side by side if they
-//!   are neighbours in the code.
-//! - [`NoRotate`]: AVX2, which has no rotate. The order is that of `FastRotate`, with byte shuffles, and shifts if the distance is not whole
-//!   bytes.
+//! In the row form, everything waits for one chain of operations: additions, exclusive ors and
+//! rotates, each of which needs the result of the one before. So the order of the instructions
+//! matters, and the compiler does not keep it. There are three orders here, for three kinds of CPU:
+//! - [`FastRotate`]: a rotate takes one cycle, so the chain is that of the specification, and
+//!   everything else comes after it.
+//! - [`SlowRotate`]: a rotate takes two cycles. `rotate(xor(early, late))` then costs three cycles,
+//!   but `late >> k ^ late << (bits - k) ^ rotate(early)` costs two after `late`: the two shifts
+//!   run side by side, and one `vpternlog` joins them. They run side by side if they are neighbours
+//!   in the code.
+//! - [`NoRotate`]: AVX2, which has no rotate. The order is that of `FastRotate`, with byte
+//!   shuffles, and shifts if the distance is not whole bytes.
 //!
-//! In all three, broadcast loads fetch the words of the message, and masks or blends merge them: no shuffles are needed. The loads for the
-//! next half round come after the chain of this one.
+//! In all three, broadcast loads fetch the words of the message, and masks or blends merge them: no
+//! shuffles are needed. The loads for the next half round come after the chain of this one.
 //!
-//! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and `0073-blake2-by-cpu.md`.
+//! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and
+//! `0073-blake2-by-cpu.md`.
 
 use super::schedule::schedule;
 use crate::generic::rows::Rounds;
@@ -33,11 +36,11 @@ pub(crate) struct SlowRotate<V>(PhantomData<V>);
 #[derive(Clone, Copy)]
 pub(crate) struct NoRotate<V>(PhantomData<V>);
 
-/// The names of registers and instructions; the first word says which set: `b` has four 64-bit words in ymm registers, `s` four 32-bit
-/// words in xmm registers.
+/// The names of registers and instructions; the first word says which set: `b` has four 64-bit
+/// words in ymm registers, `s` four 32-bit words in xmm registers.
 ///
-/// Registers 0 to 3 are the rows a to d; others hold them for a while. Message words are in 6 and 7 for the columns, in 8 and 9 for the
-/// diagonals.
+/// Registers 0 to 3 are the rows a to d; others hold them for a while. Message words are in 6 and 7
+/// for the columns, in 8 and 9 for the diagonals.
 macro_rules! op {
     (b, $name:literal, $to:tt $($from:tt)*) => {
         concat!($name, "q ymm", $to, $( ", ymm", $from, )* "\n")
@@ -160,7 +163,8 @@ macro_rules! rotate {
     (s, 3, $row:tt) => { op_by!(s, "vpror", $row $row, 7) };
 }
 
-/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and then the turns for the next half round.
+/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and then the turns
+/// for the next half round.
 macro_rules! half_round_fast {
     ($set:ident, $half:ident, $x:tt $y:tt) => {
         concat!(
@@ -211,7 +215,8 @@ macro_rules! rounds_fast {
     };
 }
 
-/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and before them the turns for this half round.
+/// Four quarter rounds side by side, with the message words in `$x` and `$y`, and before them the
+/// turns for this half round.
 macro_rules! half_round_slow {
     (b, $half:ident, $x:tt $y:tt) => {
         concat!(
@@ -271,7 +276,8 @@ macro_rules! half_round_slow {
     };
 }
 
-/// All rounds, each with the message words of its schedule. `$half` is `first` for the first round, then `column`.
+/// All rounds, each with the message words of its schedule. `$half` is `first` for the first round,
+/// then `column`.
 macro_rules! rounds_slow {
     ($set:ident, $half:ident,
      [$m0:tt $m1:tt $m2:tt $m3:tt $m4:tt $m5:tt $m6:tt $m7:tt
@@ -391,7 +397,8 @@ macro_rules! rounds_without_rotates {
     };
 }
 
-/// The rounds of a vector type in one order: its registers for the rows, and the other operands of the assembly.
+/// The rounds of a vector type in one order: its registers for the rows, and the other operands of
+/// the assembly.
 macro_rules! row_rounds {
     (
         $Order:ident, $Type:ty, $features:literal, $a:tt $b:tt $c:tt $d:tt, $rounds:expr,

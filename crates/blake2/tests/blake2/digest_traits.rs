@@ -1,4 +1,5 @@
-//! The traits of the `digest` crate, against the crate whose types have them too, under the same names.
+//! The traits of the `digest` crate, against the crate whose types have them too, under the same
+//! names.
 
 use crate::support::input;
 use bulla_blake2::digest_traits as ours;

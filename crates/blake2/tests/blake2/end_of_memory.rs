@@ -1,4 +1,5 @@
-//! Inputs that end where readable memory ends: a kernel that reads one byte too many stops this process.
+//! Inputs that end where readable memory ends: a kernel that reads one byte too many stops this
+//! process.
 
 use crate::support::{for_both, input};
 use bulla_blake2::kernel;
@@ -8,7 +9,8 @@ use std::io::Write as _;
 /// The largest pages of today's systems.
 const PAGE: usize = 64 * 1024;
 
-/// A page with input and, behind it, memory that cannot be read: it belongs to the map of a file, but is behind the file's end.
+/// A page with input and, behind it, memory that cannot be read: it belongs to the map of a file,
+/// but is behind the file's end.
 struct Page(MmapRaw);
 
 impl Page {

@@ -50,7 +50,8 @@ fn kernels_that_were_not_tested_are_named() {
     }
 }
 
-/// Names the kernel that this processor must choose, where the caller knows: on emulated processors.
+/// Names the kernel that this processor must choose, where the caller knows: on emulated
+/// processors.
 const BEST: &str = "BULLA_TEST_BEST_KERNEL";
 
 #[test]

@@ -1,5 +1,5 @@
-//! One program, written for `blake2b_simd` or `blake2s_simd`, compiled against ours by a change of the import. It names every public item of
-//! theirs, with its types.
+//! One program, written for `blake2b_simd` or `blake2s_simd`, compiled against ours by a change of
+//! the import. It names every public item of theirs, with its types.
 
 /// The program on a library and its parallel mode. `$count` is the type of counts.
 macro_rules! program {
@@ -12,7 +12,8 @@ macro_rules! program {
             use std::io::Write;
             use $library as library;
 
-            /// Everything that it computes, as text. Texts of `Debug` may differ between libraries: they are made, and not returned.
+            /// Everything that it computes, as text. Texts of `Debug` may differ between libraries:
+            /// they are made, and not returned.
             pub(super) fn run() -> Vec<String> {
                 let data: Vec<u8> = (0..3000_u32).map(|i| (i * 31 + 7) as u8).collect();
                 let mut said =

@@ -10,7 +10,8 @@ pub(crate) fn key(len: usize) -> Vec<u8> {
     (0..len as u8).map(|i| i.wrapping_mul(7).wrapping_add(1)).collect()
 }
 
-/// Makes a module of the same tests for each hash function: ours beside the peer that has the same names.
+/// Makes a module of the same tests for each hash function: ours beside the peer that has the same
+/// names.
 macro_rules! for_both {
     ($($item:item)*) => {
         mod b {

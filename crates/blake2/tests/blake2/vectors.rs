@@ -16,7 +16,8 @@ fn sequence(len: usize, seed: u32) -> Vec<u8> {
 }
 
 for_both! {
-    /// The self-test of RFC 7693, appendix E: plain and keyed digests of many lengths, hashed together.
+    /// The self-test of RFC 7693, appendix E: plain and keyed digests of many lengths, hashed
+    /// together.
     fn self_test(output_lengths: [usize; 4], input_lengths: [usize; 6]) -> Vec<String> {
         let by_kernel = |kernel| {
             let mut all = ours::Params::new().kernel(kernel).hash_length(32).to_state();

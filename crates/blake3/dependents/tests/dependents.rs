@@ -1,4 +1,5 @@
-//! Crates of others do on ours what they do on the crates that they name: what is expected here they gave on those.
+//! Crates of others do on ours what they do on the crates that they name: what is expected here
+//! they gave on those.
 #![forbid(unsafe_code)]
 
 use std::io::Read as _;

@@ -1,4 +1,5 @@
-//! A program without optimisation, as a user's tests are, hashes on a small stack: there, every operation of a kernel has a place of its own.
+//! A program without optimisation, as a user's tests are, hashes on a small stack: there, every
+//! operation of a kernel has a place of its own.
 #![forbid(unsafe_code)]
 
 use std::thread;

@@ -23,7 +23,8 @@ struct Input {
     steps: Vec<Step>,
 }
 
-/// Output stays before this position: the official crate's counter is not defined beyond 2^64 bytes.
+/// Output stays before this position: the official crate's counter is not defined beyond 2^64
+/// bytes.
 const LAST: u64 = u64::MAX - (64 << 16);
 
 fuzz_target!(|case: Input| {

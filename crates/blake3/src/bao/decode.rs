@@ -13,8 +13,9 @@ use crate::plan::Distance;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The most bytes that are verified at a time, unless a leaf is longer: twice the widest group of chunks, so that parents come in full
-/// groups too. Larger buffers would be so large that allocators request them from the system, and return them, for every decoder.
+/// The most bytes that are verified at a time, unless a leaf is longer: twice the widest group of
+/// chunks, so that parents come in full groups too. Larger buffers would be so large that
+/// allocators request them from the system, and return them, for every decoder.
 const AT_ONCE: usize = 32 * 1024;
 
 /// Decodes a combined encoding that is completely in memory, and returns the input.
@@ -34,11 +35,12 @@ pub fn decode(encoded: impl AsRef<[u8]>, hash: &Hash) -> io::Result<Vec<u8>> {
 
 /// Reads the input from an encoding, and verifies it on the way.
 ///
-/// It can seek if its readers can; positions are counted from their starts. Seeking itself verifies nothing, except a seek relative to
-/// the end, which must verify the length. The next read verifies the parents on the path to the position.
+/// It can seek if its readers can; positions are counted from their starts. Seeking itself verifies
+/// nothing, except a seek relative to the end, which must verify the length. The next read verifies
+/// the parents on the path to the position.
 ///
-/// It verifies as many bytes at a time as fit into the caller's buffer, at most 32 KiB and at least a leaf: large buffers reach the widest
-/// kernels. It reads nothing after the encoding.
+/// It verifies as many bytes at a time as fit into the caller's buffer, at most 32 KiB and at least
+/// a leaf: large buffers reach the widest kernels. It reads nothing after the encoding.
 #[derive(Clone)]
 pub struct Decoder<T: Read, O: Read = T> {
     verifier: Verifier<T, O>,
@@ -68,8 +70,8 @@ impl<T: Read, O: Read> Decoder<T, O> {
         self
     }
 
-    /// The readers: the one of the combined encoding or the input, and the one of the outboard encoding if there is
-    /// one.
+    /// The readers: the one of the combined encoding or the input, and the one of the outboard
+    /// encoding if there is one.
     pub fn into_inner(self) -> (T, Option<O>) {
         self.verifier.source.into_inner()
     }
@@ -87,7 +89,8 @@ impl<T: Read, O: Read> Read for Decoder<T, O> {
 }
 
 impl<T: Read + Seek, O: Read + Seek> Seek for Decoder<T, O> {
-    /// Fails with `InvalidInput` for positions before the start or after 2^64 - 1. Positions beyond the end are allowed.
+    /// Fails with `InvalidInput` for positions before the start or after 2^64 - 1. Positions beyond
+    /// the end are allowed.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let verifier = &mut self.verifier;
         verifier.move_source = Source::seek;
@@ -110,9 +113,11 @@ impl<T: Read, O: Read> fmt::Debug for Decoder<T, O> {
     }
 }
 
-/// Reads a range of the input from a slice, and verifies it on the way: see [`SliceExtractor`](super::encode::SliceExtractor).
+/// Reads a range of the input from a slice, and verifies it on the way: see
+/// [`SliceExtractor`](super::encode::SliceExtractor).
 ///
-/// The range must be the one that the slice was extracted for. It is cut off at the end of the input.
+/// The range must be the one that the slice was extracted for. It is cut off at the end of the
+/// input.
 #[derive(Clone)]
 pub struct SliceDecoder<T: Read> {
     verifier: Verifier<T, T>,
@@ -163,7 +168,8 @@ impl<T: Read> fmt::Debug for SliceDecoder<T> {
 #[derive(Clone)]
 struct Verifier<R, T> {
     source: Source<R, T>,
-    /// Moves the source to a subtree after others were skipped. It is set by the first `seek`, which exists only for readers that can seek.
+    /// Moves the source to a subtree after others were skipped. It is set by the first `seek`,
+    /// which exists only for readers that can seek.
     move_source: fn(&mut Source<R, T>, &Place) -> io::Result<()>,
     group: GroupSize,
     root: Hash,
@@ -345,7 +351,8 @@ impl<R: Read, T: Read> Verifier<R, T> {
         let shape = Shape::new(place.len as usize, self.group);
         self.source.subtree(&shape, content, &mut self.parents)?;
         verify(&self.values.compute(content, place.start, place.rank()), value)?;
-        // The input is right. A caller that repairs or forwards an encoding also needs the parents to be right.
+        // The input is right. A caller that repairs or forwards an encoding also needs the parents
+        // to be right.
         self.verify_parents(&shape)?;
         self.source.take_subtree(&shape);
         if let Some((len, walk)) = &mut self.tree {

@@ -55,8 +55,8 @@ fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) 
     (out, Hash::from_bytes(root))
 }
 
-/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MOST` bytes. Returns the subtree's
-/// value.
+/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MOST` bytes.
+/// Returns the subtree's value.
 fn encode_subtree(
     input: &[u8],
     place: Place,
@@ -79,11 +79,14 @@ fn encode_subtree(
 
 /// Encodes the input that is written to it. The length need not be known in advance.
 ///
-/// It writes the encoding from the start of `inner`, which should be empty. It needs less than 1 MiB of memory, whatever the length. It writes
-/// subtrees of 256 KiB in their final form, and the parents of several subtrees after them. [`finalize`](Encoder::finalize) then moves
-/// everything into pre-order; for this it reads and writes `inner` once, from the end to the start. Up to 256 KiB nothing needs to move.
+/// It writes the encoding from the start of `inner`, which should be empty. It needs less than 1
+/// MiB of memory, whatever the length. It writes subtrees of 256 KiB in their final form, and the
+/// parents of several subtrees after them. [`finalize`](Encoder::finalize) then moves everything
+/// into pre-order; for this it reads and writes `inner` once, from the end to the start. Up to 256
+/// KiB nothing needs to move.
 ///
-/// To write a large combined encoding only once, make an outboard encoding, and extract a slice of everything: see [`SliceExtractor`].
+/// To write a large combined encoding only once, make an outboard encoding, and extract a slice of
+/// everything: see [`SliceExtractor`].
 ///
 /// ```
 /// use bulla_blake3::bao::encode::{Encoder, outboard};
@@ -101,9 +104,11 @@ pub struct Encoder<T: Read + Write + Seek> {
     inner: T,
     layout: Layout,
     group: GroupSize,
-    /// Input that is not encoded yet. A full subtree waits for more input, because it may be the root.
+    /// Input that is not encoded yet. A full subtree waits for more input, because it may be the
+    /// root.
     held: Vec<u8>,
-    /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only when the next one comes.
+    /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only
+    /// when the next one comes.
     stack: Vec<Value>,
     /// Subtrees of `MOST` bytes in `inner`.
     subtrees: u64,
@@ -156,7 +161,8 @@ impl<T: Read + Write + Seek> Encoder<T> {
         self
     }
 
-    /// Completes the encoding and returns the digest of the input. Afterwards nothing can be written.
+    /// Completes the encoding and returns the digest of the input. Afterwards nothing can be
+    /// written.
     ///
     /// # Errors
     ///
@@ -190,7 +196,8 @@ impl<T: Read + Write + Seek> Encoder<T> {
         Ok(())
     }
 
-    /// Encodes a subtree, after the complete parents of the subtrees before it. If that fails, nothing has changed.
+    /// Encodes a subtree, after the complete parents of the subtrees before it. If that fails,
+    /// nothing has changed.
     fn put(&mut self, content: &[u8], rank: Rank) -> io::Result<()> {
         let mut stack = self.stack.clone();
         let mut encoded = std::mem::take(&mut self.encoded);
@@ -222,8 +229,9 @@ impl<T: Read + Write + Seek> Encoder<T> {
         Ok(self.stack[0])
     }
 
-    /// Moves the encoding of a subtree. In the old place, which ends at `from`, parents follow their children; in the new place,
-    /// which ends at `to`, it is in pre-order. `from` and `to` become the starts of these places.
+    /// Moves the encoding of a subtree. In the old place, which ends at `from`, parents follow
+    /// their children; in the new place, which ends at `to`, it is in pre-order. `from` and `to`
+    /// become the starts of these places.
     fn put_in_order(&mut self, place: Place, from: &mut u64, to: &mut u64) -> io::Result<()> {
         if place.len <= MOST as u64 {
             let len = Shape::new(place.len as usize, self.group).encoded_len(self.layout);

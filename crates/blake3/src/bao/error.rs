@@ -5,8 +5,9 @@ use std::io;
 
 /// A problem of an encoding.
 ///
-/// The readers of this module return it inside an [`io::Error`]: use [`get_ref`](io::Error::get_ref) and `downcast_ref`. They return all bytes
-/// that could be verified before the error.
+/// The readers of this module return it inside an [`io::Error`]: use
+/// [`get_ref`](io::Error::get_ref) and `downcast_ref`. They return all bytes that could be verified
+/// before the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The bytes do not match the digest. [`io::ErrorKind::InvalidData`].

@@ -1,8 +1,9 @@
 //! Verified streaming: the Bao format over the BLAKE3 tree.
 //!
-//! An *encoding* contains the input and the chaining values of the tree. A reader that knows the 32 bytes of the digest can read it
-//! from an untrusted source, from any position, and can rely on every byte: it does not have to wait for the end of the input. The
-//! modules, the names and the bytes are those of the `bao` crate.
+//! An *encoding* contains the input and the chaining values of the tree. A reader that knows the 32
+//! bytes of the digest can read it from an untrusted source, from any position, and can rely on
+//! every byte: it does not have to wait for the end of the input. The modules, the names and the
+//! bytes are those of the `bao` crate.
 //!
 //! ```
 //! use bulla_blake3::bao;
@@ -19,18 +20,20 @@
 //!
 //! # Format
 //!
-//! An encoding starts with the length of the input (8 bytes, little-endian). Then comes the tree in pre-order: a parent, its whole left
-//! subtree, its whole right subtree. A parent consists of its two children's chaining values (64 bytes), a leaf of the input's bytes. An
-//! *outboard* encoding leaves out the leaves: they are read from the input itself. A *slice* leaves out every subtree without a byte of the
-//! wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
+//! An encoding starts with the length of the input (8 bytes, little-endian). Then comes the tree in
+//! pre-order: a parent, its whole left subtree, its whole right subtree. A parent consists of its
+//! two children's chaining values (64 bytes), a leaf of the input's bytes. An *outboard* encoding
+//! leaves out the leaves: they are read from the input itself. A *slice* leaves out every subtree
+//! without a byte of the wanted range. (Bao specification, `docs/spec.md` of the `bao` repository.)
 //!
-//! The length is not trusted: the decoder reports the end of the input only after it has verified the last leaf. It does not read the bytes
-//! after the encoding.
+//! The length is not trusted: the decoder reports the end of the input only after it has verified
+//! the last leaf. It does not read the bytes after the encoding.
 //!
 //! # Groups
 //!
-//! With [`GroupSize`] a leaf has several chunks, which makes the tree smaller: with 16 chunks, an outboard encoding is 0.4 % of the
-//! input instead of 6.25 %. The digest is the same. The encoding differs, and the decoder must use the same size.
+//! With [`GroupSize`] a leaf has several chunks, which makes the tree smaller: with 16 chunks, an
+//! outboard encoding is 0.4 % of the input instead of 6.25 %. The digest is the same. The encoding
+//! differs, and the decoder must use the same size.
 
 pub mod decode;
 pub mod encode;
@@ -50,7 +53,8 @@ const HEADER_LEN: usize = 8;
 /// Bytes of a parent.
 const PARENT_LEN: usize = BLOCK_LEN;
 
-/// The number of chunks in a leaf of an encoding: a power of two from 1, which is the Bao format, to 256.
+/// The number of chunks in a leaf of an encoding: a power of two from 1, which is the Bao format,
+/// to 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSize {
     chunk_log: u8,

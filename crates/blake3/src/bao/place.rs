@@ -43,8 +43,8 @@ impl Place {
         (left, right)
     }
 
-    /// The position of its first byte in an outboard encoding. For a combined encoding, add the length of the input
-    /// before it.
+    /// The position of its first byte in an outboard encoding. For a combined encoding, add the
+    /// length of the input before it.
     pub(super) fn tree_position(&self) -> u64 {
         HEADER_LEN as u64 + PARENT_LEN as u64 * self.parents_before
     }

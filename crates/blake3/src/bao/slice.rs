@@ -7,13 +7,14 @@ use super::walk::{Walk, wanted};
 use std::fmt;
 use std::io::{self, Read, Seek};
 
-/// Reads a slice from an encoding: the part that a [`SliceDecoder`](super::decode::SliceDecoder) needs for a range of the input.
+/// Reads a slice from an encoding: the part that a [`SliceDecoder`](super::decode::SliceDecoder)
+/// needs for a range of the input.
 ///
-/// It verifies and hashes nothing. A slice of the whole input is the combined encoding: so a slice from 0 with the input's length turns an
-/// outboard encoding into a combined one.
+/// It verifies and hashes nothing. A slice of the whole input is the combined encoding: so a slice
+/// from 0 with the input's length turns an outboard encoding into a combined one.
 ///
-/// The range is cut off at the end of the input. An empty range counts as one byte. If a range begins after the end, the slice has the last
-/// leaf, which verifies the end.
+/// The range is cut off at the end of the input. An empty range counts as one byte. If a range
+/// begins after the end, the slice has the last leaf, which verifies the end.
 ///
 /// ```
 /// use bulla_blake3::bao::{decode::SliceDecoder, encode};
@@ -45,14 +46,16 @@ pub struct SliceExtractor<T: Read + Seek, O: Read + Seek> {
 }
 
 impl<T: Read + Seek> SliceExtractor<T, T> {
-    /// An extractor from a combined encoding, for `slice_len` bytes of the input from `slice_start` on.
+    /// An extractor from a combined encoding, for `slice_len` bytes of the input from `slice_start`
+    /// on.
     pub fn new(input: T, slice_start: u64, slice_len: u64) -> Self {
         SliceExtractor::of(Source::new(input, None), slice_start, slice_len)
     }
 }
 
 impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
-    /// An extractor from the input and its outboard encoding, for `slice_len` bytes of the input from `slice_start` on.
+    /// An extractor from the input and its outboard encoding, for `slice_len` bytes of the input
+    /// from `slice_start` on.
     pub fn new_outboard(input: T, outboard: O, slice_start: u64, slice_len: u64) -> Self {
         SliceExtractor::of(Source::new(input, Some(outboard)), slice_start, slice_len)
     }
@@ -74,8 +77,8 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
         self
     }
 
-    /// The readers: the one of the combined encoding or the input, and the one of the outboard encoding if there is
-    /// one.
+    /// The readers: the one of the combined encoding or the input, and the one of the outboard
+    /// encoding if there is one.
     pub fn into_inner(self) -> (T, Option<O>) {
         self.source.into_inner()
     }

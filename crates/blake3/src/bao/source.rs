@@ -1,7 +1,7 @@
 //! The bytes of an encoding, from one reader or from two.
 //!
-//! Bytes are examined before they are consumed. If the reader or the verification fails, the caller can try again, and gets the same failure
-//! if nothing has changed.
+//! Bytes are examined before they are consumed. If the reader or the verification fails, the caller
+//! can try again, and gets the same failure if nothing has changed.
 
 use super::error::Error;
 use super::place::Place;
@@ -14,7 +14,8 @@ use std::ops::Range;
 #[derive(Clone)]
 struct Stream<R> {
     inner: R,
-    /// Never longer than the largest subtree that is taken at a time, whatever length the encoding claims.
+    /// Never longer than the largest subtree that is taken at a time, whatever length the encoding
+    /// claims.
     buffer: Vec<u8>,
     /// The part of the buffer that is not consumed yet.
     ahead: Range<usize>,

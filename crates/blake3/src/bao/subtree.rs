@@ -8,8 +8,8 @@ use crate::plan::Distance;
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 
-/// The most bytes of input that are taken at a time: enough for every kernel's width, and few enough to stay in the second-level cache
-/// together with their encoding.
+/// The most bytes of input that are taken at a time: enough for every kernel's width, and few
+/// enough to stay in the second-level cache together with their encoding.
 pub(super) const MOST: usize = 256 * 1024;
 
 /// Levels of a subtree of that many bytes, the chunks and the topmost parent included.
@@ -27,8 +27,9 @@ pub(super) enum Node {
 
 /// The shape of a subtree, and where [`Values`] has the values of each level.
 ///
-/// A level contains the parents of the values on the level below; an odd value at the end moves up unchanged. So value
-/// i of a level belongs to the chunks from i * 2^level on, even if there are fewer than 2^level.
+/// A level contains the parents of the values on the level below; an odd value at the end moves up
+/// unchanged. So value i of a level belongs to the chunks from i * 2^level on, even if there are
+/// fewer than 2^level.
 pub(super) struct Shape {
     len: usize,
     group: GroupSize,
@@ -93,7 +94,8 @@ impl Shape {
     }
 }
 
-/// The chaining values of a subtree, level by level. Its memory is reused from one subtree to the next.
+/// The chaining values of a subtree, level by level. Its memory is reused from one subtree to the
+/// next.
 #[derive(Clone)]
 pub(super) struct Values {
     values: Vec<Value>,
@@ -106,8 +108,8 @@ impl Values {
         Values { values: Vec::new(), distance }
     }
 
-    /// Computes the values of the subtree over `content`, which begins `start` bytes into the input. Returns the value of its
-    /// topmost node.
+    /// Computes the values of the subtree over `content`, which begins `start` bytes into the
+    /// input. Returns the value of its topmost node.
     pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: Rank) -> Value {
         let Values { values, distance } = self;
         values.clear();
@@ -133,7 +135,8 @@ impl Values {
         self.values[left..][..2].as_flattened()
     }
 
-    /// Appends the encoding of the subtree over `content` to `out`; returns the value of its topmost node.
+    /// Appends the encoding of the subtree over `content` to `out`; returns the value of its
+    /// topmost node.
     pub(super) fn encode(
         &mut self,
         (content, start, rank): (&[u8], u64, Rank),

@@ -4,8 +4,8 @@ use super::GroupSize;
 use super::place::Place;
 use std::ops::Range;
 
-/// The subtrees still to come, the next one on top, each with its known value. Together they cover the input from the next one to
-/// the end.
+/// The subtrees still to come, the next one on top, each with its known value. Together they cover
+/// the input from the next one to the end.
 #[derive(Clone, Debug)]
 pub(super) struct Walk<V> {
     stack: Vec<(Place, V)>,
@@ -24,8 +24,8 @@ impl<V: Copy> Walk<V> {
         self.stack.last().map(|(place, _)| place.start)
     }
 
-    /// Skips subtrees before `wanted`, and returns the next one that contains a byte of it. The root of an empty input has no bytes, but
-    /// is always returned.
+    /// Skips subtrees before `wanted`, and returns the next one that contains a byte of it. The
+    /// root of an empty input has no bytes, but is always returned.
     pub(super) fn next_in(&mut self, wanted: &Range<u64>) -> Option<(Place, V)> {
         while let Some((place, value)) = self.stack.last().copied() {
             if place.start >= wanted.end {
@@ -54,8 +54,9 @@ impl<V: Copy> Walk<V> {
     }
 }
 
-/// The bytes to visit for a range from `start` to `end`: at least one if the input has any, and the last one if the start is beyond the
-/// end, because only the last leaf verifies the end of the input (final chunk requirement, Bao specification, section "Decoder").
+/// The bytes to visit for a range from `start` to `end`: at least one if the input has any, and the
+/// last one if the start is beyond the end, because only the last leaf verifies the end of the
+/// input (final chunk requirement, Bao specification, section "Decoder").
 pub(super) fn wanted(start: u64, end: u64, content_len: u64) -> Range<u64> {
     let start = start.min(content_len.saturating_sub(1));
     start..end.max(start.saturating_add(1))

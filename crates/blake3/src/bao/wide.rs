@@ -6,8 +6,8 @@ use crate::plan::Distance;
 use crate::spec::{CHUNK_LEN, IV};
 use crate::tree::Values;
 
-/// Appends the chaining values of the chunks of `input`. Only the last chunk may be short, and none is the root. `counter` is
-/// the first chunk's counter.
+/// Appends the chaining values of the chunks of `input`. Only the last chunk may be short, and none
+/// is the root. `counter` is the first chunk's counter.
 pub(super) fn push_chunks(input: &[u8], mut counter: u64, distance: Distance, values: &mut Vec<Value>) {
     let instance = Instance::new(functions(), &IV, 0);
     for group in input.chunks(instance.lanes() * CHUNK_LEN) {
@@ -18,7 +18,8 @@ pub(super) fn push_chunks(input: &[u8], mut counter: u64, distance: Distance, va
     }
 }
 
-/// Appends the parents of the pairs of values that begin at `from`, and an odd last value unchanged.
+/// Appends the parents of the pairs of values that begin at `from`, and an odd last value
+/// unchanged.
 pub(super) fn push_parents(values: &mut Vec<Value>, from: usize) {
     let instance = Instance::new(functions(), &IV, 0);
     let end = values.len();

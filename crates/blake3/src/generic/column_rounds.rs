@@ -27,7 +27,8 @@ pub(crate) trait Rounds: Columns {
         // SAFETY: the caller has the instruction set.
         unsafe {
             if cfg!(unoptimised) {
-                // Every operation has a place of its own on the stack, and seven rounds one after another need most of the 2 MiB of a thread.
+                // Every operation has a place of its own on the stack, and seven rounds one after
+                // another need most of the 2 MiB of a thread.
                 for r in 0..SCHEDULE.len() {
                     round!(r);
                 }
@@ -40,7 +41,8 @@ pub(crate) trait Rounds: Columns {
 
 /// The messages of the blocks of some lanes, one after another.
 ///
-/// An implementation may load a message while the rounds before it run. So callers say which blocks come next.
+/// An implementation may load a message while the rounds before it run. So callers say which blocks
+/// come next.
 #[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`; all blocks must be readable")]
 pub(crate) trait Messages<V>: Sized {
     /// Whether this is slower than [`Columns::load_blocks`] for lanes with a single block.
@@ -52,10 +54,12 @@ pub(crate) trait Messages<V>: Sized {
     /// Begins with these blocks. The value must not be used longer than the room.
     unsafe fn begin(room: *mut Self::Room, blocks: Blocks) -> Self;
 
-    /// The seven rounds on the state `v`, with the blocks that the call before this one named. `next` are the blocks of the next rounds, if there are
-    /// more. Their pointers may be in the place of earlier ones.
+    /// The seven rounds on the state `v`, with the blocks that the call before this one named.
+    /// `next` are the blocks of the next rounds, if there are more. Their pointers may be in the
+    /// place of earlier ones.
     ///
-    /// The bytes at the distance `ahead` from each pointer will perhaps be needed soon. They need not be readable.
+    /// The bytes at the distance `ahead` from each pointer will perhaps be needed soon. They need
+    /// not be readable.
     unsafe fn rounds(&mut self, v: &mut [V; 16], next: Option<Blocks>, ahead: usize);
 }
 
@@ -63,8 +67,9 @@ pub(crate) trait Messages<V>: Sized {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 #[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`")]
 pub(crate) trait TwoAtOnce: Rounds {
-    /// The seven rounds on two states, with the two messages at `message`. Meanwhile writes the messages of the blocks `next` to `room`; there are twice
-    /// as many pointers to them as lanes. `ahead` is as for [`Messages::rounds`].
+    /// The seven rounds on two states, with the two messages at `message`. Meanwhile writes the
+    /// messages of the blocks `next` to `room`; there are twice as many pointers to them as lanes.
+    /// `ahead` is as for [`Messages::rounds`].
     unsafe fn rounds_of_two(
         v: &mut [Self; 32],
         message: *const [Self; 32],
@@ -103,7 +108,8 @@ impl Rounds for U32x1 {
     type Messages = InTurn<Self>;
 }
 
-/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once, see [`bulla_simd::lanes`].
+/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once,
+/// see [`bulla_simd::lanes`].
 impl<const N: usize> Rounds for Lanes<u32, N> {
     type Messages = InTurn<Self>;
 

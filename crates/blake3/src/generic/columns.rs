@@ -1,5 +1,6 @@
-//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by throughput: 784
-//! operations a block, and the transpose of the message if vector units do it ([`Messages`]).
+//! Column form: vector i holds word i of the states of `LANES` inputs. Its speed is limited by
+//! throughput: 784 operations a block, and the transpose of the message if vector units do it
+//! ([`Messages`]).
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 use super::column_rounds::TwoAtOnce;
@@ -61,7 +62,8 @@ pub(crate) unsafe fn compress<V: Rounds>(
     }
 }
 
-/// What the compressions of a lane's blocks have beside the message: the counter, the block's length, flags.
+/// What the compressions of a lane's blocks have beside the message: the counter, the block's
+/// length, flags.
 type Rest<V> = ((V, V), V, V);
 
 /// One compression of one of several blocks; `next` and `ahead` as for [`Messages::rounds`].
@@ -81,8 +83,8 @@ unsafe fn compress_next<V: Rounds>(
     }
 }
 
-/// Aligns the function's stack frame like the vectors. The compiler does so only for variables in memory; otherwise, in three
-/// frames of four, spilled registers would cross cache lines.
+/// Aligns the function's stack frame like the vectors. The compiler does so only for variables in
+/// memory; otherwise, in three frames of four, spilled registers would cross cache lines.
 #[inline(always)]
 pub(super) fn align_frame<V>() {
     let mut variable = MaybeUninit::<V>::uninit();
@@ -110,7 +112,8 @@ unsafe fn splat_words<V: Rounds>(words: &Words) -> [V; 8] {
     }
 }
 
-/// Hashes `LANES` consecutive whole chunks at `input`, and writes their chaining values, in columns, to `out`.
+/// Hashes `LANES` consecutive whole chunks at `input`, and writes their chaining values, in
+/// columns, to `out`.
 #[inline(always)]
 pub(crate) unsafe fn group<V: Rounds>(
     input: *const u8,
@@ -130,7 +133,8 @@ pub(crate) unsafe fn group<V: Rounds>(
             i += 1;
         }
         let blocks = |block: usize| Blocks { pointers: pointers.as_ptr(), offset: BLOCK_LEN * block };
-        // Far input: the hardware does not follow 16 short streams in time. Near input is in some cache: one block is enough.
+        // Far input: the hardware does not follow 16 short streams in time. Near input is in some
+        // cache: one block is enough.
         let lead = match distance {
             Distance::Near => BLOCK_LEN,
             Distance::Far => CHUNK_LEN * V::LANES,
@@ -152,7 +156,8 @@ pub(crate) unsafe fn group<V: Rounds>(
     }
 }
 
-/// Like [`group`], for two groups of neighbours: `out` are the places of the first and of the second.
+/// Like [`group`], for two groups of neighbours: `out` are the places of the first and of the
+/// second.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 #[inline(always)]
 pub(crate) unsafe fn two_groups<V: TwoAtOnce>(
@@ -281,8 +286,8 @@ pub(crate) unsafe fn ungroup<V: Rounds>(group: *const Group, out: *mut u8) {
     unsafe { V::store_halves(load_group::<V>(group), out) }
 }
 
-/// The `n <= LANES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes `LANES` chaining
-/// values to `out`; only the first n are meaningful. `out` may be `values`.
+/// The `n <= LANES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes
+/// `LANES` chaining values to `out`; only the first n are meaningful. `out` may be `values`.
 #[inline(always)]
 pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     align_frame::<V>();
@@ -299,8 +304,8 @@ pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words
     }
 }
 
-/// The chaining values of the first `LANES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
-/// `LANES` chaining values at `out`.
+/// The chaining values of the first `LANES` inputs of `len` bytes, at most one chunk, with counters
+/// `step` apart; writes `LANES` chaining values at `out`.
 #[inline(always)]
 pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     inputs: &[*const u8; MAX_LANES],
@@ -340,8 +345,9 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     }
 }
 
-/// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with its own counter and last
-/// flags; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes read lane 0's data.
+/// The chaining values of `inputs.len() <= LANES` inputs of at most one chunk each, each with its
+/// own counter and last flags; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes
+/// read lane 0's data.
 #[inline(always)]
 pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     inputs: &[Lane<'_>],
@@ -396,8 +402,8 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     }
 }
 
-/// The lanes for which block number `block` is the last one, and those for which it is the first one that they do not have. `blocks` has the lanes'
-/// numbers of blocks.
+/// The lanes for which block number `block` is the last one, and those for which it is the first
+/// one that they do not have. `blocks` has the lanes' numbers of blocks.
 #[inline(always)]
 unsafe fn lanes_at<V: Rounds>(blocks: V, block: u32) -> (u32, u32) {
     // SAFETY: the caller has the instruction set of V.
@@ -419,7 +425,8 @@ unsafe fn settle<V: Rounds>(h: &mut [V; 8], value: [V; 8], frozen: u32) {
     }
 }
 
-/// `LANES * groups` output blocks of 64 bytes from the same compression with counters `counter`, `counter + 1`, ...
+/// `LANES * groups` output blocks of 64 bytes from the same compression with counters `counter`,
+/// `counter + 1`, ...
 #[inline(always)]
 pub(crate) unsafe fn output<V: Rounds>(
     value: &Words,
@@ -445,8 +452,8 @@ pub(crate) unsafe fn output<V: Rounds>(
             let counters = counters::<V>(counter.wrapping_add(first), 1);
             let mut v = state(&h, counters, V::splat(len), V::splat(flags));
             V::rounds(&mut v, &m);
-            // Load it from memory again: that frees eight registers during the rounds, which would otherwise be
-            // spilled.
+            // Load it from memory again: that frees eight registers during the rounds, which would
+            // otherwise be spilled.
             let h = splat_words::<V>(core::hint::black_box(value));
             let mut i = 0;
             while i < 8 {

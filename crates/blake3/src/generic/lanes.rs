@@ -1,11 +1,13 @@
-//! Shared code of the kernels for several inputs: it prepares inputs of different lengths, lane by lane.
+//! Shared code of the kernels for several inputs: it prepares inputs of different lengths, lane by
+//! lane.
 
 use crate::lane::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START};
 use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
 
-/// One block of each lane: that of lane i is at `pointers[i] + offset`. There are as many pointers as lanes.
+/// One block of each lane: that of lane i is at `pointers[i] + offset`. There are as many pointers
+/// as lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
     pub(crate) pointers: *const *const u8,
@@ -14,8 +16,8 @@ pub(crate) struct Blocks {
 
 /// Inputs of at most one chunk each, in W lanes. All arrays are indexed by lane.
 ///
-/// `tails` point into `padded`. So once it is filled, there must be no exclusive reference to the whole value, for example by a method with `&mut
-/// self`: it would invalidate those pointers.
+/// `tails` point into `padded`. So once it is filled, there must be no exclusive reference to the
+/// whole value, for example by a method with `&mut self`: it would invalidate those pointers.
 #[repr(C, align(64))]
 pub(crate) struct Prepared<const W: usize> {
     pub(crate) counter_low: [u32; W],
@@ -57,8 +59,8 @@ impl<const W: usize> Prepared<W> {
         }
     }
 
-    /// Takes the inputs. Lanes without an input repeat the work of lane 0. The lanes point into `self`, which must not
-    /// move from here on.
+    /// Takes the inputs. Lanes without an input repeat the work of lane 0. The lanes point into
+    /// `self`, which must not move from here on.
     ///
     /// # Safety
     ///
@@ -100,8 +102,9 @@ impl<const W: usize> Prepared<W> {
     }
 }
 
-/// Sets the `pointers` of [`Prepared`] for a block at which a lane changes: lanes that end with it read their last block, and lanes that have
-/// ended (`dead`) read the data of the longest lane, which is available until the end.
+/// Sets the `pointers` of [`Prepared`] for a block at which a lane changes: lanes that end with it
+/// read their last block, and lanes that have ended (`dead`) read the data of the longest lane,
+/// which is available until the end.
 #[inline(always)]
 pub(crate) fn point_at<const W: usize>(
     pointers: &mut [*const u8; W],
@@ -130,8 +133,8 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inputs of one length, of at most one chunk each, in W lanes. The rule of [`Prepared`] on exclusive references applies here
-/// too.
+/// Inputs of one length, of at most one chunk each, in W lanes. The rule of [`Prepared`] on
+/// exclusive references applies here too.
 pub(crate) struct Uniform<const W: usize> {
     pub(crate) blocks: usize,
     /// The number of bytes in the last block.
@@ -153,7 +156,8 @@ impl<const W: usize> Uniform<W> {
         }
     }
 
-    /// Takes W inputs of `len` bytes. The lanes may point into `self`, which must not move from here on.
+    /// Takes W inputs of `len` bytes. The lanes may point into `self`, which must not move from
+    /// here on.
     ///
     /// # Safety
     ///
@@ -185,8 +189,8 @@ impl<const W: usize> Uniform<W> {
         }
     }
 
-    /// The blocks in runs of equal flags: the first, the last (excluded), and the flags that this run has in addition
-    /// to the common ones.
+    /// The blocks in runs of equal flags: the first, the last (excluded), and the flags that this
+    /// run has in addition to the common ones.
     #[inline(always)]
     pub(crate) fn runs(&self, last_flags: u32) -> [(usize, usize, u32); 3] {
         let last = self.blocks - 1;
@@ -197,12 +201,13 @@ impl<const W: usize> Uniform<W> {
     }
 }
 
-/// The difference between a lane's counter and the first one's, for steps 0 and 1: low words by lane.
+/// The difference between a lane's counter and the first one's, for steps 0 and 1: low words by
+/// lane.
 const OFFSETS: [[u32; MAX_LANES]; 2] =
     [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
-/// The low and the high words of the counters of all lanes, `step` (0 or 1) apart. Nothing passes through memory: a load right after narrow stores
-/// would wait for them.
+/// The low and the high words of the counters of all lanes, `step` (0 or 1) apart. Nothing passes
+/// through memory: a load right after narrow stores would wait for them.
 #[inline(always)]
 pub(crate) unsafe fn counters<V: Columns>(counter: u64, step: u64) -> (V, V) {
     let (low, high) = (counter as u32, (counter >> 32) as u32);
@@ -211,7 +216,8 @@ pub(crate) unsafe fn counters<V: Columns>(counter: u64, step: u64) -> (V, V) {
     unsafe {
         let (lows, mut highs) = (V::add(V::splat(low), V::load(offsets.as_ptr())), V::splat(high));
         if low > u32::MAX - MAX_LANES as u32 && step == 1 {
-            // From the lane that is as far from the first one as 0 is from its low word, they carry.
+            // From the lane that is as far from the first one as 0 is from its low word, they
+            // carry.
             let carries = u32::MAX << low.wrapping_neg();
             highs = V::select(carries, V::splat(high.wrapping_add(1)), highs);
         }

@@ -1,8 +1,9 @@
 //! The kernels, each written once over the traits of `bulla-simd`.
 //!
-//! Everything here is `#[inline(always)]` and becomes part of the `#[target_feature]` functions that `crate::kernel` makes for
-//! each instruction set. All functions have the same requirements: the CPU must have the vector type's instruction set, and
-//! pointers must be valid for the memory that the function says it reads and writes.
+//! Everything here is `#[inline(always)]` and becomes part of the `#[target_feature]` functions
+//! that `crate::kernel` makes for each instruction set. All functions have the same requirements:
+//! the CPU must have the vector type's instruction set, and pointers must be valid for the memory
+//! that the function says it reads and writes.
 
 #![cfg_attr(
     not(any(

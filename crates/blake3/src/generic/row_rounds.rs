@@ -1,9 +1,10 @@
 //! The seven rounds of the row form, and the shuffles that make the rows of its message.
 //!
-//! Each half round needs four vectors of message words: for the columns words (0, 2, 4, 6) and (1, 3, 5, 7) of the round's
-//! schedule, for the diagonals (14, 8, 10, 12) and (15, 9, 11, 13), turned like the rows. All 28 are made from the block's
-//! four quarters with 38 two-word picks (`shufps`) of one cycle each. A search over intermediate vectors that bring two pairs of
-//! later rows together found the plan. Each pick comes right before its result is needed.
+//! Each half round needs four vectors of message words: for the columns words (0, 2, 4, 6) and (1,
+//! 3, 5, 7) of the round's schedule, for the diagonals (14, 8, 10, 12) and (15, 9, 11, 13), turned
+//! like the rows. All 28 are made from the block's four quarters with 38 two-word picks (`shufps`)
+//! of one cycle each. A search over intermediate vectors that bring two pairs of later rows
+//! together found the plan. Each pick comes right before its result is needed.
 
 use bulla_simd::Rows;
 
@@ -59,7 +60,8 @@ impl<V: Rows> State<V> {
     }
 }
 
-/// The plan: each line is a half round, the picks that go before it (`name = immediate a b`), and the turn after it.
+/// The plan: each line is a half round, the picks that go before it (`name = immediate a b`), and
+/// the turn after it.
 macro_rules! plan {
     ($state:ident, $( ($($row:ident = $imm:literal $a:ident $b:ident),*) $half:ident $m:ident $($turn:ident)?; )*) => { $(
         $( let $row = V::pick::<$imm>($a, $b); )*

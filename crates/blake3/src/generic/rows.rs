@@ -1,8 +1,8 @@
-//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Its speed is limited by latency: 14
-//! quarter rounds of 12 cycles a block, however many states a vector holds.
+//! Row form: four vectors hold the four rows of the states of 1, 2, 4 or 8 inputs. Its speed is
+//! limited by latency: 14 quarter rounds of 12 cycles a block, however many states a vector holds.
 //!
-//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be ready, so no shuffle
-//! is on the critical path.
+//! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be
+//! ready, so no shuffle is on the critical path.
 
 use super::lanes::{Blocks, Prepared, Uniform, point_at};
 use super::row_rounds::rounds;
@@ -53,8 +53,8 @@ unsafe fn last_row<V: Rows>(counter: u64, len: usize, flags: u32) -> V {
 /// The block of an empty input.
 static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
 
-/// The chaining value of one input of at most a chunk. `last_flags` are the flags that the last block has in addition
-/// to `flags`.
+/// The chaining value of one input of at most a chunk. `last_flags` are the flags that the last
+/// block has in addition to `flags`.
 #[inline(always)]
 pub(crate) unsafe fn chunk<V: Rows>(
     input: *const u8,
@@ -74,8 +74,8 @@ pub(crate) unsafe fn chunk<V: Rows>(
     }
 }
 
-/// Stops before the last compression of a chunk. Writes the chaining value at that point (32 bytes) and the padded last
-/// block (64).
+/// Stops before the last compression of a chunk. Writes the chaining value at that point (32 bytes)
+/// and the padded last block (64).
 #[inline(always)]
 pub(crate) unsafe fn before_last<V: Rows>(
     input: *const u8,
@@ -95,8 +95,8 @@ pub(crate) unsafe fn before_last<V: Rows>(
     }
 }
 
-/// The rows of the chaining value before a chunk's last block, the rows of that block, its length in bytes, and `CHUNK_START` if it is the
-/// only block.
+/// The rows of the chaining value before a chunk's last block, the rows of that block, its length
+/// in bytes, and `CHUNK_START` if it is the only block.
 #[inline(always)]
 unsafe fn all_but_last<V: Rows>(
     mut input: *const u8,
@@ -126,8 +126,8 @@ unsafe fn all_but_last<V: Rows>(
     }
 }
 
-/// One compression of a whole block held as words. The first half of the result is the next chaining value; the second half
-/// completes an output block.
+/// One compression of a whole block held as words. The first half of the result is the next
+/// chaining value; the second half completes an output block.
 #[inline(always)]
 pub(crate) unsafe fn block<V: Rows>(
     value: &Words,
@@ -147,8 +147,8 @@ pub(crate) unsafe fn block<V: Rows>(
     }
 }
 
-/// The `n <= STATES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes `STATES` chaining
-/// values to `out`; only the first n are meaningful. `out` may be `values`.
+/// The `n <= STATES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes
+/// `STATES` chaining values to `out`; only the first n are meaningful. `out` may be `values`.
 #[inline(always)]
 pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: 64 n bytes are readable at `values`; dead lanes read lane 0's.
@@ -165,7 +165,8 @@ pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, 
     }
 }
 
-/// The difference between a state's counter and the first one's, for steps 0 and 1, as its last row.
+/// The difference between a state's counter and the first one's, for steps 0 and 1, as its last
+/// row.
 const OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
     let mut offsets = [[[0; 4]; MAX_STATES]; 2];
     let mut i = 0;
@@ -179,7 +180,8 @@ const OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
 /// The counters of the states, `step` (0 or 1) apart, in the low halves of their last rows.
 #[inline(always)]
 unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
-    // SAFETY: the caller has the instruction set of V; all arrays have as many rows as V has states, or more.
+    // SAFETY: the caller has the instruction set of V; all arrays have as many rows as V has
+    // states, or more.
     unsafe {
         if counter as u32 <= u32::MAX - MAX_STATES as u32 {
             let offsets = &OFFSETS[(step & 1) as usize];
@@ -194,8 +196,8 @@ unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
     }
 }
 
-/// The chaining values of the first `STATES` inputs of `len` bytes, at most one chunk, with counters `step` apart; writes
-/// `STATES` chaining values at `out`.
+/// The chaining values of the first `STATES` inputs of `len` bytes, at most one chunk, with
+/// counters `step` apart; writes `STATES` chaining values at `out`.
 #[inline(always)]
 pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
     inputs: &[*const u8; MAX_LANES],
@@ -223,7 +225,8 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
     }
 }
 
-/// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes `STATES` chaining values at `out`.
+/// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes
+/// `STATES` chaining values at `out`.
 #[inline(always)]
 pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
     inputs: &[Lane<'_>],
@@ -266,7 +269,8 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
     }
 }
 
-/// The states of `dead` from `old`, the others from `new`. This goes through memory, once per segment.
+/// The states of `dead` from `old`, the others from `new`. This goes through memory, once per
+/// segment.
 #[inline(always)]
 unsafe fn restore<V: Rows>(old: [V; 2], new: [V; 2], dead: u32) -> [V; 2] {
     let mut result = [new[0]; 2];

@@ -1,5 +1,5 @@
-//! The AArch64 kernel: eight or four inputs in columns. One input goes through general registers, and so do two, one after the other.
-//! See `docs/decisions/0201-vectors-without-vector-types.md`.
+//! The AArch64 kernel: eight or four inputs in columns. One input goes through general registers,
+//! and so do two, one after the other. See `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::define::{beside_scalar, wide};
 use crate::generic::column_rounds::{InTurn, Rounds};
@@ -16,7 +16,8 @@ impl Rounds for Pair<U32x4> {
     type Messages = InTurn<Self>;
 }
 
-// Two vectors, because each operation waits two cycles for the one before it, and there are up to four units.
+// Two vectors, because each operation waits two cycles for the one before it, and there are up to
+// four units.
 wide!(neon_wide, target_feature(enable = "neon"), Pair<U32x4>);
 
 beside_scalar!(

@@ -1,5 +1,5 @@
-//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run the generic bodies and the
-//! dispatch over them.
+//! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run
+//! the generic bodies and the dispatch over them.
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
@@ -12,7 +12,8 @@ use bulla_simd::{Pair, Vector, half_round};
 impl<const N: usize> Rounds for Array<u32, N> {
     type Messages = InTurn<Self>;
 
-    /// A loop, and one function for all kernels: seven rounds of arrays in each of them would be megabytes of code.
+    /// A loop, and one function for all kernels: seven rounds of arrays in each of them would be
+    /// megabytes of code.
     #[inline(never)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
         for schedule in &SCHEDULE {
@@ -25,7 +26,8 @@ impl<const N: usize> Rounds for Array<u32, N> {
     }
 }
 
-/// The vectors of the kernels for architectures without vector types. Miri would take four times as long for their rounds.
+/// The vectors of the kernels for architectures without vector types. Miri would take four times as
+/// long for their rounds.
 #[cfg(not(miri))]
 type Narrow = bulla_simd::lanes::U32x4;
 #[cfg(miri)]

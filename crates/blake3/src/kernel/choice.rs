@@ -114,7 +114,8 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that do.
+/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that
+/// do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownKernel;
 
@@ -135,7 +136,8 @@ pub fn available() -> impl Iterator<Item = Kernel> {
     runnable().filter(|kernel| kernel.0.tuning.fits())
 }
 
-/// Like [`available`], with the kernels that are tuned for other kinds of CPU: tests use all of them.
+/// Like [`available`], with the kernels that are tuned for other kinds of CPU: tests use all of
+/// them.
 #[doc(hidden)]
 pub fn runnable() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter(|kernel| cpu::supports(kernel.isa)).map(|kernel| Kernel(kernel))
@@ -145,13 +147,14 @@ pub fn runnable() -> impl Iterator<Item = Kernel> {
 ///
 /// # Panics
 ///
-/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation panics then too. A program that wants to
-/// report this without a panic calls [`forced`] first.
+/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation
+/// panics then too. A program that wants to report this without a panic calls [`forced`] first.
 pub fn active() -> Kernel {
     Kernel(functions())
 }
 
-/// The kernel that [`FORCE_VARIABLE`] names, if it is set and not empty. Always `None` without the standard library.
+/// The kernel that [`FORCE_VARIABLE`] names, if it is set and not empty. Always `None` without the
+/// standard library.
 ///
 /// # Errors
 ///

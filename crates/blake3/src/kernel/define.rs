@@ -1,4 +1,5 @@
-//! Makes the kernel of an instruction set: separate functions with the generic bodies inlined into them.
+//! Makes the kernel of an instruction set: separate functions with the generic bodies inlined into
+//! them.
 
 use super::table::{Form, Shape};
 use bulla_simd::{Rows, Vector};
@@ -24,8 +25,8 @@ impl Shape {
     }
 }
 
-/// The functions for as many inputs as the widest registers have lanes: a module of functions for the vector `$Column`, each with the
-/// attribute `$target`, a `target_feature`.
+/// The functions for as many inputs as the widest registers have lanes: a module of functions for
+/// the vector `$Column`, each with the attribute `$target`, a `target_feature`.
 macro_rules! wide {
     ($module:ident, $target:meta, $Column:ty) => {
         mod $module {
@@ -82,11 +83,11 @@ macro_rules! wide {
     };
 }
 
-/// A kernel: its table, and a module with the functions for any number of inputs, each with the attribute `$target`; `$wide` has the
-/// rest.
+/// A kernel: its table, and a module with the functions for any number of inputs, each with the
+/// attribute `$target`; `$wide` has the rest.
 ///
-/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4 and 8 inputs, the widths say which
-/// form is used: `rows::<V>` or `columns::<V>`.
+/// `$Column` is the vector of the column form; `$One` that of the row form of one input. For 2, 4
+/// and 8 inputs, the widths say which form is used: `rows::<V>` or `columns::<V>`.
 #[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
 macro_rules! kernel {
     (
@@ -221,8 +222,8 @@ macro_rules! kernel {
     };
 }
 
-/// A kernel whose vectors are for several inputs only: one input goes through general registers. `$Column` is the vector for more inputs than
-/// `$V` has lanes. `$in_turn` is the table's field.
+/// A kernel whose vectors are for several inputs only: one input goes through general registers.
+/// `$Column` is the vector for more inputs than `$V` has lanes. `$in_turn` is the table's field.
 #[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
 macro_rules! beside_scalar {
     (

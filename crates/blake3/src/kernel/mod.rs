@@ -1,8 +1,9 @@
 //! The kernels of this machine, the one in use, and how to force one.
 //!
-//! The kernel is chosen once, at the first hash of the process: the best that the CPU supports, or the one that the environment variable
-//! `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard library only). It covers every operation: one-shot and streaming
-//! hashing, keyed and derived, many inputs, extended output and parents.
+//! The kernel is chosen once, at the first hash of the process: the best that the CPU supports, or
+//! the one that the environment variable `BULLA_BLAKE3_FORCE_KERNEL` names (with the standard
+//! library only). It covers every operation: one-shot and streaming hashing, keyed and derived,
+//! many inputs, extended output and parents.
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 #[allow(dead_code, reason = "a feature leaves it out of the list in `choice.rs`")]

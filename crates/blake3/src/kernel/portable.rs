@@ -1,4 +1,5 @@
-//! The portable kernel: one input at a time, through the column form of one lane, which is the plain scalar algorithm.
+//! The portable kernel: one input at a time, through the column form of one lane, which is the
+//! plain scalar algorithm.
 
 use super::table::{Functions, Shape, Tuning};
 use crate::generic::columns;
@@ -10,8 +11,8 @@ use bulla_simd::scalar::U32x1;
 use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
 
-/// The number of chunks in a group. Nothing is parallel here; with four, the tree works as it does with the other
-/// kernels.
+/// The number of chunks in a group. Nothing is parallel here; with four, the tree works as it does
+/// with the other kernels.
 const LANES: usize = 4;
 
 pub(super) static PORTABLE: Functions = Functions {
@@ -88,7 +89,8 @@ unsafe fn before_last(
     }
 }
 
-/// The chaining value before a chunk's last block, the position and length of that block, and `CHUNK_START` if it is the only block.
+/// The chaining value before a chunk's last block, the position and length of that block, and
+/// `CHUNK_START` if it is the only block.
 ///
 /// # Safety
 ///
@@ -122,7 +124,8 @@ unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags
 
 unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Distance, out: *mut Group) {
     for i in 0..LANES {
-        // SAFETY: the table's caller promised four chunks; a group has room for four chaining values.
+        // SAFETY: the table's caller promised four chunks; a group has room for four chaining
+        // values.
         unsafe {
             let value = out.cast::<u8>().add(OUT_LEN * i);
             chunk(input.add(CHUNK_LEN * i), CHUNK_LEN, key, counter + i as u64, flags, CHUNK_END, value);
@@ -131,8 +134,9 @@ unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Dist
 }
 
 unsafe fn merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) {
-    // SAFETY: both groups hold four chaining values; if `out` is one of the groups, each half of it is written after it was
-    // read: `right` is read before the second half of the result is written, because parents come from a copy.
+    // SAFETY: both groups hold four chaining values; if `out` is one of the groups, each half of it
+    // is written after it was read: `right` is read before the second half of the result is
+    // written, because parents come from a copy.
     unsafe {
         let mut values = MaybeUninit::<[[u8; OUT_LEN * LANES]; 2]>::uninit();
         let to = values.as_mut_ptr().cast::<u8>();
@@ -149,7 +153,8 @@ unsafe fn ungroup(group: *const Group, out: *mut u8) {
 
 unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
     for (i, lane) in inputs.iter().enumerate() {
-        // SAFETY: the inputs are slices, and the table's caller promised room for their chaining values.
+        // SAFETY: the inputs are slices, and the table's caller promised room for their chaining
+        // values.
         unsafe {
             let value = out.add(OUT_LEN * i);
             chunk(lane.input.as_ptr(), lane.input.len(), key, lane.counter, flags, lane.last_flags, value);
@@ -177,7 +182,8 @@ unsafe fn uniform(
 
 unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
     for i in 0..n {
-        // SAFETY: the table's caller promised 2 n chaining values; parent i is written where only children up to i have been.
+        // SAFETY: the table's caller promised 2 n chaining values; parent i is written where only
+        // children up to i have been.
         unsafe {
             let h = key.map(|word| U32x1::splat(word));
             let parent = compress(&h, values.add(BLOCK_LEN * i), 0, BLOCK_LEN, flags | PARENT);

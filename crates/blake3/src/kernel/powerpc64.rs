@@ -1,5 +1,6 @@
-//! The kernel for little-endian POWER: four inputs in columns. One input goes through general registers: the compiler makes no vectors of rows
-//! here. See `docs/decisions/0201-vectors-without-vector-types.md`.
+//! The kernel for little-endian POWER: four inputs in columns. One input goes through general
+//! registers: the compiler makes no vectors of rows here. See
+//! `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::define::{beside_scalar, wide};
 use crate::spec::BLOCK_LEN;

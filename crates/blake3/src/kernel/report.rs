@@ -18,7 +18,8 @@ pub enum Operation {
     DeriveKey,
     /// [`Hasher`](crate::Hasher) with small updates, by bytes of input.
     Stream,
-    /// [`hash_many`](crate::hash_many) of inputs of at most a chunk, by the number of inputs that are left.
+    /// [`hash_many`](crate::hash_many) of inputs of at most a chunk, by the number of inputs that
+    /// are left.
     Many,
     /// [`OutputReader`](crate::OutputReader), by bytes of output in one call.
     Xof,
@@ -69,8 +70,8 @@ pub struct Line {
     pub operation: Operation,
     /// The smallest size, in [`Operation::unit`].
     pub from: usize,
-    /// The largest size; `None` if there is no limit. For such sizes, the line applies to full groups; the rest is hashed like an input of its
-    /// size.
+    /// The largest size; `None` if there is no limit. For such sizes, the line applies to full
+    /// groups; the rest is hashed like an input of its size.
     pub to: Option<usize>,
     /// How it is computed.
     pub shape: Shape,

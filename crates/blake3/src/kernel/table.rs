@@ -8,48 +8,59 @@ use bulla_simd::cpu;
 use bulla_simd::cpu::Isa;
 use core::fmt;
 
-/// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa` (every reference to a table comes
-/// from [`super::available`]), and pointers must be valid as each function says.
+/// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa`
+/// (every reference to a table comes from [`super::available`]), and pointers must be valid as each
+/// function says.
 ///
 /// `flags` are those of the mode; the functions add the flags for the place in the tree.
 pub(crate) struct Functions {
     pub(crate) isa: Isa,
     pub(crate) tuning: Tuning,
-    /// The shapes that `lanes_of`, `uniform` and `parents` use, narrowest first: they take the first one that is wide enough for the number of
-    /// inputs. `chunk` and `block` have the shape of the first; `group`, `merge` and `output` the shape of the last.
+    /// The shapes that `lanes_of`, `uniform` and `parents` use, narrowest first: they take the
+    /// first one that is wide enough for the number of inputs. `chunk` and `block` have the shape
+    /// of the first; `group`, `merge` and `output` the shape of the last.
     pub(crate) shapes: &'static [Shape],
-    /// The number of chunks in a group, and of inputs that the widest function takes. A power of two from 2 to 16.
+    /// The number of chunks in a group, and of inputs that the widest function takes. A power of
+    /// two from 2 to 16.
     pub(crate) lanes: usize,
-    /// A second chunk of at most this many bytes is hashed after the first one: hashing both side by side would cost more than it saves.
+    /// A second chunk of at most this many bytes is hashed after the first one: hashing both side
+    /// by side would cost more than it saves.
     pub(crate) in_turn: usize,
-    /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags, last_flags, out)`. The last block gets
-    /// `last_flags` too. Reads `length` bytes, writes 32.
+    /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags,
+    /// last_flags, out)`. The last block gets `last_flags` too. Reads `length` bytes, writes 32.
     pub(crate) chunk: unsafe fn(*const u8, usize, &Words, u64, u32, u32, *mut u8),
-    /// One compression `(value, block, counter, length, flags, out)`: the next chaining value is the first half of the 64 bytes at `out`;
-    /// all of them are an output block. Reads 64 bytes.
+    /// One compression `(value, block, counter, length, flags, out)`: the next chaining value is
+    /// the first half of the 64 bytes at `out`; all of them are an output block. Reads 64 bytes.
     pub(crate) block: unsafe fn(&Words, *const u8, u64, usize, u32, *mut u8),
-    /// Like `chunk`, but it stops before the last block: `(input, length, key, counter, flags, value, block)`. Writes the chaining value at that
-    /// point, and the last block, padded with zeros to 64 bytes.
+    /// Like `chunk`, but it stops before the last block: `(input, length, key, counter, flags,
+    /// value, block)`. Writes the chaining value at that point, and the last block, padded with
+    /// zeros to 64 bytes.
     pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
-    /// `lanes` whole chunks `(input, key, counter, flags, distance, out)`, the first with that counter.
+    /// `lanes` whole chunks `(input, key, counter, flags, distance, out)`, the first with that
+    /// counter.
     pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, Distance, *mut Group),
-    /// Like `group`, for `2 * lanes` whole chunks and the places of two groups, where that is faster.
+    /// Like `group`, for `2 * lanes` whole chunks and the places of two groups, where that is
+    /// faster.
     pub(crate) two_groups: Option<TwoGroups>,
-    /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be one of them.
+    /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be
+    /// one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
     /// The chaining values of a group, 32 bytes each, in order.
     pub(crate) ungroup: unsafe fn(*const Group, *mut u8),
-    /// `(inputs, key, flags, out)`: the chaining values of 1 to `lanes` inputs, 32 bytes each. May write up to `lanes` values.
+    /// `(inputs, key, flags, out)`: the chaining values of 1 to `lanes` inputs, 32 bytes each. May
+    /// write up to `lanes` values.
     pub(crate) lanes_of: unsafe fn(&[Lane<'_>], &Words, u32, *mut u8),
-    /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values of the first n inputs, 1 to `lanes`, all of
-    /// one length, at most 1024 bytes; input i has the counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
+    /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values
+    /// of the first n inputs, 1 to `lanes`, all of one length, at most 1024 bytes; input i has the
+    /// counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
     /// must be readable for that length. May write up to `lanes` values.
     pub(crate) uniform: Uniform,
-    /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32 bytes each. May write the next
-    /// power of two values, never more than 2 n; `out` may be `values`.
+    /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32
+    /// bytes each. May write the next power of two values, never more than 2 n; `out` may be
+    /// `values`.
     pub(crate) parents: unsafe fn(*const u8, usize, &Words, u32, *mut u8),
-    /// `lanes * groups` output blocks of 64 bytes: `(value, block, counter, (length, flags), groups, out)`, the first with that counter.
-    /// Reads 64 bytes.
+    /// `lanes * groups` output blocks of 64 bytes: `(value, block, counter, (length, flags),
+    /// groups, out)`, the first with that counter. Reads 64 bytes.
     pub(crate) output: unsafe fn(&Words, *const u8, u64, (u32, u32), usize, *mut u8),
 }
 
@@ -77,7 +88,8 @@ type TwoGroups = unsafe fn(*const u8, &Words, u64, u32, Distance, [*mut Group; 2
 /// See [`Functions::uniform`].
 type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u64), (u32, u32), *mut u8);
 
-/// The kind of CPU for which a kernel is the right one, if there are several for one instruction set.
+/// The kind of CPU for which a kernel is the right one, if there are several for one instruction
+/// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
     /// It is the only kernel for its instruction set.
@@ -88,7 +100,8 @@ pub(crate) enum Tuning {
     /// AVX-512 in two halves, rotates in two cycles.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     HalfWidth,
-    /// AVX-512 on registers of full width, but a chain of vector operations takes twice as long as one on general registers.
+    /// AVX-512 on registers of full width, but a chain of vector operations takes twice as long as
+    /// one on general registers.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     ScalarAlone,
 }
@@ -142,7 +155,8 @@ pub struct Shape {
     pub inputs: usize,
     /// The width of the registers in bits; 0 without vectors.
     pub bits: usize,
-    /// How many registers replace one register of the narrowest kernel: two mean two independent chains of instructions.
+    /// How many registers replace one register of the narrowest kernel: two mean two independent
+    /// chains of instructions.
     pub registers: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The WebAssembly kernel, and the two functions in the npm package's module.
 //!
-//! Browsers download every byte of that module, so it contains each form once, in a function that is not inlined: four inputs in
-//! columns, and one input in rows.
+//! Browsers download every byte of that module, so it contains each form once, in a function that
+//! is not inlined: four inputs in columns, and one input in rows.
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
@@ -28,8 +28,9 @@ kernel!(
     up to 2 => rows::<Pair<U32x4>>,
 );
 
-/// The column form: absorbs the blocks `range` of every lane. `rest` has the last four words of the state: counter,
-/// length, flags. `edges` has the additional flags of the first and of the last of these blocks.
+/// The column form: absorbs the blocks `range` of every lane. `rest` has the last four words of the
+/// state: counter, length, flags. `edges` has the additional flags of the first and of the last of
+/// these blocks.
 ///
 /// # Safety
 ///
@@ -57,13 +58,14 @@ pub unsafe fn absorb4(
     *h = value;
 }
 
-/// The row form: absorbs one input of at most a chunk, and writes both halves of the last block's output. The first half is the next
-/// chaining value. `flags` apply to every block; of the additional flags, the first apply to the first block and the second to the
-/// last.
+/// The row form: absorbs one input of at most a chunk, and writes both halves of the last block's
+/// output. The first half is the next chaining value. `flags` apply to every block; of the
+/// additional flags, the first apply to the first block and the second to the last.
 ///
 /// # Safety
 ///
-/// `input` must be readable for `len` bytes and up to the next multiple of 64, at least 64; both halves must be writable for 32.
+/// `input` must be readable for `len` bytes and up to the next multiple of 64, at least 64; both
+/// halves must be writable for 32.
 #[inline(never)]
 pub unsafe fn fold1(
     mut input: *const u8,
@@ -103,8 +105,8 @@ pub unsafe fn fold1(
     }
 }
 
-/// A block of `len` bytes, padded with zeros in registers. If it were padded in memory, it would be read before the narrow writes
-/// have arrived there, which costs a fifth of a compression.
+/// A block of `len` bytes, padded with zeros in registers. If it were padded in memory, it would be
+/// read before the narrow writes have arrived there, which costs a fifth of a compression.
 #[inline(always)]
 fn cut(block: [U32x4; 4], len: usize) -> [U32x4; 4] {
     static MASKS: [[u8; BLOCK_LEN]; 2] = [[0xff; BLOCK_LEN], [0; BLOCK_LEN]];

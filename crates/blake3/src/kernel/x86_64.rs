@@ -1,4 +1,5 @@
-//! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined into them.
+//! The x86-64 kernels: for each instruction set, separate functions with the generic bodies inlined
+//! into them.
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
@@ -49,7 +50,8 @@ pub(super) mod avx512_two {
     }
 }
 
-// Two kernels for AVX-512, because the best one depends on the CPU: see `docs/decisions/0006-avx-512-by-cpu.md`.
+// Two kernels for AVX-512, because the best one depends on the CPU: see
+// `docs/decisions/0006-avx-512-by-cpu.md`.
 
 kernel!(
     AVX512_FULL, avx512_full_kernel, avx512_full_wide, Isa::Avx512, Tuning::FullWidth,

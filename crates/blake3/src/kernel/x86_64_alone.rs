@@ -1,7 +1,9 @@
-//! The kernel for CPUs on which a chain of vector operations takes longer than the same chain on general registers: one input goes through
-//! general registers, several through vectors. See `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
+//! The kernel for CPUs on which a chain of vector operations takes longer than the same chain on
+//! general registers: one input goes through general registers, several through vectors. See
+//! `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
 //!
-//! For the same reason two groups go side by side: one group has only four chains. See `docs/decisions/0233-zen-5-two-groups.md`.
+//! For the same reason two groups go side by side: one group has only four chains. See
+//! `docs/decisions/0233-zen-5-two-groups.md`.
 
 use super::portable::PORTABLE;
 use super::table::{Functions, Shape, Tuning};

@@ -1,11 +1,14 @@
-//! The rounds of the column form in assembly. `cargo xtask rounds` writes it; decision 0186 (`docs/decisions/0186-woven-rounds.md`) has the figures.
+//! The rounds of the column form in assembly. `cargo xtask rounds` writes it; decision 0186
+//! (`docs/decisions/0186-woven-rounds.md`) has the figures.
 //!
 //! There are two reasons for assembly:
 //!
-//! - AVX2 and SSE4.1 have sixteen registers. The state alone needs all of them, and a rotate by 12 or 7 bits needs one more. The compiler would spill
-//!   nine words a round. Here one word is in memory, v8 or v10, and its register serves the rotates (decision 0232).
-//! - The message must be transposed, and shuffles take the units that the rounds need. So integer instructions between those of the rounds write the
-//!   message of the next block, transposed, to a second buffer.
+//! - AVX2 and SSE4.1 have sixteen registers. The state alone needs all of them, and a rotate by 12
+//!   or 7 bits needs one more. The compiler would spill nine words a round. Here one word is in
+//!   memory, v8 or v10, and its register serves the rotates (decision 0232).
+//! - The message must be transposed, and shuffles take the units that the rounds need. So integer
+//!   instructions between those of the rounds write the message of the next block, transposed, to a
+//!   second buffer.
 
 #[cfg(not(target_pointer_width = "64"))]
 use crate::generic::column_rounds::InTurn;
@@ -30,7 +33,8 @@ static SHUFFLES: Shuffles = Shuffles([byte_rotation(4, 2), byte_rotation(4, 1)])
 #[repr(C, align(64))]
 pub(crate) struct Aligned<T>(T);
 
-// The assembly reads pointers of 64 bits. The targets of x86-64 with pointers of 32 bits load messages in turn.
+// The assembly reads pointers of 64 bits. The targets of x86-64 with pointers of 32 bits load
+// messages in turn.
 #[cfg(target_pointer_width = "64")]
 type Ahead<V> = Woven<V>;
 #[cfg(not(target_pointer_width = "64"))]
@@ -47,8 +51,9 @@ pub(crate) struct Woven<V> {
     blocks: Blocks,
 }
 
-/// The function `$name`: the seven rounds of one instruction set on the registers of `$Register`. `$file` has them with the transpose of the next
-/// message among them. Without enough registers, `$spill` is a variable for two words.
+/// The function `$name`: the seven rounds of one instruction set on the registers of `$Register`.
+/// `$file` has them with the transpose of the next message among them. Without enough registers,
+/// `$spill` is a variable for two words.
 macro_rules! woven {
     (
         $name:ident, $features:literal, [$Register:ty; $words:literal], $file:literal,
@@ -67,8 +72,9 @@ macro_rules! woven {
             ahead: usize,
         ) {
             $( let mut $spill = MaybeUninit::<Aligned<[$Register; 2]>>::uninit(); )?
-            // SAFETY: reads the message, the shuffles, the blocks and the pointers to them, writes the next message and the spilled words, and changes
-            // the registers named. Vectors in memory are aligned. A prefetch never faults.
+            // SAFETY: reads the message, the shuffles, the blocks and the pointers to them, writes
+            // the next message and the spilled words, and changes the registers named. Vectors in
+            // memory are aligned. A prefetch never faults.
             unsafe {
                 asm!(
                     include_str!(concat!("x86_64_rounds/", $file, "_woven.s")),
@@ -98,8 +104,8 @@ macro_rules! rounds {
         #[target_feature(enable = $features)]
         fn $name(v: &mut [$Register; 16], message: &[$Register; 16]) {
             let mut spill = MaybeUninit::<Aligned<[$Register; 2]>>::uninit();
-            // SAFETY: reads the message and the shuffles, reads and writes the spilled words, and changes the registers named. Vectors in memory are
-            // aligned.
+            // SAFETY: reads the message and the shuffles, reads and writes the spilled words, and
+            // changes the registers named. Vectors in memory are aligned.
             unsafe {
                 asm!(
                     include_str!(concat!("x86_64_rounds/", $file, ".s")),
@@ -124,7 +130,8 @@ macro_rules! messages {
             #[inline(always)]
             unsafe fn begin(room: *mut Self::Room, blocks: Blocks) -> Self {
                 let message: *mut [$V; 16] = room.cast();
-                // SAFETY: the caller has the instruction set, and the blocks are readable; there is room for two messages.
+                // SAFETY: the caller has the instruction set, and the blocks are readable; there is
+                // room for two messages.
                 unsafe {
                     message.write(<$V>::load_blocks(blocks.pointers, blocks.offset));
                     Woven { message, room: message.add(1), blocks }
@@ -133,7 +140,8 @@ macro_rules! messages {
 
             #[inline(always)]
             unsafe fn rounds(&mut self, v: &mut [$V; 16], next: Option<Blocks>, ahead: usize) {
-                // After the last blocks, these are read once more. That is faster than rounds without the transpose, which would be more code.
+                // After the last blocks, these are read once more. That is faster than rounds
+                // without the transpose, which would be more code.
                 let next = next.unwrap_or(self.blocks);
                 // SAFETY: as in `begin`; the call before this one has written the message.
                 unsafe {
@@ -166,7 +174,8 @@ impl TwoAtOnce for FullWidth {
         next: Blocks,
         ahead: usize,
     ) {
-        // SAFETY: the caller has AVX-512, and promised the rest; the vector is transparent over its register.
+        // SAFETY: the caller has AVX-512, and promised the rest; the vector is transparent over its
+        // register.
         unsafe {
             let v = &mut *core::ptr::from_mut(v).cast();
             avx512_two_woven(v, message.cast(), room.cast(), next, ahead);

@@ -46,20 +46,22 @@ impl Values {
         unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.n) }
     }
 
-    /// Computes the parents of the pairs in `children`, at most `lanes` of them. An odd last child is left out.
+    /// Computes the parents of the pairs in `children`, at most `lanes` of them. An odd last child
+    /// is left out.
     #[cfg(feature = "bao")]
     pub(crate) fn of_pairs(&mut self, instance: &Instance, children: &[Value]) {
         let Instance { functions, key, flags } = instance;
         self.n = children.len() / 2;
         assert!(self.n <= functions.lanes);
         if self.n > 0 {
-            // SAFETY: n pairs of values are readable; there is room for the most lanes of any kernel.
+            // SAFETY: n pairs of values are readable; there is room for the most lanes of any
+            // kernel.
             unsafe { (functions.parents)(children.as_ptr().cast(), self.n, key, *flags, self.as_mut_ptr()) };
         }
     }
 
-    /// Computes the chaining values of the chunks of `input`: one to `lanes` chunks, the last one may be short. `counter` is the first
-    /// chunk's counter. Only a whole group may be far input.
+    /// Computes the chaining values of the chunks of `input`: one to `lanes` chunks, the last one
+    /// may be short. `counter` is the first chunk's counter. Only a whole group may be far input.
     #[inline]
     pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
         // SAFETY: there is room for 32 values.
@@ -71,7 +73,8 @@ impl Values {
     ///
     /// # Safety
     ///
-    /// The kernel of `instance` must have written the group: a kernel with fewer lanes writes only a part of it.
+    /// The kernel of `instance` must have written the group: a kernel with fewer lanes writes only
+    /// a part of it.
     pub(super) unsafe fn prepend(&mut self, instance: &Instance, group: &MaybeUninit<Group>) {
         let lanes = instance.lanes();
         assert!(self.n <= lanes);

@@ -1,4 +1,5 @@
-//! Inputs that end where readable memory ends: a kernel that reads one byte too many stops this process.
+//! Inputs that end where readable memory ends: a kernel that reads one byte too many stops this
+//! process.
 
 use crate::support::{CONTEXT, input, modes, official};
 use bulla_blake3::hazmat::hash_derive_key_context;
@@ -9,7 +10,8 @@ use std::io::Write as _;
 /// The largest pages of today's systems.
 const PAGE: usize = 64 * 1024;
 
-/// A page with input and, behind it, memory that cannot be read: it belongs to the map of a file, but is behind the file's end.
+/// A page with input and, behind it, memory that cannot be read: it belongs to the map of a file,
+/// but is behind the file's end.
 struct Page(MmapRaw);
 
 impl Page {

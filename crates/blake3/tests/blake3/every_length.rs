@@ -1,4 +1,5 @@
-//! Every kernel of this machine, at every length, in every mode, against a slow reference and the official crate.
+//! Every kernel of this machine, at every length, in every mode, against a slow reference and the
+//! official crate.
 
 use crate::reference;
 use crate::support::{Beginnings, CONTEXT, input, modes, official};
@@ -6,7 +7,8 @@ use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::kernel::{self, Kernel};
 use std::io::Write as _;
 
-/// Four chunks past two groups of the narrowest kernels: each length is quick to check, also in an emulator.
+/// Four chunks past two groups of the narrowest kernels: each length is quick to check, also in an
+/// emulator.
 const NEAR: usize = 12 * 1024;
 
 /// Four chunks past two groups of the widest kernel.
@@ -24,7 +26,8 @@ fn long_lengths() -> Vec<usize> {
     lengths
 }
 
-/// The official crate is fast enough to check every length; the reference proves it, and us, at a sample.
+/// The official crate is fast enough to check every length; the reference proves it, and us, at a
+/// sample.
 #[test]
 fn the_reference_agrees_with_the_official_crate() {
     let data = input(70_000);
@@ -68,7 +71,8 @@ fn is_required(kernel: &str) -> bool {
     std::env::var(REQUIRE).is_ok_and(|names| names == "all" || names.split(',').any(|name| name == kernel))
 }
 
-/// The kernels of that name. Without any, says so past the runner of the tests, which shows nothing of a test that passes.
+/// The kernels of that name. Without any, says so past the runner of the tests, which shows nothing
+/// of a test that passes.
 fn kernels(name: &str) -> Vec<Kernel> {
     let kernels: Vec<_> = kernel::runnable().filter(|kernel| kernel.name() == name).collect();
     if kernels.is_empty() {
@@ -132,7 +136,8 @@ every_length! {
     simd128: "wasm32/simd128",
 }
 
-/// Names the kernel that this processor must choose, where the caller knows: on emulated processors.
+/// Names the kernel that this processor must choose, where the caller knows: on emulated
+/// processors.
 const BEST: &str = "BULLA_TEST_BEST_KERNEL";
 
 #[test]

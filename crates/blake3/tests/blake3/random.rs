@@ -22,7 +22,8 @@ impl Random {
         self.next() % n
     }
 
-    /// A length up to `most`, short ones as likely as long ones, often a multiple of a block or a chunk.
+    /// A length up to `most`, short ones as likely as long ones, often a multiple of a block or a
+    /// chunk.
     pub(crate) fn length(&mut self, most: usize) -> usize {
         let scale = 1 + (most as u64 >> self.below(20));
         let len = self.below(scale) as usize;

@@ -1,5 +1,6 @@
-//! The files that released versions of the library wrote, in `tests/released/VERSION`: this version reads every one. Each folder is a link to
-//! `spec/released/VERSION/blake3`, so that the package has the files. To write those of a new release, run the last test with
+//! The files that released versions of the library wrote, in `tests/released/VERSION`: this version
+//! reads every one. Each folder is a link to `spec/released/VERSION/blake3`, so that the package
+//! has the files. To write those of a new release, run the last test with
 //! `BULLA_RELEASED_TO=FOLDER`.
 
 use std::{

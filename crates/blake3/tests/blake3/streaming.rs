@@ -1,4 +1,5 @@
-//! Streaming, saved states, many inputs and extended output, by every kernel, with random shapes from fixed seeds.
+//! Streaming, saved states, many inputs and extended output, by every kernel, with random shapes
+//! from fixed seeds.
 
 use crate::random::Random;
 use crate::support::{CONTEXT, KEY, input, modes, official};
@@ -220,7 +221,8 @@ fn output_is_the_same_from_any_position_in_any_pieces() {
 #[test]
 fn counters_carry_into_their_high_word() {
     by_every_kernel(|kernel| {
-        // Output blocks: the counter passes 2^32 inside one call of the widest kernel, and at its edges.
+        // Output blocks: the counter passes 2^32 inside one call of the widest kernel, and at its
+        // edges.
         let mut hasher = kernel.hasher(Mode::Hash);
         let mut ours = hasher.update(b"far output").finalize_xof();
         let mut theirs = blake3::Hasher::new().update(b"far output").finalize_xof();
@@ -233,7 +235,8 @@ fn counters_carry_into_their_high_word() {
             theirs.fill(&mut b);
             assert_eq!(a, b, "{kernel}: output from {position}");
         }
-        // Past the last position that the specification has: the next blocks follow, in calls of any size.
+        // Past the last position that the specification has: the next blocks follow, in calls of
+        // any size.
         for (before, first) in [(1, 1), (1, 3000), (64, 700), (65, 64), (1000, 2), (3000, 3000)] {
             let (mut a, mut b) = ([0; 6000], [0; 6000]);
             ours.set_position(u64::MAX - before);
@@ -295,7 +298,8 @@ fn readers_and_writers() {
     assert_eq!(bytes, Hasher::new().finalize().as_bytes()[6..11]);
 }
 
-/// Gives at most 5000 bytes at a time, and is interrupted before each of them. Its end is read once, as on a terminal.
+/// Gives at most 5000 bytes at a time, and is interrupted before each of them. Its end is read
+/// once, as on a terminal.
 #[derive(Default)]
 struct Interrupting<'a> {
     rest: &'a [u8],

@@ -27,7 +27,8 @@ pub(crate) fn official(name: &str) -> blake3::Hasher {
     }
 }
 
-/// The official crate's hashers of the beginnings of one input. For lengths that grow, none hashes a byte twice.
+/// The official crate's hashers of the beginnings of one input. For lengths that grow, none hashes
+/// a byte twice.
 pub(crate) struct Beginnings<'d> {
     data: &'d [u8],
     /// One of each mode, after this many bytes.

@@ -1,4 +1,5 @@
-//! The hashers of the C libraries agree with the official crate after any calls, and a call that fails changes nothing.
+//! The hashers of the C libraries agree with the official crate after any calls, and a call that
+//! fails changes nothing.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -49,7 +50,8 @@ struct Case {
     steps: Vec<Step>,
 }
 
-/// Room for the longest update at any of its starts. It is made once: making it takes longer than most cases.
+/// Room for the longest update at any of its starts. It is made once: making it takes longer than
+/// most cases.
 static INPUT: LazyLock<Vec<u8>> = LazyLock::new(|| (0..401_000).map(|i| (i % 251) as u8).collect());
 
 /// The same hasher in the three forms that C has.
@@ -230,7 +232,8 @@ impl Hashers {
     fn wrong(&mut self) {
         let (mut byte, mut len) = (0_u8, 0);
         let (state, at) = (self.state.as_mut_ptr(), &raw mut byte);
-        // SAFETY: no function uses memory of a length that cannot be there, or memory at NULL or at an odd address.
+        // SAFETY: no function uses memory of a length that cannot be there, or memory at NULL or at
+        // an odd address.
         unsafe {
             let odd = state.cast::<u8>().add(1).cast::<bulla_blake3_state>();
             assert_eq!(bulla_blake3_hasher_update(self.heap, null(), 1), BULLA_ERROR_NULL);

@@ -5,15 +5,18 @@ use std::path::PathBuf;
 
 /// Show which vector instructions and kernels a compiled binary really contains
 ///
-/// bulla reads ELF, Mach-O and PE executables, libraries, object files and static archives for x86-64 and AArch64. It
-/// counts the instructions that name each kind of vector register: in total, per crate and per function. For each known
-/// kernel it says whether the kernel is present, inlined, lost, or not linked.
+/// bulla reads ELF, Mach-O and PE executables, libraries, object files and static archives for
+/// x86-64 and AArch64. It counts the instructions that name each kind of vector register: in total,
+/// per crate and per function. For each known kernel it says whether the kernel is present,
+/// inlined, lost, or not linked.
 ///
-/// With --baseline, bulla compares BINARY with a good build of the same program. It reports `bloated` if BINARY has many
-/// times the vector instructions, `kernel lost` if a kernel is missing, and `wide vectors outside known kernels` if the
-/// compiler generated many wide vector instructions of its own. The baseline is a binary, or the --json output for one.
+/// With --baseline, bulla compares BINARY with a good build of the same program. It reports
+/// `bloated` if BINARY has many times the vector instructions, `kernel lost` if a kernel is
+/// missing, and `wide vectors outside known kernels` if the compiler generated many wide vector
+/// instructions of its own. The baseline is a binary, or the --json output for one.
 ///
-/// With --crates, bulla searches the sources of a project's dependencies for code that makes compilers lose kernels.
+/// With --crates, bulla searches the sources of a project's dependencies for code that makes
+/// compilers lose kernels.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +37,8 @@ pub(crate) struct AuditArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with = "crates")]
     pub(crate) baseline: Option<PathBuf>,
 
-    /// Also look for the kernels that FILE describes in TOML; a rule replaces the built-in rule of the same name
+    /// Also look for the kernels that FILE describes in TOML; a rule replaces the built-in rule of
+    /// the same name
     #[arg(short, long, value_name = "FILE", conflicts_with = "crates")]
     pub(crate) rules: Vec<PathBuf>,
 

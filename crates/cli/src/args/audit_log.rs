@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 /// Keep a tamper-evident log of every key use, and verify it
 ///
-/// The log is in the folder `audit-log` of the keystore. Once it exists, every command that creates, uses or changes a
-/// private key adds an entry: who ran it, with which key, and with which result. The entry does not contain the signed
-/// data, only its digest. Each entry is chained to the entries before it. From time to time the key `audit-log` signs
-/// all entries so far: this signature is a checkpoint.
+/// The log is in the folder `audit-log` of the keystore. Once it exists, every command that
+/// creates, uses or changes a private key adds an entry: who ran it, with which key, and with which
+/// result. The entry does not contain the signed data, only its digest. Each entry is chained to
+/// the entries before it. From time to time the key `audit-log` signs all entries so far: this
+/// signature is a checkpoint.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -61,11 +62,12 @@ pub(crate) struct AuditLogInitArgs {
 
 /// Check that nobody altered, removed or moved an entry
 ///
-/// bulla prints one line for each problem. It trusts the versions of the keystore's key `audit-log`. With --public-key, it
-/// trusts only that key and needs no keystore.
+/// bulla prints one line for each problem. It trusts the versions of the keystore's key
+/// `audit-log`. With --public-key, it trusts only that key and needs no keystore.
 ///
-/// With --cluster, bulla checks the logs of all nodes that share a keystore in etcd. Each node puts its newest checkpoint into
-/// etcd. bulla reads this node's log, the folders of --log and the running nodes of --node, and says which logs nobody has shown it.
+/// With --cluster, bulla checks the logs of all nodes that share a keystore in etcd. Each node puts
+/// its newest checkpoint into etcd. bulla reads this node's log, the folders of --log and the
+/// running nodes of --node, and says which logs nobody has shown it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -77,7 +79,8 @@ Examples:
 
 Exit status: 0 the log, all logs of the nodes, or the proof verify, 1 something does not, 2 something could not be checked.")]
 pub(crate) struct AuditLogVerifyArgs {
-    /// The log's folder [default: `audit-log` in the keystore's folder]; with --cluster, more logs, and may be given several times
+    /// The log's folder [default: `audit-log` in the keystore's folder]; with --cluster, more logs,
+    /// and may be given several times
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Vec<PathBuf>,
 
@@ -85,7 +88,8 @@ pub(crate) struct AuditLogVerifyArgs {
     #[arg(long, requires = "config", conflicts_with = "proof")]
     pub(crate) cluster: bool,
 
-    /// The settings of the service (`bulla serve`): a node's for --cluster, and the witnesses that must have cosigned the log
+    /// The settings of the service (`bulla serve`): a node's for --cluster, and the witnesses that
+    /// must have cosigned the log
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -101,7 +105,8 @@ pub(crate) struct AuditLogVerifyArgs {
     #[arg(short, long, value_name = "FILE|KEY")]
     pub(crate) public_key: Option<String>,
 
-    /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be given several times
+    /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be
+    /// given several times
     #[arg(short, long, value_name = "FILE", conflicts_with = "proof")]
     pub(crate) checkpoint: Vec<PathBuf>,
 
@@ -132,8 +137,9 @@ pub(crate) struct AuditLogShowArgs {
 
 /// Prove an entry, or prove that the log only grew
 ///
-/// The proof is for somebody who does not have the log. It is a JSON object, and it leads to the newest checkpoint. The
-/// recipient checks it with `bulla audit-log verify --proof FILE --public-key KEY`.
+/// The proof is for somebody who does not have the log. It is a JSON object, and it leads to the
+/// newest checkpoint. The recipient checks it with `bulla audit-log verify --proof FILE
+/// --public-key KEY`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -164,8 +170,8 @@ pub(crate) struct AuditLogProveArgs {
 
 /// Sign all entries so far, and print the checkpoint
 ///
-/// A checkpoint is a signed note. Keep it outside the keystore: `bulla audit-log verify --checkpoint` then detects a log
-/// that was cut or replaced.
+/// A checkpoint is a signed note. Keep it outside the keystore: `bulla audit-log verify
+/// --checkpoint` then detects a log that was cut or replaced.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -188,10 +194,11 @@ pub(crate) struct AuditLogCheckpointArgs {
 
 /// Have witnesses cosign all entries so far, and print the cosigned checkpoint
 ///
-/// A witness is somebody else's service that cosigns a log's checkpoints only if the log has grown and nothing else has changed
-/// (C2SP tlog-witness). The settings name the witnesses, as for `bulla serve`: tables `[[witness]]` with `url` and `key`, and
-/// audit.cosignatures. A service does this by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log
-/// verify --config FILE` checks it. Each witness' operator needs the log's key: --print-key.
+/// A witness is somebody else's service that cosigns a log's checkpoints only if the log has grown
+/// and nothing else has changed (C2SP tlog-witness). The settings name the witnesses, as for `bulla
+/// serve`: tables `[[witness]]` with `url` and `key`, and audit.cosignatures. A service does this
+/// by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log verify
+/// --config FILE` checks it. Each witness' operator needs the log's key: --print-key.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -204,7 +211,8 @@ pub(crate) struct AuditLogWitnessArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "print_key")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Print the log's keys in the form that witnesses take, and exit: NAME+HASH+KEY, one line for each version of the key
+    /// Print the log's keys in the form that witnesses take, and exit: NAME+HASH+KEY, one line for
+    /// each version of the key
     #[arg(long, conflicts_with = "config")]
     pub(crate) print_key: bool,
 

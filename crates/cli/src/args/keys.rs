@@ -1,4 +1,5 @@
-//! The flags of `bulla keys`, of `keys init`, `new`, `list`, `show` and of the commands that change one key.
+//! The flags of `bulla keys`, of `keys init`, `new`, `list`, `show` and of the commands that change
+//! one key.
 
 use super::shared::algorithm;
 use super::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardPlace};
@@ -32,7 +33,8 @@ impl Backend {
 
 /// Create, list, rotate, import, export, back up and destroy keys
 ///
-/// A key has versions. The newest version, the head, signs. Every version verifies what it signed, unless it is revoked or below the minimum version.
+/// A key has versions. The newest version, the head, signs. Every version verifies what it signed,
+/// unless it is revoked or below the minimum version.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -67,9 +69,9 @@ Exit status: 0 shown, 2 the keystore or the key could not be read.")]
     Show(KeysShowArgs),
     /// Rotate a key: a new version signs from now on
     ///
-    /// Signatures by older versions still verify. The new version is on disk when the command ends. People who have only
-    /// an older public key need the new one: publish it with `bulla keys export-public`, or publish the output of
-    /// `bulla keys succession`.
+    /// Signatures by older versions still verify. The new version is on disk when the command ends.
+    /// People who have only an older public key need the new one: publish it with `bulla keys
+    /// export-public`, or publish the output of `bulla keys succession`.
     #[command(after_help = "\
 Examples:
   bulla keys rotate
@@ -81,7 +83,8 @@ Exit status: 0 rotated, 2 not rotated.")]
     Attest(KeysAttestArgs),
     /// Disable a key
     ///
-    /// A disabled key does not sign. What it signed before still verifies. `bulla keys enable` undoes this.
+    /// A disabled key does not sign. What it signed before still verifies. `bulla keys enable`
+    /// undoes this.
     #[command(after_help = "\
 Examples:
   bulla keys disable releases
@@ -108,9 +111,9 @@ Exit status: 0 enabled, 2 not enabled.")]
 
 /// Create a keystore with the key `default`
 ///
-/// Without --passphrase, bulla writes a key file beside the keystore. Only you can read it, and it opens the keystore.
-/// On first use, `bulla sign` does the same in your data folder. A keystore in another place, which --keystore or
-/// BULLA_KEYSTORE names, is created by this command alone.
+/// Without --passphrase, bulla writes a key file beside the keystore. Only you can read it, and it
+/// opens the keystore. On first use, `bulla sign` does the same in your data folder. A keystore in
+/// another place, which --keystore or BULLA_KEYSTORE names, is created by this command alone.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -121,15 +124,18 @@ Examples:
 
 Exit status: 0 created, 2 not created.")]
 pub(crate) struct KeysInitArgs {
-    /// Protect the keystore with a passphrase: bulla asks for it twice, or reads it from --passphrase-file
+    /// Protect the keystore with a passphrase: bulla asks for it twice, or reads it from
+    /// --passphrase-file
     #[arg(long)]
     pub(crate) passphrase: bool,
 
-    /// Protect the keystore with this key on the token of --pkcs11; bulla creates the key if the token has none of that name
+    /// Protect the keystore with this key on the token of --pkcs11; bulla creates the key if the
+    /// token has none of that name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["passphrase", "passphrase_file"])]
     pub(crate) token_key: Option<String>,
 
-    /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla keys guard`
+    /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla
+    /// keys guard`
     #[arg(long, value_name = "file:PATH|pkcs11:NAME")]
     pub(crate) guard: Option<GuardPlace>,
 
@@ -142,11 +148,12 @@ pub(crate) struct KeysInitArgs {
 
 /// Create a key
 ///
-/// Algorithms that sign: ed25519 and ecdsa-p256. Post-quantum algorithms that sign: ml-dsa-44, ml-dsa-65 and ml-dsa-87,
-/// and slh-dsa-sha2-128s to slh-dsa-shake-256f. ml-dsa-65-ed25519 combines one of each kind.
+/// Algorithms that sign: ed25519 and ecdsa-p256. Post-quantum algorithms that sign: ml-dsa-44,
+/// ml-dsa-65 and ml-dsa-87, and slh-dsa-sha2-128s to slh-dsa-shake-256f. ml-dsa-65-ed25519 combines
+/// one of each kind.
 ///
-/// Algorithms that do not sign: ml-kem-512, ml-kem-768, ml-kem-1024 and x-wing. Their keys receive exported keys:
-/// `bulla keys export` wraps a private key for them.
+/// Algorithms that do not sign: ml-kem-512, ml-kem-768, ml-kem-1024 and x-wing. Their keys receive
+/// exported keys: `bulla keys export` wraps a private key for them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -172,7 +179,8 @@ pub(crate) struct KeysNewArgs {
     #[arg(short, long, value_name = "NAME", value_parser = algorithm(), default_value = "ed25519", hide_possible_values = true)]
     pub(crate) algorithm: bulla_kms::Algorithm,
 
-    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed later
+    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed
+    /// later
     #[arg(long)]
     pub(crate) exportable: bool,
 

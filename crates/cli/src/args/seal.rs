@@ -1,4 +1,5 @@
-//! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `guard`, `backup` and `restore`.
+//! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `guard`,
+//! `backup` and `restore`.
 
 use super::guard_place::GuardPlace;
 use super::shared::{Bound, KeystoreArgs, ReportArgs};
@@ -12,9 +13,9 @@ pub(crate) struct SealToArgs {
     /// Encrypt to this recipient; may be given several times
     ///
     /// A recipient is age1... or x-wing:..., or a file that contains one or more of these, one a
-    /// line, as `bulla identity` and age-keygen print them. Lines that begin with # are comments. It
-    /// can also be a public key file that `bulla keys export-public` wrote, of a key that receives
-    /// exported keys (ML-KEM or X-Wing).
+    /// line, as `bulla identity` and age-keygen print them. Lines that begin with # are comments.
+    /// It can also be a public key file that `bulla keys export-public` wrote, of a key that
+    /// receives exported keys (ML-KEM or X-Wing).
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     pub(crate) recipient: Vec<String>,
 
@@ -28,17 +29,18 @@ pub(crate) struct SealToArgs {
 
     /// Encrypt to this key file
     ///
-    /// A key file has the line `bulla key file v1`, and 32 random bytes in base64. Only you may be able to read it. To make
-    /// one: (umask 077 && { echo 'bulla key file v1'; head -c 32 /dev/urandom | base64; } > FILE)
+    /// A key file has the line `bulla key file v1`, and 32 random bytes in base64. Only you may be
+    /// able to read it. To make one: (umask 077 && { echo 'bulla key file v1'; head -c 32
+    /// /dev/urandom | base64; } > FILE)
     #[arg(long, value_name = "FILE")]
     pub(crate) new_key_file: Option<PathBuf>,
 }
 
 /// Encrypt a file to passphrases, key files or recipients
 ///
-/// bulla encrypts FILE into FILE.sealed, with XChaCha20-Poly1305. Any one of the given recipients, passphrase and key file
-/// can decrypt it. bulla does not replace an existing file. With `-`, bulla encrypts standard input, and writes to
-/// standard output unless --output names a file.
+/// bulla encrypts FILE into FILE.sealed, with XChaCha20-Poly1305. Any one of the given recipients,
+/// passphrase and key file can decrypt it. bulla does not replace an existing file. With `-`, bulla
+/// encrypts standard input, and writes to standard output unless --output names a file.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -78,13 +80,13 @@ pub(crate) struct OpenWithArgs {
 
 /// Decrypt a sealed file
 ///
-/// bulla decrypts FILE.sealed into FILE. The sealed file says which keys can decrypt it: the identity of --identity, the
-/// key file of --key-file, a key in your keystore, or a passphrase. bulla reads the passphrase from --passphrase-file, or
-/// asks for it.
+/// bulla decrypts FILE.sealed into FILE. The sealed file says which keys can decrypt it: the
+/// identity of --identity, the key file of --key-file, a key in your keystore, or a passphrase.
+/// bulla reads the passphrase from --passphrase-file, or asks for it.
 ///
-/// The output file appears only after bulla has authenticated every byte of it, and never replaces an existing file. On
-/// standard output (`-o -`), bulla writes each piece as soon as it has authenticated that piece. Then only exit status 0
-/// tells you that the end is not missing.
+/// The output file appears only after bulla has authenticated every byte of it, and never replaces
+/// an existing file. On standard output (`-o -`), bulla writes each piece as soon as it has
+/// authenticated that piece. Then only exit status 0 tells you that the end is not missing.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -112,11 +114,12 @@ pub(crate) struct OpenArgs {
 
 /// Change which keys can decrypt a sealed file
 ///
-/// bulla replaces the keys of FILE.sealed in one step. It does not encrypt the content again, and a program that is
-/// reading the file is not disturbed. With --keep, the present keys stay valid, so that nobody is locked out before
-/// everybody has a new key.
+/// bulla replaces the keys of FILE.sealed in one step. It does not encrypt the content again, and a
+/// program that is reading the file is not disturbed. With --keep, the present keys stay valid, so
+/// that nobody is locked out before everybody has a new key.
 ///
-/// This does not change copies: anybody who could decrypt the file and kept a copy can always decrypt that copy.
+/// This does not change copies: anybody who could decrypt the file and kept a copy can always
+/// decrypt that copy.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -145,9 +148,10 @@ pub(crate) struct ResealArgs {
 
 /// Create a key pair that others can encrypt files to
 ///
-/// bulla writes the identity to FILE and prints the recipient. The identity decrypts: it is secret, and only you can read
-/// FILE. The recipient encrypts: you may publish it. The keys are X-Wing keys, which combine X25519 and ML-KEM-768: a
-/// quantum computer that breaks X25519 does not break them.
+/// bulla writes the identity to FILE and prints the recipient. The identity decrypts: it is secret,
+/// and only you can read FILE. The recipient encrypts: you may publish it. The keys are X-Wing
+/// keys, which combine X25519 and ML-KEM-768: a quantum computer that breaks X25519 does not break
+/// them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -171,11 +175,12 @@ pub(crate) struct IdentityArgs {
 
 /// Change the secret that opens the keystore
 ///
-/// Afterwards the new secret opens the keystore, and the old secret does not. The change is atomic: if the command is
-/// interrupted, either the old or the new secret opens the keystore. The keys in the keystore do not change.
+/// Afterwards the new secret opens the keystore, and the old secret does not. The change is atomic:
+/// if the command is interrupted, either the old or the new secret opens the keystore. The keys in
+/// the keystore do not change.
 ///
-/// Older copies of the keystore still open with the old secret. If somebody may have both, restore a backup into a new
-/// keystore and rotate the keys.
+/// Older copies of the keystore still open with the old secret. If somebody may have both, restore
+/// a backup into a new keystore and rotate the keys.
 #[derive(Args)]
 #[command(group = ArgGroup::new("new").required(true), after_help = "\
 Examples:
@@ -214,13 +219,14 @@ pub(crate) struct KeysResealArgs {
 
 /// Show or change the guard that detects older copies of the keystore
 ///
-/// A guard records, outside the keystore, how many changes the keystore has had. A keystore with fewer changes than its
-/// guard is an older copy, and every command refuses it. A guard is a new file, best on another disk and not part of the
-/// keystore's backups, or a new object on the token of --pkcs11. The keystore remembers its guard, and only somebody with
-/// the keystore's secret can change that. Copies from before the guard do not know it.
+/// A guard records, outside the keystore, how many changes the keystore has had. A keystore with
+/// fewer changes than its guard is an older copy, and every command refuses it. A guard is a new
+/// file, best on another disk and not part of the keystore's backups, or a new object on the token
+/// of --pkcs11. The keystore remembers its guard, and only somebody with the keystore's secret can
+/// change that. Copies from before the guard do not know it.
 ///
-/// With GUARD, bulla accepts the keystore in its present state and ignores the former guard. Use this to replace a lost
-/// guard, or after you restored an older copy on purpose.
+/// With GUARD, bulla accepts the keystore in its present state and ignores the former guard. Use
+/// this to replace a lost guard, or after you restored an older copy on purpose.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -247,8 +253,9 @@ fn guard_or_none(text: &str) -> Result<Bound<GuardPlace>, String> {
 
 /// Back up all keys to one encrypted file
 ///
-/// The backup contains the private keys. Only the given recipients, passphrase and key file can decrypt it. bulla checks
-/// the backup before it gives the file its name OUT, and does not replace an existing file.
+/// The backup contains the private keys. Only the given recipients, passphrase and key file can
+/// decrypt it. bulla checks the backup before it gives the file its name OUT, and does not replace
+/// an existing file.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -273,11 +280,13 @@ pub(crate) struct KeysBackupArgs {
 
 /// Cancel a key's scheduled destruction, or restore a keystore from a backup
 ///
-/// With LABEL|ID, bulla cancels the scheduled destruction of that key. Afterwards the key is disabled.
+/// With LABEL|ID, bulla cancels the scheduled destruction of that key. Afterwards the key is
+/// disabled.
 ///
-/// With --from, bulla creates a new keystore from a backup. It checks the whole backup before it writes anything: each
-/// record, each private key against its public key, and each key's attestation. It never changes an existing keystore. A
-/// new key file beside the new keystore opens it, unless you ask for a passphrase.
+/// With --from, bulla creates a new keystore from a backup. It checks the whole backup before it
+/// writes anything: each record, each private key against its public key, and each key's
+/// attestation. It never changes an existing keystore. A new key file beside the new keystore opens
+/// it, unless you ask for a passphrase.
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").required(true), after_help = "\
 Examples:

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 /// Run the key management service over HTTP
 ///
-/// The service signs and verifies with the keys of one keystore, for callers with capability tokens (`bulla token`), client
-/// certificates, or users of this machine on a Unix socket. While it runs, other commands cannot change the keystore. A
-/// keystore with a passphrase that nobody gave starts sealed: an operator unseals it over HTTP.
+/// The service signs and verifies with the keys of one keystore, for callers with capability tokens
+/// (`bulla token`), client certificates, or users of this machine on a Unix socket. While it runs,
+/// other commands cannot change the keystore. A keystore with a passphrase that nobody gave starts
+/// sealed: an operator unseals it over HTTP.
 #[derive(Args, Clone)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,8 @@ docs/operations.md lists all settings.
 
 Exit status: 0 the service was shut down, 2 it could not start.")]
 pub(crate) struct ServeArgs {
-    /// Read the settings from FILE (TOML); variables such as BULLA_SERVE__LIMITS__ITEMS override them
+    /// Read the settings from FILE (TOML); variables such as BULLA_SERVE__LIMITS__ITEMS override
+    /// them
     #[arg(long, value_name = "FILE", env = "BULLA_SERVE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
 
@@ -42,7 +44,8 @@ pub(crate) struct ServeArgs {
     /// Print the description of the endpoints (OpenAPI, JSON), and exit
     #[arg(long, conflicts_with_all = ["dev", "check_config"])]
     pub(crate) print_openapi: bool,
-    /// Print the settings as they count, with every default, as TOML, and exit; secrets are never printed
+    /// Print the settings as they count, with every default, as TOML, and exit; secrets are never
+    /// printed
     #[arg(long, conflicts_with = "check_config")]
     pub(crate) print_config: bool,
 

@@ -7,14 +7,17 @@ use std::path::PathBuf;
 /// A service that has the keys, and how to reach it.
 #[derive(Args, Clone)]
 pub(crate) struct ServerArgs {
-    /// Use the keys of a service (`bulla serve`) instead of a keystore: https://HOST:PORT, http://HOST:PORT or unix:PATH
+    /// Use the keys of a service (`bulla serve`) instead of a keystore: https://HOST:PORT,
+    /// http://HOST:PORT or unix:PATH
     ///
-    /// Files are hashed on this machine: only digests and public data travel. The service sees who you are by the token in the
-    /// variable BULLA_TOKEN or in the file of --token-file, by a client certificate, or by your user on a Unix socket.
+    /// Files are hashed on this machine: only digests and public data travel. The service sees who
+    /// you are by the token in the variable BULLA_TOKEN or in the file of --token-file, by a client
+    /// certificate, or by your user on a Unix socket.
     #[arg(long, value_name = "URL", env = "BULLA_SERVER", hide_env_values = true, value_parser = named)]
     pub(crate) server: Option<NamedServer>,
 
-    /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the system's authorities]
+    /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
+    /// system's authorities]
     #[arg(long, value_name = "FILE", env = "BULLA_SERVER_CA", hide_env_values = true)]
     pub(crate) server_ca: Option<PathBuf>,
 

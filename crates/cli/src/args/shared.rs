@@ -35,21 +35,24 @@ pub(crate) struct KeystoreArgs {
 
     /// Read the keystore's passphrase from the first line of FILE
     ///
-    /// How letters with accents are written (Unicode forms NFC, NFD) makes no difference.
-    /// Without this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens needs no
-    /// passphrase.
+    /// How letters with accents are written (Unicode forms NFC, NFD) makes no difference. Without
+    /// this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens
+    /// needs no passphrase.
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
     pub(crate) passphrase_file: Option<PathBuf>,
 
-    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen; FILE may have several
+    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen; FILE may have
+    /// several
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Option<PathBuf>,
 
     /// The PKCS#11 token that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
     ///
-    /// For example 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'. bulla reads
-    /// the PIN from that file, or from a variable (pin-source=env:NAME). Without pin-source it asks for the PIN on the
-    /// terminal. bulla verifies signatures itself and never asks the token to verify.
+    /// For example
+    /// 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'.
+    /// bulla reads the PIN from that file, or from a variable (pin-source=env:NAME). Without
+    /// pin-source it asks for the PIN on the terminal. bulla verifies signatures itself and never
+    /// asks the token to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
     pub(crate) pkcs11: Option<TokenConfig>,
 
@@ -62,12 +65,14 @@ pub(crate) struct KeystoreArgs {
 pub(crate) struct ExcludeArgs {
     /// Leave out of folders what matches GLOB, as in .gitignore; may be given several times
     ///
-    /// A GLOB with a slash that is not its last character is relative to the folder. The signature names the globs, and
-    /// `bulla verify` leaves out the same and says so: files that match are not protected.
+    /// A GLOB with a slash that is not its last character is relative to the folder. The signature
+    /// names the globs, and `bulla verify` leaves out the same and says so: files that match are
+    /// not protected.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
 
-    /// Leave out of folders what the globs in FILE match, one a line, as in .gitignore; may be given several times
+    /// Leave out of folders what the globs in FILE match, one a line, as in .gitignore; may be
+    /// given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) ignore_file: Vec<PathBuf>,
 }

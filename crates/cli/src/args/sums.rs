@@ -12,7 +12,8 @@ pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) work: WorkArgs,
 
-    /// Read one file after another, each from start to end, with one thread: best for spinning disks
+    /// Read one file after another, each from start to end, with one thread: best for spinning
+    /// disks
     ///
     /// bulla never maps files into memory. The flag has the name that b3sum gives it.
     #[arg(long)]
@@ -34,7 +35,8 @@ pub(crate) enum HiddenNames {
 pub(crate) struct WalkArgs {
     /// Hash all files in folders; other flags leave some out
     ///
-    /// bulla visits a folder's content sorted by the bytes of the paths. Fifos, sockets, devices and links are left out.
+    /// bulla visits a folder's content sorted by the bytes of the paths. Fifos, sockets, devices
+    /// and links are left out.
     #[arg(short, long)]
     pub(crate) recursive: bool,
 
@@ -45,11 +47,13 @@ pub(crate) struct WalkArgs {
 /// Which files of a folder count.
 #[derive(Args, Clone)]
 pub(crate) struct FilterArgs {
-    /// Only files that match GLOB, as in .gitignore; after `!`, only files that do not; may be given several times
+    /// Only files that match GLOB, as in .gitignore; after `!`, only files that do not; may be
+    /// given several times
     #[arg(short, long, value_name = "GLOB")]
     pub(crate) glob: Vec<String>,
 
-    /// Only files of this type, for example rust, py or jpeg: the types of ripgrep; may be given several times
+    /// Only files of this type, for example rust, py or jpeg: the types of ripgrep; may be given
+    /// several times
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) types: Vec<String>,
 
@@ -95,19 +99,23 @@ impl FilterArgs {
     }
 }
 
-/// Print BLAKE3 checksums like b3sum, or BLAKE2 and SHA-2 checksums like b2sum, sha256sum and sha512sum
+/// Print BLAKE3 checksums like b3sum, or BLAKE2 and SHA-2 checksums like b2sum, sha256sum and
+/// sha512sum
 ///
-/// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla reads it is an error.
+/// Without FILE, or if FILE is `-`, bulla reads standard input. A file that changes while bulla
+/// reads it is an error.
 ///
-/// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With --check, an empty list is an
-/// error (b3sum: success). If a list cannot be read, bulla still checks the lists after it (b3sum stops). Control characters
-/// in names are escaped on a terminal, and always with --check. The messages on standard error are worded differently, and
-/// --version prints bulla's version.
+/// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With
+/// --check, an empty list is an error (b3sum: success). If a list cannot be read, bulla still
+/// checks the lists after it (b3sum stops). Control characters in names are escaped on a terminal,
+/// and always with --check. The messages on standard error are worded differently, and --version
+/// prints bulla's version.
 ///
-/// With --recursive, folders are walked; a file in them that takes the output is left out. With --tree, bulla prints one
-/// digest for each folder. It covers the names, kinds, executable bits and contents of everything in the folder, so a file
-/// in it cannot take the output. An interrupt (Ctrl-C) ends the command when the files at hand are done: what was printed is
-/// complete up to there. With --resume, the same command goes on later.
+/// With --recursive, folders are walked; a file in them that takes the output is left out. With
+/// --tree, bulla prints one digest for each folder. It covers the names, kinds, executable bits and
+/// contents of everything in the folder, so a file in it cannot take the output. An interrupt
+/// (Ctrl-C) ends the command when the files at hand are done: what was printed is complete up to
+/// there. With --resume, the same command goes on later.
 #[derive(Args)]
 #[command(
     version,
@@ -144,7 +152,8 @@ pub(crate) struct SumArgs {
     #[arg(long, value_name = "CONTEXT", conflicts_with = "keyed")]
     pub(crate) derive_key: Option<String>,
 
-    /// The number of output bytes, before hex encoding [default: 32; blake2b, blake2bp and sha512: 64]
+    /// The number of output bytes, before hex encoding [default: 32; blake2b, blake2bp and sha512:
+    /// 64]
     #[arg(short, long, value_name = "LEN")]
     pub(crate) length: Option<u64>,
 
@@ -159,20 +168,25 @@ pub(crate) struct SumArgs {
     #[arg(long, conflicts_with_all = ["algorithm", "keyed", "derive_key", "length", "seek", "recursive", "raw"])]
     pub(crate) tree: bool,
 
-    /// Also hash the files that FILE names, each name with a zero byte at its end; `-` for standard input
+    /// Also hash the files that FILE names, each name with a zero byte at its end; `-` for standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keyed", "raw", "tree"])]
     pub(crate) files0_from: Option<PathBuf>,
 
-    /// Append the lines to LIST, but only for files that it does not name yet: so an interrupted run goes on
+    /// Append the lines to LIST, but only for files that it does not name yet: so an interrupted
+    /// run goes on
     ///
-    /// The first run begins LIST, and the same command goes on with it, also after the process was killed. A last line that is not
-    /// complete is removed. Files that LIST names are not read again, even if they have changed since: `bulla check --update` finds those.
+    /// The first run begins LIST, and the same command goes on with it, also after the process was
+    /// killed. A last line that is not complete is removed. Files that LIST names are not read
+    /// again, even if they have changed since: `bulla check --update` finds those.
     #[arg(long, value_name = "LIST", conflicts_with_all = ["check", "tree", "raw", "json", "no_names"])]
     pub(crate) resume: Option<PathBuf>,
 
-    /// Also write FILE's tree of hashes to OUT: with it, `bulla verify --range` verifies a part of FILE and reads nothing else
+    /// Also write FILE's tree of hashes to OUT: with it, `bulla verify --range` verifies a part of
+    /// FILE and reads nothing else
     ///
-    /// OUT has 0.4 % of the size of FILE. It is not secret, and needs no protection: a wrong tree verifies nothing. Only with one FILE.
+    /// OUT has 0.4 % of the size of FILE. It is not secret, and needs no protection: a wrong tree
+    /// verifies nothing. Only with one FILE.
     #[arg(long, value_name = "OUT", requires = "files", conflicts_with_all = ["check", "tree", "recursive", "files0_from", "resume", "algorithm", "keyed", "derive_key", "length", "seek"])]
     pub(crate) outboard: Option<PathBuf>,
 
@@ -210,16 +224,18 @@ pub(crate) struct SumArgs {
 
 /// Check files against the checksums that bulla, b3sum, b2sum, sha256sum or BSD's programs printed
 ///
-/// Without FILE, or if FILE is `-`, bulla reads the checksums from standard input. A line has one of the forms `HASH  NAME`,
-/// `HASH *NAME`, `HASH NAME`, `BLAKE3 (NAME) = HASH` and `SHA256(NAME)= HASH`, or it is a line of `bulla sum --json`. Blanks before
-/// a line, blank lines, and lines that begin with # or ; are skipped. So is an OpenPGP signature around the list, which bulla
-/// does not verify; then lines outside of it do not count.
+/// Without FILE, or if FILE is `-`, bulla reads the checksums from standard input. A line has one
+/// of the forms `HASH  NAME`, `HASH *NAME`, `HASH NAME`, `BLAKE3 (NAME) = HASH` and `SHA256(NAME)=
+/// HASH`, or it is a line of `bulla sum --json`. Blanks before a line, blank lines, and lines that
+/// begin with # or ; are skipped. So is an OpenPGP signature around the list, which bulla does not
+/// verify; then lines outside of it do not count.
 ///
-/// A line that does not name its function may be of two: a checksum of 64 digits is BLAKE3 or SHA-256, one of 128 digits BLAKE2b or
-/// SHA-512. bulla tries both, unless --algorithm says which. It first tries the one that the list's name or the line before tells.
+/// A line that does not name its function may be of two: a checksum of 64 digits is BLAKE3 or
+/// SHA-256, one of 128 digits BLAKE2b or SHA-512. bulla tries both, unless --algorithm says which.
+/// It first tries the one that the list's name or the line before tells.
 ///
-/// A line that bulla does not understand, and a file that is missing, count as failures. Only regular files are read: a list cannot
-/// have bulla wait for a fifo, or read a device without end.
+/// A line that bulla does not understand, and a file that is missing, count as failures. Only
+/// regular files are read: a list cannot have bulla wait for a fifo, or read a device without end.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -237,11 +253,13 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// The hash function for lines that do not name one [default: the one of two by which the file matches]
+    /// The hash function for lines that do not name one [default: the one of two by which the file
+    /// matches]
     #[arg(short, long, value_parser = parser(), value_name = "NAME")]
     pub(crate) algorithm: Option<Algorithm>,
 
-    /// The offset of the first output byte: the --seek with which the checksums were made; BLAKE3 only
+    /// The offset of the first output byte: the --seek with which the checksums were made; BLAKE3
+    /// only
     #[arg(long, value_name = "SEEK", default_value_t = 0)]
     pub(crate) seek: u64,
 
@@ -271,18 +289,21 @@ pub(crate) struct CheckArgs {
     #[arg(short, long)]
     pub(crate) zero: bool,
 
-    /// Also find files in FOLDER that no list names: new ones, and moved ones; may be given several times
+    /// Also find files in FOLDER that no list names: new ones, and moved ones; may be given several
+    /// times
     #[arg(long, value_name = "FOLDER")]
     pub(crate) audit: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
 
-    /// Write the changes into the list: new digests for changed files, and with --audit lines for new files and new names for moved ones
+    /// Write the changes into the list: new digests for changed files, and with --audit lines for
+    /// new files and new names for moved ones
     ///
-    /// All other lines stay as they are, also comments, and those of missing files. bulla replaces the list in one step, and only if
-    /// something changed. The list stays as it is if a file could not be read, a line is malformed, none of its files exists, a
-    /// folder is empty, or nothing tells the hash function of its lines.
+    /// All other lines stay as they are, also comments, and those of missing files. bulla replaces
+    /// the list in one step, and only if something changed. The list stays as it is if a file could
+    /// not be read, a line is malformed, none of its files exists, a folder is empty, or nothing
+    /// tells the hash function of its lines.
     #[arg(long)]
     pub(crate) update: bool,
 

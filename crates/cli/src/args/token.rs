@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Mint, attenuate and inspect capability tokens
 ///
-/// A token permits operations with keys until it expires. It works for anyone who holds it: give it a short lifetime. The
-/// holder can make a weaker token from it, without the keystore. The keystore's key `tokens` signs tokens; bulla creates
-/// that key when it is first needed.
+/// A token permits operations with keys until it expires. It works for anyone who holds it: give it
+/// a short lifetime. The holder can make a weaker token from it, without the keystore. The
+/// keystore's key `tokens` signs tokens; bulla creates that key when it is first needed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +38,8 @@ fn operation() -> impl TypedValueParser<Value = bulla_kms::token::Operation> {
 
 /// Mint a token
 ///
-/// Without --key, the token is valid for all keys of the keystore. bulla prints the token, or writes it to a file that only
-/// you can read.
+/// Without --key, the token is valid for all keys of the keystore. bulla prints the token, or
+/// writes it to a file that only you can read.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +70,8 @@ pub(crate) struct TokenNewArgs {
 
 /// Make a weaker token from a token
 ///
-/// The new token permits only what you name here and what the old token permits. You need no keystore for this.
+/// The new token permits only what you name here and what the old token permits. You need no
+/// keystore for this.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -88,7 +89,7 @@ pub(crate) struct TokenAttenuateArgs {
 
     /// A key that the token stays valid for, by its id; may be given several times
     #[arg(long = "key", value_name = "ID")]
-    pub(crate) keys: Vec<bulla_kms::KeyFamily>,
+    pub(crate) keys: Vec<bulla_kms::KeyId>,
 
     /// The new token's lifetime, from now: a number and s, m, h or d
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -101,8 +102,9 @@ pub(crate) struct TokenAttenuateArgs {
 
 /// Print the content of a token
 ///
-/// The output does not prove who made the token. Each block has a revocation id. It revokes the token that the block made,
-/// and all tokens made from that token: see `bulla keys export --revoked`.
+/// The output does not prove who made the token. Each block has a revocation id. It revokes the
+/// token that the block made, and all tokens made from that token: see `bulla keys export
+/// --revoked`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

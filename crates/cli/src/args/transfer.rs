@@ -60,12 +60,12 @@ fn number_or_none(text: &str) -> Result<Bound<std::num::NonZeroU64>, String> {
 
 /// Import a key into the keystore
 ///
-/// The keystore encrypts an imported private key like its own keys. It also marks the key as imported, because somebody
-/// else may still have a copy. bulla does not change the file. It accepts exactly one encoding of each format, and refuses
-/// every other encoding.
+/// The keystore encrypts an imported private key like its own keys. It also marks the key as
+/// imported, because somebody else may still have a copy. bulla does not change the file. It
+/// accepts exactly one encoding of each format, and refuses every other encoding.
 ///
-/// With --public, bulla imports only a public key. Such a key verifies signatures or receives exported keys. It does
-/// nothing else.
+/// With --public, bulla imports only a public key. Such a key verifies signatures or receives
+/// exported keys. It does nothing else.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -119,7 +119,8 @@ pub(crate) struct KeysImportArgs {
     #[arg(long, default_value = DEFAULT_PURPOSE)]
     pub(crate) purpose: String,
 
-    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed later
+    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed
+    /// later
     #[arg(long, conflicts_with = "public")]
     pub(crate) exportable: bool,
 
@@ -141,9 +142,9 @@ pub(crate) struct KeysImportArgs {
 
 /// Export a private key, wrapped for a recipient's key
 ///
-/// Only the holder of the recipient's private key can unwrap the exported key, with `bulla keys import --format wrapped`.
-/// You can export a key only if it was created or imported with --exportable, and only with a token that permits it: see
-/// `bulla token new`.
+/// Only the holder of the recipient's private key can unwrap the exported key, with `bulla keys
+/// import --format wrapped`. You can export a key only if it was created or imported with
+/// --exportable, and only with a token that permits it: see `bulla token new`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -216,8 +217,9 @@ pub(crate) struct KeysPolicyArgs {
 
 /// Schedule a key's destruction, or carry it out
 ///
-/// A key whose destruction is scheduled does not sign. `bulla keys restore` cancels the destruction. After the scheduled
-/// time, --final deletes the private keys for ever. Their signatures still verify.
+/// A key whose destruction is scheduled does not sign. `bulla keys restore` cancels the
+/// destruction. After the scheduled time, --final deletes the private keys for ever. Their
+/// signatures still verify.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -241,7 +243,8 @@ pub(crate) struct KeysDestroyArgs {
     #[arg(long = "final", conflicts_with = "delay")]
     pub(crate) finally: bool,
 
-    /// Delete the private key of this version, which must not be the newest; its signatures still verify
+    /// Delete the private key of this version, which must not be the newest; its signatures still
+    /// verify
     #[arg(long, value_name = "NUM", conflicts_with_all = ["delay", "finally"])]
     pub(crate) version: Option<std::num::NonZeroU32>,
 
@@ -258,8 +261,9 @@ pub(crate) struct KeysDestroyArgs {
 
 /// Print statements by which each version of a key vouches for the next version
 ///
-/// With these statements, somebody who has an older public key of yours can verify newer signatures: `bulla verify PATH
-/// --public-key OLD.pub --follow FILE`. The older version signs each statement. Revoked versions sign no statement.
+/// With these statements, somebody who has an older public key of yours can verify newer
+/// signatures: `bulla verify PATH --public-key OLD.pub --follow FILE`. The older version signs each
+/// statement. Revoked versions sign no statement.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -283,8 +287,8 @@ pub(crate) struct KeysSuccessionArgs {
 
 /// Print everything about a key except its private keys, signed by the key
 ///
-/// The attestation is a JSON object: the key with its state, its policy and its versions, and a signature by its newest version. It
-/// counts as one signature of the key.
+/// The attestation is a JSON object: the key with its state, its policy and its versions, and a
+/// signature by its newest version. It counts as one signature of the key.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -306,7 +310,8 @@ pub(crate) struct KeysAttestArgs {
 
 /// Print a public key, so that others can verify your signatures
 ///
-/// bulla prints the public key of the newest version. To print another version, give its id with the version.
+/// bulla prints the public key of the newest version. To print another version, give its id with
+/// the version.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

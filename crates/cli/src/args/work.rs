@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 /// When progress is shown, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShowProgress {
-    /// A line that is drawn again and again, if standard error is a terminal and the work takes more than half a second
+    /// A line that is drawn again and again, if standard error is a terminal and the work takes
+    /// more than half a second
     #[default]
     Auto,
     /// JSON Lines on standard error, twice a second
@@ -30,7 +31,8 @@ pub(crate) struct WorkArgs {
     )]
     pub(crate) num_threads: usize,
 
-    /// Let all other programs go first: the processors and the disk work for bulla only when nobody else needs them
+    /// Let all other programs go first: the processors and the disk work for bulla only when nobody
+    /// else needs them
     #[arg(long)]
     pub(crate) idle: bool,
 

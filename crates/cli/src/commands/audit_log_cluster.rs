@@ -1,4 +1,5 @@
-//! `bulla audit-log verify --cluster`: the logs of all nodes, against the checkpoints that the nodes gather in etcd.
+//! `bulla audit-log verify --cluster`: the logs of all nodes, against the checkpoints that the
+//! nodes gather in etcd.
 
 use super::log_checks::{Trust, checkpoints, print_problems};
 use super::serve::load;
@@ -12,7 +13,7 @@ use crate::store::{EtcdSource, Log, LogFolder, Remote, distrusted, found};
 use crate::style;
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{self, Checkpoint, LogId, NodeCheckpoint, Problem, ProblemKind, Report};
-use bulla_kms::{Code, KeyId};
+use bulla_kms::{Code, KeyVersionId};
 use bulla_server::{Config, GatheredCheckpoint};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -220,7 +221,7 @@ fn verify_one(
 
 /// Verifies a log, and its cosignatures if they are beside it.
 fn verify_log(log: &dyn Log, config: &Config, trust: &Trust, known: &[Checkpoint]) -> Result<Report> {
-    let keys = |id: &KeyId| trust.find(id);
+    let keys = |id: &KeyVersionId| trust.find(id);
     let mut report = log.verify(&keys, known)?;
     if let Some(cosigned) = log.verify_cosigned(&keys, config)? {
         report.problems.extend(cosigned.problems);

@@ -11,7 +11,8 @@ use std::path::Path;
 /// The most bytes of a file with patterns.
 const MOST: u64 = 1 << 20;
 
-/// The patterns that the flags give, those of files first: of several that match, the last one decides.
+/// The patterns that the flags give, those of files first: of several that match, the last one
+/// decides.
 pub(super) fn exclusions(args: &ExcludeArgs) -> Result<Vec<Exclusion>> {
     let mut all = Vec::new();
     for path in &args.ignore_file {

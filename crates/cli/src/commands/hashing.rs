@@ -19,7 +19,8 @@ pub(super) fn threads(read: ReadArgs) -> Threads {
     if read.no_mmap { Threads::One } else { read.work.threads() }
 }
 
-/// The function that the flags ask for, and what `-` means: not a file's content, if the key came from standard input.
+/// The function that the flags ask for, and what `-` means: not a file's content, if the key came
+/// from standard input.
 pub(super) fn hashing(args: &SumArgs) -> Result<(Hashing, Dash)> {
     let algorithm = args.algorithm.unwrap_or(Algorithm::Blake3);
     let length = args.length.unwrap_or(algorithm.default_length() as u64);

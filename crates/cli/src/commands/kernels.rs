@@ -59,8 +59,8 @@ pub(crate) fn run(args: &KernelsArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Whether the environment forces a kernel. An error if it names a kernel that this machine does not have: otherwise, the first hash
-/// would panic.
+/// Whether the environment forces a kernel. An error if it names a kernel that this machine does
+/// not have: otherwise, the first hash would panic.
 pub(crate) fn check_forced() -> Result<bool> {
     match kernel::forced() {
         Ok(forced) => Ok(forced.is_some()),

@@ -48,8 +48,8 @@ pub(super) fn is_public_only(key: &Attestation) -> bool {
     key.versions.iter().any(|version| version.origin == Origin::PublicOnly)
 }
 
-/// Refuses a key that will not sign, before the work that comes before a signature. `named` is how the
-/// user names it.
+/// Refuses a key that will not sign, before the work that comes before a signature. `named` is how
+/// the user names it.
 pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
     let refused = |code: Code, why: &str, hint: String| {
         Err(Error::new(code.as_str(), format!("the key {named} {why}")).hint(hint))
@@ -101,8 +101,8 @@ pub(super) fn rotation_advice(name: &str) -> [String; 4] {
     ]
 }
 
-/// Says that the key's policy rotated it, if it did since `before`: nobody ran `bulla keys rotate`, whose
-/// advice this gives.
+/// Says that the key's policy rotated it, if it did since `before`: nobody ran `bulla keys rotate`,
+/// whose advice this gives.
 pub(super) fn note_rotated(before: &Attestation, head: u32) -> Result<()> {
     if let Some(remark) = rotated(before, head, Timestamp::now()?) {
         note_line(&remark);
@@ -169,7 +169,7 @@ mod tests {
         let [tenant, purpose, label] = ["local", "files", "mine"].map(|name| name.parse().unwrap());
         let new = NewKey::new(tenant, purpose, bulla_kms::Algorithm::Ed25519).label(label);
         let id = keystore.create_key(new).unwrap();
-        keystore.attest(id.family()).unwrap()
+        keystore.attest(id.key_id()).unwrap()
     }
 
     fn later(time: Timestamp, seconds: i64) -> Timestamp {

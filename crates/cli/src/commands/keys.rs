@@ -321,8 +321,8 @@ fn is_public_key(content: &[u8]) -> bool {
         || formats.iter().any(|format| import_public(content, *format, None).is_ok())
 }
 
-/// Writes `what`, which is public data, to a file, or to standard output. The file may replace an older
-/// one of its kind, as `is_one` tells, and nothing else.
+/// Writes `what`, which is public data, to a file, or to standard output. The file may replace an
+/// older one of its kind, as `is_one` tells, and nothing else.
 fn write_or_print(
     text: &[u8],
     output: Option<&Path>,

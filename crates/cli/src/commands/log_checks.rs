@@ -1,4 +1,5 @@
-//! What the commands that verify audit logs share: whose checkpoints count, checkpoints in files, and how problems are printed.
+//! What the commands that verify audit logs share: whose checkpoints count, checkpoints in files,
+//! and how problems are printed.
 
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
@@ -8,7 +9,7 @@ use crate::store::{self, Holder};
 use crate::style;
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{Checkpoint, Problem};
-use bulla_kms::{Attestation, KeyId, PublicKey};
+use bulla_kms::{Attestation, KeyVersionId, PublicKey};
 use std::path::{Path, PathBuf};
 
 /// Longer than any file that is read completely here.
@@ -28,7 +29,7 @@ impl Trust {
         }
     }
 
-    pub(super) fn find(&self, id: &KeyId) -> Option<PublicKey> {
+    pub(super) fn find(&self, id: &KeyVersionId) -> Option<PublicKey> {
         match self {
             Self::Keystore(key) => store::log_key_version(key, id),
             Self::Given(given) => given.for_id(id),

@@ -30,7 +30,8 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The page with even spaces between words: it has long names and addresses, and a line before one of them cannot be spread to its full width.
+/// The page with even spaces between words: it has long names and addresses, and a line before one
+/// of them cannot be spread to its full width.
 fn left_aligned(page: &[u8]) -> Vec<u8> {
     const SECTION: &[u8] = b".SH";
     let at = page.windows(SECTION.len()).position(|bytes| bytes == SECTION).unwrap_or(page.len());

@@ -43,7 +43,8 @@ pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// The passphrase and the key file that the arguments name. `what` is what the passphrase will open.
+/// The passphrase and the key file that the arguments name. `what` is what the passphrase will
+/// open.
 pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     if args.passphrase || args.new_passphrase_file.is_some() {
@@ -78,8 +79,8 @@ pub(super) fn recipient(text: &str) -> Result<Recipient> {
     }
 }
 
-/// How a key begins, of which a user may give the text instead of a file's name. Secret ones are among
-/// them: they are refused, and not taken for a name, which errors quote.
+/// How a key begins, of which a user may give the text instead of a file's name. Secret ones are
+/// among them: they are refused, and not taken for a name, which errors quote.
 const KEYS: [&str; 6] = ["age1", "x-wing:", "ssh-", "AGE-", "x-wing-secret:", "ecdsa-"];
 
 /// The texts of recipients, of which one is given, or one or more are in a file: one a line, with
@@ -121,8 +122,8 @@ pub(super) fn each<'a>(keys: &'a [Box<dyn KeyProvider + 'a>]) -> Vec<&'a dyn Key
     keys.iter().map(|key| &**key).collect()
 }
 
-/// Calls `open` with the keys that the header asks for and the arguments give. A passphrase is asked for last, and only if
-/// the header asks for one.
+/// Calls `open` with the keys that the header asks for and the arguments give. A passphrase is
+/// asked for last, and only if the header asks for one.
 pub(super) fn with_keys<T>(
     args: &OpenWithArgs,
     header: &Header,

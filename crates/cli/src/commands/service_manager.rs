@@ -26,8 +26,8 @@ pub(super) fn tell(state: State) {
 #[cfg(not(unix))]
 pub(super) fn tell(_state: State) {}
 
-/// Lets this process have as many files open as the system permits. Each connection is one, and few programs may open more than 1024 unless
-/// they ask.
+/// Lets this process have as many files open as the system permits. Each connection is one, and few
+/// programs may open more than 1024 unless they ask.
 #[cfg(unix)]
 pub(super) fn raise_file_limit(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -69,8 +69,8 @@ fn sign_all<'a>(
     targets: Vec<Result<Destination>>,
 ) -> Result<Vec<Result<Signed>>> {
     let holder = holder(args)?;
-    // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a long read, and again
-    // when everything is read. In between, other processes may use it.
+    // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a
+    // long read, and again when everything is read. In between, other processes may use it.
     let (key, jobs) = {
         let keys = holder.open_to_sign(&args.key)?;
         let key = check_key(&*keys, args)?;
@@ -154,8 +154,8 @@ enum Content {
     Prehashed(minisign::Digest),
 }
 
-/// Reads all paths, several small files at a time. The results are in the order of the paths. `keystore` is its folder, if that is on
-/// this machine.
+/// Reads all paths, several small files at a time. The results are in the order of the paths.
+/// `keystore` is its folder, if that is on this machine.
 fn read_all(
     jobs: &[Result<Job<'_>>],
     args: &SignArgs,
@@ -247,7 +247,8 @@ fn check_outside(path: &Path, output: &Destination, keystore: Option<&Path>) -> 
 /// The largest list of files that is kept in memory until it is signed.
 const LIST_IN_MEMORY: usize = 1 << 20;
 
-/// A place for a list of files until it is signed: a longer one is in a file without a name, where the signature will be.
+/// A place for a list of files until it is signed: a longer one is in a file without a name, where
+/// the signature will be.
 fn list_file(output: &Destination) -> SpooledTempFile {
     match output {
         Destination::File(output) => SpooledTempFile::new_in(LIST_IN_MEMORY, folder_of(output)),
@@ -302,7 +303,8 @@ fn check_listed(path: &Path, listed: &folder::Listed, args: &SignArgs) -> Result
     Ok(())
 }
 
-/// Refuses to sign a folder that contains something secret, or something that signing itself changes.
+/// Refuses to sign a folder that contains something secret, or something that signing itself
+/// changes.
 fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     let real = |path: &Path| {
         path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))
@@ -383,10 +385,11 @@ fn seal_minisign(
         comment.to_string()
     };
     let first = keys.sign(&args.key, digest)?;
-    let algorithm = first.key.family().algorithm();
+    let algorithm = first.key.key_id().algorithm();
     let signature = minisign::Signature::bytes(algorithm, first.bytes)?;
     let global = minisign::Signature::global_message(&signature, &trusted_comment);
-    // The same version must sign both, or there is no signature: a rotation policy may replace the version in between.
+    // The same version must sign both, or there is no signature: a rotation policy may replace the
+    // version in between.
     let global = minisign::Signature::bytes(algorithm, keys.sign(&first.key.to_string(), &global)?.bytes)?;
     let public_key = minisign::NamedKey::of(keys.public_key(&first.key)?);
     let file = minisign::Signature {

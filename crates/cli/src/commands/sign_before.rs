@@ -30,8 +30,8 @@ impl Before {
         Self { place, known }
     }
 
-    /// What the older signature file says, if one of the user's own keys made it. Anything else about it is no reason to stop: everything
-    /// is read then.
+    /// What the older signature file says, if one of the user's own keys made it. Anything else
+    /// about it is no reason to stop: everything is read then.
     fn known(
         keys: &dyn Keys,
         path: &Path,
@@ -43,7 +43,7 @@ impl Before {
         if !place.has(&file.digest) {
             return None;
         }
-        let key = keys.key(&file.key.family().to_string()).ok()?;
+        let key = keys.key(&file.key.key_id().to_string()).ok()?;
         let version = key.versions.iter().find(|version| version.version == file.key.version())?;
         check_usable(&key, version).ok()?;
         if !file.verify_with(&version.public_key).is_valid() {
@@ -69,8 +69,8 @@ fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
     (file.kind == Kind::Manifest).then_some((file, reader))
 }
 
-/// What the older signature file of a folder lists, if there is one, except what the rules leave out now.
-/// The signature is not verified: the list only tells the user what is gone.
+/// What the older signature file of a folder lists, if there is one, except what the rules leave
+/// out now. The signature is not verified: the list only tells the user what is gone.
 pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::Earlier {
     match open_list(signature) {
         None => folder::Earlier::nothing(),

@@ -27,7 +27,8 @@ pub(super) struct Signed {
     pub(super) gone: folder::Gone,
     /// For minisign, the line of base64 that `minisign -P` takes.
     pub(super) minisign_key: Option<String>,
-    /// For a folder, what the next signing has to know, where it is kept, and the digest of the list.
+    /// For a folder, what the next signing has to know, where it is kept, and the digest of the
+    /// list.
     pub(super) stamps: Option<(folder::Recorder, folder::Place, bulla_blake3::Hash)>,
 }
 
@@ -109,8 +110,8 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
     out.flush_sometimes()
 }
 
-/// Names what the older signature of a folder lists and the new one does not: nobody may have meant to
-/// lose it.
+/// Names what the older signature of a folder lists and the new one does not: nobody may have meant
+/// to lose it.
 fn note_gone(path: &Path, gone: &folder::Gone) {
     if gone.count == 0 {
         return;
@@ -195,12 +196,14 @@ pub(super) struct JsonReading {
     pub(super) mode: folder::Mode,
     /// The number of files that were read.
     pub(super) read: u64,
-    /// The number of files that were not read, because they have not changed since they were signed.
+    /// The number of files that were not read, because they have not changed since they were
+    /// signed.
     pub(super) kept: u64,
 }
 
 impl JsonReading {
-    /// The end of a line about a signed folder: nothing, if everything was read and nobody could expect otherwise.
+    /// The end of a line about a signed folder: nothing, if everything was read and nobody could
+    /// expect otherwise.
     fn sentence(&self) -> String {
         match self.mode {
             folder::Mode::Full => String::new(),

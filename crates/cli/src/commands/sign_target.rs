@@ -34,7 +34,8 @@ impl Destination {
     }
 
     /// The destinations of all paths, each if there is something to sign and its signature can be
-    /// written. This comes before a keystore is made, and before anything is read, which may take days.
+    /// written. This comes before a keystore is made, and before anything is read, which may take
+    /// days.
     pub(super) fn ready(args: &SignArgs) -> Vec<Result<Self>> {
         let mut folders = HashSet::new();
         let mut ready = |path: &PathBuf| {

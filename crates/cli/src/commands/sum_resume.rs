@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The longest name: longer than any system's paths.
 const LONGEST_NAME: u64 = 1 << 20;
 
-/// The first half of the hash of a name as it is written: two names in one list never have the same one.
+/// The first half of the hash of a name as it is written: two names in one list never have the same
+/// one.
 type NameHash = [u8; 16];
 
 /// The files that a list names: 16 bytes for each, however long its path is.
 ///
-/// Names are compared as they are written. Without `--zero`, BLAKE3 lists have U+FFFD for bytes that are not UTF-8, so two names that
-/// differ only in such bytes are one.
+/// Names are compared as they are written. Without `--zero`, BLAKE3 lists have U+FFFD for bytes
+/// that are not UTF-8, so two names that differ only in such bytes are one.
 pub(super) struct Listed {
     path: PathBuf,
     form: Form,
@@ -32,10 +33,12 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Reads the list, or begins it, and removes a last line that is not complete. What is written to the file goes to its end.
+    /// Reads the list, or begins it, and removes a last line that is not complete. What is written
+    /// to the file goes to its end.
     ///
     /// # Errors
-    /// Another run has the list; a line is not one that this run would write; any error of the system.
+    /// Another run has the list; a line is not one that this run would write; any error of the
+    /// system.
     pub(super) fn open(path: &Path, args: &SumArgs, hashing: &Hashing) -> Result<(Self, File)> {
         let about = |error: Error| error.about(shown(path));
         let cannot = |error: &std::io::Error| about(Error::io("cannot open", error));
@@ -163,7 +166,8 @@ impl Form {
         is_whole.then(|| if is_marked { [b"\\", name].concat() } else { name.to_vec() })
     }
 
-    /// Whether a line could begin like this. Anything else is no list of this run, and must not be cut.
+    /// Whether a line could begin like this. Anything else is no list of this run, and must not be
+    /// cut.
     fn may_begin(&self, line: &[u8]) -> bool {
         let (_, line) = self.unmarked(line);
         let begins = |line: &[u8], with: &[u8]| {

@@ -42,7 +42,8 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     out.flush()
 }
 
-/// Refuses a private key that other users may read, because it is no longer secret. Wrapped keys may be readable.
+/// Refuses a private key that other users may read, because it is no longer secret. Wrapped keys
+/// may be readable.
 fn check_kept(args: &KeysImportArgs) -> Result<()> {
     if args.file == Path::new(STDIN) || matches!(args.format, ImportFormat::Wrapped | ImportFormat::AesKwp) {
         return Ok(());

@@ -13,7 +13,8 @@ use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The digest of a folder, or the reasons why it has none; `output` is the identity of the file that will take it.
+/// The digest of a folder, or the reasons why it has none; `output` is the identity of the file
+/// that will take it.
 pub(super) fn digest(
     folder: &Path,
     output: Option<(u64, u64)>,

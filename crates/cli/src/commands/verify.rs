@@ -98,7 +98,8 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
     }
 }
 
-/// Opens a signature file, and gives a hint if there is none. It must be a regular file, so that opening never waits.
+/// Opens a signature file, and gives a hint if there is none. It must be a regular file, so that
+/// opening never waits.
 fn open_signature(path: &Path, signature: &Path) -> Result<File> {
     let opened = Source::open_file(signature, Links::Follow).map_err(|error| {
         let about = |error: Error| error.about(shown(path));
@@ -301,13 +302,15 @@ impl Job<'_> {
     }
 }
 
-/// Reads the list of signed entries and the patterns of what is not in it, and compares it with the digest in the signature.
+/// Reads the list of signed entries and the patterns of what is not in it, and compares it with the
+/// digest in the signature.
 fn read_manifest(
     path: &Path,
     file: &SignatureFile,
     reader: BufReader<File>,
 ) -> Result<(Vec<manifest::Entry>, Vec<Exclusion>), Finding> {
-    // An endless list must not fill the memory. Reading one line more is enough to see that it is too long.
+    // An endless list must not fill the memory. Reading one line more is enough to see that it is
+    // too long.
     let limit = file.size.saturating_add(LONGEST_LINE);
     let mut reader = manifest::Reader::new(reader.take(limit));
     let entries: Vec<_> =

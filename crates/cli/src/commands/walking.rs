@@ -59,7 +59,8 @@ impl Meter for Until<'_> {
     }
 }
 
-/// The number and the total size of the files that a walk will find, as far as they count; `None` if the work is done before.
+/// The number and the total size of the files that a walk will find, as far as they count; `None`
+/// if the work is done before.
 pub(super) fn count(
     paths: Vec<PathBuf>,
     rules: &Rules,

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes the file at `path` with `fill`. The new file has no name, or a temporary name in the same folder, until all of it
-/// is on the disk. Then it gets the name `path`. Until then, the old file at `path` stays unchanged.
+/// Writes the file at `path` with `fill`. The new file has no name, or a temporary name in the same
+/// folder, until all of it is on the disk. Then it gets the name `path`. Until then, the old file
+/// at `path` stays unchanged.
 ///
 /// # Errors
 /// Any error of the system. After an error, nothing is left behind, and `path` is unchanged.
@@ -28,7 +29,8 @@ pub(crate) fn write_by<R>(path: &Path, fill: impl FnOnce(&mut File) -> Result<R>
 /// Like [`write()`], for a new file: an existing file at `path` is never replaced.
 ///
 /// # Errors
-/// The errors of `fill`; any error of the system, including `already_exists`. After an error, nothing is left behind.
+/// The errors of `fill`; any error of the system, including `already_exists`. After an error,
+/// nothing is left behind.
 pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let fill = |sink: &mut dyn Write| fill(sink).map_err(Failure::Filling);
     put(path, Readers::Any, Existing::Kept, |file| buffered(file, fill))

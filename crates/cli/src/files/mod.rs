@@ -1,4 +1,5 @@
-//! Files as they are on a real disk: odd names, links, special files, files that change while they are read.
+//! Files as they are on a real disk: odd names, links, special files, files that change while they
+//! are read.
 
 pub(crate) mod atomic;
 pub(crate) mod kind;

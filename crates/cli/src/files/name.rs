@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A path for people. Backslashes, control characters, marks that reorder text, and bytes that are not UTF-8 are
-/// escaped, so that no name can fake a line of output or control a terminal.
+/// A path for people. Backslashes, control characters, marks that reorder text, and bytes that are
+/// not UTF-8 are escaped, so that no name can fake a line of output or control a terminal.
 pub(crate) fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -23,7 +23,8 @@ pub(crate) fn shown(path: &Path) -> String {
     text
 }
 
-/// A text with escapes for what could control a terminal or reorder other text. Backslashes stay: names in lists have escapes already.
+/// A text with escapes for what could control a terminal or reorder other text. Backslashes stay:
+/// names in lists have escapes already.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
@@ -38,7 +39,8 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Control characters, line separators and marks that reorder the text around them (Unicode Standard Annex #9).
+/// Control characters, line separators and marks that reorder the text around them (Unicode
+/// Standard Annex #9).
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -49,7 +51,8 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// A word that a POSIX shell reads back as `word`; names that need it take the `$'...'` form of bash, zsh and ksh.
+/// A word that a POSIX shell reads back as `word`; names that need it take the `$'...'` form of
+/// bash, zsh and ksh.
 pub(crate) fn shell_word(word: &OsStr) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match word.to_str() {

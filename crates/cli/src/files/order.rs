@@ -25,10 +25,11 @@ impl Feed<usize> for Numbers {
     }
 }
 
-/// Runs `work` on every item, and calls `each` with each item and its result, in the order of the items.
+/// Runs `work` on every item, and calls `each` with each item and its result, in the order of the
+/// items.
 ///
-/// A large item gets all threads; small ones are processed side by side. `each` runs on one thread at a time. Its first
-/// error ends everything.
+/// A large item gets all threads; small ones are processed side by side. `each` runs on one thread
+/// at a time. Its first error ends everything.
 pub(crate) fn in_order<T: Sync, R: Send>(
     items: &[T],
     threads: Threads,

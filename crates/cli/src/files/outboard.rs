@@ -1,4 +1,5 @@
-//! A file's tree of hashes, in a file beside it: with the digest and this tree, any part of the file can be verified alone.
+//! A file's tree of hashes, in a file beside it: with the digest and this tree, any part of the
+//! file can be verified alone.
 //!
 //! `spec/outboard.md` describes it.
 
@@ -21,7 +22,8 @@ const GROUP: GroupSize = GroupSize::from_chunk_log(4).expect("it is at most 8");
 /// What a file's name gets at its end.
 pub(crate) const EXTENSION: &str = ".obao";
 
-/// Reads all of `source`, whose path is shown as `name`, and writes its tree to `path`. It returns the digest and the size.
+/// Reads all of `source`, whose path is shown as `name`, and writes its tree to `path`. It returns
+/// the digest and the size.
 ///
 /// # Errors
 /// Those of reading and of writing. Then `path` is unchanged.
@@ -66,7 +68,8 @@ fn check_replaceable(path: &Path) -> Result<()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Intact,
-    /// Up to this byte, everything is intact. There, the file or the tree is not that of the digest.
+    /// Up to this byte, everything is intact. There, the file or the tree is not that of the
+    /// digest.
     Differs(u64),
 }
 

@@ -5,8 +5,8 @@ use crate::files::name::{shell_word, shown};
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Refuses a file with a secret that other users may read or write, as ssh does for private keys. Pipes and terminals
-/// are accepted, because secrets do not stay in them.
+/// Refuses a file with a secret that other users may read or write, as ssh does for private keys.
+/// Pipes and terminals are accepted, because secrets do not stay in them.
 ///
 /// # Errors
 /// `secret_file_mode`, `secret_file_owner`.
@@ -31,8 +31,8 @@ pub(crate) fn check_secret(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// Refuses a keystore that other users may change: a folder in which they can replace files, or a store that they can write to.
-/// Missing files are accepted.
+/// Refuses a keystore that other users may change: a folder in which they can replace files, or a
+/// store that they can write to. Missing files are accepted.
 ///
 /// # Errors
 /// `keystore_mode`.

@@ -11,12 +11,12 @@ use std::path::Path;
 /// How much of an existing file is read to see what it is.
 const MOST: u64 = 1 << 20;
 
-/// Checks that writing `what` to `path` would lose nothing: there is no file, or an empty one, or one
-/// that is `what` already, as `is_one` sees from its beginning.
+/// Checks that writing `what` to `path` would lose nothing: there is no file, or an empty one, or
+/// one that is `what` already, as `is_one` sees from its beginning.
 ///
 /// # Errors
-/// `already_exists`; any error of the system, also one that writing would have, such as a name that is
-/// too long.
+/// `already_exists`; any error of the system, also one that writing would have, such as a name that
+/// is too long.
 pub(crate) fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -18,7 +18,8 @@ pub(crate) enum Content {
     Guarded,
 }
 
-/// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as `the private key`.
+/// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as
+/// `the private key`.
 pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> Result<Zeroizing<Vec<u8>>> {
     let cannot = |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(shown(path));
     // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::files::name::shown;
 use std::path::{Path, PathBuf};
 
-/// PATH with the extension, such as `PATH.bulla` and `PATH.minisig`, beside `path`. Paths such as `.` and `a/..` get the real name of their folder.
+/// PATH with the extension, such as `PATH.bulla` and `PATH.minisig`, beside `path`. Paths such as
+/// `.` and `a/..` get the real name of their folder.
 pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
     let resolved;
     let named = if path.file_name().is_some() {

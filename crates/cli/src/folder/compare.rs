@@ -143,7 +143,8 @@ pub(crate) fn total(signed: &[Entry], wanted: &Wanted<'_>) -> (u64, u64) {
     signed.iter().filter_map(size).fold((0, 0), |(bytes, files), size| (bytes + size, files + 1))
 }
 
-/// The groups of signed files that have one content, sorted by the space that the copies take. Empty files are left out.
+/// The groups of signed files that have one content, sorted by the space that the copies take.
+/// Empty files are left out.
 pub(crate) fn duplicates(signed: &[Entry]) -> Vec<(u64, Vec<PathBuf>)> {
     let mut groups: BTreeMap<(u64, [u8; 32]), Vec<PathBuf>> = BTreeMap::new();
     for entry in signed {
@@ -160,7 +161,8 @@ pub(crate) fn duplicates(signed: &[Entry]) -> Vec<(u64, Vec<PathBuf>)> {
     groups
 }
 
-/// What is to be done with an entry of the folder; the numbers are places in the list of signed entries.
+/// What is to be done with an entry of the folder; the numbers are places in the list of signed
+/// entries.
 enum Place {
     /// It is not in the list.
     Unexpected(EntryFinding),
@@ -282,7 +284,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// What is said about a file with other content of the same size. If not even its times changed, no program wrote to it.
+    /// What is said about a file with other content of the same size. If not even its times
+    /// changed, no program wrote to it.
     fn same_size(&self, entry: &Entry, hashed: &Hashed) -> &'static str {
         let is_damaged = |known: &Known<'_>, stamp: &Stamp| {
             let content = Content::File { digest: hashed.output.hash(), size: hashed.size };
@@ -376,7 +379,8 @@ fn other_size(size: u64, signed: u64) -> Finding {
     Problem::Changed.because(format!("it has {size} bytes now, and had {signed} when it was signed"))
 }
 
-/// Adds to missing files where their content is now, and to unexpected files where their content was.
+/// Adds to missing files where their content is now, and to unexpected files where their content
+/// was.
 ///
 /// Empty files are skipped: their content does not show where they came from.
 fn name_moves(

@@ -1,4 +1,5 @@
-//! The content of a folder, as a manifest to sign. What was signed before and has not changed since is not read again.
+//! The content of a folder, as a manifest to sign. What was signed before and has not changed since
+//! is not read again.
 
 use super::gone::{Earlier, Gone};
 use super::stamps::{Known, Recorder};
@@ -24,7 +25,8 @@ use tempfile::SpooledTempFile;
 pub(crate) enum Mode {
     /// Every file was read.
     Full,
-    /// Files were read that are new, or whose size, times or identity changed since they were signed.
+    /// Files were read that are new, or whose size, times or identity changed since they were
+    /// signed.
     Quick,
 }
 

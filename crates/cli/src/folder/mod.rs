@@ -1,4 +1,5 @@
-//! Folders: their content as the entries of a manifest, and the differences from the signed entries.
+//! Folders: their content as the entries of a manifest, and the differences from the signed
+//! entries.
 
 mod compare;
 mod gone;

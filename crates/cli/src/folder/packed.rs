@@ -3,7 +3,8 @@
 use bulla_blake3::Hash;
 use bulla_kms::signature::manifest::{Content, Entry};
 
-/// The entries of a manifest without an allocation for each. A million of them with paths of 45 bytes take 100 MB.
+/// The entries of a manifest without an allocation for each. A million of them with paths of 45
+/// bytes take 100 MB.
 #[derive(Default)]
 pub(crate) struct Packed {
     /// All paths, one after another.

@@ -1,8 +1,9 @@
 //! What bulla remembers of a signed folder, so that the next signing reads only what changed.
 //!
-//! For each entry of the manifest, in its order, a file in the user's cache has the identity and the times of the file. The digests are
-//! those of the manifest: they count only if the signature of the manifest is one of the user's own keys. So whoever changes the
-//! cache can have an old digest signed again, and no other.
+//! For each entry of the manifest, in its order, a file in the user's cache has the identity and
+//! the times of the file. The digests are those of the manifest: they count only if the signature
+//! of the manifest is one of the user's own keys. So whoever changes the cache can have an old
+//! digest signed again, and no other.
 
 use super::packed::Entries;
 use crate::error::Result;
@@ -27,7 +28,8 @@ const RECORD: usize = 32;
 /// The most bytes of new stamps that wait in memory.
 const IN_MEMORY: usize = 1 << 20;
 
-/// How long a time stamp may stay the same while a file changes, on a file system with fine stamps and on one with coarse stamps.
+/// How long a time stamp may stay the same while a file changes, on a file system with fine stamps
+/// and on one with coarse stamps.
 const FINE: i128 = 20_000_000;
 const COARSE: i128 = 2_000_000_000;
 
@@ -53,7 +55,8 @@ impl Place {
         read.is_ok() && head == [MAGIC, manifest.as_bytes()].concat()
     }
 
-    /// Keeps the stamps of a manifest. If that fails, the next signing reads everything: no reason to stop.
+    /// Keeps the stamps of a manifest. If that fails, the next signing reads everything: no reason
+    /// to stop.
     pub(crate) fn keep(&self, recorder: Recorder, manifest: &Hash) {
         let _ = self.try_keep(recorder, manifest);
     }
@@ -113,8 +116,8 @@ impl Recorder {
         Self { start: now.map_or(0, |now| now.as_nanos() as i128), records: place.map(file) }
     }
 
-    /// Adds the stamp of the next entry. A file that was written just now may be written again without a change of its times: its
-    /// stamp is not kept.
+    /// Adds the stamp of the next entry. A file that was written just now may be written again
+    /// without a change of its times: its stamp is not kept.
     pub(crate) fn push(&mut self, stamp: Option<Stamp>) {
         let stamp = stamp.filter(|stamp| {
             let last = stamp.modified.max(stamp.changed);
@@ -145,7 +148,8 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// What is known of a folder with this manifest, whose signature was checked; `None` if nothing is.
+    /// What is known of a folder with this manifest, whose signature was checked; `None` if nothing
+    /// is.
     pub(crate) fn read(place: &Place, manifest: &Hash, entries: Entries<'a>) -> Option<Self> {
         let known = Self::later(place, manifest, entries);
         known.records().is_some().then_some(known)
@@ -162,15 +166,17 @@ impl<'a> Known<'a> {
         (records.len() == self.entries.len() * RECORD).then_some(records)
     }
 
-    /// The content of a file that has not changed, as far as its size, its times and its identity tell.
+    /// The content of a file that has not changed, as far as its size, its times and its identity
+    /// tell.
     pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<Content> {
         let (index, digest, size) = self.entries.file(path).filter(|(.., size)| *size == stamp.size)?;
         let is_same = self.records()?[index * RECORD..][..RECORD] == record(stamp);
         is_same.then_some(Content::File { digest, size })
     }
 
-    /// Whether a file has another content than it had when it was signed, although nobody wrote to it: its size and its times are
-    /// the same. Then its disk, or what is between it and us, has failed.
+    /// Whether a file has another content than it had when it was signed, although nobody wrote to
+    /// it: its size and its times are the same. Then its disk, or what is between it and us, has
+    /// failed.
     pub(super) fn is_damaged(&self, now: &Entry, stamp: &Stamp) -> bool {
         self.unchanged(now.path.as_bytes(), stamp).is_some_and(|then| then != now.content)
     }

@@ -9,7 +9,8 @@ use bulla_sums::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a manifest lists: everything but folders and what the patterns leave out, and no link is followed.
+/// What a manifest lists: everything but folders and what the patterns leave out, and no link is
+/// followed.
 ///
 /// # Errors
 /// A pattern is malformed.
@@ -47,7 +48,8 @@ pub(super) fn root(folder: &Path) -> Box<dyn bulla_sums::Feed<Job>> {
     Box::new(Root(Some(Pending::root(folder.as_os_str().as_encoded_bytes()))))
 }
 
-/// The bytes of a path below the walked folder, whose own path with a `/` at its end has `skip` bytes.
+/// The bytes of a path below the walked folder, whose own path with a `/` at its end has `skip`
+/// bytes.
 pub(super) fn below(folder: &Folder, name: &[u8], skip: usize) -> Vec<u8> {
     [&folder.prefix()[skip..], name].concat()
 }

@@ -21,8 +21,8 @@ use bulla_kms::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A keystore and the secret that opens it. The keystore itself is open, and locked for other processes, only while it
-/// is used.
+/// A keystore and the secret that opens it. The keystore itself is open, and locked for other
+/// processes, only while it is used.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(super) folder: PathBuf,
@@ -101,8 +101,8 @@ impl Access {
     }
 
     /// The existing keystore, or a new one with the key `default`. Only the keystore in the user's
-    /// data folder is created this way. If the user names a keystore that does not exist, the name is
-    /// probably a mistake.
+    /// data folder is created this way. If the user names a keystore that does not exist, the name
+    /// is probably a mistake.
     pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
         if args.keystore.is_some() || exists(args)? {
             return Self::existing(args);
@@ -180,7 +180,8 @@ impl Access {
 
     /// Opens the keystore. Drop it soon: other processes wait meanwhile.
     pub(crate) fn open(&self) -> Result<Keystore> {
-        // The keystore is locked first, so that a process that waits for it need not wait for the log.
+        // The keystore is locked first, so that a process that waits for it need not wait for the
+        // log.
         self.recorded(self.open_unrecorded()?)
     }
 
@@ -267,8 +268,8 @@ impl Access {
     }
 }
 
-/// The identity that opens a keystore encrypted to a recipient, which `key_name` names. If the file has
-/// several and none is that one, opening says so of the last.
+/// The identity that opens a keystore encrypted to a recipient, which `key_name` names. If the file
+/// has several and none is that one, opening says so of the last.
 fn identity(args: &KeystoreArgs, key_name: &str) -> Result<Unlock> {
     let path = args.identity.as_deref().unwrap_or(Path::new(""));
     let mut all = Identity::read_all(path)?;

@@ -19,7 +19,8 @@ impl Access {
         Ok(keystore.reseal(&self.unlock, new)?)
     }
 
-    /// Replaces the secret with a key on the token. If the token has no key with that name, it is created.
+    /// Replaces the secret with a key on the token. If the token has no key with that name, it is
+    /// created.
     pub(crate) fn reseal_by_token_key(
         &self,
         args: &KeystoreArgs,
@@ -29,8 +30,9 @@ impl Access {
         self.reseal(keystore, &new_token_key(token(args).as_ref(), name)?)
     }
 
-    /// Replaces the secret with a new key file. The file gets its name after the keystore opens with it. If a command
-    /// is interrupted in between, the next one completes this: see [`super::key_file_naming`].
+    /// Replaces the secret with a new key file. The file gets its name after the keystore opens
+    /// with it. If a command is interrupted in between, the next one completes this: see
+    /// [`super::key_file_naming`].
     pub(crate) fn reseal_by_key_file(&mut self, keystore: &Keystore) -> Result<()> {
         interrupt::guard();
         let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);

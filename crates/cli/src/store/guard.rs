@@ -1,4 +1,5 @@
-//! Other things that opening a keystore may need: a guard that detects older copies of it, and a token.
+//! Other things that opening a keystore may need: a guard that detects older copies of it, and a
+//! token.
 
 use super::place::{STORE_FILE, folder};
 use crate::args::{GuardPlace, KeystoreArgs};
@@ -15,7 +16,8 @@ use std::sync::Arc;
 /// Makes the guard, for a keystore in `folder`.
 ///
 /// # Errors
-/// If there is one already, or it would be beside the keystore, where both could be put back together.
+/// If there is one already, or it would be beside the keystore, where both could be put back
+/// together.
 fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
     match place {
         GuardPlace::File(path) => {
@@ -76,8 +78,8 @@ fn ask_for_pin() -> io::Result<SecretString> {
     rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
 }
 
-/// The token, or an error. The keystore does not remember its token's library: otherwise anyone who can write to the keystore could choose the
-/// library that bulla loads.
+/// The token, or an error. The keystore does not remember its token's library: otherwise anyone who
+/// can write to the keystore could choose the library that bulla loads.
 fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
     token.ok_or_else(|| {
         Error::new("wrong_unlock_method", "the keystore needs its token")
@@ -159,7 +161,8 @@ pub(crate) fn guard(args: &KeystoreArgs) -> Result<Option<String>> {
     Ok(Keystore::guard_name(&folder(args)?.join(STORE_FILE))?)
 }
 
-/// The options of a keystore in etcd, with the guard of this node. The store does not remember it: each node has its own.
+/// The options of a keystore in etcd, with the guard of this node. The store does not remember it:
+/// each node has its own.
 #[cfg(feature = "etcd")]
 pub(super) fn options_of_etcd(args: &KeystoreArgs, guard: Option<&Path>) -> Result<KeystoreOptions> {
     let options = options(token(args).as_ref());

@@ -30,8 +30,8 @@ impl Holder {
         Self::find(args, Access::existing)
     }
 
-    /// The service, or the existing keystore, or a new one with the key `default` in the user's data
-    /// folder.
+    /// The service, or the existing keystore, or a new one with the key `default` in the user's
+    /// data folder.
     ///
     /// # Errors
     /// The user named a keystore that does not exist; the errors of [`Holder::existing`].
@@ -46,7 +46,8 @@ impl Holder {
         }
     }
 
-    /// The keys, for use. Drop them soon: other processes wait meanwhile for a keystore of this machine.
+    /// The keys, for use. Drop them soon: other processes wait meanwhile for a keystore of this
+    /// machine.
     pub(crate) fn open(&self) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Here(access) => Ok(Box::new(access.open()?)),
@@ -54,8 +55,8 @@ impl Holder {
         }
     }
 
-    /// The keys, to sign with the one that the user names: as [`Holder::open`], but a keystore of this
-    /// machine is locked only if the signature changes it.
+    /// The keys, to sign with the one that the user names: as [`Holder::open`], but a keystore of
+    /// this machine is locked only if the signature changes it.
     pub(crate) fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Here(access) => Ok(Box::new(access.open_to_sign(name)?)),

@@ -60,22 +60,22 @@ pub(super) fn import(keystore: &Keystore, material: &Material, place: Place) -> 
         (Place::VersionOf(name), key) => {
             let named = Named::find(keystore, &name)?;
             match key {
-                Ok(key) => keystore.import_version(named.family(), key)?,
-                Err(key) => keystore.import_public_version(named.family(), key)?,
+                Ok(key) => keystore.import_version(named.key_id(), key)?,
+                Err(key) => keystore.import_public_version(named.key_id(), key)?,
             }
         }
     };
-    Ok(keystore.attest(id.family())?)
+    Ok(keystore.attest(id.key_id())?)
 }
 
 fn unwrap(keystore: &Keystore, wrapped: &WrappedKey, recipient: &str) -> Result<PrivateKeyData> {
     let named = Named::find(keystore, recipient)?;
     // It may have been wrapped for any version.
-    let versions = keystore.attest(named.family())?.versions;
+    let versions = keystore.attest(named.key_id())?.versions;
     match versions.iter().find(|version| wrapped.check_recipient(&version.public_key).is_ok()) {
         Some(version) => Ok(keystore.unwrap_key(&version.id, wrapped)?),
         None => {
-            let message = format!("the key was wrapped for another recipient, not for {}", named.family());
+            let message = format!("the key was wrapped for another recipient, not for {}", named.key_id());
             Err(Error::new("invalid_argument", message))
         }
     }

@@ -1,7 +1,9 @@
-//! The key file beside a keystore. It gets its final name only when there is a keystore that opens with it; until then, it has the name
-//! of a next key file. So a key file without a keystore shows that the keystore was lost.
+//! The key file beside a keystore. It gets its final name only when there is a keystore that opens
+//! with it; until then, it has the name of a next key file. So a key file without a keystore shows
+//! that the keystore was lost.
 //!
-//! A key file gets its name while the keystore is open for writing, so only one process at a time can do this.
+//! A key file gets its name while the keystore is open for writing, so only one process at a time
+//! can do this.
 
 use super::place::STORE_FILE;
 use crate::error::{Error, Result};
@@ -14,14 +16,14 @@ pub(super) const KEY_FILE: &str = "keystore.key";
 /// The next key file, which will replace the one beside the keystore, or become the first one.
 const NEXT_KEY_FILE: &str = "keystore.key.new";
 
-/// Whether a keystore has, or had, a key file beside it. Call this before looking for the keystore: another process may
-/// create both meanwhile, the keystore first.
+/// Whether a keystore has, or had, a key file beside it. Call this before looking for the keystore:
+/// another process may create both meanwhile, the keystore first.
 pub(super) fn has_key_file(folder: &Path) -> bool {
     folder.join(KEY_FILE).symlink_metadata().is_ok()
 }
 
-/// The error for a key file without a keystore. A new keystore in its place would have other keys, and nobody would
-/// notice.
+/// The error for a key file without a keystore. A new keystore in its place would have other keys,
+/// and nobody would notice.
 pub(super) fn lost(folder: &Path) -> Error {
     let message = format!(
         "the keystore in {} was lost: its key file {KEY_FILE} is there, but {STORE_FILE} is missing",
@@ -42,8 +44,8 @@ pub(super) fn new_key_file(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Gives the key file its final name, if it opens the keystore, which the caller has just created or changed and still has
-/// open.
+/// Gives the key file its final name, if it opens the keystore, which the caller has just created
+/// or changed and still has open.
 pub(super) fn name_key_file(folder: &Path, unlock: &mut Unlock) -> Result<()> {
     let (now, next) = (folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
     if let Unlock::KeyFile(path) = unlock
@@ -56,8 +58,9 @@ pub(super) fn name_key_file(folder: &Path, unlock: &mut Unlock) -> Result<()> {
     Ok(())
 }
 
-/// The key file of a keystore. If the naming of a new key file was interrupted, and the file opens the keystore, it gets its
-/// name now. Otherwise it stays where it is: another process may be about to use it.
+/// The key file of a keystore. If the naming of a new key file was interrupted, and the file opens
+/// the keystore, it gets its name now. Otherwise it stays where it is: another process may be about
+/// to use it.
 pub(super) fn settled_key_file(folder: &Path, options: &KeystoreOptions) -> PathBuf {
     let (store, now, next) = (folder.join(STORE_FILE), folder.join(KEY_FILE), folder.join(NEXT_KEY_FILE));
     let Ok(found) = identity(&next) else { return now };

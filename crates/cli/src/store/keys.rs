@@ -1,4 +1,5 @@
-//! What commands do with keys, wherever these are; and how they do it with a keystore of this machine.
+//! What commands do with keys, wherever these are; and how they do it with a keystore of this
+//! machine.
 
 use super::import::{Material, Place, import};
 use super::named::Named;
@@ -10,8 +11,8 @@ use bulla_kms::prehash::Prehash;
 use bulla_kms::seal::{KeyProvider, Recipient};
 use bulla_kms::token::{Grant, Keys as TokenKeys, Operation, ROOT, Revocations, Token};
 use bulla_kms::{
-    Algorithm, Attestation, BackupSummary, KeyChange, KeyFamily, KeyId, Keystore, KeystoreIdentity, KmsError,
-    Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
+    Algorithm, Attestation, BackupSummary, KeyChange, KeyId, KeyVersionId, Keystore, KeystoreIdentity,
+    KmsError, Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
 };
 use std::io::Write;
 use std::time::Duration;
@@ -30,7 +31,8 @@ pub(crate) trait Keys: ReadKeys {
     /// Makes sure that the key `default` exists, where a command may create it unasked.
     fn ensure_default(&self) -> Result<()>;
 
-    /// The key that a user names, for a check before long work; none if the user may use it and may not read it.
+    /// The key that a user names, for a check before long work; none if the user may use it and may
+    /// not read it.
     fn foresee(&self, name: &str) -> Result<Option<Attestation>>;
 
     /// Creates a key. Its tenant is the user's own.
@@ -56,7 +58,7 @@ pub(crate) trait Keys: ReadKeys {
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile>;
 
-    fn public_key(&self, version: &KeyId) -> Result<PublicKey>;
+    fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey>;
 
     /// Mints a token for these keys, or for all keys if none is named.
     fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token>;
@@ -64,7 +66,8 @@ pub(crate) trait Keys: ReadKeys {
     /// Imports a key: its newest version is the imported one.
     fn import(&self, material: &Material, place: Place) -> Result<Attestation>;
 
-    /// Writes a backup of all keys, which each recipient and each of the other providers can decrypt.
+    /// Writes a backup of all keys, which each recipient and each of the other providers can
+    /// decrypt.
     fn backup(
         &self,
         recipients: &[String],
@@ -106,7 +109,7 @@ impl ReadKeys for Snapshot {
     }
 
     fn key(&self, name: &str) -> Result<Attestation> {
-        Ok(self.attest(Named::find(self, name)?.family())?)
+        Ok(self.attest(Named::find(self, name)?.key_id())?)
     }
 }
 
@@ -116,7 +119,7 @@ impl ReadKeys for Keystore {
     }
 
     fn key(&self, name: &str) -> Result<Attestation> {
-        Ok(self.attest(Named::find(self, name)?.family())?)
+        Ok(self.attest(Named::find(self, name)?.key_id())?)
     }
 }
 
@@ -131,25 +134,25 @@ impl Keys for Keystore {
 
     fn create(&self, new: NewKey) -> Result<Attestation> {
         let id = self.create_key(new)?;
-        Ok(self.attest(id.family())?)
+        Ok(self.attest(id.key_id())?)
     }
 
     fn rotate(&self, name: &str) -> Result<Attestation> {
         let named = Named::find(self, name)?;
-        self.rotate(named.family())?;
-        Ok(self.attest(named.family())?)
+        self.rotate(named.key_id())?;
+        Ok(self.attest(named.key_id())?)
     }
 
     fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
-        Ok(self.update(Named::find(self, name)?.family(), revision, change)?)
+        Ok(self.update(Named::find(self, name)?.key_id(), revision, change)?)
     }
 
     fn successions(&self, name: &str) -> Result<Vec<Succession>> {
-        Ok(self.successions(Named::find(self, name)?.family())?)
+        Ok(self.successions(Named::find(self, name)?.key_id())?)
     }
 
     fn attest(&self, name: &str) -> Result<String> {
-        let attested = self.attest_signed(Named::find(self, name)?.family())?;
+        let attested = self.attest_signed(Named::find(self, name)?.key_id())?;
         Ok(serde_json::to_string(&attested).expect("plain structures serialise"))
     }
 
@@ -166,15 +169,15 @@ impl Keys for Keystore {
         Ok(SignatureFile::sign_with(self, Named::find(self, name)?.as_ref(), statement, prehash)?)
     }
 
-    fn public_key(&self, version: &KeyId) -> Result<PublicKey> {
+    fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {
         Ok(self.public_key(version)?)
     }
 
     fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token> {
         let tenant = tenant()?;
-        let mut families = Vec::new();
+        let mut key_ids = Vec::new();
         for key in keys {
-            families.push(Named::find(self, key)?.family().clone());
+            key_ids.push(Named::find(self, key)?.key_id().clone());
         }
         if self.find(&tenant, &parse_name(ROOT)?)?.is_none() {
             self.create_token_root(&tenant)?;
@@ -184,7 +187,7 @@ impl Keys for Keystore {
         }
         Ok(self.mint_token(&Grant {
             tenant,
-            keys: if families.is_empty() { TokenKeys::All } else { TokenKeys::These(families) },
+            keys: if key_ids.is_empty() { TokenKeys::All } else { TokenKeys::These(key_ids) },
             operations: operations.to_vec(),
             expires: from_now(lifetime)?,
         })?)
@@ -211,7 +214,7 @@ impl Keys for Keystore {
         let Export { key, recipient, token, revoked } = *export;
         let id = match Named::find(self, key)? {
             Named::Version(id) => id,
-            Named::Family(family) => self.head_id(&family)?,
+            Named::Key(key_id) => self.head_id(&key_id)?,
         };
         let none = Revocations::default();
         Ok(self.export_key(&id, recipient, token, revoked.unwrap_or(&none))?.to_string())
@@ -228,17 +231,18 @@ pub(crate) fn from_now(duration: Duration) -> Result<Timestamp> {
     Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }
 
-/// Creates the key `default` if it does not exist: the process that created the keystore may have stopped before that.
-pub(super) fn ensure_default(keystore: &Keystore) -> Result<KeyFamily> {
+/// Creates the key `default` if it does not exist: the process that created the keystore may have
+/// stopped before that.
+pub(super) fn ensure_default(keystore: &Keystore) -> Result<KeyId> {
     let label = parse_name(DEFAULT_LABEL)?;
     match keystore.find(&tenant()?, &label)? {
-        Some(family) => Ok(family),
-        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.family().clone()),
+        Some(key_id) => Ok(key_id),
+        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.key_id().clone()),
     }
 }
 
 /// Creates a key that the command itself needs, independent of the options for other keys.
-pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyId> {
+pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyVersionId> {
     let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
     Ok(keystore.create_key(new.label(label))?)
 }

@@ -2,7 +2,7 @@
 
 use super::keys::ReadKeys;
 use crate::error::{Error, Result};
-use bulla_kms::{Attestation, Code, KeyFamily};
+use bulla_kms::{Attestation, Code, KeyId};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ pub(crate) struct KnownKeys {
 #[derive(Default)]
 struct Read {
     /// None where there is no such key.
-    keys: HashMap<KeyFamily, Option<Attestation>>,
+    keys: HashMap<KeyId, Option<Attestation>>,
     /// Whether all keys were read.
     all: bool,
     /// Why nothing can be read. It would fail for the next file, too, perhaps after a long wait.
@@ -29,15 +29,15 @@ impl KnownKeys {
     }
 
     /// The key, if there is one and the user may read it.
-    pub(crate) fn key(&self, family: &KeyFamily) -> Result<Option<Attestation>> {
+    pub(crate) fn key(&self, key_id: &KeyId) -> Result<Option<Attestation>> {
         let mut read = self.lock();
-        if let Some(key) = read.keys.get(family) {
+        if let Some(key) = read.keys.get(key_id) {
             return Ok(key.clone());
         }
         if !read.all {
-            read.attempt(|read| self.ask(family, read))?;
+            read.attempt(|read| self.ask(key_id, read))?;
         }
-        Ok(read.keys.get(family).cloned().flatten())
+        Ok(read.keys.get(key_id).cloned().flatten())
     }
 
     /// All keys that the user may read.
@@ -49,15 +49,16 @@ impl KnownKeys {
         Ok(read.keys.values().flatten().cloned().collect())
     }
 
-    fn ask(&self, family: &KeyFamily, read: &mut Read) -> Result<()> {
-        let key = match self.source.key(&family.to_string()) {
-            Ok(key) => (key.key == *family).then_some(key),
+    fn ask(&self, key_id: &KeyId, read: &mut Read) -> Result<()> {
+        let key = match self.source.key(&key_id.to_string()) {
+            Ok(key) => (key.key == *key_id).then_some(key),
             Err(error) if error.code() == Code::KeyNotFound.as_str() => None,
-            // A service says the same of a key that does not exist, and to a user who may read none. The list tells them apart.
+            // A service says the same of a key that does not exist, and to a user who may read
+            // none. The list tells them apart.
             Err(error) if error.code() == Code::TokenRefused.as_str() => return self.ask_for_all(read),
             Err(error) => return Err(error),
         };
-        read.keys.insert(family.clone(), key);
+        read.keys.insert(key_id.clone(), key);
         Ok(())
     }
 
@@ -106,8 +107,8 @@ mod tests {
         let gone: &'static Gone = Box::leak(Box::default());
         let keys = KnownKeys::new(Box::new(gone));
         for number in 1..=3 {
-            let family = format!("local/files/ed25519/01890a5d-ac96-774b-bcce-b302099a805{number}");
-            let error = keys.key(&family.parse().unwrap()).unwrap_err();
+            let key_id = format!("local/files/ed25519/01890a5d-ac96-774b-bcce-b302099a805{number}");
+            let error = keys.key(&key_id.parse().unwrap()).unwrap_err();
             assert_eq!(error.code(), "unreachable");
         }
         assert_eq!(keys.all().unwrap_err().code(), "unreachable");

@@ -8,7 +8,7 @@ use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
 use bulla_kms::audit_log::{AuditLog, Checkpoint, FindKey, Problem, ProblemKind, Witnessed, Witnesses};
-use bulla_kms::{Attestation, KeyFamily, KeyId, Keystore, PublicKey, VersionState};
+use bulla_kms::{Attestation, KeyId, KeyVersionId, Keystore, PublicKey, VersionState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,8 +16,9 @@ use std::sync::Arc;
 const LOG_PURPOSE: &str = "audit";
 
 impl Access {
-    /// Starts an audit log, or completes one whose start was interrupted. Returns its folder and the key that signs it.
-    pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyFamily)> {
+    /// Starts an audit log, or completes one whose start was interrupted. Returns its folder and
+    /// the key that signs it.
+    pub(crate) fn begin_log(&self) -> Result<(PathBuf, KeyId)> {
         let keystore = self.open_unrecorded()?;
         let folder = self.folder.join(LOG_FOLDER);
         let log = Arc::new(recording::create_or_complete(&folder)?);
@@ -25,7 +26,7 @@ impl Access {
         let label = parse_name(LOG_LABEL)?;
         let key = match keystore.find(&tenant()?, &label)? {
             Some(key) => key,
-            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.family().clone(),
+            None => create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?.key_id().clone(),
         };
         log.checkpoint(&keystore, &key)?;
         Ok((folder, key))
@@ -43,7 +44,7 @@ impl Access {
 
     fn with_log<T>(
         &self,
-        run: impl FnOnce(&AuditLog, &Keystore, &KeyFamily) -> bulla_kms::Result<T>,
+        run: impl FnOnce(&AuditLog, &Keystore, &KeyId) -> bulla_kms::Result<T>,
     ) -> Result<T> {
         let keystore = self.open_unrecorded()?;
         let log = self.log(&keystore)?.ok_or_else(no_log)?;
@@ -59,8 +60,8 @@ impl Access {
         Ok(keys.attest(&key)?)
     }
 
-    /// Starts a log for a keystore that was restored from a backup, if the original had a log: a backup contains the log's key, but
-    /// not the log.
+    /// Starts a log for a keystore that was restored from a backup, if the original had a log: a
+    /// backup contains the log's key, but not the log.
     pub(super) fn begin_log_after_restoring(&self, keystore: Keystore) -> Result<()> {
         let has_key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.is_some();
         // The keystore is locked as long as it is open.
@@ -82,7 +83,7 @@ pub(super) fn no_log() -> Error {
 }
 
 /// The public key of a version of the log's key, if its checkpoints count.
-pub(crate) fn log_key_version(key: &Attestation, id: &KeyId) -> Option<PublicKey> {
+pub(crate) fn log_key_version(key: &Attestation, id: &KeyVersionId) -> Option<PublicKey> {
     let version = key.versions.iter().find(|version| version.id == *id)?;
     (version.state != VersionState::Revoked).then(|| version.public_key.clone())
 }

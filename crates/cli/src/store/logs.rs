@@ -34,8 +34,8 @@ pub(crate) trait Log {
     /// Verifies the log, which must have the known checkpoints.
     fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report>;
 
-    /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses of the settings. `None` if there is none, or if it
-    /// cannot be seen from here.
+    /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses of the settings.
+    /// `None` if there is none, or if it cannot be seen from here.
     fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<Cosigned>>;
 }
 

@@ -2,30 +2,30 @@
 
 use super::place::TENANT;
 use crate::error::{Error, Result};
-use bulla_kms::{KeyFamily, KeyId, KeyRef, Keystore, KmsError, Name, Snapshot};
+use bulla_kms::{KeyId, KeyRef, KeyVersionId, Keystore, KmsError, Name, Snapshot};
 
 /// A source of keys by label.
 pub(crate) trait Labels {
     /// The tenant's key with this label.
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError>;
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError>;
 }
 
 impl Labels for Keystore {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
         self.find(tenant, label)
     }
 }
 
 impl Labels for Snapshot {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>, KmsError> {
+    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
         Ok(self.find(tenant, label))
     }
 }
 
 /// The key that a user names, found in a keystore: the whole key, or one version.
 pub(crate) enum Named {
-    Family(KeyFamily),
-    Version(KeyId),
+    Key(KeyId),
+    Version(KeyVersionId),
 }
 
 impl Named {
@@ -33,25 +33,25 @@ impl Named {
     pub(crate) fn find(keys: &impl Labels, text: &str) -> Result<Self> {
         let label = match Asked::parse(text)? {
             Asked::Version(id) => return Ok(Self::Version(id)),
-            Asked::Family(family) => return Ok(Self::Family(family)),
+            Asked::Key(key_id) => return Ok(Self::Key(key_id)),
             Asked::Label(label) => label,
         };
         let found = keys.labelled(&TENANT.parse()?, &label)?;
-        found.map(Self::Family).ok_or_else(|| no_label(text))
+        found.map(Self::Key).ok_or_else(|| no_label(text))
     }
 
     /// The key without a version.
-    pub(crate) fn family(&self) -> &KeyFamily {
+    pub(crate) fn key_id(&self) -> &KeyId {
         match self {
-            Self::Family(family) => family,
-            Self::Version(id) => id.family(),
+            Self::Key(key_id) => key_id,
+            Self::Version(id) => id.key_id(),
         }
     }
 
     /// The reference to sign with.
     pub(super) fn as_ref(&self) -> KeyRef<'_> {
         match self {
-            Self::Family(family) => family.into(),
+            Self::Key(key_id) => key_id.into(),
             Self::Version(id) => id.into(),
         }
     }
@@ -60,8 +60,8 @@ impl Named {
 /// The text by which a user names a key, understood but not yet looked for.
 pub(crate) enum Asked {
     Label(Name),
-    Family(KeyFamily),
-    Version(KeyId),
+    Key(KeyId),
+    Version(KeyVersionId),
 }
 
 impl Asked {
@@ -71,9 +71,9 @@ impl Asked {
         if !text.contains('/') {
             return text.parse().map(Self::Label).map_err(|_| no_label(text));
         }
-        match text.parse::<KeyId>() {
+        match text.parse::<KeyVersionId>() {
             Ok(id) => Ok(Self::Version(id)),
-            Err(_) => Ok(Self::Family(text.parse().map_err(|error: KmsError| no_such_key(text, error))?)),
+            Err(_) => Ok(Self::Key(text.parse().map_err(|error: KmsError| no_such_key(text, error))?)),
         }
     }
 
@@ -81,7 +81,7 @@ impl Asked {
     pub(crate) fn version(&self) -> Option<u32> {
         match self {
             Self::Version(id) => Some(id.version()),
-            Self::Label(_) | Self::Family(_) => None,
+            Self::Label(_) | Self::Key(_) => None,
         }
     }
 }

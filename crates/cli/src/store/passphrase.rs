@@ -69,8 +69,8 @@ pub(super) fn passphrase_from_descriptor(descriptor: u32) -> Result<SecretString
     first_line(file, &subject)
 }
 
-/// The first line of a credential that systemd passed to the service. Its folder is for this service alone, whatever the modes in it are: systemd
-/// gives access by an access control list.
+/// The first line of a credential that systemd passed to the service. Its folder is for this
+/// service alone, whatever the modes in it are: systemd gives access by an access control list.
 pub(super) fn passphrase_from_credential(name: &str) -> Result<SecretString> {
     let Some(folder) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
         let message =

@@ -1,5 +1,5 @@
-//! Starts an audit log. This may be interrupted at any moment: first the log is created, then the key that signs it, which the log
-//! records, and then the first checkpoint.
+//! Starts an audit log. This may be interrupted at any moment: first the log is created, then the
+//! key that signs it, which the log records, and then the first checkpoint.
 
 use super::place::{parse_name, tenant};
 use crate::diagnostics::note_line;
@@ -47,7 +47,8 @@ pub(super) fn create_or_complete(folder: &Path) -> Result<AuditLog> {
     Ok(AuditLog::create(folder, log_options()?)?)
 }
 
-/// An error if there is a log, for a keystore without a key that signs it: operations would be missing from the log.
+/// An error if there is a log, for a keystore without a key that signs it: operations would be
+/// missing from the log.
 pub(super) fn refuse_without_key(folder: &Path) -> Result<()> {
     let (message, hint) = match begun(folder)? {
         Begun::No => return Ok(()),

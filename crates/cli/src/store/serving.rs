@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An empty keystore in memory, with a token of this tenant that permits everything: Vault's clients send nothing without
-/// a token. The token is as good as the keystore: both end with the service.
+/// An empty keystore in memory, with a token of this tenant that permits everything: Vault's
+/// clients send nothing without a token. The token is as good as the keystore: both end with the
+/// service.
 pub(crate) struct MemorySource {
     pub(crate) tenant: Name,
 }
@@ -53,8 +54,8 @@ fn in_a_year() -> bulla_kms::Result<Timestamp> {
     Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 365 * 86_400_000)
 }
 
-/// Prints a line for a shell that sets a variable of Vault's clients. A service whose standard output is closed runs all the
-/// same.
+/// Prints a line for a shell that sets a variable of Vault's clients. A service whose standard
+/// output is closed runs all the same.
 pub(crate) fn print_variable(name: &str, value: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "export {name}={value}").and_then(|()| out.flush());

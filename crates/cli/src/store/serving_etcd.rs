@@ -96,7 +96,8 @@ impl EtcdSource {
         Ok(Some(Unlock::Passphrase(given)))
     }
 
-    /// Makes a keystore with the key `default`, this node's guard, or the key that signs the audit logs of all nodes.
+    /// Makes a keystore with the key `default`, this node's guard, or the key that signs the audit
+    /// logs of all nodes.
     ///
     /// # Errors
     /// There is one already; the cluster cannot be reached.

@@ -86,7 +86,8 @@ fn findings(json: &Output) -> String {
     report["findings"].to_string() + &String::from_utf8_lossy(&json.stderr)
 }
 
-/// Turns the table of symbols of a 64-bit ELF file into none, as `strip` does. Section headers have 64 bytes, with the type in byte 4.
+/// Turns the table of symbols of a 64-bit ELF file into none, as `strip` does. Section headers have
+/// 64 bytes, with the type in byte 4.
 fn forget_symbols(elf: &mut [u8]) {
     const SYMBOLS: u32 = 2;
     let field =

@@ -141,7 +141,8 @@ fn proofs_are_checked_with_the_public_key_alone() {
 
 #[test]
 fn a_log_whose_beginning_was_interrupted_is_completed_and_records_nothing_before() {
-    // The state if `init` is interrupted after each of its steps: the number of lines in the log, and whether the key exists.
+    // The state if `init` is interrupted after each of its steps: the number of lines in the log,
+    // and whether the key exists.
     for (lines, has_key) in [(1, false), (2, false), (2, true)] {
         let home = Home::new();
         home.run(["keys", "init"]).exits(0);

@@ -19,7 +19,8 @@ fn bound_by_modes(home: &Home) -> Command {
     }
     let program = home.path("../bulla");
     if !program.exists() {
-        // By another process: a copy that this one still had open for writing, in a child of another test, could not run.
+        // By another process: a copy that this one still had open for writing, in a child of
+        // another test, could not run.
         Done::of(Command::new("cp").arg(BULLA).arg(&program)).exits(0);
         for folder in ["..", "../home", "."] {
             let path = home.path(folder);

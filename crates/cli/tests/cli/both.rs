@@ -1,4 +1,5 @@
-//! Two homes with equal keystores, one of them served: a command must print the same and exit the same in both.
+//! Two homes with equal keystores, one of them served: a command must print the same and exit the
+//! same in both.
 
 use crate::serving::{Serving, settings};
 use crate::support::{Done, Home};
@@ -62,7 +63,8 @@ pub(crate) fn serve(home: &Home) -> Serving<'_> {
     Serving::start(home)
 }
 
-/// Replaces the parts that differ between two runs on equal keystores: folders, times, new ids, keys and signatures.
+/// Replaces the parts that differ between two runs on equal keystores: folders, times, new ids,
+/// keys and signatures.
 pub(crate) struct Normal {
     ids: HashMap<String, usize>,
     home: String,

@@ -82,7 +82,8 @@ fn a_file_with_its_old_size_and_time_but_other_identity_is_read() {
     fs::rename(home.path("other"), &path).unwrap();
     assert_eq!(reading(&home, &[]), ("quick".into(), 1, 300));
     home.run(["verify", "tree"]).exits(0);
-    // So is one that was written in place and had its time put back: nobody can put the time of change back.
+    // So is one that was written in place and had its time put back: nobody can put the time of
+    // change back.
     fs::write(&path, vec![1; path.metadata().unwrap().len() as usize]).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
     assert_eq!(reading(&home, &[]).1, 1);
@@ -171,8 +172,8 @@ fn files_with_the_same_content_are_listed() {
     assert_eq!(json[0]["duplicates"].as_array().unwrap().len(), 2);
 }
 
-/// Gives the stamp of a file in `tree` the times that it has now, as if nobody had written to it since the folder was signed. A disk that
-/// damages a file leaves this state; no program can.
+/// Gives the stamp of a file in `tree` the times that it has now, as if nobody had written to it
+/// since the folder was signed. A disk that damages a file leaves this state; no program can.
 fn forget_that_it_was_written(home: &Home, name: &str) {
     use std::os::unix::fs::MetadataExt as _;
     let folder = home.path("../home/.cache/bulla/stamps");

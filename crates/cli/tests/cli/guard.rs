@@ -1,4 +1,5 @@
-//! Guards against older copies of the keystore: once one was chosen, every command asks it, and none needs a flag for it.
+//! Guards against older copies of the keystore: once one was chosen, every command asks it, and
+//! none needs a flag for it.
 
 use crate::support::Home;
 use std::fs;

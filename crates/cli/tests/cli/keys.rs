@@ -140,7 +140,8 @@ fn an_interrupted_creation_is_finished_by_the_next_command() {
     let [store, key, next] =
         ["keystore.redb", "keystore.key", "keystore.key.new"].map(|name| home.keystore().join(name));
     let secret = fs::read(&key).unwrap();
-    // As if the process had been stopped after it made the key file, and after it made the keystore.
+    // As if the process had been stopped after it made the key file, and after it made the
+    // keystore.
     for made_keystore in [false, true] {
         fs::rename(&key, &next).unwrap();
         if !made_keystore {

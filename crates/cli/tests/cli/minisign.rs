@@ -32,7 +32,8 @@ fn each_of_many_files_has_its_own_name_in_its_signature() {
     home.run(["sign", "one", "two", "--format", "minisign"]).exits(0);
     let verify = ["verify", "--format", "minisign"];
     assert_eq!(home.run(verify.iter().chain(&["one", "two"])).exits(0).stderr, "");
-    // A signature of a file that has another name now, as whoever serves an old version would do it.
+    // A signature of a file that has another name now, as whoever serves an old version would do
+    // it.
     home.write("newest", "one");
     home.run(verify.iter().chain(&["newest", "-s", "one.minisig"]))
         .exits(0)

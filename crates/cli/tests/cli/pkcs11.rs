@@ -97,7 +97,8 @@ fn a_service_makes_signs_with_and_rotates_keys_on_a_token() {
     let second = both["results"][1]["signature"].clone();
     assert!(verify(&serving, 1, &first) && verify(&serving, 2, &second) && !verify(&serving, 2, &first));
     drop(serving);
-    // The keystore has the public keys alone: without the token, the service verifies and does not sign.
+    // The keystore has the public keys alone: without the token, the service verifies and does not
+    // sign.
     let without = Serving::start(home);
     assert!(verify(&without, 2, &second));
     let (status, refused) = without.post("/api/v1/keys/release/sign", &message);

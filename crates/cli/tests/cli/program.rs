@@ -88,8 +88,8 @@ fn nothing_but_results_and_errors_is_printed_off_a_terminal() {
     assert_eq!(done.stderr, "");
 }
 
-/// A command line on a terminal of its own, by the program `script` of util-linux. Each answer is typed once `ask` has
-/// been shown as often as there were answers before, and once more.
+/// A command line on a terminal of its own, by the program `script` of util-linux. Each answer is
+/// typed once `ask` has been shown as often as there were answers before, and once more.
 fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
     let mut child = home
         .program("script")
@@ -124,8 +124,8 @@ fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
 fn long_work_shows_progress_on_a_terminal() {
     let home = Home::new();
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
-    // Progress appears after half a second; the work itself would take minutes, were it not for Ctrl-C. That is ignored where the tests run in the
-    // background of a shell.
+    // Progress appears after half a second; the work itself would take minutes, were it not for
+    // Ctrl-C. That is ignored where the tests run in the background of a shell.
     let line = format!("env --default-signal=INT {BULLA} sum --no-mmap long");
     let done = on_a_terminal(&home, &line, "left", &["\u{3}"]).exits(130);
     assert!(done.stdout.contains("1.00 TiB"), "{:?}", done.stdout);

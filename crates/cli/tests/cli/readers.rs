@@ -29,7 +29,8 @@ fn home() -> Home {
     home
 }
 
-/// The system calls of a command that change a file, or open one so that it could be, or wait for a disk.
+/// The system calls of a command that change a file, or open one so that it could be, or wait for a
+/// disk.
 #[cfg(target_os = "linux")]
 fn writes(home: &Home, args: &[&str]) -> Vec<String> {
     let mut command = home.program("strace");

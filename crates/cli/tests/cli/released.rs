@@ -1,5 +1,6 @@
-//! The files that released versions wrote, in `spec/released`: this version reads every one, and goes on with the keystores. What it writes today
-//! passes the same test, so the script that writes the files of the next release works.
+//! The files that released versions wrote, in `spec/released`: this version reads every one, and
+//! goes on with the keystores. What it writes today passes the same test, so the script that writes
+//! the files of the next release works.
 
 use crate::support::{BULLA, Done, Home};
 use std::collections::BTreeSet;
@@ -38,7 +39,8 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// A home with a copy of the files, which only their owner may use: version control does not keep that.
+/// A home with a copy of the files, which only their owner may use: version control does not keep
+/// that.
 fn copy(folder: &Path) -> Home {
     let home = Home::new();
     for file in files(folder) {
@@ -140,7 +142,8 @@ fn lists(home: &Home) {
     run_without_keys(home, "check --zero list.zero").says("OK");
 }
 
-/// What a test does with a copy of the files: a keystore that changed must not hide what another test needs.
+/// What a test does with a copy of the files: a keystore that changed must not hide what another
+/// test needs.
 type Reads = fn(&Home);
 
 fn in_every_release(reads: Reads) {

@@ -1,4 +1,5 @@
-//! The command with the keys of a service: it prints and ends as with a keystore of this machine that has the same keys.
+//! The command with the keys of a service: it prints and ends as with a keystore of this machine
+//! that has the same keys.
 
 use crate::both::{Both, Normal, copied, copy, outcome, prepared, remote, serve};
 use crate::serving::{Serving, settings};

@@ -1,4 +1,5 @@
-//! `bulla seal`, `open`, `reseal` and `identity`, and the keystore as a whole: `keys reseal`, `backup`, `restore`.
+//! `bulla seal`, `open`, `reseal` and `identity`, and the keystore as a whole: `keys reseal`,
+//! `backup`, `restore`.
 
 use crate::strikes::strikes;
 use crate::support::{Done, Home, content};
@@ -7,7 +8,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
 
-/// A home with an identity `me.identity`, its recipient `me.recipient`, and a file `a` of a few chunks.
+/// A home with an identity `me.identity`, its recipient `me.recipient`, and a file `a` of a few
+/// chunks.
 fn home() -> Home {
     let home = Home::new();
     identity(&home, "me");

@@ -43,7 +43,8 @@ fn a_service_that_is_killed_loses_nothing_that_it_acknowledged() {
     assert!(versions > runs && verified > 0, "there was no load");
 }
 
-/// Everything acknowledged is there, and no signature is by a version that is not. Tells how many versions are there beyond.
+/// Everything acknowledged is there, and no signature is by a version that is not. Tells how many
+/// versions are there beyond.
 fn check(serving: &Serving<'_>, acknowledged: &Acknowledged) -> u64 {
     let mut connection = serving.connect();
     let (status, key) = connection.send("GET", "/api/v1/keys/default", &[], &Value::Null).unwrap();
@@ -89,7 +90,8 @@ fn load_and_kill(mut serving: Serving<'_>, head: u64, delay: Duration) -> Acknow
     })
 }
 
-/// Rotates a key until the service ends. Returns the newest version that the service acknowledged. Each rotation made a new version.
+/// Rotates a key until the service ends. Returns the newest version that the service acknowledged.
+/// Each rotation made a new version.
 fn rotate(mut connection: Connection, head: u64) -> u64 {
     let mut newest = head;
     while let Ok((status, key)) = connection.send("POST", "/api/v1/keys/default/rotate", &[], &Value::Null) {

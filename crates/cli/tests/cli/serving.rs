@@ -1,4 +1,5 @@
-//! A service as a process of its own, with a Unix socket in the working folder on which this user may do everything.
+//! A service as a process of its own, with a Unix socket in the working folder on which this user
+//! may do everything.
 
 use crate::support::{BULLA, Home};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +17,8 @@ pub(crate) struct Serving<'a> {
 }
 
 impl<'a> Serving<'a> {
-    /// Starts the service with the settings in `serve.toml`, which [`settings`] writes, and waits until it listens.
+    /// Starts the service with the settings in `serve.toml`, which [`settings`] writes, and waits
+    /// until it listens.
     pub(crate) fn start(home: &'a Home) -> Self {
         Self::run(home, &mut Self::command(home))
     }

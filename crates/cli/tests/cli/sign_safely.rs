@@ -1,4 +1,5 @@
-//! What signing must not do by mistake: make a key, replace a file, sign nothing, rotate a key unseen.
+//! What signing must not do by mistake: make a key, replace a file, sign nothing, rotate a key
+//! unseen.
 
 use crate::support::{Done, Home, minisign};
 use std::fs;

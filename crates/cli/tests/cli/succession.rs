@@ -1,9 +1,11 @@
-//! After a rotation: how people who have the old public key come to the new one, and several trusted keys.
+//! After a rotation: how people who have the old public key come to the new one, and several
+//! trusted keys.
 
 use crate::support::{BULLA, Done, Home, minisign};
 use std::fs;
 
-/// A key rotated so often. For each version N: its public key `N.pub`, a file `N`, and its signature `N.bulla`.
+/// A key rotated so often. For each version N: its public key `N.pub`, a file `N`, and its
+/// signature `N.bulla`.
 fn rotated(home: &Home, rotations: u32) {
     for version in 1..=rotations + 1 {
         let name = version.to_string();

@@ -199,7 +199,8 @@ fn the_exit_status_is_that_of_b3sum() {
     home.run(["sum", "--version"]).exits(0).says(env!("CARGO_PKG_VERSION"));
 }
 
-/// Before it hashes a small file, the command starts no thread and reads no file of the system's but what every program of Rust does.
+/// Before it hashes a small file, the command starts no thread and reads no file of the system's
+/// but what every program of Rust does.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_small_file_takes_fewer_system_calls_than_with_b3sum() {

@@ -1,4 +1,5 @@
-//! What the tests of the command share: a home of their own for each test, and the programs of others.
+//! What the tests of the command share: a home of their own for each test, and the programs of
+//! others.
 
 use std::env;
 use std::ffi::OsStr;
@@ -65,7 +66,8 @@ impl Home {
         self.program(BULLA)
     }
 
-    /// The command, which signals reach: a program that a shell starts in the background, or by `nohup`, ignores some, and so do its children.
+    /// The command, which signals reach: a program that a shell starts in the background, or by
+    /// `nohup`, ignores some, and so do its children.
     pub(crate) fn interruptible(&self) -> Command {
         let mut command = self.program("env");
         command.args(["--default-signal=HUP,INT,TERM", BULLA]);
@@ -99,7 +101,8 @@ impl Home {
     }
 }
 
-/// A command that runs. If a test fails before the command ends, it is killed: it might run for minutes, and hold the test's pipes.
+/// A command that runs. If a test fails before the command ends, it is killed: it might run for
+/// minutes, and hold the test's pipes.
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
@@ -227,8 +230,8 @@ impl From<Output> for Done {
     }
 }
 
-/// Runs `script` where the disk holds little: on a small file system of its own if this user may mount one, else
-/// under a limit on the size of files. `$SMALL` is the folder.
+/// Runs `script` where the disk holds little: on a small file system of its own if this user may
+/// mount one, else under a limit on the size of files. `$SMALL` is the folder.
 pub(crate) fn with_little_space(home: &Home, script: &str) -> Done {
     let mount = "mount -t tmpfs -o size=256k tmpfs \"$SMALL\"";
     let may_mount =
@@ -245,8 +248,8 @@ pub(crate) fn with_little_space(home: &Home, script: &str) -> Done {
     Done::of(command.env("SMALL", home.path("small")).env("BULLA", BULLA))
 }
 
-/// The real b3sum, built once from the registry into the user's cache, where the tools of `cargo xtask` are; without a home folder, into the
-/// target folder.
+/// The real b3sum, built once from the registry into the user's cache, where the tools of `cargo
+/// xtask` are; without a home folder, into the target folder.
 pub(crate) fn b3sum() -> &'static Path {
     static B3SUM: OnceLock<PathBuf> = OnceLock::new();
     B3SUM.get_or_init(|| {
@@ -256,7 +259,8 @@ pub(crate) fn b3sum() -> &'static Path {
         let root = cache.map_or(tmp.into(), |cache| cache.join("bulla-xtask")).join("b3sum-1.8.7");
         let program = root.join("bin/b3sum");
         if !program.exists() {
-            // Its build must be quick rather than its code: it hashes a few bytes. Cargo puts the program in its place in one step.
+            // Its build must be quick rather than its code: it hashes a few bytes. Cargo puts the
+            // program in its place in one step.
             let status = Command::new(env!("CARGO"))
                 .args(["install", "b3sum", "--version", "1.8.7", "--locked", "--quiet", "--root"])
                 .arg(&root)

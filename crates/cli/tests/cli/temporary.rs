@@ -20,7 +20,8 @@ fn sealed(home: &Home) -> Vec<u8> {
     sealed
 }
 
-/// Starts to open sealed data that comes by a pipe, and waits until plaintext is in a file. Gives the file as the process has it.
+/// Starts to open sealed data that comes by a pipe, and waits until plaintext is in a file. Gives
+/// the file as the process has it.
 fn half_opened(home: &Home, mut command: Command, sealed: &[u8]) -> (Child, ChildStdin, PathBuf) {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

@@ -1,4 +1,5 @@
-//! A part of a signed file is verified by the file's tree of hashes, and nothing else of it is read.
+//! A part of a signed file is verified by the file's tree of hashes, and nothing else of it is
+//! read.
 
 use crate::support::{Done, Home, content};
 use bulla_blake3::bao::GroupSize;

@@ -1,4 +1,5 @@
-//! The audit logs of nodes: whatever happens to the log of one node, another node's command finds it.
+//! The audit logs of nodes: whatever happens to the log of one node, another node's command finds
+//! it.
 
 use crate::node::{Guarded, Node, Nodes, eventually};
 use crate::support::etcd::Cluster;

@@ -1,5 +1,6 @@
-//! Three nodes over three members of etcd under load, and everything that can befall them. For minutes instead of seconds:
-//! `BULLA_CLUSTER_FAULT_SECONDS=600 cargo test -p bulla --features etcd --test cluster faults::random -- --nocapture`
+//! Three nodes over three members of etcd under load, and everything that can befall them. For
+//! minutes instead of seconds: `BULLA_CLUSTER_FAULT_SECONDS=600 cargo test -p bulla --features etcd
+//! --test cluster faults::random -- --nocapture`
 
 use crate::load::{self, Load};
 use crate::node::{Guarded, Nodes, STALE_AFTER, eventually};
@@ -23,7 +24,8 @@ fn a_node_that_is_killed_or_stopped_under_load_loses_nothing() {
         }
         nodes.all[1].stop();
         nodes.all[1].spawn();
-        // One that is suspended for longer than it may sign, and goes on as if nothing had happened.
+        // One that is suspended for longer than it may sign, and goes on as if nothing had
+        // happened.
         nodes.all[0].signal(Signal::STOP);
         load.goes_on(STALE_AFTER + Duration::from_secs(1));
         nodes.all[0].signal(Signal::CONT);

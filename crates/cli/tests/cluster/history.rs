@@ -1,4 +1,5 @@
-//! What clients asked and what they were answered, and the program that checks it against the promises of `docs/cluster.md`.
+//! What clients asked and what they were answered, and the program that checks it against the
+//! promises of `docs/cluster.md`.
 
 use std::time::Duration;
 
@@ -38,7 +39,8 @@ pub(crate) enum Event {
     Read { least: u64, head: u64 },
 }
 
-/// Checks a history. `head` is the key's newest version when all is over, and `bound` the time after which no node uses an old view.
+/// Checks a history. `head` is the key's newest version when all is over, and `bound` the time
+/// after which no node uses an old view.
 ///
 /// # Errors
 /// What was promised and not kept.
@@ -104,7 +106,8 @@ pub(crate) struct Summary {
 /// Rotations, with when they were asked for.
 type Rotations<T> = [(Span, T)];
 
-/// No signature is by a version before it was asked for, or after a later one was acknowledged for longer than the bound.
+/// No signature is by a version before it was asked for, or after a later one was acknowledged for
+/// longer than the bound.
 fn check_signatures(
     events: &[Event],
     (made, rotations): (&Rotations<u64>, &Rotations<Outcome<u64>>),
@@ -147,8 +150,8 @@ fn check_signatures(
     Ok(signatures)
 }
 
-/// The second key does not sign after it was disabled for longer than the bound, until somebody asks to enable it. One client alone
-/// disables and enables it, one after the other.
+/// The second key does not sign after it was disabled for longer than the bound, until somebody
+/// asks to enable it. One client alone disables and enables it, one after the other.
 fn check_second(events: &[Event], bound: Duration) -> Result<(), String> {
     let mut forbidden = Vec::new();
     let mut since: Option<Time> = None;

@@ -1,4 +1,5 @@
-//! Clients that sign, rotate, disable and read through all nodes, and write down what they were answered.
+//! Clients that sign, rotate, disable and read through all nodes, and write down what they were
+//! answered.
 
 use crate::client::{Answer, Client, Place};
 use crate::history::{Event, Outcome, Span, Summary, check};
@@ -32,7 +33,8 @@ struct Repeated {
     made: u64,
 }
 
-/// Runs clients while `during` does something, and checks what they saw. `during` leaves all nodes and members running.
+/// Runs clients while `during` does something, and checks what they saw. `during` leaves all nodes
+/// and members running.
 pub(crate) fn run(nodes: &mut Nodes, during: impl FnOnce(&Load, &mut Nodes)) -> Summary {
     let load = Load {
         places: nodes.places(),
@@ -228,7 +230,8 @@ impl Load {
         }
     }
 
-    /// Repeats each request with the same idempotency key through other nodes, until it is answered.
+    /// Repeats each request with the same idempotency key through other nodes, until it is
+    /// answered.
     fn repeat(&self) -> Repeated {
         let mut repeated = Repeated::default();
         while !self.is_done() {

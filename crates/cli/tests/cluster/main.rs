@@ -1,4 +1,5 @@
-//! Nodes of `bulla serve` over etcd as processes of their own, and what can befall them: see `docs/cluster.md`.
+//! Nodes of `bulla serve` over etcd as processes of their own, and what can befall them: see
+//! `docs/cluster.md`.
 #![cfg(feature = "etcd")]
 
 mod audit;

@@ -80,7 +80,8 @@ impl Nodes {
         nodes
     }
 
-    /// Waits until all nodes are as current as etcd. A node that found etcd out of reach when it started is started again, as systemd does.
+    /// Waits until all nodes are as current as etcd. A node that found etcd out of reach when it
+    /// started is started again, as systemd does.
     pub(crate) fn wait(&mut self) {
         for node in &mut self.all {
             eventually("the node is current", || {

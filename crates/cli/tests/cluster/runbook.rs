@@ -58,7 +58,8 @@ impl Site {
         Self { cluster, nodes, balancer, folder }
     }
 
-    /// Runs a block on one node. The test does what systemd would do, because systemd does not run everywhere.
+    /// Runs a block on one node. The test does what systemd would do, because systemd does not run
+    /// everywhere.
     fn run(&mut self, block: &Block, node: usize) {
         let mut script = String::new();
         for line in &block.lines {

@@ -1,5 +1,5 @@
-// Package witness has litewitness, a witness of the Go ecosystem, cosign the audit logs of bulla, and checks with Go's own
-// libraries what bulla makes of that. BULLA names the program.
+// Package witness has litewitness, a witness of the Go ecosystem, cosign the audit logs of bulla,
+// and checks with Go's own libraries what bulla makes of that. BULLA names the program.
 package witness
 
 import (

@@ -1,4 +1,5 @@
-//! The client against a real service in the same process. In some tests a proxy with faults is between the two.
+//! The client against a real service in the same process. In some tests a proxy with faults is
+//! between the two.
 #![cfg(unix)]
 
 mod calls;

@@ -1,5 +1,6 @@
-//! Every kernel gives each item the verdict of ed25519-dalek's `verify_strict`: among others, alone, and under a prepared key. Under the
-//! cofactored predicate, batch and single verification agree.
+//! Every kernel gives each item the verdict of ed25519-dalek's `verify_strict`: among others,
+//! alone, and under a prepared key. Under the cofactored predicate, batch and single verification
+//! agree.
 #![no_main]
 
 use arbitrary::Arbitrary;

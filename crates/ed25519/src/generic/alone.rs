@@ -1,7 +1,8 @@
-//! Strict verification of one signature under a prepared key, in two sums side by side ([`super::pair`]): s B - k A, whose encoding is compared with R.
+//! Strict verification of one signature under a prepared key, in two sums side by side
+//! ([`super::pair`]): s B - k A, whose encoding is compared with R.
 //!
-//! With so many tables there are few doublings, so the factors are not halved, and R is not decoded. The lower four lanes have the lower halves of both
-//! factors.
+//! With so many tables there are few doublings, so the factors are not halved, and R is not
+//! decoded. The lower four lanes have the lower halves of both factors.
 
 use super::one_element::OneElement;
 use super::pair::{Pair, Row};

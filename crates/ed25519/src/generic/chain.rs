@@ -18,13 +18,15 @@ struct Step {
     into: usize,
 }
 
-/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one square: written out, the eleven products were half
-/// of the machine code of every function that decodes.
+/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one
+/// square: written out, the eleven products were half of the machine code of every function that
+/// decodes.
 const STEPS: [Step; 11] = [
     // z^9 and z^11.
     Step { squares: 2, factor: 0, into: 2 },
     Step { squares: 0, factor: 1, into: 1 },
-    // z^(2^n - 1) for n = 5, 10, 20, 40, 50, 100, 200 and 250: a step doubles n, or adds the n of a kept power.
+    // z^(2^n - 1) for n = 5, 10, 20, 40, 50, 100, 200 and 250: a step doubles n, or adds the n of a
+    // kept power.
     Step { squares: 1, factor: 2, into: 1 },
     Step { squares: 5, factor: 1, into: 2 },
     Step { squares: 10, factor: 2, into: 1 },

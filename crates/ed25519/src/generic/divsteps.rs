@@ -1,11 +1,13 @@
 //! Inversion by division steps, in a time that does not depend on the number.
 //!
-//! Source: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion" (2019). Their variant with delta = 1/2 at first ends
-//! within 590 steps for numbers below 2^256 (Wuille, "Bounds on divsteps iterations in safegcd", 2021).
+//! Source: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion" (2019).
+//! Their variant with delta = 1/2 at first ends within 590 steps for numbers below 2^256 (Wuille,
+//! "Bounds on divsteps iterations in safegcd", 2021).
 //!
-//! A division step takes odd f, any g and delta to (1 - delta, g, (g - f) / 2) if delta > 0 and g is odd, else to
-//! (1 + delta, f, (g + f) / 2) or (1 + delta, f, g / 2), whichever is whole. From f = p and g = z it ends with f = 1 or -1 and g = 0.
-//! The low n bits of f and g decide n steps, so [`BATCH`] of them become one matrix, and only that is applied to the long numbers.
+//! A division step takes odd f, any g and delta to (1 - delta, g, (g - f) / 2) if delta > 0 and g
+//! is odd, else to (1 + delta, f, (g + f) / 2) or (1 + delta, f, g / 2), whichever is whole. From f
+//! = p and g = z it ends with f = 1 or -1 and g = 0. The low n bits of f and g decide n steps, so
+//! [`BATCH`] of them become one matrix, and only that is applied to the long numbers.
 
 /// The steps of a batch, and the bits of a digit of f and g.
 const BATCH: u32 = 59;
@@ -23,8 +25,8 @@ const FIELD: u32 = 21;
 /// The prime in digits of 59 bits.
 const PRIME: [i64; 5] = [DIGIT - 18, DIGIT, DIGIT, DIGIT, (1 << (255 - 4 * BATCH)) - 1];
 
-/// What some steps do to f and g, times a power of two: the new f is row 0 times (f, g), and the new g is row 1. The absolute values of a row have
-/// a sum of at most two to the number of steps.
+/// What some steps do to f and g, times a power of two: the new f is row 0 times (f, g), and the
+/// new g is row 1. The absolute values of a row have a sum of at most two to the number of steps.
 #[derive(Clone, Copy, Debug)]
 struct Matrix([[i64; 2]; 2]);
 
@@ -37,11 +39,13 @@ impl Matrix {
     }
 }
 
-/// f and g with their factors, as one word each: for every f that they stand for, the word is f - 2^21 u - 2^42 v after as many steps as it is
-/// made for. One operation on the words is one on all three parts. Before the steps, u or v is 1, times two to the number of steps.
+/// f and g with their factors, as one word each: for every f that they stand for, the word is f -
+/// 2^21 u - 2^42 v after as many steps as it is made for. One operation on the words is one on all
+/// three parts. Before the steps, u or v is 1, times two to the number of steps.
 ///
-/// No sum overflows: |u| + |v| is at most two to the number of steps, and with equality for both words, the matrix would have no inverse.
-/// u and v are negated because u can be two to the number of steps, and cannot be the negative of that.
+/// No sum overflows: |u| + |v| is at most two to the number of steps, and with equality for both
+/// words, the matrix would have no inverse. u and v are negated because u can be two to the number
+/// of steps, and cannot be the negative of that.
 type Packed = [i64; 2];
 
 /// The matrix of `N` steps, at most 20, for f and g whose low bits these are.
@@ -64,8 +68,8 @@ fn factors(word: i64) -> [i64; 2] {
 
 /// `N` steps of packed words. `delta` has twice the delta of the steps, which is odd.
 ///
-/// Both candidates for each new value are computed, and g's parity chooses by conditional moves. The compiler could make branches of anything
-/// that is written in Rust.
+/// Both candidates for each new value are computed, and g's parity chooses by conditional moves.
+/// The compiler could make branches of anything that is written in Rust.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn steps<const N: u32>(delta: &mut i64, [mut f, mut g]: Packed) -> Packed {
@@ -136,7 +140,8 @@ fn batch(delta: &mut i64, f: i64, g: i64) -> Matrix {
     third.after(&second.after(&first))
 }
 
-/// f and g after twenty steps. The bits that lack at the top do not matter for the steps that follow in the same batch.
+/// f and g after twenty steps. The bits that lack at the top do not matter for the steps that
+/// follow in the same batch.
 #[inline(always)]
 fn applied_to_low(matrix: &Matrix, [f, g]: [i64; 2]) -> [i64; 2] {
     matrix.0.map(|[u, v]| u.wrapping_mul(f).wrapping_add(v.wrapping_mul(g)) >> 20)
@@ -157,8 +162,8 @@ fn digits([u, v]: [i64; 2], f: &[i64; 5], g: &[i64; 5]) -> [i64; 5] {
     out
 }
 
-/// u d + v e modulo the prime, as limbs of 51 bits. The limbs have signs, and stay below 2^52 like those of d and e: two rounds compute all carries
-/// at once.
+/// u d + v e modulo the prime, as limbs of 51 bits. The limbs have signs, and stay below 2^52 like
+/// those of d and e: two rounds compute all carries at once.
 #[inline(always)]
 fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
     let column = |n: usize| i128::from(u) * i128::from(d[n]) + i128::from(v) * i128::from(e[n]);
@@ -178,7 +183,8 @@ fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
     ]
 }
 
-/// The inverse, modulo the prime, of a number below it in little-endian words, times 2^590: the steps do not halve the factors. 0 of 0.
+/// The inverse, modulo the prime, of a number below it in little-endian words, times 2^590: the
+/// steps do not halve the factors. 0 of 0.
 ///
 /// The result is in limbs of 51 bits, whose absolute values are below 2^52.
 #[inline(always)]

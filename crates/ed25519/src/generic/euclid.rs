@@ -8,7 +8,8 @@ const PRECISE: u32 = 32;
 /// The prime, little-endian words.
 const PRIME: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
 
-/// Some steps of the algorithm: number i afterwards is x\[i\] times the first one minus y\[i\] times the second one, or the negative of that.
+/// Some steps of the algorithm: number i afterwards is x\[i\] times the first one minus y\[i\]
+/// times the second one, or the negative of that.
 pub(super) struct Round {
     x: [u64; 2],
     y: [u64; 2],
@@ -17,8 +18,9 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Steps for the numbers `r`, until one has at most `enough` bits: each round leaves 31 bits less, until leading parts are whole numbers. A quotient
-    /// need not be exact: every step leaves a basis of the same lattice. `None` if the next quotient is too long for one round.
+    /// Steps for the numbers `r`, until one has at most `enough` bits: each round leaves 31 bits
+    /// less, until leading parts are whole numbers. A quotient need not be exact: every step leaves
+    /// a basis of the same lattice. `None` if the next quotient is too long for one round.
     #[inline(always)]
     pub(super) fn of(r: &[[u64; 4]; 2], enough: u32) -> Option<Self> {
         let below = bits(&r[0]).max(bits(&r[1])).saturating_sub(LEADING);
@@ -50,7 +52,8 @@ impl Round {
         Some([number(0)?, number(1)?])
     }
 
-    /// The multipliers of both numbers after the steps, which have different signs: `times` multiplies one.
+    /// The multipliers of both numbers after the steps, which have different signs: `times`
+    /// multiplies one.
     #[inline(always)]
     pub(super) fn multipliers<T: Copy>(
         &self,
@@ -67,8 +70,8 @@ impl Round {
     }
 }
 
-/// The inverse modulo the prime of the field, of a number below it. `None` if there is none, or a quotient is too long: that is rare for numbers of
-/// full length.
+/// The inverse modulo the prime of the field, of a number below it. `None` if there is none, or a
+/// quotient is too long: that is rare for numbers of full length.
 pub(super) fn inverse(number: &[u64; 4]) -> Option<[u64; 4]> {
     // r is t times the number or the negative of that, and signs alternate.
     let (mut r, mut t, mut positive) = ([PRIME, *number], [[0; 4], [1, 0, 0, 0]], true);
@@ -142,7 +145,8 @@ mod tests {
             assert_eq!(inverse, expected, "{number:x?}");
             found += 1;
         }
-        // Two of five numbers have their full length. With shorter ones the first quotient is too long.
+        // Two of five numbers have their full length. With shorter ones the first quotient is too
+        // long.
         assert!(found > 1900, "{found}");
         assert_eq!(inverse(&[0; 4]), None);
         assert_eq!(inverse(&[1, 0, 0, 0]), None);

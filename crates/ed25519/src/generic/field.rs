@@ -34,9 +34,10 @@ const fn limbs(words: &Constant, radix: u32) -> [u64; 5] {
 
 /// Field elements, ready to be multiplied.
 ///
-/// In radix 2^52 the value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4, which is below 2^47 + 2^17: carries ensure this bound,
-/// and it keeps the last column of a product so small that one multiply-add folds it. The bits of limbs 0 to 3 above bit 52 were already added to the
-/// next limb, and multiply-adds ignore them. [`Element::masked`] clears them.
+/// In radix 2^52 the value is the sum of `(limb k mod 2^52) 2^(52 k)` for k below 4, and limb 4,
+/// which is below 2^47 + 2^17: carries ensure this bound, and it keeps the last column of a product
+/// so small that one multiply-add folds it. The bits of limbs 0 to 3 above bit 52 were already
+/// added to the next limb, and multiply-adds ignore them. [`Element::masked`] clears them.
 ///
 /// In radix 2^51 the value is the sum of `limb k 2^(51 k)`, and all limbs are below 2^51 + 2^18.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +47,8 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
-/// Without optimisation, every operation has a place of its own on the stack, and the products of one step need most of the 2 MiB of a thread.
-/// So they are calls there.
+/// Without optimisation, every operation has a place of its own on the stack, and the products of
+/// one step need most of the 2 MiB of a thread. So they are calls there.
 impl<V: Lanes> Wide<V> {
     /// The product, added to 0.
     #[cfg_attr(not(unoptimised), inline(always))]
@@ -111,7 +112,8 @@ impl<V: Lanes> Wide<V> {
         self
     }
 
-    /// Negates the lanes of `mask` column by column. The value that this is added to must have a bias.
+    /// Negates the lanes of `mask` column by column. The value that this is added to must have a
+    /// bias.
     #[inline(always)]
     pub(crate) fn negate_where(mut self, mask: Mask) -> Self {
         for k in 0..5 {

@@ -1,8 +1,11 @@
-//! Halves the factors of one strict verification: lattice reduction in two dimensions, on public numbers.
+//! Halves the factors of one strict verification: lattice reduction in two dimensions, on public
+//! numbers.
 //!
-//! Strict verification asks whether T = s B - k A - R is the neutral element. All points of the curve have an order that divides 8 l, so the
-//! pairs (c, d) with c = d k modulo 8 l give d T = d s B - c A - d R. If d is odd and not a multiple of l, it is invertible modulo 8 l, and d T is
-//! neutral exactly when T is: also for points with a part of small order. Short pairs have about 128 bits instead of 253.
+//! Strict verification asks whether T = s B - k A - R is the neutral element. All points of the
+//! curve have an order that divides 8 l, so the pairs (c, d) with c = d k modulo 8 l give d T = d s
+//! B - c A - d R. If d is odd and not a multiple of l, it is invertible modulo 8 l, and d T is
+//! neutral exactly when T is: also for points with a part of small order. Short pairs have about
+//! 128 bits instead of 253.
 
 use super::euclid::{Round, bits, difference};
 
@@ -27,7 +30,8 @@ pub(crate) struct Halved {
 }
 
 impl Halved {
-    /// c is shorter than this. 128 bits are usual. Longer ones are rare, unless somebody searches for messages that have them.
+    /// c is shorter than this. 128 bits are usual. Longer ones are rare, unless somebody searches
+    /// for messages that have them.
     pub(crate) const BITS: u32 = 150;
 
     /// A pair for `k`, which is below l. `None` if c would be too long.
@@ -45,7 +49,8 @@ impl Halved {
     }
 }
 
-/// Two consecutive numbers r of Euclid's sequence from 8 l and k, and their multipliers t: r is t k or -t k modulo 8 l, and signs alternate.
+/// Two consecutive numbers r of Euclid's sequence from 8 l and k, and their multipliers t: r is t k
+/// or -t k modulo 8 l, and signs alternate.
 struct Reduction {
     r: [[u64; 4]; 2],
     t: [u128; 2],
@@ -66,8 +71,9 @@ impl Reduction {
         Some(())
     }
 
-    /// Makes the second multiplier odd, which the first one is then: consecutive multipliers have no common divisor. The second number is subtracted from
-    /// the first one until that is short enough too.
+    /// Makes the second multiplier odd, which the first one is then: consecutive multipliers have
+    /// no common divisor. The second number is subtracted from the first one until that is short
+    /// enough too.
     fn make_odd(&mut self) {
         let [mut r, less] = self.r;
         let mut t = self.t[0];
@@ -178,7 +184,8 @@ mod tests {
         }
     }
 
-    /// Sixteen times (l + 1) / 2 is 8 modulo 8 l: the short pairs are multiples of (8, 16), and all with an odd multiplier are very long.
+    /// Sixteen times (l + 1) / 2 is 8 modulo 8 l: the short pairs are multiples of (8, 16), and all
+    /// with an odd multiplier are very long.
     #[test]
     fn a_number_whose_odd_pairs_are_long_has_none() {
         let half = Scalar::from(2_u64).invert();

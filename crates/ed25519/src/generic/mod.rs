@@ -1,5 +1,5 @@
-//! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md` explains it in prose, with the
-//! bounds.
+//! The mathematics, written once over [`Lanes`](crate::lanes::Lanes): `docs/ed25519-lanes.md`
+//! explains it in prose, with the bounds.
 
 pub(crate) mod alone;
 mod chain;

@@ -1,5 +1,5 @@
-//! A sum of many multiples, by Pippenger's buckets, with one window per lane: the eight lanes add the same point to buckets of eight
-//! different windows.
+//! A sum of many multiples, by Pippenger's buckets, with one window per lane: the eight lanes add
+//! the same point to buckets of eight different windows.
 
 use super::field::Element;
 use super::point::{AffineAddend, Point, Projective};
@@ -43,8 +43,8 @@ fn splat<V: EightLanes>(like: V, row: &AffineRow) -> AffineAddend<V> {
     AffineAddend { plus, minus, t2d }
 }
 
-/// In each lane, adds each point at `places` to the bucket of its digit there, negated if the digit is negative. `buckets[b]` has bucket b
-/// of every lane; bucket 0 is not used.
+/// In each lane, adds each point at `places` to the bucket of its digit there, negated if the digit
+/// is negative. `buckets[b]` has bucket b of every lane; bucket 0 is not used.
 #[inline(always)]
 pub(crate) fn accumulate<V: EightLanes>(
     like: V,

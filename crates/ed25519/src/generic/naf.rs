@@ -1,6 +1,8 @@
-//! Numbers as few signed odd digits, apart by at least a window: the sums of points that depend on public numbers alone are shortest so.
+//! Numbers as few signed odd digits, apart by at least a window: the sums of points that depend on
+//! public numbers alone are shortest so.
 
-/// Calls `put` with the place and the digit of each window of `bits` bits: odd, below 2^(`bits` - 1) in size.
+/// Calls `put` with the place and the digit of each window of `bits` bits: odd, below 2^(`bits` -
+/// 1) in size.
 #[inline(always)]
 pub(crate) fn digits<const N: usize>(words: &[u64; N], bits: u32, mut put: impl FnMut(usize, i16)) {
     let (mut left, mut place) = (*words, 0);

@@ -1,4 +1,5 @@
-//! Strict verification of one signature in general registers: d s B - c A - d R by the halved factors of [`super::halving`]. Only for public numbers.
+//! Strict verification of one signature in general registers: d s B - c A - d R by the halved
+//! factors of [`super::halving`]. Only for public numbers.
 
 use super::halving::Halved;
 use super::naf;

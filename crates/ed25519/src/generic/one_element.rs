@@ -8,7 +8,8 @@ use super::{divsteps, euclid};
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;
 
-/// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54, which products take.
+/// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54,
+/// which products take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OneElement([u64; 5]);
 
@@ -47,14 +48,16 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// What does not fit into each limb goes to the next one, and 19 times that of the top to the lowest.
+/// What does not fit into each limb goes to the next one, and 19 times that of the top to the
+/// lowest.
 #[inline(always)]
 fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
     [low[0] + 19 * high[4], low[1] + high[0], low[2] + high[1], low[3] + high[2], low[4] + high[3]]
 }
 
-/// The limbs of columns that are sums of products. All carries are computed at once, in two rounds: a chain of squares waits for each of them.
-/// The limbs are written out, because `map` would be a call for each product where units of code are not optimised together (`lto = "off"`).
+/// The limbs of columns that are sums of products. All carries are computed at once, in two rounds:
+/// a chain of squares waits for each of them. The limbs are written out, because `map` would be a
+/// call for each product where units of code are not optimised together (`lto = "off"`).
 #[inline(always)]
 fn carried(z: [u128; 5]) -> OneElement {
     let low = |column: u128| column as u64 & M51;
@@ -245,7 +248,8 @@ impl Multiply for OneElement {
 /// x and y, and whether the encoding was that of a point.
 pub(crate) type Decoded = (OneElement, OneElement, bool);
 
-/// Points that are decoded (RFC 8032, section 5.1.3), before their roots: x = u v^3 (u v^7)^((p-5)/8), or that times a root of -1.
+/// Points that are decoded (RFC 8032, section 5.1.3), before their roots: x = u v^3 (u
+/// v^7)^((p-5)/8), or that times a root of -1.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoding<const N: usize> {
     sign: [u64; N],
@@ -274,7 +278,8 @@ impl<const N: usize> Decoding<N> {
         this
     }
 
-    /// The points. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+    /// The points. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign
+    /// bit.
     #[inline(always)]
     pub(crate) fn finish(&self, powers: &[OneElement; N]) -> [Decoded; N] {
         let mut out = [(OneElement::ZERO, OneElement::ONE, false); N];
@@ -287,7 +292,8 @@ impl<const N: usize> Decoding<N> {
     }
 }
 
-/// The root of u / v with the wanted parity, from a candidate that is right except for a factor that is a root of ±1. Only for public numbers.
+/// The root of u / v with the wanted parity, from a candidate that is right except for a factor
+/// that is a root of ±1. Only for public numbers.
 #[inline(always)]
 fn signed_root(root: &OneElement, u: &OneElement, v: &OneElement, sign: u64) -> (OneElement, bool) {
     let square = root.square().mul(v);

@@ -1,5 +1,5 @@
-//! Points in general registers, for one signature on machines without the lanes. The formulas are those of [`super::point`], and public numbers
-//! alone come here.
+//! Points in general registers, for one signature on machines without the lanes. The formulas are
+//! those of [`super::point`], and public numbers alone come here.
 
 use super::one_element::OneElement;
 
@@ -109,7 +109,8 @@ impl Extended {
         self.add_parts(&other.sums, &other.t2d, self.projective.z.plus(&self.projective.z), sign)
     }
 
-    /// The negative point has its sums exchanged, and the negative of T: so F and G are exchanged too.
+    /// The negative point has its sums exchanged, and the negative of T: so F and G are exchanged
+    /// too.
     #[inline(always)]
     fn add_parts(&self, sums: &[OneElement; 2], t2d: &OneElement, d: OneElement, sign: Sign) -> Completed {
         let Projective { x, y, .. } = &self.projective;

@@ -1,4 +1,5 @@
-//! One signature with all eight lanes: each lane takes a part of the factor, and the parts are summed at the end.
+//! One signature with all eight lanes: each lane takes a part of the factor, and the parts are
+//! summed at the end.
 
 use super::comb::{COUNT, Comb, WINDOWS, chosen};
 use super::field::Element;
@@ -8,7 +9,8 @@ use super::power::of_lane_0;
 use super::scalar::Scalar;
 use crate::lanes::{EightLanes, LANES};
 
-/// The base point times a nonce that is the same in every lane; the result is in every lane. Lane i takes windows i, i + 8 and so on.
+/// The base point times a nonce that is the same in every lane; the result is in every lane. Lane i
+/// takes windows i, i + 8 and so on.
 ///
 /// Nothing branches on the nonce or uses it as an address.
 #[inline(always)]

@@ -1,7 +1,9 @@
-//! Two points side by side, each with its four coordinates in four lanes: for one signature, whose doublings wait for each other.
+//! Two points side by side, each with its four coordinates in four lanes: for one signature, whose
+//! doublings wait for each other.
 //!
-//! A step takes the time in which its longest chain of operations ends. So elements are in radix 2^51 here: limbs have a bit to spare, and all
-//! carries are computed at once, while those of radix 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
+//! A step takes the time in which its longest chain of operations ends. So elements are in radix
+//! 2^51 here: limbs have a bit to spare, and all carries are computed at once, while those of radix
+//! 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
 use super::chain::{self, Multiply};
 use super::one_element::OneElement;
@@ -116,14 +118,16 @@ impl<V: EightLanes> Columns<V> {
         Self(multiple(self.0[0], times)).sub(self)
     }
 
-    /// In the lanes of `mask` the neighbour minus the value, elsewhere the neighbour plus the value.
+    /// In the lanes of `mask` the neighbour minus the value, elsewhere the neighbour plus the
+    /// value.
     #[inline(always)]
     fn sums_and_differences(&self, mask: Mask) -> Self {
         self.negated(BIAS).where_or(mask, self).add(&self.in_fours::<SWAPPED>())
     }
 }
 
-/// A multiple of the prime that is above every column of a product; twice that is above every difference of two columns.
+/// A multiple of the prime that is above every column of a product; twice that is above every
+/// difference of two columns.
 const BIAS: u64 = 1 << 10;
 
 /// A multiple of the prime in every lane.
@@ -305,8 +309,8 @@ impl<V: EightLanes> Addends<V> {
         }
     }
 
-    /// The negative points in the lanes of `mask`, which has all or none of each four. Not for sums of addends: limbs become as large as
-    /// multiplications allow.
+    /// The negative points in the lanes of `mask`, which has all or none of each four. Not for sums
+    /// of addends: limbs become as large as multiplications allow.
     #[inline(always)]
     pub(crate) fn negate_where(&self, mask: Mask) -> Self {
         let columns = Columns(self.0.0);
@@ -401,7 +405,8 @@ mod tests {
         for (n, a) in samples.iter().enumerate() {
             let b = samples[(n + 1) % samples.len()];
             assert!(pair(&[*a, -a]).double().is_opposite());
-            // The three points whose coordinates agree with those of -a but for a sign or an order, and another.
+            // The three points whose coordinates agree with those of -a but for a sign or an order,
+            // and another.
             let [half, quarter] = [4, 2].map(|order| EIGHT_TORSION[order]);
             for other in [half - a, quarter - a, -quarter - a, *a, a + half, b] {
                 let opposite = (a + other) == EIGHT_TORSION[0];

@@ -1,4 +1,5 @@
-//! Points of the curve, one in each lane: extended coordinates, complete formulas for a = -1 (Hisil, Wong, Carter, Dawson 2008).
+//! Points of the curve, one in each lane: extended coordinates, complete formulas for a = -1
+//! (Hisil, Wong, Carter, Dawson 2008).
 
 use super::field::{Constant, D2, Element, Wide, bias};
 use crate::lanes::{Lanes, Mask};
@@ -19,7 +20,8 @@ const SMALL_ORDER_Y: [Constant; 5] = [
     [0x4fd8_4d3d_706a_17c7, 0x0f67_100d_760b_3cba, 0xc6cc_392c_fa53_202a, 0x7a03_ac92_77fd_c74e],
 ];
 
-/// A point with x = X/Z, y = Y/Z and xy = T/Z, in the form for a sum: Y + X and Y - X instead of X and Y.
+/// A point with x = X/Z, y = Y/Z and xy = T/Z, in the form for a sum: Y + X and Y - X instead of X
+/// and Y.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point<V> {
     pub(crate) plus: Element<V>,
@@ -37,8 +39,8 @@ pub(crate) struct Projective<V> {
     pub(crate) sum: Element<V>,
 }
 
-/// The result of a sum or a doubling: X = EF, Y = GH, Z = FG and T = EH. The next step decides which products, and which sums of them, are
-/// computed before their carries.
+/// The result of a sum or a doubling: X = EF, Y = GH, Z = FG and T = EH. The next step decides
+/// which products, and which sums of them, are computed before their carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completed<V> {
     e: Element<V>,
@@ -93,8 +95,8 @@ impl<V: Lanes> Point<V> {
         }
     }
 
-    /// `self + other`. In lanes of `negated`, Y + X and Y - X are already swapped, and 2dT is negated here, where a bias is
-    /// available.
+    /// `self + other`. In lanes of `negated`, Y + X and Y - X are already swapped, and 2dT is
+    /// negated here, where a bias is available.
     #[inline(always)]
     pub(crate) fn add(&self, other: &Addend<V>, negated: Mask) -> Completed<V> {
         let d = Wide::biased_product(&self.z, &other.z2);
@@ -183,7 +185,8 @@ impl<V: Lanes> Completed<V> {
         }
     }
 
-    /// [`Point::add_affine`] of [`Completed::point`], whose Z is not carried: nothing multiplies it.
+    /// [`Point::add_affine`] of [`Completed::point`], whose Z is not carried: nothing multiplies
+    /// it.
     #[inline(always)]
     pub(crate) fn add_affine(&self, other: &AffineAddend<V>, negated: Mask) -> Self {
         let z = Wide::biased_product(&self.f, &self.g);

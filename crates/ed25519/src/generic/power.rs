@@ -1,5 +1,5 @@
-//! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step, because a single one waits
-//! for its multiplications.
+//! Powers: inversion, and the root that decoding a point needs. Several chains run in lock step,
+//! because a single one waits for its multiplications.
 
 use super::chain::{Multiply, root_power};
 use super::field::{D, Element, SQRT_M1};
@@ -26,10 +26,11 @@ impl<V: Lanes, const K: usize> Multiply for [Element<V>; K] {
     }
 }
 
-/// The inverse in every lane, and 0 of 0: the product of all lanes is inverted in general registers. A chain of squares in lanes would take several
-/// times as long.
+/// The inverse in every lane, and 0 of 0: the product of all lanes is inverted in general
+/// registers. A chain of squares in lanes would take several times as long.
 ///
-/// No branch and no address depends on a lane. A lane with 0 takes part as 1, so that it changes no other.
+/// No branch and no address depends on a lane. A lane with 0 takes part as 1, so that it changes no
+/// other.
 #[inline(always)]
 pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
     let like = z.0[0];
@@ -43,7 +44,8 @@ pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
     let of_all = if eight { of_four.mul(&of_four.turned(4)) } else { of_four };
     let inverse = of_lane_0(&of_all).inverse().to_words();
     let inverse = Element::splat(like, &inverse);
-    // The inverse of some neighbours' product, times the product of half of them, is the inverse of the other half's.
+    // The inverse of some neighbours' product, times the product of half of them, is the inverse of
+    // the other half's.
     let inverse = if eight { inverse.mul(&of_four.turned(4)) } else { inverse };
     let inverse = inverse.mul(&of_two.turned(2));
     Element::select(zeros, &zero, &inverse.mul(&z.turned(1)))
@@ -56,9 +58,11 @@ pub(super) fn of_lane_0<V: Lanes>(element: &Element<V>) -> OneElement {
     OneElement::from_words(&[a.store()[0], b.store()[0], c.store()[0], d.store()[0]])
 }
 
-/// Decodes `K` times eight encodings (RFC 8032, section 5.1.3), and returns which lanes are points at all.
+/// Decodes `K` times eight encodings (RFC 8032, section 5.1.3), and returns which lanes are points
+/// at all.
 ///
-/// x is canonical. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign bit.
+/// x is canonical. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign
+/// bit.
 #[inline(always)]
 pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element<V>, Element<V>, Mask); K] {
     let like = words[0][0];
@@ -82,7 +86,8 @@ pub(crate) fn decode<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [(Element
     out
 }
 
-/// The root of u / v with the wanted parity, from a candidate that is right except for a factor that is a root of ±1.
+/// The root of u / v with the wanted parity, from a candidate that is right except for a factor
+/// that is a root of ±1.
 #[inline(always)]
 fn signed_root<V: Lanes>(
     root: &Element<V>,

@@ -1,4 +1,5 @@
-//! Eight scalars modulo the order of the base point, l = 2^252 + 27742317777372353535851937790883648493, in radix 2^52.
+//! Eight scalars modulo the order of the base point, l = 2^252 +
+//! 27742317777372353535851937790883648493, in radix 2^52.
 //!
 //! Nothing here branches on a scalar or uses one as an address.
 
@@ -11,7 +12,8 @@ const ORDER: [u64; 5] = [0x2_631a_5cf5_d3ed, 0xd_ea2f_79cd_6581, 0x0_0000_0014_d
 const LOW: [u64; 3] = [ORDER[0], ORDER[1], ORDER[2]];
 const LOW_8: [u64; 3] = [0x3_1a5c_f5d3_ed00, 0xa_2f79_cd65_8126, 0x0_0000_14de_f9de];
 
-/// Multiples of l by powers of two, each greater than the value that is subtracted together with it.
+/// Multiples of l by powers of two, each greater than the value that is subtracted together with
+/// it.
 const ORDER_133: [u64; 8] = shifted(133);
 const ORDER_8: [u64; 8] = shifted(8);
 
@@ -35,7 +37,8 @@ const fn shifted(bits: u32) -> [u64; 8] {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scalar<V>(pub(crate) [V; 5]);
 
-/// How a scalar is cut into digits: `count` signed digits from the lowest bits on, and one unsigned digit at the top.
+/// How a scalar is cut into digits: `count` signed digits from the lowest bits on, and one unsigned
+/// digit at the top.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
     /// The number of bits of a digit.
@@ -45,7 +48,8 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Half a window in every signed window: added beforehand, it turns digits of 0 to 2^bits - 1 into signed ones.
+    /// Half a window in every signed window: added beforehand, it turns digits of 0 to 2^bits - 1
+    /// into signed ones.
     const fn offset(self) -> [u64; 5] {
         let mut out = [0; 5];
         let mut window = 0;
@@ -198,8 +202,8 @@ impl<V: Lanes> Scalar<V> {
         Self::reduce(&settle(z))
     }
 
-    /// `(v + 2^255 - 1) / 2`, where v is the scalar, or the scalar plus l, whichever is odd. A window b of w bits of it means the odd
-    /// digit `2 b - (2^w - 1)` of v.
+    /// `(v + 2^255 - 1) / 2`, where v is the scalar, or the scalar plus l, whichever is odd. A
+    /// window b of w bits of it means the odd digit `2 b - (2^w - 1)` of v.
     #[inline(always)]
     pub(crate) fn halved_odd(&self) -> Self {
         let (mut z, like) = (self.0, self.0[0]);

@@ -8,7 +8,8 @@ pub(crate) const BLOCK: usize = 128;
 /// A block as words in memory order.
 pub(crate) type Block = [[u64; 2]; BLOCK / 16];
 
-/// The state before the first block: the first 64 bits of the fractional parts of the square roots of the first eight primes.
+/// The state before the first block: the first 64 bits of the fractional parts of the square roots
+/// of the first eight primes.
 pub(crate) const START: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -104,8 +105,8 @@ const ROUNDS: [u64; 80] = [
     0x6c44_198c_4a47_5817,
 ];
 
-/// Compresses one block into the states of the lanes in `live`; the others do not change. The words of blocks are in
-/// memory order.
+/// Compresses one block into the states of the lanes in `live`; the others do not change. The words
+/// of blocks are in memory order.
 #[inline(always)]
 pub(crate) fn compress<V: Lanes>(state: &mut [V; 8], blocks: &[Block; LANES], live: Mask) {
     let like = state[0];

@@ -1,5 +1,5 @@
-//! The steps of eight signatures. No branch and no address depends on a nonce or a key: rows of the table are chosen by permutations of
-//! whole rows, signs by masks.
+//! The steps of eight signatures. No branch and no address depends on a nonce or a key: rows of the
+//! table are chosen by permutations of whole rows, signs by masks.
 
 use super::comb::{Comb, WINDOWS, chosen};
 use super::field::Element;

@@ -1,6 +1,8 @@
-//! Strict verification of one signature: d s B - c A - d R by the halved factors of [`super::halving`], as two sums side by side ([`super::pair`]).
+//! Strict verification of one signature: d s B - c A - d R by the halved factors of
+//! [`super::halving`], as two sums side by side ([`super::pair`]).
 //!
-//! The lower four lanes have -c A and the lower half of the base point's factor, the upper four -d R and the upper half.
+//! The lower four lanes have -c A and the lower half of the base point's factor, the upper four -d
+//! R and the upper half.
 
 use super::halving::Halved;
 use super::one_element::OneElement;
@@ -11,9 +13,11 @@ use crate::lanes::{EightLanes, Mask};
 const BITS: usize = 4;
 /// The number of digits of c and d. The top one has no sign and is small.
 const COUNT: usize = (Halved::BITS as usize).div_ceil(BITS);
-/// The number of digits of each half of the base point's factor: -128 to 127, of eight bits. The top one of the upper half has no sign.
+/// The number of digits of each half of the base point's factor: -128 to 127, of eight bits. The
+/// top one of the upper half has no sign.
 pub(super) const BASE_COUNT: usize = 16;
-/// The number of tables of the base point: for one signature under a prepared key; others use the first of each half.
+/// The number of tables of the base point: for one signature under a prepared key; others use the
+/// first of each half.
 pub(crate) const TABLES: usize = 8;
 /// The number of doublings between two tables.
 pub(crate) const SPACING: u32 = 32;
@@ -50,7 +54,8 @@ impl Factors {
     }
 }
 
-/// Signed digits: half a window is first added to every window but the top one, and then subtracted from each digit.
+/// Signed digits: half a window is first added to every window but the top one, and then subtracted
+/// from each digit.
 fn own_digits(words: &[u64; 3]) -> [i8; COUNT] {
     const HALVES: u64 = 0x8888_8888_8888_8888;
     const TOP: usize = COUNT - 1 - 32;
@@ -151,7 +156,8 @@ pub(super) fn chosen<V: EightLanes, const ROWS: usize>(
     Addends::load(like, row(0), row(1)).negate_where(low & 0x0f | high & 0xf0)
 }
 
-/// Whether the sum is neutral: of the multiples of -A and -R in `rows` and of the base point's, by the digits.
+/// Whether the sum is neutral: of the multiples of -A and -R in `rows` and of the base point's, by
+/// the digits.
 #[inline(always)]
 pub(crate) fn is_neutral<V: EightLanes>(like: V, factors: &Factors, rows: &OwnRows, base: &BaseRows) -> bool {
     let base = [&base[0], &base[TABLES / 2]];

@@ -1,4 +1,5 @@
-//! Tables of multiples in memory, one row per multiple, and sums of rows that each lane chooses separately.
+//! Tables of multiples in memory, one row per multiple, and sums of rows that each lane chooses
+//! separately.
 
 use super::field::Element;
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
@@ -18,7 +19,8 @@ impl AffineRow {
     pub(crate) const EMPTY: Self = Self([0; 16]);
 }
 
-/// Multiples 0 to 16 of eight points, one point per lane, as vectors. They are used for one group and then dropped.
+/// Multiples 0 to 16 of eight points, one point per lane, as vectors. They are used for one group
+/// and then dropped.
 pub(crate) type OwnTables = [[Staged; 4]; 17];
 /// Multiples 0 to 16 of one point.
 pub(crate) type KeyTable = [Row; 17];
@@ -32,11 +34,13 @@ pub(crate) static EMPTY_OWN_TABLES: OwnTables = [[Staged::EMPTY; 4]; 17];
 
 /// Digits of the factor of A: -16 to 15.
 pub(crate) const KEY_WINDOWS: Windows = Windows { bits: 5, count: 51 };
-/// Digits of the factor of the base point: -512 to 511; the top one is not signed, because its window is not full.
+/// Digits of the factor of the base point: -512 to 511; the top one is not signed, because its
+/// window is not full.
 pub(crate) const BASE_WINDOWS: Windows = Windows { bits: 10, count: 25 };
 
-/// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane by lane, long before it is loaded. So the
-/// copies do not use the ports that the multiplier and shuffles share.
+/// The rows of one sum, on their way to the vectors: each lane's row is copied word by word, lane
+/// by lane, long before it is loaded. So the copies do not use the ports that the multiplier and
+/// shuffles share.
 pub(super) struct StagedRows<const N: usize> {
     elements: [Staged; N],
     digits: [u64; LANES],
@@ -54,7 +58,8 @@ impl<const N: usize> StagedRows<N> {
         self.negated = digit.negative();
     }
 
-    /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is at most `most`: that saves bounds checks.
+    /// Copies the row of one lane; `word` has limb `n` of element `e` of multiple `m`, which is at
+    /// most `most`: that saves bounds checks.
     #[inline(always)]
     pub(super) fn stage<V: Lanes>(
         &mut self,
@@ -114,7 +119,8 @@ fn pair<V: Lanes, const N: usize>(like: V, rows: &[&[u64; N]; LANES], n: usize) 
     like.gather(from)
 }
 
-/// The absolute value of a signed digit in every lane, at most `most`, which saves the look-up its bounds check.
+/// The absolute value of a signed digit in every lane, at most `most`, which saves the look-up its
+/// bounds check.
 #[inline(always)]
 fn sizes<V: Lanes>(digit: V, most: usize) -> [usize; LANES] {
     let sizes = digit.negate_where(digit.negative()).store();
@@ -240,7 +246,8 @@ pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -
     point.double()
 }
 
-/// Consecutive multiples of a point, from `first` on, as rows of a table: one for each lane. Advances `first` by so many times `step`.
+/// Consecutive multiples of a point, from `first` on, as rows of a table: one for each lane.
+/// Advances `first` by so many times `step`.
 #[inline(always)]
 pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
     let like = first.z.0[0];
@@ -299,8 +306,8 @@ pub(crate) fn multiply_own<V: Lanes>(
         let with_base = at.is_multiple_of(2);
         key.choose(KEY_WINDOWS.digit(&k, at));
         other.choose(BASE_WINDOWS.digit(&s, at / 2));
-        // Copy a few lanes during each doubling, so that there is room for the stores, and they are long done when the sums load
-        // them.
+        // Copy a few lanes during each doubling, so that there is room for the stores, and they are
+        // long done when the sums load them.
         let mut point = sum.projective();
         let first = at + 1 == KEY_WINDOWS.count;
         for step in 0..STEPS {
@@ -331,8 +338,8 @@ pub(crate) fn multiply_own<V: Lanes>(
     }
 }
 
-/// k A + s B by `S` tables of each key and of the base point: table j holds multiples of its point doubled as often as
-/// `j` times [`key_step`] or [`base_step`] windows have bits.
+/// k A + s B by `S` tables of each key and of the base point: table j holds multiples of its point
+/// doubled as often as `j` times [`key_step`] or [`base_step`] windows have bits.
 #[inline(always)]
 pub(crate) fn multiply<V: Lanes, const S: usize>(
     k: &Scalar<V>,
@@ -369,8 +376,8 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
     }
 }
 
-/// Prefetches the rows for a stop of [`multiply`] while the sum is doubled: the tables of many keys do not fit into
-/// near caches.
+/// Prefetches the rows for a stop of [`multiply`] while the sum is doubled: the tables of many keys
+/// do not fit into near caches.
 #[inline(always)]
 fn prefetch<V: Lanes, const S: usize>(
     k: &Scalar<V>,

@@ -1,4 +1,5 @@
-//! Tests of the formulas themselves: bounds by intervals, and the limbs of the vector kernel against those of the model.
+//! Tests of the formulas themselves: bounds by intervals, and the limbs of the vector kernel
+//! against those of the model.
 
 use super::field::Element;
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
@@ -11,7 +12,8 @@ use crate::lanes::{LANES, Lanes, Mask};
 
 /// Intervals in one of the two radices.
 trait Intervals: Lanes {
-    /// The largest limbs that a formula may multiply: any for those whose upper bits products ignore.
+    /// The largest limbs that a formula may multiply: any for those whose upper bits products
+    /// ignore.
     const LIMBS: [i128; 5];
 
     fn of(low: i128, high: i128) -> Self;
@@ -146,8 +148,8 @@ fn bounds_of_decoding_and_canonical_forms_hold() {
     bounds_of_decoding_and_canonical_forms::<InHalves<Interval>>();
 }
 
-/// Intervals are too coarse for scalars: only all limbs together show that a difference is not negative. So the model reduces numbers
-/// at the ends of the range.
+/// Intervals are too coarse for scalars: only all limbs together show that a difference is not
+/// negative. So the model reduces numbers at the ends of the range.
 #[test]
 fn scalars_at_the_ends_of_their_range_are_those_of_dalek() {
     for pattern in 0..256_u64 {
@@ -187,7 +189,8 @@ mod against_the_model {
     use crate::lanes::{EightLanes, avx2};
     use std::io::Write as _;
 
-    /// Runs `steps` on both machines from the same random words, and compares everything that they leave.
+    /// Runs `steps` on both machines from the same random words, and compares everything that they
+    /// leave.
     fn compare<M: Lanes, V: Lanes, K: Machine<V>, const N: usize>(
         words: usize,
         (splat, model): (M, impl Fn(&[M]) -> [Vec<[u64; LANES]>; N]),

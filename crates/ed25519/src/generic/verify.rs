@@ -1,4 +1,5 @@
-//! The steps of strict verification of a group of signatures, one in each lane: s B - k A, compared with R as bytes.
+//! The steps of strict verification of a group of signatures, one in each lane: s B - k A, compared
+//! with R as bytes.
 
 use super::alone::{self, KeyRows};
 use super::field::Element;
@@ -77,8 +78,9 @@ impl<V: Lanes> Group<V> {
         words
     }
 
-    /// Takes the result of decoding -A. A lane whose key is not a point continues with the neutral element (0, 1): the formulas are complete only
-    /// for points of the curve; for other inputs, a Z may become 0, which would spoil the inversion that groups share.
+    /// Takes the result of decoding -A. A lane whose key is not a point continues with the neutral
+    /// element (0, 1): the formulas are complete only for points of the curve; for other inputs, a
+    /// Z may become 0, which would spoil the inversion that groups share.
     #[inline(always)]
     fn take_key(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
         let like = x.0[0];
@@ -113,8 +115,8 @@ impl<V: Lanes> Group<V> {
         self.passed.equation = same_y & !(x.0[0].odd() ^ self.r[3].negative());
     }
 
-    /// Compares with a decoded R instead. A single group can decode R without extra cost, in the second chain, which is
-    /// otherwise idle.
+    /// Compares with a decoded R instead. A single group can decode R without extra cost, in the
+    /// second chain, which is otherwise idle.
     #[inline(always)]
     pub(crate) fn compare_decoded(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
         let canonical = y.canonical().equal(&Element::from_words(&self.r));
@@ -160,7 +162,8 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, E
     r
 }
 
-/// Decodes two points in two lanes, for one signature: a chain of squares in lanes takes less time than two in general registers.
+/// Decodes two points in two lanes, for one signature: a chain of squares in lanes takes less time
+/// than two in general registers.
 #[inline(always)]
 pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [OneDecoded; 2] {
     let mut lanes = [like; 4];
@@ -182,11 +185,13 @@ pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [OneDecod
     out
 }
 
-/// Compares every group with its R, with one inversion for all groups (Montgomery's trick, separately in each lane).
+/// Compares every group with its R, with one inversion for all groups (Montgomery's trick,
+/// separately in each lane).
 ///
-/// A Z of 0 in one group would make the product 0, and with it the inverse of every other group in that lane. None is 0: each lane has a sum of
-/// multiples of the base point and of the point from [`Group::take_key`]. Both are on the curve, and there the formulas are complete, because d
-/// is not a square (Hisil, Wong, Carter, Dawson 2008, section 3).
+/// A Z of 0 in one group would make the product 0, and with it the inverse of every other group in
+/// that lane. None is 0: each lane has a sum of multiples of the base point and of the point from
+/// [`Group::take_key`]. Both are on the curve, and there the formulas are complete, because d is
+/// not a square (Hisil, Wong, Carter, Dawson 2008, section 3).
 #[inline(always)]
 pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
     let [first, ..] = groups else { return };
@@ -228,8 +233,8 @@ mod tests {
         element.canonical().equal(&self::element(0))
     }
 
-    /// An encoding that is not a point. Decoding leaves coordinates whose fourth multiple, by the formulas for points, has Z =
-    /// 0.
+    /// An encoding that is not a point. Decoding leaves coordinates whose fourth multiple, by the
+    /// formulas for points, has Z = 0.
     const OFF_THE_CURVE: [u8; 32] = [
         0xef, 0x29, 0x45, 0xcc, 0x53, 0x83, 0xc1, 0x54, 0xc6, 0xaf, 0x59, 0x56, 0xa5, 0xd7, 0x2e, 0xdc, 0x9a,
         0xfe, 0x26, 0x30, 0x5e, 0x08, 0xb9, 0x55, 0xb5, 0xae, 0xf9, 0x40, 0x77, 0xb8, 0xe6, 0x08,
@@ -292,7 +297,8 @@ mod tests {
         assert!(!accepts(&sum, &OFF_THE_CURVE));
     }
 
-    /// Not every small y belongs to a point. Those that do have a second encoding, which no signer writes.
+    /// Not every small y belongs to a point. Those that do have a second encoding, which no signer
+    /// writes.
     #[test]
     fn an_r_that_is_not_canonical_is_refused() {
         let mut points = 0;

@@ -101,7 +101,8 @@ impl Kernel {
         available().find(|kernel| kernel.name() == name).ok_or(UnknownKernel)
     }
 
-    /// Like [`verify_many_into`](crate::verify_many_into), but by this kernel instead of the process's kernel.
+    /// Like [`verify_many_into`](crate::verify_many_into), but by this kernel instead of the
+    /// process's kernel.
     ///
     /// # Panics
     ///
@@ -111,7 +112,8 @@ impl Kernel {
         self.verify_in(&[], items, out);
     }
 
-    /// Like [`sign_many_into`](crate::sign_many_into), but by this kernel instead of the process's kernel.
+    /// Like [`sign_many_into`](crate::sign_many_into), but by this kernel instead of the process's
+    /// kernel.
     ///
     /// # Panics
     ///
@@ -166,7 +168,8 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that do.
+/// The error if no kernel of the wanted name runs on this machine. Its text lists the kernels that
+/// do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownKernel;
 
@@ -182,8 +185,9 @@ impl fmt::Display for UnknownKernel {
 
 impl std::error::Error for UnknownKernel {}
 
-/// The kernels that this machine supports, best first. There is always `portable`. Two more are for tests, and detection never chooses them:
-/// `dalek`, which verifies by ed25519-dalek, and with the feature `model` the kernel of that name.
+/// The kernels that this machine supports, best first. There is always `portable`. Two more are for
+/// tests, and detection never chooses them: `dalek`, which verifies by ed25519-dalek, and with the
+/// feature `model` the kernel of that name.
 pub fn available() -> impl Iterator<Item = Kernel> {
     COMPILED.iter().filter_map(Entry::kernel)
 }
@@ -192,8 +196,8 @@ pub fn available() -> impl Iterator<Item = Kernel> {
 ///
 /// # Panics
 ///
-/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation panics then too. A program that wants to
-/// report this without a panic calls [`forced`] first.
+/// If [`FORCE_VARIABLE`] names a kernel that this machine does not have. Every other operation
+/// panics then too. A program that wants to report this without a panic calls [`forced`] first.
 #[must_use]
 pub fn active() -> Kernel {
     CHOSEN.get(choose).kernel().expect("a kernel was chosen because it runs here")

@@ -13,15 +13,16 @@ use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::verdict::{Reason, Verdict};
 use curve25519_dalek::Scalar as OneScalar;
 
-/// The number of bits of a coefficient. A wrong batch passes with a probability of 2^-126, and half of all windows hold a
-/// coefficient with its last carry.
+/// The number of bits of a coefficient. A wrong batch passes with a probability of 2^-126, and half
+/// of all windows hold a coefficient with its last carry.
 const COEFFICIENT_BITS: usize = 126;
 /// For fewer signatures, separate verdicts are faster.
 const BATCH: usize = 32;
 /// The number of signatures at which a search for wrong ones ends, and verifies each separately.
 const SEARCHED: usize = 16;
-/// How often a search may sum each term, on average, before it verifies each signature separately. If one signature is wrong, the search sums each
-/// term at most three times; if many are wrong, separate verdicts are faster than any search.
+/// How often a search may sum each term, on average, before it verifies each signature separately.
+/// If one signature is wrong, the search sums each term at most three times; if many are wrong,
+/// separate verdicts are faster than any search.
 const SUMS: usize = 3;
 
 /// The number of bits of each half of a number whose windows one lane has.
@@ -39,16 +40,16 @@ struct Terms {
     keys: Vec<AffineRow>,
     /// R of every signature.
     rs: Vec<AffineRow>,
-    /// The digits of the factors: first the digits of all signatures for the first block, then for the second, and so
-    /// on.
+    /// The digits of the factors: first the digits of all signatures for the first block, then for
+    /// the second, and so on.
     key_digits: Vec<Digits>,
     r_digits: Vec<Digits>,
     /// The factors of the base point, below l.
     base: Vec<[u64; 4]>,
 }
 
-/// How numbers are cut into windows: the widths, from the lowest bit up, of the windows that make sixteen bits. Lane l has sixteen bits from bit 16
-/// l on, of each half of a number.
+/// How numbers are cut into windows: the widths, from the lowest bit up, of the windows that make
+/// sixteen bits. Lane l has sixteen bits from bit 16 l on, of each half of a number.
 #[derive(Clone, Copy)]
 struct Plan(&'static [usize]);
 
@@ -75,8 +76,8 @@ impl Plan {
         })
     }
 
-    /// The signed digits, block after block, of a number that leaves two bits for the last carry. Half a window is first added to every window, and
-    /// then subtracted from each digit.
+    /// The signed digits, block after block, of a number that leaves two bits for the last carry.
+    /// Half a window is first added to every window, and then subtracted from each digit.
     fn digits<const HALVES: usize>(self, number: &[u128; HALVES]) -> [Digits; MOST_BLOCKS] {
         let tops = self.blocks(1).fold(0_u128, |tops, Block { bit, bits }| tops | 1 << (bit + bits - 1));
         let offset = u128::MAX / 0xffff * tops;
@@ -150,7 +151,8 @@ impl Terms {
 }
 
 impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
-    /// Verdicts of the cofactored predicate. `random` has 16 bytes for every item, from a cryptographic generator.
+    /// Verdicts of the cofactored predicate. `random` has 16 bytes for every item, from a
+    /// cryptographic generator.
     pub(super) fn cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         if items.len() < BATCH {
             return self.each(items, out);
@@ -268,8 +270,9 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     }
 }
 
-/// Finds the wrong items among those at `places`, by halving every part that does not sum to 0 (`is_zero`). `verify` gives each item of a small
-/// part its own verdict. `budget` is the number of terms that may still be summed.
+/// Finds the wrong items among those at `places`, by halving every part that does not sum to 0
+/// (`is_zero`). `verify` gives each item of a small part its own verdict. `budget` is the number of
+/// terms that may still be summed.
 fn search(
     places: &[usize],
     budget: &mut usize,

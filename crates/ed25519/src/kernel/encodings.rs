@@ -1,4 +1,5 @@
-//! What every kernel asks of one signature before and after its sums: canonical numbers, small order, the hash, and the equation by `curve25519-dalek`.
+//! What every kernel asks of one signature before and after its sums: canonical numbers, small
+//! order, the hash, and the equation by `curve25519-dalek`.
 
 use crate::item::Item;
 use curve25519_dalek::{EdwardsPoint, Scalar};
@@ -10,8 +11,8 @@ const ORDER: [u8; 32] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/// The y coordinates of all points of small order, with the sign bit cleared, little-endian: the five below the prime, and
-/// 0 and 1 again with the prime added.
+/// The y coordinates of all points of small order, with the sign bit cleared, little-endian: the
+/// five below the prime, and 0 and 1 again with the prime added.
 const SMALL_ORDER_Y: [[u8; 32]; 7] = {
     const LAST: u8 = 0x7f;
     const fn near_the_prime(first: u8) -> [u8; 32] {
@@ -44,7 +45,8 @@ pub(super) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
     s.iter().rev().lt(ORDER.iter().rev())
 }
 
-/// Whether the y of an encoding belongs to a point of small order. The encoding need not be a point.
+/// Whether the y of an encoding belongs to a point of small order. The encoding need not be a
+/// point.
 pub(super) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
     let mut y = *encoding;
     y[31] &= 0x7f;

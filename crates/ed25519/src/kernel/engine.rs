@@ -6,8 +6,8 @@ use crate::item::Item;
 use crate::signing_key::SignItem;
 use crate::verdict::{Reason, Verdict};
 
-/// The operations of a kernel. `out` must be as long as `items`. `domain` precedes everything that is hashed; it is empty in Ed25519
-/// itself.
+/// The operations of a kernel. `out` must be as long as `items`. `domain` precedes everything that
+/// is hashed; it is empty in Ed25519 itself.
 pub(crate) trait Engine: Sync {
     /// Strict verdicts.
     fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]);

@@ -1,4 +1,5 @@
-//! Four signatures at a time: groups of four by lanes, and what is left one by one, mostly in general registers.
+//! Four signatures at a time: groups of four by lanes, and what is left one by one, mostly in
+//! general registers.
 
 use super::engine::{Engine, PreparedKey};
 use super::halved::{self, Steps};
@@ -15,7 +16,8 @@ use crate::verdict::Verdict;
 /// The number of signatures that are verified one by one: a group takes less time than more.
 const SINGLES: usize = 2;
 
-/// The engine of a machine with four lanes. Signing, and the cofactored predicate, are those of [`Portable`].
+/// The engine of a machine with four lanes. Signing, and the cofactored predicate, are those of
+/// [`Portable`].
 pub(super) struct Fours<V, M>(LaneEngine<V, M>);
 
 impl<V: Lanes + 'static, M: Machine<V>> Fours<V, M> {

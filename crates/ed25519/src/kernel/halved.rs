@@ -1,4 +1,5 @@
-//! Strict verification of one signature by halved factors, for the kernels that have [`Steps`] for it.
+//! Strict verification of one signature by halved factors, for the kernels that have [`Steps`] for
+//! it.
 
 use super::encodings;
 use crate::generic::halving::Halved;
@@ -15,7 +16,8 @@ const SIGN: u64 = 1 << 63;
 pub(super) trait Steps {
     /// x and y of two points, and whether they are points.
     fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2];
-    /// Whether d s B + c P + d Q is the neutral element, for `points` P and Q. `base` is d s modulo l.
+    /// Whether d s B + c P + d Q is the neutral element, for `points` P and Q. `base` is d s modulo
+    /// l.
     fn is_neutral(&self, points: &[[OneElement; 2]; 2], halved: &Halved, base: &[u64; 4]) -> bool;
 }
 
@@ -103,8 +105,8 @@ mod tests {
         equation_holds(steps, k, &points.map(|(x, y, _)| [x, y]), &item)
     }
 
-    /// Calls `check` with points, of which one may be of small order, and the factors of A and of the base point: 0, 1, their neighbours, and
-    /// others.
+    /// Calls `check` with points, of which one may be of small order, and the factors of A and of
+    /// the base point: 0, 1, their neighbours, and others.
     fn cases(samples: usize, mut check: impl FnMut([&EdwardsPoint; 2], [&Scalar; 2], bool)) {
         let mut random = fastrand::Rng::with_seed(61);
         let mut scalar = || {

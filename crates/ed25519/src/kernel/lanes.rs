@@ -18,14 +18,16 @@ use crate::verdict::{Reason, Verdict};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// The number of groups that share an inversion. More would gain a thousandth, and need more stack than a small thread
-/// has.
+/// The number of groups that share an inversion. More would gain a thousandth, and need more stack
+/// than a small thread has.
 const GROUPS: usize = 16;
 
-/// The number of signatures that are verified one by one, if eight lanes work for each: a group takes less time than three.
+/// The number of signatures that are verified one by one, if eight lanes work for each: a group
+/// takes less time than three.
 pub(super) const SINGLES: usize = 2;
 
-/// How often the base point is doubled before each of its tables is made: for one, two and four tables per key.
+/// How often the base point is doubled before each of its tables is made: for one, two and four
+/// tables per key.
 const SHIFTS: [u32; 5] = [0, 10 * base_step(2), 10 * base_step(4), 20 * base_step(4), 30 * base_step(4)];
 
 /// The engine of one kind of machine.
@@ -103,7 +105,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Strict verdicts. If at most so many are left for the last group, each takes less time by the steps for one.
+    /// Strict verdicts. If at most so many are left for the last group, each takes less time by the
+    /// steps for one.
     pub(super) fn verify_all(
         &self,
         (one, singles): (&impl Steps, usize),
@@ -176,7 +179,8 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> Engine for LaneEngine<V, M> {
     }
 }
 
-/// Hashes a group's items and takes their scalars. Lanes without an item have zeros, and their verdicts are not used.
+/// Hashes a group's items and takes their scalars. Lanes without an item have zeros, and their
+/// verdicts are not used.
 fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain: &[u8], items: &[Item<'_>]) {
     let like = machine.splat(0);
     let empty: &[u8] = &[];
@@ -222,7 +226,8 @@ pub(super) fn digest_alone<V: Lanes, M: Machine<V>>(machine: M, mut framed: Fram
     state.map(Lanes::swap_bytes)
 }
 
-/// Decodes the keys of all groups, four at a time: four chains hide each other's latency better than two.
+/// Decodes the keys of all groups, four at a time: four chains hide each other's latency better
+/// than two.
 fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
     let (fours, rest) = groups.as_chunks_mut();
     fours.iter_mut().for_each(|four| machine.decode_four(four));

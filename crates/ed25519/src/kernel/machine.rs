@@ -1,5 +1,5 @@
-//! The steps that are compiled once for each kind of machine. Each becomes a separate function that calls nothing; the generic body is
-//! inlined into it.
+//! The steps that are compiled once for each kind of machine. Each becomes a separate function that
+//! calls nothing; the generic body is inlined into it.
 
 use crate::generic::alone::{self, Factors as AloneFactors, KeyRows};
 use crate::generic::comb::Comb;
@@ -189,7 +189,8 @@ macro_rules! eight_steps {
 
 macro_rules! define {
     ((Machine) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
-        /// A kind of machine, with vectors `V`. A value of the type is the proof that this machine is of that kind.
+        /// A kind of machine, with vectors `V`. A value of the type is the proof that this machine
+        /// is of that kind.
         pub(crate) trait Machine<V: Lanes>: Copy + Sync + 'static {
             /// `word` in every lane.
             fn splat(self, word: u64) -> V;
@@ -221,7 +222,8 @@ macro_rules! implement {
                 #[inline(always)]
                 fn $name(self, $($arg: $type),*) {
                     #[allow(unused_unsafe, reason = "the model's steps need no features")]
-                    // SAFETY: a value of this type exists only where the features of the step were found.
+                    // SAFETY: a value of this type exists only where the features of the step were
+                    // found.
                     unsafe { $name($($arg),*) }
                 }
             )*

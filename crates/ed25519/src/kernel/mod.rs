@@ -1,7 +1,8 @@
 //! The kernels of this machine, the kernel in use, and how to force one.
 //!
-//! The crate chooses the kernel once, at the first use in the process: the best that the CPU supports, or the one that the environment
-//! variable `BULLA_ED25519_FORCE_KERNEL` names. All kernels give the same verdicts and signatures.
+//! The crate chooses the kernel once, at the first use in the process: the best that the CPU
+//! supports, or the one that the environment variable `BULLA_ED25519_FORCE_KERNEL` names. All
+//! kernels give the same verdicts and signatures.
 
 mod choice;
 #[cfg(any(test, lanes))]

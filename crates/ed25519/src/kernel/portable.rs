@@ -1,4 +1,5 @@
-//! One signature after the other, for every machine: verified by halved factors in general registers, or by `ed25519-dalek`, which also signs.
+//! One signature after the other, for every machine: verified by halved factors in general
+//! registers, or by `ed25519-dalek`, which also signs.
 
 use super::encodings::{equation_holds, has_small_order_y, is_canonical_scalar, scalar_of};
 use super::engine::{Engine, PreparedKey};
@@ -58,8 +59,8 @@ fn by_dalek(domain: &[u8], item: &Item<'_>) -> Verdict {
     }
 }
 
-/// The tests other than the equation are made here too, because another package may enable a feature of dalek that relaxes the one for
-/// S.
+/// The tests other than the equation are made here too, because another package may enable a
+/// feature of dalek that relaxes the one for S.
 fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
     if !is_canonical_scalar(item.s()) {
         return Err(Reason::ScalarNotCanonical);
@@ -105,8 +106,8 @@ fn cofactored(item: &Item<'_>) -> Result<(), Reason> {
     if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(Reason::Mismatch) }
 }
 
-/// Decodes a point, if this is the canonical encoding of one. The second encoding of x = 0 belongs to points of small order, which are never
-/// accepted.
+/// Decodes a point, if this is the canonical encoding of one. The second encoding of x = 0 belongs
+/// to points of small order, which are never accepted.
 fn decode(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
     const PRIME: [u8; 32] = {
         let mut prime = [0xff; 32];

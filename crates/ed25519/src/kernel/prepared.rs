@@ -17,7 +17,8 @@ use crate::verdict::{Reason, Verdict};
 /// The number of tables with which keys also get those for one signature alone.
 const MOST_TABLES: usize = 4;
 
-/// The number of signatures that are verified one by one under keys with tables for that: a group takes less time than more.
+/// The number of signatures that are verified one by one under keys with tables for that: a group
+/// takes less time than more.
 const SINGLES: usize = 4;
 
 impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
@@ -61,8 +62,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         (group, prepared)
     }
 
-    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables. If at most `singles` are left for the last group,
-    /// each takes less time by `one`.
+    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
+    /// tables. If at most `singles` are left for the last group, each takes less time by `one`.
     pub(super) fn verify_under_by(
         &self,
         (one, singles): (impl Fn(&Item<'_>, &PreparedKey) -> Verdict, usize),
@@ -134,7 +135,8 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
         all
     }
 
-    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of tables.
+    /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
+    /// tables.
     pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         let singles = match keys {
             [PreparedKey { rows: Some(_), .. }, ..] => SINGLES,

@@ -33,7 +33,8 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
         self.machine.wipe_registers();
     }
 
-    /// All secrets that this writes are in its own frame and in the frames below it, which the caller wipes.
+    /// All secrets that this writes are in its own frame and in the frames below it, which the
+    /// caller wipes.
     #[inline(never)]
     fn sign_groups<const G: usize>(&self, domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
         let machine = self.machine;
@@ -65,7 +66,8 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Makes one signature with all lanes. As for [`LaneEngine::sign_groups`], the caller wipes the stack.
+    /// Makes one signature with all lanes. As for [`LaneEngine::sign_groups`], the caller wipes the
+    /// stack.
     #[inline(never)]
     fn sign_alone(&self, domain: &[u8], item: &SignItem<'_>, out: &mut [u8; 64]) {
         let machine = self.machine;

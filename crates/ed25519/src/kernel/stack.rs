@@ -1,4 +1,5 @@
-//! How much of the stack the kernels take. In a build without optimisation, as a user's tests are, it is much more.
+//! How much of the stack the kernels take. In a build without optimisation, as a user's tests are,
+//! it is much more.
 
 use crate::{Item, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, cofactored, kernel};
 

@@ -21,7 +21,8 @@ struct Words([u64; 4]);
 const ONES: f64 = 4_503_599_627_370_496.0;
 /// 2^103: the double whose lowest bit counts 2^51.
 const UPPER: f64 = ONES * (1_u64 << 51) as f64;
-/// In the middle of the doubles whose lowest bit counts 1, so that numbers of both signs can be added.
+/// In the middle of the doubles whose lowest bit counts 1, so that numbers of both signs can be
+/// added.
 const MIDDLE: f64 = 1.5 * ONES;
 /// Half of the bits of a limb for scalars.
 const M26: u64 = (1 << 26) - 1;
@@ -87,7 +88,8 @@ macro_rules! forward {
     ($(fn $name:ident $(<const $imm:ident: $kind:ty>)? ($($arg:ident $(: $type:ty)?),*) -> $ret:ty = $body:expr;)*) => { $(
         #[inline(always)]
         fn $name $(<const $imm: $kind>)? ($($arg $(: $type)?),*) -> $ret {
-            // SAFETY: vectors exist only on CPUs with these features, by the contract of `Vector::new`.
+            // SAFETY: vectors exist only on CPUs with these features, by the contract of
+            // `Vector::new`.
             unsafe { $body }
         }
     )* };
@@ -237,8 +239,9 @@ impl Lanes for Vector {
     }
 }
 
-/// A double of 53 bits cannot hold a product of 102. Two roundings divide it without loss: a sum with [`UPPER`] keeps the bits from 51 on, and
-/// what it lost is the other half, which the second multiply-add computes exactly. This holds in every rounding mode: the lost part is always
+/// A double of 53 bits cannot hold a product of 102. Two roundings divide it without loss: a sum
+/// with [`UPPER`] keeps the bits from 51 on, and what it lost is the other half, which the second
+/// multiply-add computes exactly. This holds in every rounding mode: the lost part is always
 /// smaller than 2^51. The halves are read from the doubles' bits, as integers.
 impl Halves for Vector {
     type Factor = Factor;

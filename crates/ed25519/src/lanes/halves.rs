@@ -1,6 +1,8 @@
-//! Field arithmetic in radix 2^51 for lanes that divide products into two halves at bit 51, of which the lower one has a sign.
+//! Field arithmetic in radix 2^51 for lanes that divide products into two halves at bit 51, of
+//! which the lower one has a sign.
 //!
-//! So the upper halves belong to the next column as they are, all carries are computed at once, and 2^255 is 19.
+//! So the upper halves belong to the next column as they are, all carries are computed at once, and
+//! 2^255 is 19.
 
 use super::Lanes;
 
@@ -10,7 +12,8 @@ const M51: u64 = (1 << RADIX) - 1;
 
 /// The prime's lowest limb, and each of the others.
 const PRIME: [u64; 2] = [M51 - 18, M51];
-/// Every product starts from this multiple of the prime: halves with a sign never make a column negative.
+/// Every product starts from this multiple of the prime: halves with a sign never make a column
+/// negative.
 const OWN: u64 = 128;
 /// This multiple of the prime is above the sum of two columns of products.
 pub(crate) const BIAS: [u64; 5] = multiple(1024);
@@ -30,7 +33,8 @@ pub(crate) trait Halves: Lanes {
 
     /// The limb as a factor; it is below 2^52.
     fn factor(self) -> Self::Factor;
-    /// Adds the halves of a product below 2^103: `low + high * 2^51` is the product, and the lower half's size is below 2^51.
+    /// Adds the halves of a product below 2^103: `low + high * 2^51` is the product, and the lower
+    /// half's size is below 2^51.
     fn add_halves(low: &mut Self, high: &mut Self, a: Self::Factor, b: Self::Factor);
 }
 
@@ -84,8 +88,8 @@ pub(crate) fn product<V: Halves>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5]
     fold(z)
 }
 
-/// Like [`product`] of `a` and `a`: each product of two different limbs is computed once and doubled, together with `from`, except for its
-/// column 0.
+/// Like [`product`] of `a` and `a`: each product of two different limbs is computed once and
+/// doubled, together with `from`, except for its column 0.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "as for products")]
 pub(crate) fn square<V: Halves>(a: &[V; 5], from: [V; 5]) -> [V; 5] {

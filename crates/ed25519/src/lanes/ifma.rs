@@ -26,7 +26,8 @@ macro_rules! forward {
     ($(fn $name:ident $(<const $imm:ident: $kind:ty>)? ($($arg:ident $(: $type:ty)?),*) -> $ret:ty = $body:expr;)*) => { $(
         #[inline(always)]
         fn $name $(<const $imm: $kind>)? ($($arg $(: $type)?),*) -> $ret {
-            // SAFETY: vectors exist only on CPUs with these features, by the contract of `Vector::new`.
+            // SAFETY: vectors exist only on CPUs with these features, by the contract of
+            // `Vector::new`.
             unsafe { $body }
         }
     )* };
@@ -85,8 +86,8 @@ impl Lanes for Vector {
         carry(columns)
     }
 
-    /// Volatile, so that it remains a move through a general register: shuffles would use the ports of the multiplier, for
-    /// which everything here waits.
+    /// Volatile, so that it remains a move through a general register: shuffles would use the ports
+    /// of the multiplier, for which everything here waits.
     #[inline(always)]
     fn put(to: &mut u64, word: u64) {
         // SAFETY: an exclusive reference is valid for writes.
@@ -131,8 +132,8 @@ impl EightLanes for Vector {
     }
 }
 
-/// The pairs of four lanes, `start`, `start + 2` and so on, in one register: by broadcasting loads, merged by mask, because shuffles
-/// use the ports of the multiplier.
+/// The pairs of four lanes, `start`, `start + 2` and so on, in one register: by broadcasting loads,
+/// merged by mask, because shuffles use the ports of the multiplier.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn every_second(from: [&[u64; 2]; LANES], start: usize) -> __m512i {

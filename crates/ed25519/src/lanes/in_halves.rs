@@ -1,4 +1,5 @@
-//! Lanes of the tests whose field arithmetic is that of [`super::halves`], so that it runs on the model and over intervals.
+//! Lanes of the tests whose field arithmetic is that of [`super::halves`], so that it runs on the
+//! model and over intervals.
 
 use super::halves::{self, Halves};
 use super::interval::Interval;

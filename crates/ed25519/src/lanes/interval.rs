@@ -1,9 +1,11 @@
-//! Lanes with known bounds and unknown values. The formulas of points, run over intervals, prove the bounds of every limb at every step:
-//! no limb overflows 64 bits, and no limb that is read as unsigned is negative.
+//! Lanes with known bounds and unknown values. The formulas of points, run over intervals, prove
+//! the bounds of every limb at every step: no limb overflows 64 bits, and no limb that is read as
+//! unsigned is negative.
 
 use super::{EightLanes, LANES, Lanes, M52, Mask};
 
-/// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits or, if `low` is negative, as a signed one.
+/// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits or, if `low`
+/// is negative, as a signed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) low: i128,

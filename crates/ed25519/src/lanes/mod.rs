@@ -1,11 +1,15 @@
 //! The vector type of all code here: eight or four lanes of 64 bits.
 //!
-//! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move data between lanes and memory in another
-//! order, and only an inversion for all lanes moves it from lane to lane ([`Lanes::turned`]), which gives each lane its own inverse. So no item can
-//! affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`] moves them too.
+//! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move
+//! data between lanes and memory in another order, and only an inversion for all lanes moves it
+//! from lane to lane ([`Lanes::turned`]), which gives each lane its own inverse. So no item can
+//! affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`]
+//! moves them too.
 //!
-//! The methods are safe: a vector exists only on a CPU that can compute with it. A [`Kernel`](crate::kernel::Kernel) makes the first vector of
-//! a computation; a value of that type proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing vector.
+//! The methods are safe: a vector exists only on a CPU that can compute with it. A
+//! [`Kernel`](crate::kernel::Kernel) makes the first vector of a computation; a value of that type
+//! proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing
+//! vector.
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx2;
@@ -20,7 +24,8 @@ pub(crate) mod interval;
 #[cfg(any(test, feature = "model"))]
 pub(crate) mod model;
 
-/// The number of lanes of the longest vector. Memory for lanes has this size for every vector; shorter ones use only its beginning.
+/// The number of lanes of the longest vector. Memory for lanes has this size for every vector;
+/// shorter ones use only its beginning.
 pub(crate) const LANES: usize = 8;
 
 /// One bit per lane; lane 0 has the lowest.
@@ -46,15 +51,15 @@ impl Staged {
     pub(crate) const EMPTY: Self = Self([[0; LANES]; 5]);
 }
 
-/// Lanes of 64 bits, and the field's arithmetic in them: an element is five limbs, of which the top one has the bits from 4 [`Lanes::RADIX`] to
-/// 255.
+/// Lanes of 64 bits, and the field's arithmetic in them: an element is five limbs, of which the top
+/// one has the bits from 4 [`Lanes::RADIX`] to 255.
 pub(crate) trait Lanes: Copy {
     /// The number of lanes. Masks and memory may have more: what they contain is not used.
     const COUNT: usize = LANES;
     /// The bits of a limb.
     const RADIX: u32 = 52;
-    /// A multiple of the prime, with limbs greater than any column of a folded product. Adding it first keeps differences of columns from becoming
-    /// negative.
+    /// A multiple of the prime, with limbs greater than any column of a folded product. Adding it
+    /// first keeps differences of columns from becoming negative.
     const BIAS: [u64; 5] = BIAS_52;
 
     /// `word` in every lane. `self` only proves that this CPU supports the vectors.
@@ -133,8 +138,8 @@ pub(crate) trait Lanes: Copy {
         }
         self.load(&turned)
     }
-    /// Writes one word with one store. Vectors are loaded from memory that was written like this, and the compiler must not assemble
-    /// them in registers instead.
+    /// Writes one word with one store. Vectors are loaded from memory that was written like this,
+    /// and the compiler must not assemble them in registers instead.
     #[inline(always)]
     fn put(to: &mut u64, word: u64) {
         *to = word;
@@ -142,12 +147,13 @@ pub(crate) trait Lanes: Copy {
     /// Prefetches a row that is read soon, if there is an instruction for that.
     #[inline(always)]
     fn prefetch<T>(self, _row: &T) {}
-    /// Two words for each lane, from eight places: the first words in one vector, the second ones in the other.
+    /// Two words for each lane, from eight places: the first words in one vector, the second ones
+    /// in the other.
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
     /// The reverse: lane i of both vectors, as two words.
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES];
-    /// [`product`], as one function. Vectors inline it into every formula; thousands of copies for lanes that need not be fast would
-    /// take minutes to compile.
+    /// [`product`], as one function. Vectors inline it into every formula; thousands of copies for
+    /// lanes that need not be fast would take minutes to compile.
     #[inline(never)]
     fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
         product(a, b, start)
@@ -171,8 +177,8 @@ pub(crate) trait Lanes: Copy {
 
 /// Eight lanes, which may all be parts of one item.
 pub(crate) trait EightLanes: Lanes {
-    /// Lanes in another order within the lower four lanes, and in the same order within the upper four: lane i gets lane `ORDER >> 2 i & 3` of
-    /// its half.
+    /// Lanes in another order within the lower four lanes, and in the same order within the upper
+    /// four: lane i gets lane `ORDER >> 2 i & 3` of its half.
     fn in_fours<const ORDER: i32>(self) -> Self;
     /// Four lanes from `low`, and four from `high`.
     fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
@@ -186,8 +192,8 @@ pub(crate) trait EightLanes: Lanes {
     fn square_51(a: &[Self; 5]) -> [Self; 5] {
         square_51(a)
     }
-    /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits of a lane are used. No
-    /// address depends on a lane.
+    /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits
+    /// of a lane are used. No address depends on a lane.
     fn pick(self, row: &[u64; 16]) -> Self;
 }
 
@@ -197,8 +203,8 @@ pub(crate) fn product<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 5]
     fold(columns(a, b, start))
 }
 
-/// The folded columns of a square: the implementation of [`Lanes::square`]. `start` is doubled too, except for its
-/// column 0.
+/// The folded columns of a square: the implementation of [`Lanes::square`]. `start` is doubled too,
+/// except for its column 0.
 #[inline(always)]
 pub(crate) fn square<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 5] {
     fold(square_columns(a, start))
@@ -249,8 +255,9 @@ const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
 
 /// The folded columns of a product in radix 2^51: the implementation of [`EightLanes::product_51`].
 ///
-/// A multiply-add divides products at bit 52, so the upper halves count twice. The upper columns come first, so that they are folded while the
-/// lower ones are still computed: a single chain of products waits for every result.
+/// A multiply-add divides products at bit 52, so the upper halves count twice. The upper columns
+/// come first, so that they are folded while the lower ones are still computed: a single chain of
+/// products waits for every result.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -292,7 +299,8 @@ pub(crate) fn product_51<V: EightLanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
     fold_51([lo[0], lo[1], lo[2], lo[3], lo[4]], [hi[0], hi[1], hi[2], hi[3], hi[4]], upper)
 }
 
-/// Columns of 2^255 and above, folded into the lower columns, of which each is `one` plus twice `two`.
+/// Columns of 2^255 and above, folded into the lower columns, of which each is `one` plus twice
+/// `two`.
 #[inline(always)]
 fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
     let mut out = upper;
@@ -302,7 +310,8 @@ fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
     out
 }
 
-/// Like [`product_51`] of `a` and `a`: each product of two different limbs is computed once and doubled.
+/// Like [`product_51`] of `a` and `a`: each product of two different limbs is computed once and
+/// doubled.
 #[inline(always)]
 pub(crate) fn square_51<V: EightLanes>(a: &[V; 5]) -> [V; 5] {
     let zero = a[0].like(0);
@@ -342,8 +351,8 @@ fn columns<V: Lanes>(a: &[V; 5], b: &[V; 5], start: [V; 5]) -> [V; 10] {
     z
 }
 
-/// Like [`columns`] of `a` and `a`: each product of two different limbs is computed once and doubled, together with
-/// `start`.
+/// Like [`columns`] of `a` and `a`: each product of two different limbs is computed once and
+/// doubled, together with `start`.
 #[inline(always)]
 fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
     let zero = a[0].like(0);
@@ -367,8 +376,9 @@ fn square_columns<V: Lanes>(a: &[V; 5], start: [V; 5]) -> [V; 10] {
     z
 }
 
-/// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two halves; the last one is so small
-/// that its product has no upper half, which would have to come round again.
+/// Columns 5 to 9 folded into columns 0 to 4: carries first, and then each column times 608, in two
+/// halves; the last one is so small that its product has no upper half, which would have to come
+/// round again.
 #[inline(always)]
 fn fold<V: Lanes>(mut z: [V; 10]) -> [V; 5] {
     let wrap = z[0].like(WRAP);

@@ -1,7 +1,8 @@
-//! A scalar model of the lanes. It computes the results that the vectors should give, one lane after another, on any machine.
+//! A scalar model of the lanes. It computes the results that the vectors should give, one lane
+//! after another, on any machine.
 //!
-//! It is slow, and only its name chooses it. The tests run every formula on it and compare the limbs with those of the vector
-//! kernels.
+//! It is slow, and only its name chooses it. The tests run every formula on it and compare the
+//! limbs with those of the vector kernels.
 
 use super::{EightLanes, LANES, Lanes, M52, Mask};
 
@@ -9,7 +10,8 @@ use super::{EightLanes, LANES, Lanes, M52, Mask};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Model(pub(crate) [u64; LANES]);
 
-/// Applies `op` to every lane and its number. It is not inlined: otherwise the model would be megabytes of code.
+/// Applies `op` to every lane and its number. It is not inlined: otherwise the model would be
+/// megabytes of code.
 #[inline(never)]
 fn lanes(op: impl Fn(usize) -> u64) -> Model {
     Model(std::array::from_fn(op))

@@ -1,5 +1,5 @@
-//! Signatures of every kind, good and bad, made from the mathematics: with chosen secret scalars, torsion on A and R, and encodings that
-//! no signer writes.
+//! Signatures of every kind, good and bad, made from the mathematics: with chosen secret scalars,
+//! torsion on A and R, and encodings that no signer writes.
 
 use bulla_ed25519::Item;
 use curve25519_dalek::{EdwardsPoint, Scalar, constants::EIGHT_TORSION};
@@ -42,8 +42,9 @@ pub(crate) const KINDS: [&str; 19] = [
     "noise as A, R and S",
 ];
 
-/// Encodings of y that no point has, and with which decoding leaves an x off the curve such that a small multiple of (x, y), by the formulas for
-/// points, has Z = 0: the fourth for the first two, then the fifth, the sixth and the seventh. Either sign has that property.
+/// Encodings of y that no point has, and with which decoding leaves an x off the curve such that a
+/// small multiple of (x, y), by the formulas for points, has Z = 0: the fourth for the first two,
+/// then the fifth, the sixth and the seventh. Either sign has that property.
 pub(crate) const OFF_THE_CURVE: [&str; 8] = [
     "ef2945cc5383c154c6af5956a5d72edc9afe26305e08b955b5aef94077b8e608",
     "fed5ba33ac7c3eab3950a6a95a28d1236501d9cfa1f746aa4a5106bf88471977",
@@ -125,7 +126,8 @@ pub(crate) fn scalar(random: &mut fastrand::Rng) -> Scalar {
     Scalar::from_bytes_mod_order_wide(&bytes)
 }
 
-/// Encodings that no signer writes: points of small order with either sign, and every y from the prime on.
+/// Encodings that no signer writes: points of small order with either sign, and every y from the
+/// prime on.
 pub(crate) fn odd_encodings() -> Vec<[u8; 32]> {
     let mut all = Vec::new();
     for point in EIGHT_TORSION {
@@ -221,7 +223,8 @@ pub(crate) fn case(index: usize, message: Vec<u8>, odd: &[[u8; 32]], random: &mu
     valid
 }
 
-/// Torsion on A and R whose parts of the equation cancel, for which a message has to be searched: strict verification accepts it.
+/// Torsion on A and R whose parts of the equation cancel, for which a message has to be searched:
+/// strict verification accepts it.
 fn cancelling(
     kind: &'static str,
     a: Scalar,

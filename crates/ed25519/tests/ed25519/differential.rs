@@ -35,7 +35,8 @@ fn single_signatures_have_the_same_verdicts_and_reasons() {
     }
 }
 
-/// Every pair of encodings of points of small order, canonical or not, and of every y from the prime on.
+/// Every pair of encodings of points of small order, canonical or not, and of every y from the
+/// prime on.
 #[test]
 fn every_pair_of_odd_encodings() {
     let odd = cases::odd_encodings();

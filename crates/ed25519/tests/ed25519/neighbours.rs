@@ -8,7 +8,8 @@ use bulla_ed25519::{
     cofactored, verify_many, verify_many_parallel, verify_many_prepared,
 };
 
-/// An item under a key that is no point. With one of the messages 0 to 4, a multiple of the key whose Z is 0 is an end or a part of the sum.
+/// An item under a key that is no point. With one of the messages 0 to 4, a multiple of the key
+/// whose Z is 0 is an end or a part of the sum.
 fn hostile(index: usize, message: u32) -> Case {
     let message = message.to_le_bytes().to_vec();
     Case { kind: "A that is no point", public_key: off_the_curve(index), message, signature: [0; 64] }
@@ -107,7 +108,8 @@ fn nor_one_under_keys_that_are_prepared() {
             let mut turn = 0;
             batches(|batch| {
                 turn += 1;
-                // Making tables takes most of the time: a seventh of the batches has each place and each message.
+                // Making tables takes most of the time: a seventh of the batches has each place and
+                // each message.
                 if turn % 7 == 0 {
                     let keys: Vec<_> = batch.iter().map(|case| case.public_key).collect();
                     let mut keys = VerifyingKeys::with_kernel(kernel, &keys, tables);
@@ -160,7 +162,8 @@ fn nor_one_of_a_prehashed_message() {
     });
 }
 
-/// Neighbours of random bytes, of the kinds of the other tests, and of crafted keys: each verdict is that of the item alone.
+/// Neighbours of random bytes, of the kinds of the other tests, and of crafted keys: each verdict
+/// is that of the item alone.
 #[test]
 fn arbitrary_neighbours_change_no_verdict() {
     let mut random = fastrand::Rng::with_seed(12);

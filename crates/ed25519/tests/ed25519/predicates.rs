@@ -154,7 +154,8 @@ fn the_batch_of_dalek_is_reachable_and_another_predicate() {
     let items: Vec<_> = honest.iter().map(Case::item).collect();
     assert!(verify_batch(&items) && verify_batch(&[]));
     let (a, r) = (cases::scalar(&mut random), cases::scalar(&mut random));
-    // R moved by a point of order two: it passes with every second coefficient, and the coefficients follow from the message.
+    // R moved by a point of order two: it passes with every second coefficient, and the
+    // coefficients follow from the message.
     let passed = (0..64_u8).filter(|message| {
         let torsion = Case::with_torsion("", a, 0, r, 4, vec![*message]);
         assert!(!verify_strict(&torsion.item()).is_valid());

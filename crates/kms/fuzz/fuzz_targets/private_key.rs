@@ -1,4 +1,5 @@
-//! No input makes a reader of private keys panic, and a wrapped key that parses has exactly one text.
+//! No input makes a reader of private keys panic, and a wrapped key that parses has exactly one
+//! text.
 #![no_main]
 
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};

@@ -1,4 +1,5 @@
-//! A public key that parses in a format is written in that format as the same key and, if the format has one form, as the same bytes.
+//! A public key that parses in a format is written in that format as the same key and, if the
+//! format has one form, as the same bytes.
 #![no_main]
 
 use bulla_kms::Algorithm;

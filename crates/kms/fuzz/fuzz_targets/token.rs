@@ -1,5 +1,5 @@
-//! No token makes its reader panic, and no token that the fuzzer invents is accepted: the tokens of the test vectors, with which it begins, have
-//! expired.
+//! No token makes its reader panic, and no token that the fuzzer invents is accepted: the tokens of
+//! the test vectors, with which it begins, have expired.
 #![no_main]
 
 use std::str::FromStr as _;
@@ -8,7 +8,8 @@ use bulla_kms::token::{Operation, Request, Revocations, Token};
 use bulla_kms::{Algorithm, PublicKey, Timestamp};
 use libfuzzer_sys::fuzz_target;
 
-/// RFC 8032, section 7.1, test 1: the root of the test vectors, whose signatures the fuzzer does not make.
+/// RFC 8032, section 7.1, test 1: the root of the test vectors, whose signatures the fuzzer does
+/// not make.
 const ROOT: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 /// A time at which every token of the test vectors has expired.

@@ -1,5 +1,5 @@
-//! Checkpoints: the signed head of the tree, as a signed note of C2SP (`tlog-checkpoint`, `signed-note`), which other
-//! programs can read too.
+//! Checkpoints: the signed head of the tree, as a signed note of C2SP (`tlog-checkpoint`,
+//! `signed-note`), which other programs can read too.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::note::{self, SIGNATURE};
 use crate::algorithm::Algorithm;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::public_key::PublicKey;
 use crate::reserved;
 use crate::time::Timestamp;
@@ -34,8 +34,8 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
 /// — KEY ID BASE64
 /// ```
 ///
-/// The last base64 text encodes the first four bytes of the key's hash, followed by the key's signature of the lines before
-/// the empty one.
+/// The last base64 text encodes the first four bytes of the key's hash, followed by the key's
+/// signature of the lines before the empty one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log.
@@ -47,7 +47,7 @@ pub struct Checkpoint {
     /// When it was signed, by the clock of the machine.
     pub time: Timestamp,
     /// The key version that signed.
-    pub key: KeyId,
+    pub key: KeyVersionId,
     key_hash: [u8; 4],
     signature: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl UnsignedCheckpoint {
         format!("{ORIGIN}{}\n{}\n{root}\ntime {}\n", self.log, self.size, self.time)
     }
 
-    pub(super) fn signed(self, key: KeyId, public_key: &PublicKey, signature: Vec<u8>) -> Checkpoint {
+    pub(super) fn signed(self, key: KeyVersionId, public_key: &PublicKey, signature: Vec<u8>) -> Checkpoint {
         let Self { log, size, root, time } = self;
         let key_hash = key_hash(&key, public_key);
         Checkpoint { log, size, root, time, key, key_hash, signature }
@@ -89,8 +89,9 @@ impl Checkpoint {
     }
 }
 
-/// The hash of a key in a signed note. Kinds other than Ed25519 are given by name: the specification leaves them to applications.
-fn key_hash(key: &KeyId, public_key: &PublicKey) -> [u8; 4] {
+/// The hash of a key in a signed note. Kinds other than Ed25519 are given by name: the
+/// specification leaves them to applications.
+fn key_hash(key: &KeyVersionId, public_key: &PublicKey) -> [u8; 4] {
     let kind = match public_key.algorithm() {
         Algorithm::Ed25519 => vec![note::ED25519],
         other => [&[0xff], format!("bulla {other}\n").as_bytes()].concat(),
@@ -124,8 +125,8 @@ fn parse(text: &str) -> Option<Checkpoint> {
     let (key, signature) = lines.nth(1)?.strip_prefix(SIGNATURE)?.split_once(' ')?;
     let signature = encoding::from_base64(signature)?;
     let (key_hash, signature) = signature.split_first_chunk()?;
-    let key: KeyId = key.parse().ok()?;
-    if signature.len() != key.family().algorithm().output_length() {
+    let key: KeyVersionId = key.parse().ok()?;
+    if signature.len() != key.key_id().algorithm().output_length() {
         return None;
     }
     Some(Checkpoint { log, size, root, time, key, key_hash: *key_hash, signature: signature.to_vec() })
@@ -155,7 +156,8 @@ mod tests {
         assert_ne!(expected[..4], other[..4]);
     }
 
-    /// Readers of signed notes choose the key by its hash, so a checkpoint with another key's hash is not valid, either.
+    /// Readers of signed notes choose the key by its hash, so a checkpoint with another key's hash
+    /// is not valid, either.
     #[test]
     fn a_checkpoint_is_valid_for_the_key_that_signed_it_with_its_hash() {
         let keystore = crate::Keystore::in_memory();

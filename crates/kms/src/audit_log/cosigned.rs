@@ -1,5 +1,5 @@
-//! Checkpoints for witnesses: C2SP `tlog-checkpoint` over the tree of RFC 6962, and the witnesses' cosignatures
-//! (`tlog-cosignature`).
+//! Checkpoints for witnesses: C2SP `tlog-checkpoint` over the tree of RFC 6962, and the witnesses'
+//! cosignatures (`tlog-cosignature`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,8 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::WITNESSED) {
     Err(_) => panic!("the prefix is text"),
 };
 
-/// What a log's key signs for witnesses: the size and the root of the tree with SHA-256. Only a log makes one.
+/// What a log's key signs for witnesses: the size and the root of the tree with SHA-256. Only a log
+/// makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeHead {
     pub(super) log: LogId,

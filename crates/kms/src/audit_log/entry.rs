@@ -1,4 +1,5 @@
-//! The lines of a log. Each line is a JSON object with exactly one text form, and ends with its link in the chain.
+//! The lines of a log. Each line is a JSON object with exactly one text form, and ends with its
+//! link in the chain.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +14,7 @@ use super::log_id::LogId;
 use super::tree::{self, Frontier};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyName;
+use crate::id::KeySelector;
 use crate::time::Timestamp;
 
 /// The format that this program writes and reads.
@@ -67,7 +68,7 @@ pub struct Entry {
     pub operation: Word,
     /// The key that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<KeyName>,
+    pub key: Option<KeySelector>,
     /// The result: the word of an [`Outcome`](super::Outcome).
     pub result: Word,
     /// The BLAKE3 digest of the message, as lower-case hexadecimal.
@@ -76,7 +77,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What an entry says of an event: [`Group`](super::group::Group) writes the same, without making one.
+    /// What an entry says of an event: [`Group`](super::group::Group) writes the same, without
+    /// making one.
     #[cfg(test)]
     pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Result<Self> {
         Ok(Self {
@@ -84,7 +86,7 @@ impl Entry {
             time: Timestamp::now()?,
             who: event.who.clone(),
             operation: Word(event.operation.as_str().to_owned()),
-            key: event.key.map(KeyName::from),
+            key: event.key.map(KeySelector::from),
             result: Word(event.outcome.as_str().to_owned()),
             digest: event.digest.map(Digest),
         })
@@ -96,7 +98,8 @@ impl Entry {
     }
 }
 
-/// A word of a log: 1 to 64 of `a-z` and `_`. A newer program may write words that an older one does not know.
+/// A word of a log: 1 to 64 of `a-z` and `_`. A newer program may write words that an older one
+/// does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word(String);
 
@@ -128,7 +131,8 @@ impl FromStr for Word {
 
 serde_as_text!(Word);
 
-/// The first line of a file. It summarizes all earlier files, so that this file can be read and appended to alone.
+/// The first line of a file. It summarizes all earlier files, so that this file can be read and
+/// appended to alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {

@@ -14,8 +14,8 @@ use crate::id::KeyRef;
 use crate::policy::KeyChange;
 use crate::verdict::Verdict;
 
-/// An actor's name: 1 to 128 bytes of UTF-8 without control characters, line separators and marks that reorder text. It
-/// must not be a secret: the log contains it.
+/// An actor's name: 1 to 128 bytes of UTF-8 without control characters, line separators and marks
+/// that reorder text. It must not be a secret: the log contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor(Arc<str>);
 
@@ -48,7 +48,8 @@ impl Actor {
         actor.unwrap_or_else(|| Self("-".into()))
     }
 
-    /// Calls `run` on this actor's behalf: the entries that a keystore records on this thread meanwhile name the actor.
+    /// Calls `run` on this actor's behalf: the entries that a keystore records on this thread
+    /// meanwhile name the actor.
     pub fn acting<T>(&self, run: impl FnOnce() -> T) -> T {
         /// Restores the former actor on drop, so also after a panic.
         struct Former(Option<Actor>);
@@ -295,15 +296,16 @@ pub struct AuditEvent<'a> {
     pub digest: Option<Hash>,
 }
 
-/// The receiver of a keystore's reports on its operations: [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
+/// The receiver of a keystore's reports on its operations:
+/// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
 pub trait AuditSink: fmt::Debug + Send + Sync {
-    /// Whether the sink wants events of this operation. The keystore asks before each operation, so that unwanted
-    /// events cost nothing.
+    /// Whether the sink wants events of this operation. The keystore asks before each operation, so
+    /// that unwanted events cost nothing.
     fn wants(&self, operation: Operation) -> bool;
 
-    /// Called before a change of the keystore: makes room for its event, so that [`AuditSink::record`]
-    /// does not fail for want of space. After an error the change is not made.
-    /// [`AuditSink::release`] follows when the change was recorded, or was not made.
+    /// Called before a change of the keystore: makes room for its event, so that
+    /// [`AuditSink::record`] does not fail for want of space. After an error the change is not
+    /// made. [`AuditSink::release`] follows when the change was recorded, or was not made.
     ///
     /// # Errors
     /// Errors of writing.
@@ -314,15 +316,17 @@ pub trait AuditSink: fmt::Debug + Send + Sync {
     /// Ends what one successful call of [`AuditSink::reserve`] began.
     fn release(&self) {}
 
-    /// Records events. If this returns an error, the operations return an error too, and their results (such as signatures)
-    /// are withheld: no result leaves the keystore unrecorded. A change to a key that was already written is not
-    /// undone: its caller gets [`Code::OutcomeUnknown`], and the sink records it as soon as it can.
+    /// Records events. If this returns an error, the operations return an error too, and their
+    /// results (such as signatures) are withheld: no result leaves the keystore unrecorded. A
+    /// change to a key that was already written is not undone: its caller gets
+    /// [`Code::OutcomeUnknown`], and the sink records it as soon as it can.
     ///
     /// # Errors
     /// Errors of writing.
     fn record(&self, events: &[AuditEvent<'_>]) -> Result<()>;
 
-    /// Called after events were recorded. `signer` is the keystore, which can sign for the sink. No lock is held.
+    /// Called after events were recorded. `signer` is the keystore, which can sign for the sink. No
+    /// lock is held.
     fn recorded(&self, signer: &dyn CheckpointSigner) {
         let _ = signer;
     }

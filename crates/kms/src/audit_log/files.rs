@@ -87,8 +87,8 @@ pub(super) fn no_log(folder: &Path) -> KmsError {
     KmsError::new(Code::NotFound, format!("there is no audit log in {}", folder.display()))
 }
 
-/// Creates a file with its first line. When this returns, the file is complete and on the disk. A crash leaves the
-/// complete file or none.
+/// Creates a file with its first line. When this returns, the file is complete and on the disk. A
+/// crash leaves the complete file or none.
 pub(super) fn create_part(part: &Part, header: &Header) -> Result<(File, u64)> {
     let line = header.to_line() + "\n";
     files::create(&part.path, line.as_bytes())?;
@@ -131,8 +131,8 @@ pub(super) fn allocate(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// How long to wait for a lock. A program that verifies the log takes the lock for a moment, to learn whether another
-/// one has it.
+/// How long to wait for a lock. A program that verifies the log takes the lock for a moment, to
+/// learn whether another one has it.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
@@ -176,8 +176,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file is not enough: a child process that is just being started also has it open, until it executes its own
-    /// program.
+    /// Closing the file is not enough: a child process that is just being started also has it open,
+    /// until it executes its own program.
     fn drop(&mut self) {
         // If this fails, closing the file still unlocks it.
         let _ = self.0.unlock();

@@ -1,4 +1,5 @@
-//! The lines of entries that are recorded together: written into one buffer, and hashed side by side.
+//! The lines of entries that are recorded together: written into one buffer, and hashed side by
+//! side.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use bulla_blake3::Hash;
 use super::entry::{END, LINK, LINK_DIGITS, TAIL};
 use super::event::{Actor, AuditEvent, Operation, Outcome};
 use super::tree;
-use crate::id::{KeyName, KeyRef};
+use crate::id::{KeyRef, KeySelector};
 use crate::time::Timestamp;
 
 /// The lines of entries that are recorded at the same time.
@@ -18,7 +19,8 @@ pub(super) struct Group {
     /// Where each line is in `bytes`, without its line feed.
     lines: Vec<Range<usize>>,
     time: String,
-    /// Neighbours often differ in their number and their digest alone: the text between these is made once.
+    /// Neighbours often differ in their number and their digest alone: the text between these is
+    /// made once.
     said: Option<(Said, String)>,
 }
 
@@ -26,7 +28,7 @@ pub(super) struct Group {
 struct Said {
     who: Actor,
     operation: Operation,
-    key: Option<KeyName>,
+    key: Option<KeySelector>,
     outcome: Outcome,
 }
 
@@ -53,7 +55,8 @@ impl Group {
         Self { bytes, lines, time: time.to_string(), said: None }
     }
 
-    /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and room for the link.
+    /// Adds the line of an entry: the bytes that serde writes of an [`Entry`](super::Entry), and
+    /// room for the link.
     pub(super) fn push(&mut self, number: u64, event: &AuditEvent<'_>) {
         let begin = self.bytes.len();
         self.know(event);
@@ -81,7 +84,7 @@ impl Group {
         let AuditEvent { operation, outcome, .. } = *event;
         // Of all texts here, only an actor's name can need escapes.
         let who = serde_json::to_string(&event.who).expect("a text serialises");
-        let key = event.key.map(KeyName::from);
+        let key = event.key.map(KeySelector::from);
         let named = key.as_ref().map(|key| format!(r#","key":"{key}""#)).unwrap_or_default();
         let (time, word, result) = (&self.time, operation.as_str(), outcome.as_str());
         let text = format!(r#","time":"{time}","who":{who},"op":"{word}"{named},"result":"{result}""#);
@@ -123,8 +126,8 @@ impl Said {
 
 fn is_same(a: KeyRef<'_>, b: KeyRef<'_>) -> bool {
     match (a, b) {
-        (KeyRef::Family(a), KeyRef::Family(b)) => a == b,
-        (KeyRef::Exact(a), KeyRef::Exact(b)) => a == b,
+        (KeyRef::Key(a), KeyRef::Key(b)) => a == b,
+        (KeyRef::Version(a), KeyRef::Version(b)) => a == b,
         _ => false,
     }
 }
@@ -134,16 +137,20 @@ mod tests {
     use super::super::entry::{Content, Entry, Line};
     use super::*;
     use crate::error::Code;
-    use crate::id::{KeyFamily, KeyId};
+    use crate::id::{KeyId, KeyVersionId};
 
     #[test]
     fn lines_are_those_that_serde_writes_of_each_entry() {
-        let family: KeyFamily = "local/files/ed25519/0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11".parse().unwrap();
-        let ids: Vec<KeyId> =
-            (1..3).map(|version: u32| family.version(version.try_into().unwrap())).collect();
+        let key_id: KeyId = "local/files/ed25519/0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11".parse().unwrap();
+        let ids: Vec<KeyVersionId> =
+            (1..3).map(|version: u32| key_id.version(version.try_into().unwrap())).collect();
         let actors = ["-", "uid:0", "\"Ann\" \\ Bob", "J\u{f6}rg \u{1f511}"];
-        let keys =
-            [None, Some(KeyRef::Family(&family)), Some(KeyRef::Exact(&ids[0])), Some(KeyRef::Exact(&ids[1]))];
+        let keys = [
+            None,
+            Some(KeyRef::Key(&key_id)),
+            Some(KeyRef::Version(&ids[0])),
+            Some(KeyRef::Version(&ids[1])),
+        ];
         let outcomes = [Outcome::Done, Outcome::Failed(Code::KeyNotFound)];
         let digests = [None, Some(bulla_blake3::hash(b"a message"))];
         let start = bulla_blake3::hash(b"the chain so far");
@@ -180,13 +187,13 @@ mod tests {
         let uuid = "0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11";
         let algorithms = crate::Algorithm::ALL.iter().map(|algorithm| algorithm.as_str());
         let algorithm = algorithms.max_by_key(|name| name.len()).unwrap();
-        let family: KeyFamily = format!("{name}/{name}/{algorithm}/{uuid}").parse().unwrap();
-        let id = family.version(u32::MAX.try_into().unwrap());
+        let key_id: KeyId = format!("{name}/{name}/{algorithm}/{uuid}").parse().unwrap();
+        let id = key_id.version(u32::MAX.try_into().unwrap());
         // A quotation mark takes two bytes.
         let who: Actor = "\"".repeat(Actor::MAX).parse().unwrap();
         let operation = *Operation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
         let code = *Code::ALL.iter().max_by_key(|code| code.as_str().len()).unwrap();
-        let (key, outcome) = (Some(KeyRef::Exact(&id)), Outcome::Failed(code));
+        let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));
         let digest = Some(bulla_blake3::hash(b"a message"));
         let mut group = Group::at(Timestamp::from_unix_millis(0).unwrap(), 1);
         group.push(u64::MAX, &AuditEvent { who, operation, key, outcome, digest });

@@ -1,4 +1,5 @@
-//! The writer of a log: it appends entries, makes them durable in groups, and seals them by checkpoints.
+//! The writer of a log: it appends entries, makes them durable in groups, and seals them by
+//! checkpoints.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,9 @@ use crate::time::Timestamp;
 pub enum Durability {
     /// Before its operation returns. Operations that end at the same time share one `fdatasync`.
     Grouped,
-    /// With the next checkpoint: an operation does not wait for a disk. If the machine stops without warning, entries since the last
-    /// checkpoint may be lost. If only the process stops, none is lost.
+    /// With the next checkpoint: an operation does not wait for a disk. If the machine stops
+    /// without warning, entries since the last checkpoint may be lost. If only the process stops,
+    /// none is lost.
     AtCheckpoints,
 }
 
@@ -48,7 +50,8 @@ enum Wanted {
     IfDue,
 }
 
-/// With a [`Sealer`](super::Sealer), the disk gets this many bytes at a time: little is left to wait for when a file is full.
+/// With a [`Sealer`](super::Sealer), the disk gets this many bytes at a time: little is left to
+/// wait for when a file is full.
 const FLUSH: u64 = 8 << 20;
 
 /// How a log is written.
@@ -58,23 +61,25 @@ pub struct AuditLogOptions {
     pub durability: Durability,
     /// Whether verifications are recorded.
     pub verifications: Verifications,
-    /// The tenant and the label of the key that signs checkpoints; with none, only [`AuditLog::checkpoint`] makes them.
+    /// The tenant and the label of the key that signs checkpoints; with none, only
+    /// [`AuditLog::checkpoint`] makes them.
     pub signer: Option<(Name, Name)>,
     /// A checkpoint is made after this many entries.
     pub checkpoint_entries: u64,
-    /// A checkpoint is also made with the first entry that comes at least this long after the last checkpoint.
+    /// A checkpoint is also made with the first entry that comes at least this long after the last
+    /// checkpoint.
     pub checkpoint_interval: Duration,
     /// When a file has reached this many bytes, the log continues in a new one.
     pub max_file_bytes: u64,
-    /// Checkpoints that were kept elsewhere. [`AuditLog::open`] refuses a log with the number of one of them that lacks what it
-    /// seals. Those of other logs, and those in files before the newest one's, are not looked at. The signatures are the
-    /// caller's to check.
+    /// Checkpoints that were kept elsewhere. [`AuditLog::open`] refuses a log with the number of
+    /// one of them that lacks what it seals. Those of other logs, and those in files before the
+    /// newest one's, are not looked at. The signatures are the caller's to check.
     pub known: Vec<Checkpoint>,
 }
 
 impl Default for AuditLogOptions {
-    /// Entries are on the disk before an operation returns; verifications are not recorded; a checkpoint comes after 1024
-    /// entries or a minute; files have 64 MiB; no key signs.
+    /// Entries are on the disk before an operation returns; verifications are not recorded; a
+    /// checkpoint comes after 1024 entries or a minute; files have 64 MiB; no key signs.
     fn default() -> Self {
         Self {
             durability: Durability::Grouped,
@@ -146,12 +151,15 @@ impl AuditLog {
         Self::new(options, Medium::Folder(medium), stand, None)
     }
 
-    /// Opens a log to continue writing. It reads the log from the checkpoint in `head` on, or from the newest one of
-    /// [`AuditLogOptions::known`] if that is older. The log must be undamaged and contain both. An incomplete last line, which a crash leaves behind, is removed, and this is recorded: [`AuditLog::recovered`].
+    /// Opens a log to continue writing. It reads the log from the checkpoint in `head` on, or from
+    /// the newest one of [`AuditLogOptions::known`] if that is older. The log must be undamaged and
+    /// contain both. An incomplete last line, which a crash leaves behind, is removed, and this is
+    /// recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`], also if the log ends before what a checkpoint
-    /// seals. Then nothing is changed. Errors of reading and writing.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`], also if the
+    /// log ends before what a checkpoint seals. Then nothing is changed. Errors of reading and
+    /// writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
@@ -253,13 +261,15 @@ impl AuditLog {
         self.recovered.as_ref()
     }
 
-    /// Why the last due checkpoint could not be made; `None` if all is well. Each new entry tries again.
+    /// Why the last due checkpoint could not be made; `None` if all is well. Each new entry tries
+    /// again.
     pub fn unsealed(&self) -> Option<KmsError> {
         self.state().unsealed.clone()
     }
 
-    /// Seals all entries so far with a signature by the key's head. If no entry came after the last checkpoint, it returns that checkpoint.
-    /// The checkpoint and everything that it seals are on the disk when this returns. Operations go on meanwhile.
+    /// Seals all entries so far with a signature by the key's head. If no entry came after the last
+    /// checkpoint, it returns that checkpoint. The checkpoint and everything that it seals are on
+    /// the disk when this returns. Operations go on meanwhile.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`](crate::Keystore::sign); errors of writing.
@@ -320,12 +330,14 @@ impl AuditLog {
         }
     }
 
-    /// A panic while the lock is held can leave only the end of the file half-written, and the known length shows that.
+    /// A panic while the lock is held can leave only the end of the file half-written, and the
+    /// known length shows that.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the first `entries` entries are on the disk. One waiting thread syncs for all of them.
+    /// Waits until the first `entries` entries are on the disk. One waiting thread syncs for all of
+    /// them.
     fn wait_for_disk<'a>(&'a self, mut state: MutexGuard<'a, State>, entries: u64) -> Result<()> {
         while state.durable < entries {
             state.check()?;
@@ -466,7 +478,8 @@ impl AuditLog {
         }
     }
 
-    /// Makes a checkpoint. The right to sign it is taken first: that may rotate the key, which the log records.
+    /// Makes a checkpoint. The right to sign it is taken first: that may rotate the key, which the
+    /// log records.
     fn checkpoint_if(
         &self,
         wanted: Wanted,
@@ -538,11 +551,13 @@ impl AuditLog {
     }
 }
 
-/// Walks through the log from the file that holds `head` or the newest of the known checkpoints, whichever file is the older one. Returns where the log
-/// stands, its newest file, and how many bytes of that are whole lines.
+/// Walks through the log from the file that holds `head` or the newest of the known checkpoints,
+/// whichever file is the older one. Returns where the log stands, its newest file, and how many
+/// bytes of that are whole lines.
 fn read_from(folder: &Path, head: Option<Checkpoint>, known: Vec<Checkpoint>) -> Result<(Stand, Part, u64)> {
     let mut parts = files::parts(folder)?;
-    // A checkpoint follows the last entry that it seals: it is in that entry's file or, if that file was full, at the beginning of the next.
+    // A checkpoint follows the last entry that it seals: it is in that entry's file or, if that
+    // file was full, at the beginning of the next.
     let part_of = |sealed: u64| parts.iter().rposition(|part| part.first < sealed).unwrap_or(0);
     let sizes = [head.as_ref().map(|head| head.size), known.iter().map(|known| known.size).max()];
     let begin = sizes.into_iter().flatten().map(part_of).min().unwrap_or(parts.len() - 1);

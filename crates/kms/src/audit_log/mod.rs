@@ -1,9 +1,12 @@
-//! The audit log: who did what with which key, when, and how it ended; append-only, chained, and sealed by checkpoints.
+//! The audit log: who did what with which key, when, and how it ended; append-only, chained, and
+//! sealed by checkpoints.
 //!
-//! Every line has a hash of all lines before it, every entry is a leaf of a Merkle tree in the shape of RFC 9162, and from
-//! time to time a key of the keystore signs the tree's root. So [`verify`] finds any entry that was altered, removed or
-//! moved, and an [`InclusionProof`] proves one entry to people who do not have the log. The log never contains secrets or
-//! messages, only digests of messages. `spec/audit-log.md` describes the format, and the attacks that it does not detect.
+//! Every line has a hash of all lines before it, every entry is a leaf of a Merkle tree in the
+//! shape of RFC 9162, and from time to time a key of the keystore signs the tree's root. So
+//! [`verify`] finds any entry that was altered, removed or moved, and an [`InclusionProof`] proves
+//! one entry to people who do not have the log. The log never contains secrets or messages, only
+//! digests of messages. `spec/audit-log.md` describes the format, and the attacks that it does not
+//! detect.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -39,7 +39,8 @@ impl NodeCheckpoint {
     }
 }
 
-/// The checkpoints of other logs that are kept beside a log. Lines that cannot be read are left out: somebody altered them.
+/// The checkpoints of other logs that are kept beside a log. Lines that cannot be read are left
+/// out: somebody altered them.
 ///
 /// # Errors
 /// Errors of reading.

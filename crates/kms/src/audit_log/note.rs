@@ -14,7 +14,8 @@ pub(super) const ED25519: u8 = 0x01;
 /// The kind of a witness' Ed25519 cosignature with a time (C2SP `tlog-cosignature`).
 pub(super) const COSIGNATURE: u8 = 0x04;
 
-/// The first four bytes of the SHA-256 digest of the key's name, a line feed, the kind of signature, and the public key.
+/// The first four bytes of the SHA-256 digest of the key's name, a line feed, the kind of
+/// signature, and the public key.
 pub(super) fn key_hash(name: &str, kind: &[u8], public_key: &[u8]) -> [u8; 4] {
     let hash = Sha256::new().chain_update(name).chain_update(b"\n").chain_update(kind);
     let hash = hash.chain_update(public_key).finalize();

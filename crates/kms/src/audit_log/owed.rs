@@ -4,7 +4,7 @@ use bulla_blake3::Hash;
 
 use super::event::{Actor, AuditEvent, Operation, Outcome};
 use crate::error::Result;
-use crate::id::KeyName;
+use crate::id::KeySelector;
 use crate::time::Timestamp;
 
 /// The entry that the log owes for a change.
@@ -14,7 +14,7 @@ pub(super) struct OwedEntry {
     pub(super) time: Timestamp,
     who: Actor,
     operation: Operation,
-    key: Option<KeyName>,
+    key: Option<KeySelector>,
     outcome: Outcome,
     digest: Option<Hash>,
 }
@@ -24,12 +24,12 @@ impl OwedEntry {
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
     pub(super) fn now(event: &AuditEvent<'_>) -> Result<Self> {
         let AuditEvent { who, operation, key, outcome, digest } = event.clone();
-        let (time, key) = (Timestamp::now()?, key.map(KeyName::from));
+        let (time, key) = (Timestamp::now()?, key.map(KeySelector::from));
         Ok(Self { time, who, operation, key, outcome, digest })
     }
 
     pub(super) fn event(&self) -> AuditEvent<'_> {
-        let (who, key) = (self.who.clone(), self.key.as_ref().map(KeyName::as_ref));
+        let (who, key) = (self.who.clone(), self.key.as_ref().map(KeySelector::as_ref));
         AuditEvent { who, operation: self.operation, key, outcome: self.outcome, digest: self.digest }
     }
 }

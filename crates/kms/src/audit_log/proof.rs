@@ -16,8 +16,8 @@ use crate::verdict::Verdict;
 
 /// A proof that an entry is in the log that a checkpoint seals.
 ///
-/// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings on the path from its leaf to the root in
-/// hexadecimal, and the checkpoint's text.
+/// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings on the path from
+/// its leaf to the root in hexadecimal, and the checkpoint's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
@@ -64,7 +64,8 @@ pub struct ConsistencyProof {
 }
 
 impl ConsistencyProof {
-    /// Whether both checkpoints belong to one log and verify under the keys, and the newer log begins with the older one.
+    /// Whether both checkpoints belong to one log and verify under the keys, and the newer log
+    /// begins with the older one.
     pub fn verify(&self, old_key: &PublicKey, new_key: &PublicKey) -> Verdict {
         let Self { old, new, path } = self;
         let extends = tree::extends((old.size, &old.root), (new.size, &new.root), &hashes(path));
@@ -87,8 +88,8 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// Proves that an entry is in the log that its newest checkpoint seals.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::LogDamaged`] if the log
-/// contradicts the checkpoint; errors of reading.
+/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::LogDamaged`]
+/// if the log contradicts the checkpoint; errors of reading.
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
     let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {
@@ -109,11 +110,12 @@ fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
     usize::try_from(number).ok().filter(|index| *index < leaves.len())
 }
 
-/// Proves that the log that its newest checkpoint seals begins with the log that an older checkpoint seals.
+/// Proves that the log that its newest checkpoint seals begins with the log that an older
+/// checkpoint seals.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or seals more entries; [`Code::LogDamaged`]
-/// if the log contradicts one of the checkpoints; errors of reading.
+/// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or seals more entries;
+/// [`Code::LogDamaged`] if the log contradicts one of the checkpoints; errors of reading.
 pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
     let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
     if old.log != new.log || old.size > new.size {

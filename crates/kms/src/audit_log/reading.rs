@@ -12,25 +12,27 @@ use super::files::{self, Lock};
 use super::tree::{Frontier, Sha256, TreeHash as _};
 use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::time::Timestamp;
 
 /// Verifies a whole log: that no entry that a checkpoint seals was altered, removed or moved.
 ///
-/// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept elsewhere: the log must still
-/// contain them. The newest checkpoint, which is beside the entries, always counts among them. But anyone who can write to the
-/// folder can put both back to an older state together; only a checkpoint that was kept elsewhere shows that.
+/// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept
+/// elsewhere: the log must still contain them. The newest checkpoint, which is beside the entries,
+/// always counts among them. But anyone who can write to the folder can put both back to an older
+/// state together; only a checkpoint that was kept elsewhere shows that.
 ///
 /// Another process may write to the log meanwhile.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; errors of reading. Problems of the log itself are in the report, and not an error.
+/// [`Code::NotFound`], [`Code::LogTooNew`]; errors of reading. Problems of the log itself are in
+/// the report, and not an error.
 pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
     walk(folder, Some(keys), known, &mut |_, _| Ok(()))
 }
 
-/// Calls `each` for every entry of a log, in order, with its line. It returns the problems of the log, but does not check the signatures of
-/// checkpoints.
+/// Calls `each` for every entry of a log, in order, with its line. It returns the problems of the
+/// log, but does not check the signatures of checkpoints.
 ///
 /// # Errors
 /// The errors of [`verify`], and of `each`.
@@ -38,11 +40,12 @@ pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> 
     walk(folder, None, &[], each)
 }
 
-/// Up to `limit` entries with their lines, from the entry with the number `from` on. Only the files from that entry's on are read, and no further than
-/// needed. This proves nothing: [`verify`] does.
+/// Up to `limit` entries with their lines, from the entry with the number `from` on. Only the files
+/// from that entry's on are read, and no further than needed. This proves nothing: [`verify`] does.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that cannot be read, or an entry that is missing; errors of reading.
+/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that cannot be read, or
+/// an entry that is missing; errors of reading.
 pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
@@ -99,7 +102,8 @@ fn page_of(
     Ok(())
 }
 
-/// Calls `each` for the lines of the entries from `from` to `to`, without that one. Nothing but their numbers is checked.
+/// Calls `each` for the lines of the entries from `from` to `to`, without that one. Nothing but
+/// their numbers is checked.
 ///
 /// # Errors
 /// [`Code::LogDamaged`] if one of them is missing; errors of reading.
@@ -139,8 +143,9 @@ pub(super) fn sha256_tree(folder: &Path, size: u64) -> Result<Frontier<Sha256>> 
     Ok(tree)
 }
 
-/// Verifies the newest checkpoint that witnesses cosigned: that the log has the entries that it seals, that a trusted key
-/// signed it, and that `required` of the witnesses did. `None` if there is none, and none is required.
+/// Verifies the newest checkpoint that witnesses cosigned: that the log has the entries that it
+/// seals, that a trusted key signed it, and that `required` of the witnesses did. `None` if there
+/// is none, and none is required.
 ///
 /// The log itself is what [`verify`] verifies.
 ///
@@ -209,18 +214,20 @@ pub fn verify_cosigned(
 pub struct Cosigned {
     /// How many entries it seals.
     pub size: u64,
-    /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their own clocks.
+    /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their
+    /// own clocks.
     pub witnesses: Vec<(String, Timestamp)>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
 
 /// The key version that signed the log's own checkpoint of the first `size` entries.
-fn sealing_key(folder: &Path, size: u64) -> Result<Option<KeyId>> {
+fn sealing_key(folder: &Path, size: u64) -> Result<Option<KeyVersionId>> {
     let mut found = None;
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first < size).unwrap_or(0);
-    // A checkpoint is in the file of the last entry that it seals or, if that file was full, at the beginning of the next.
+    // A checkpoint is in the file of the last entry that it seals or, if that file was full, at the
+    // beginning of the next.
     for part in parts[begin..].iter().take(2) {
         for line in part.reader()?.lines() {
             let line = match line {

@@ -9,10 +9,11 @@ use super::log::AuditLog;
 use super::signer::CheckpointSigner;
 use crate::error::{Code, KmsError, Result};
 
-/// Makes the due checkpoints of a log on a thread of its own, until it is dropped. Without one, the operation after which a checkpoint is due
-/// makes it, and waits for the disk.
+/// Makes the due checkpoints of a log on a thread of its own, until it is dropped. Without one, the
+/// operation after which a checkpoint is due makes it, and waits for the disk.
 ///
-/// It also seals the last entries before a pause, and has the disk write a long file before the file is full.
+/// It also seals the last entries before a pause, and has the disk write a long file before the
+/// file is full.
 #[derive(Debug)]
 pub struct Sealer {
     log: Arc<AuditLog>,
@@ -44,7 +45,8 @@ impl Sealer {
 }
 
 impl Drop for Sealer {
-    /// Makes the checkpoint that is due, and waits for it: whoever opens the log next finds it unlocked.
+    /// Makes the checkpoint that is due, and waits for it: whoever opens the log next finds it
+    /// unlocked.
     fn drop(&mut self) {
         self.log.seal_with_operations();
         if let Some(thread) = self.thread.take() {

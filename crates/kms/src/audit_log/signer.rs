@@ -3,7 +3,7 @@
 use super::checkpoint::UnsignedCheckpoint;
 use super::cosigned::TreeHead;
 use crate::error::Result;
-use crate::id::{KeyFamily, KeyRef, Name};
+use crate::id::{KeyId, KeyRef, Name};
 use crate::key_signature::Signature;
 use crate::public_key::PublicKey;
 
@@ -13,10 +13,11 @@ pub trait CheckpointSigner {
     ///
     /// # Errors
     /// Errors of reading.
-    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>>;
+    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>>;
 
-    /// The right to sign one checkpoint with a key's head. Taking it may rotate the key, and the rotation is recorded. Using it
-    /// records nothing, so that the log's lock may be held meanwhile.
+    /// The right to sign one checkpoint with a key's head. Taking it may rotate the key, and the
+    /// rotation is recorded. Using it records nothing, so that the log's lock may be held
+    /// meanwhile.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`](crate::Keystore::sign).

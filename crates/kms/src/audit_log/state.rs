@@ -32,8 +32,8 @@ pub(super) struct State {
     /// How many entries the last checkpoint seals.
     pub(super) sealed: u64,
     pub(super) checkpoint: Option<Checkpoint>,
-    /// When this process made the last checkpoint or, before that, opened the log. The system's clock
-    /// may be set forward and back, so it does not say whether a checkpoint is due.
+    /// When this process made the last checkpoint or, before that, opened the log. The system's
+    /// clock may be set forward and back, so it does not say whether a checkpoint is due.
     pub(super) sealed_at: Instant,
     /// How many entries are on the disk.
     pub(super) durable: u64,
@@ -120,7 +120,8 @@ impl State {
         Ok(())
     }
 
-    /// Writes the entries of events at the end, by one write, until the file has `max_bytes`. Returns how many those are: at least one.
+    /// Writes the entries of events at the end, by one write, until the file has `max_bytes`.
+    /// Returns how many those are: at least one.
     pub(super) fn append_entries(&mut self, events: &[AuditEvent<'_>], max_bytes: u64) -> Result<usize> {
         let room = match &self.medium {
             Medium::Memory(_) => u64::MAX,
@@ -166,8 +167,8 @@ impl State {
         Ok(())
     }
 
-    /// Writes lines at the end, of which so many have a reserved place; the others leave the reserved
-    /// places free. What cannot be written as a whole is taken off again.
+    /// Writes lines at the end, of which so many have a reserved place; the others leave the
+    /// reserved places free. What cannot be written as a whole is taken off again.
     fn write(&mut self, lines: &[u8], reserved: u64) -> Result<()> {
         let others = self.reserved.saturating_sub(reserved) * MAX_ENTRY;
         self.allocate(lines.len() as u64 + others)?;

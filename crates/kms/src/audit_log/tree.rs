@@ -1,7 +1,8 @@
 //! The Merkle trees over the entries: the shapes, proofs and checks of RFC 9162, section 2.1.
 //!
-//! The log's own tree has BLAKE3 as its hash. RFC 9162 distinguishes leaves from nodes by a first byte; there, each has its own
-//! `derive_key` context. Witnesses know only the tree of RFC 6962, with SHA-256.
+//! The log's own tree has BLAKE3 as its hash. RFC 9162 distinguishes leaves from nodes by a first
+//! byte; there, each has its own `derive_key` context. Witnesses know only the tree of RFC 6962,
+//! with SHA-256.
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;
@@ -104,8 +105,8 @@ pub(super) fn bodies(bodies: &[&[u8]]) -> Vec<Hash> {
     many(&BODY, bodies)
 }
 
-/// The link of a line: a hash of the link before it and of the hash of its body. Each link needs the one before it, so as little as possible
-/// is hashed here.
+/// The link of a line: a hash of the link before it and of the hash of its body. Each link needs
+/// the one before it, so as little as possible is hashed here.
 pub(super) fn link(chain: &Hash, body: &Hash) -> Hash {
     CHAIN.derive(&both(chain, body)).into()
 }
@@ -126,7 +127,8 @@ pub(super) struct Frontier<T = Blake3> {
 }
 
 impl<T: TreeHash> Frontier<T> {
-    /// The frontier of a saved tree; `None` if a tree of that size has another number of complete subtrees.
+    /// The frontier of a saved tree; `None` if a tree of that size has another number of complete
+    /// subtrees.
     pub(super) fn from_parts(size: u64, peaks: Vec<Hash>) -> Option<Self> {
         let fits = u32::try_from(peaks.len()) == Ok(size.count_ones());
         fits.then_some(Self { size, peaks, hash: PhantomData })
@@ -211,7 +213,8 @@ fn left(size: usize) -> usize {
     size.next_power_of_two() / 2
 }
 
-/// The siblings on the way from leaf `index` to the root, the lowest first (RFC 9162, section 2.1.3.1).
+/// The siblings on the way from leaf `index` to the root, the lowest first (RFC 9162, section
+/// 2.1.3.1).
 ///
 /// # Panics
 /// If there is no such leaf.
@@ -230,8 +233,9 @@ pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
     path
 }
 
-/// The proof that a tree of `old` and then the leaves `new` begins with `old` (RFC 9162, section 2.1.4.1). It needs no other
-/// leaves: each subtree of the proof is a complete one of `old`, or has only new leaves.
+/// The proof that a tree of `old` and then the leaves `new` begins with `old` (RFC 9162, section
+/// 2.1.4.1). It needs no other leaves: each subtree of the proof is a complete one of `old`, or has
+/// only new leaves.
 pub(super) fn consistency<T: TreeHash + Default>(old: &Frontier<T>, new: &[Hash]) -> Vec<Hash> {
     let growth = Growth { old, new };
     if old.size == 0 { Vec::new() } else { growth.proof(0, old.size + new.len() as u64, Known::Yes) }
@@ -276,7 +280,8 @@ impl<T: TreeHash + Default> Growth<'_, T> {
     }
 }
 
-/// The position of a proof's check: the place of a subtree in its level, and the last place of that level.
+/// The position of a proof's check: the place of a subtree in its level, and the last place of that
+/// level.
 struct Climb {
     place: u64,
     last: u64,
@@ -295,7 +300,8 @@ impl Climb {
             return None;
         }
         let side = if self.place & 1 == 1 || self.place == self.last {
-            // A last subtree without a sibling is its own parent on the levels above. The place is not 0 here.
+            // A last subtree without a sibling is its own parent on the levels above. The place is
+            // not 0 here.
             self.up(self.place.trailing_zeros());
             Side::Left
         } else {
@@ -311,7 +317,8 @@ impl Climb {
     }
 }
 
-/// Whether the path leads from a leaf to the root of a tree of `size` leaves (RFC 9162, section 2.1.3.2).
+/// Whether the path leads from a leaf to the root of a tree of `size` leaves (RFC 9162, section
+/// 2.1.3.2).
 pub(super) fn includes(leaf: &Hash, index: u64, size: u64, path: &[Hash], root: &Hash) -> bool {
     if index >= size {
         return false;
@@ -328,14 +335,16 @@ pub(super) fn includes(leaf: &Hash, index: u64, size: u64, path: &[Hash], root: 
     climb.last == 0 && hash == *root
 }
 
-/// Whether the path leads from the older root to the newer one (RFC 9162, section 2.1.4.2). Trees are sizes and roots.
+/// Whether the path leads from the older root to the newer one (RFC 9162, section 2.1.4.2). Trees
+/// are sizes and roots.
 pub(super) fn extends(old: (u64, &Hash), new: (u64, &Hash), path: &[Hash]) -> bool {
     let ((old, old_root), (new, new_root)) = (old, new);
     if old == 0 || old >= new {
         let same = old == new && old_root == new_root;
         return path.is_empty() && (same || (old == 0 && new > 0 && *old_root == empty()));
     }
-    // A complete older tree is a subtree of the newer one. The path then begins with its root, which the proof omits.
+    // A complete older tree is a subtree of the newer one. The path then begins with its root,
+    // which the proof omits.
     let mut path = old.is_power_of_two().then_some(old_root).into_iter().chain(path);
     let Some(first) = path.next() else { return false };
     let mut climb = Climb { place: old - 1, last: new - 1 };
@@ -367,7 +376,8 @@ mod tests {
         super::consistency(&frontier::<Blake3>(&leaves[..old]), &leaves[old..])
     }
 
-    /// The values of the tests of Certificate Transparency: no leaves, the empty leaf, and that one with the leaf 0x00.
+    /// The values of the tests of Certificate Transparency: no leaves, the empty leaf, and that one
+    /// with the leaf 0x00.
     #[test]
     fn the_tree_for_witnesses_is_that_of_rfc_6962() {
         let hex = |hash: Hash| hash.to_hex().to_string();

@@ -10,7 +10,7 @@ use super::entry::{Content, Entry, Header, Line, MAX_LINE};
 use super::log_id::LogId;
 use super::tree::{self, Frontier};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::public_key::PublicKey;
 
 /// The most problems that a report lists.
@@ -84,8 +84,8 @@ pub struct Report {
     pub entries: u64,
     /// How many valid checkpoints were read.
     pub checkpoints: u64,
-    /// How many entries the last of these checkpoints seals. Later entries are chained but not signed yet: anyone who
-    /// can write to the file could have invented them.
+    /// How many entries the last of these checkpoints seals. Later entries are chained but not
+    /// signed yet: anyone who can write to the file could have invented them.
     pub sealed: u64,
     /// The problems; at most a thousand are listed.
     pub problems: Vec<Problem>,
@@ -93,8 +93,9 @@ pub struct Report {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// Finds the public key of the key version that signed a checkpoint, if the caller trusts that key version.
-pub type FindKey<'a> = dyn Fn(&KeyId) -> Option<PublicKey> + 'a;
+/// Finds the public key of the key version that signed a checkpoint, if the caller trusts that key
+/// version.
+pub type FindKey<'a> = dyn Fn(&KeyVersionId) -> Option<PublicKey> + 'a;
 
 /// The state of a walk.
 pub(super) struct Walk<'a> {
@@ -105,7 +106,8 @@ pub(super) struct Walk<'a> {
     log: Option<LogId>,
     /// The number that the next entry must have; `None` after an unreadable line.
     next: Option<u64>,
-    /// The links that the next line may follow: the previous line's link as written and, if that was wrong, as it should be.
+    /// The links that the next line may follow: the previous line's link as written and, if that
+    /// was wrong, as it should be.
     chain: Vec<Hash>,
     /// `None` while it is unknown because of an earlier problem.
     tree: Option<Frontier>,
@@ -154,8 +156,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads a file of the log and returns how many of its bytes are whole lines. `each` gets every entry, parsed and as its
-    /// line.
+    /// Reads a file of the log and returns how many of its bytes are whole lines. `each` gets every
+    /// entry, parsed and as its line.
     ///
     /// # Errors
     /// Errors of reading; [`Code::LogTooNew`].

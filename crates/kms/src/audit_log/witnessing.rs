@@ -61,11 +61,12 @@ impl Witnesses {
         Self { all, required, tree: Frontier::default() }
     }
 
-    /// Makes a checkpoint, has all witnesses cosign it, and stores it beside the log if enough of them did.
+    /// Makes a checkpoint, has all witnesses cosign it, and stores it beside the log if enough of
+    /// them did.
     ///
     /// # Errors
-    /// Those of [`AuditLog::checkpoint`]; [`Code::InvalidArgument`] for a log in memory and for a key that is not Ed25519;
-    /// [`Code::LogDamaged`]. What a single witness did is in the result.
+    /// Those of [`AuditLog::checkpoint`]; [`Code::InvalidArgument`] for a log in memory and for a
+    /// key that is not Ed25519; [`Code::LogDamaged`]. What a single witness did is in the result.
     pub fn witness<'a>(
         &mut self,
         log: &AuditLog,
@@ -93,7 +94,8 @@ impl Witnesses {
         Ok(Witnessed { checkpoint, failed, stored })
     }
 
-    /// A checkpoint of all entries, signed for witnesses by the key version that signed the log's own checkpoint.
+    /// A checkpoint of all entries, signed for witnesses by the key version that signed the log's
+    /// own checkpoint.
     fn sign(
         &mut self,
         folder: &Path,
@@ -161,7 +163,8 @@ impl Witness {
     }
 }
 
-/// The body of a request: how many entries the witness has seen, the proof that the log begins with those, and the note.
+/// The body of a request: how many entries the witness has seen, the proof that the log begins with
+/// those, and the note.
 fn request(folder: &Path, seen: &Frontier<Sha256>, tree: &Frontier<Sha256>, note: &str) -> Result<String> {
     let mut new = Vec::new();
     // The proof from an empty tree is empty.

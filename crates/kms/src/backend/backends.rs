@@ -55,13 +55,15 @@ impl Backends {
         Self(Vec::new())
     }
 
-    /// The backends of a build without the feature `fast`. Keys and verdicts are the same; the signers differ.
+    /// The backends of a build without the feature `fast`. Keys and verdicts are the same; the
+    /// signers differ.
     #[cfg(feature = "fast")]
     pub fn plain() -> &'static Self {
         &PLAIN
     }
 
-    /// Adds a backend. If several backends support an algorithm under the same name, the first one is used.
+    /// Adds a backend. If several backends support an algorithm under the same name, the first one
+    /// is used.
     #[must_use]
     pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
         self.0.push(backend);
@@ -84,7 +86,8 @@ impl Backends {
             })
     }
 
-    /// The backend that verifies an algorithm's signatures: the software backend or, without one, the first that can.
+    /// The backend that verifies an algorithm's signatures: the software backend or, without one,
+    /// the first that can.
     ///
     /// # Errors
     /// [`Code::UnsupportedAlgorithm`].

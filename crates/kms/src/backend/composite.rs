@@ -1,8 +1,10 @@
-//! ML-DSA-65 and Ed25519 as one algorithm: `id-MLDSA65-Ed25519-SHA512` of draft-ietf-lamps-pq-composite-sigs.
+//! ML-DSA-65 and Ed25519 as one algorithm: `id-MLDSA65-Ed25519-SHA512` of
+//! draft-ietf-lamps-pq-composite-sigs.
 //!
-//! Both sign `M' = Prefix || Label || 00 || SHA-512(M)`, the 00 being the length of the empty context; ML-DSA has the
-//! label as its own context. Keys and signatures are the two halves one after the other, ML-DSA first. The material is
-//! both seeds, 32 bytes each. Breaking one of the two algorithms is not enough to forge a signature.
+//! Both sign `M' = Prefix || Label || 00 || SHA-512(M)`, the 00 being the length of the empty
+//! context; ML-DSA has the label as its own context. Keys and signatures are the two halves one
+//! after the other, ML-DSA first. The material is both seeds, 32 bytes each. Breaking one of the
+//! two algorithms is not enough to forge a signature.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Ed25519 (RFC 8032) in software, by `bulla-ed25519`. A key that has not verified often yet verifies by `ed25519-dalek`. Verdicts and signatures are
-//! the same.
+//! Ed25519 (RFC 8032) in software, by `bulla-ed25519`. A key that has not verified often yet
+//! verifies by `ed25519-dalek`. Verdicts and signatures are the same.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::verdict::Verdict;
 /// How many signatures one step of the lanes verifies or makes.
 const LANES: usize = 8;
 
-/// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32 random bytes.
+/// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32
+/// random bytes.
 #[derive(Debug)]
 pub(super) struct Software;
 
@@ -107,8 +108,9 @@ fn prepared<'a>(key: &'a PreparedKey, item: &Item<'a>) -> PreparedItem<'a> {
     PreparedItem { key, message: item.message, signature: item.signature }
 }
 
-/// Whether `hot` signatures under keys with tables are better verified apart from the `cold` others. With tables, a step of the lanes costs half. A
-/// step costs the same however many lanes it uses.
+/// Whether `hot` signatures under keys with tables are better verified apart from the `cold`
+/// others. With tables, a step of the lanes costs half. A step costs the same however many lanes it
+/// uses.
 fn is_worth_splitting(hot: usize, cold: usize) -> bool {
     let steps = |count: usize| count.div_ceil(LANES);
     steps(hot) + 2 * steps(cold) <= 2 * steps(hot + cold)

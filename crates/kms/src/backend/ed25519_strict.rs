@@ -1,14 +1,14 @@
-//! The predicate by which Ed25519 keys and signatures are accepted, computed by `ed25519-dalek`. Other implementations
-//! must agree with it.
+//! The predicate by which Ed25519 keys and signatures are accepted, computed by `ed25519-dalek`.
+//! Other implementations must agree with it.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
-/// Decodes a public key. Points of small order are refused: a signature under them proves nothing. A y that is not
-/// reduced is refused too, although verification alone would accept it: the same point would have two encodings, which a
-/// comparison of keys would call different.
+/// Decodes a public key. Points of small order are refused: a signature under them proves nothing.
+/// A y that is not reduced is refused too, although verification alone would accept it: the same
+/// point would have two encodings, which a comparison of keys would call different.
 pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
     let invalid =
         |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));

@@ -1,5 +1,5 @@
-//! Tables for the Ed25519 public keys that verify often. With tables, a batch of signatures takes six tenths of the time, and a single signature
-//! half.
+//! Tables for the Ed25519 public keys that verify often. With tables, a batch of signatures takes
+//! six tenths of the time, and a single signature half.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -11,8 +11,8 @@ use ed25519_dalek::VerifyingKey;
 use super::ed25519_strict;
 use crate::verdict::Verdict;
 
-/// A key gets tables after this many verifications without them. Making tables takes about as long as one verification, so that keys that keep
-/// displacing each other cost almost nothing.
+/// A key gets tables after this many verifications without them. Making tables takes about as long
+/// as one verification, so that keys that keep displacing each other cost almost nothing.
 const OFTEN: u32 = 64;
 
 /// How many keys of the process can have tables at a time. All tables together take 5.3 MiB.
@@ -94,13 +94,15 @@ struct Shelf(Mutex<Places>);
 
 struct Places {
     keys: Vec<Weak<Tables>>,
-    /// The place to look at first when a free one is needed: the hand of a clock (second-chance replacement).
+    /// The place to look at first when a free one is needed: the hand of a clock (second-chance
+    /// replacement).
     hand: usize,
 }
 
 impl Shelf {
-    /// Gives a key its tables. If all places are taken, it drops the tables of a key that was not used lately. It never waits: if another thread has
-    /// the lock, the key tries again at its next use.
+    /// Gives a key its tables. If all places are taken, it drops the tables of a key that was not
+    /// used lately. It never waits: if another thread has the lock, the key tries again at its next
+    /// use.
     fn put(&self, key: &Arc<Tables>, make: impl FnOnce() -> PreparedKey) {
         let Ok(mut places) = self.0.try_lock() else { return };
         if key.tables.load().is_some() {

@@ -5,19 +5,21 @@ use std::sync::OnceLock;
 
 use crate::algorithm::Algorithm;
 
-/// A public key in the form in which its backend verifies with it, decoded once: see [`EncodedKey::prepared`].
+/// A public key in the form in which its backend verifies with it, decoded once: see
+/// [`EncodedKey::prepared`].
 pub type Prepared = Box<dyn Any + Send + Sync>;
 
 /// Decodes a public key's bytes; `None` if they are not a public key.
 pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
 
-/// An algorithm's public key, in its specification's encoding and decoded. A [`PublicKey`](crate::PublicKey)
-/// dereferences to it.
+/// An algorithm's public key, in its specification's encoding and decoded. A
+/// [`PublicKey`](crate::PublicKey) dereferences to it.
 pub struct EncodedKey {
     algorithm: Algorithm,
     bytes: Box<[u8]>,
     decode: Decode,
-    /// Decoded when first needed, which is at once for bytes from outside; `None` if they are not a key.
+    /// Decoded when first needed, which is at once for bytes from outside; `None` if they are not a
+    /// key.
     prepared: OnceLock<Option<Prepared>>,
 }
 

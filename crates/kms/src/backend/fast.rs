@@ -1,7 +1,9 @@
-//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly for the usual processors. The plain
-//! backend does everything else. It also verifies: strictly, and in lanes.
+//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly
+//! for the usual processors. The plain backend does everything else. It also verifies: strictly,
+//! and in lanes.
 //!
-//! The name and the material are those of the plain backend, so that a keystore opens with and without the feature.
+//! The name and the material are those of the plain backend, so that a keystore opens with and
+//! without the feature.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -98,7 +100,8 @@ impl Backend for Fast {
     }
 }
 
-/// The request with the plain backend's key; `None` for algorithms other than Ed25519, for which the plain backend signs one by one.
+/// The request with the plain backend's key; `None` for algorithms other than Ed25519, for which
+/// the plain backend signs one by one.
 fn plain<'a>(request: &SignRequest<'a>) -> Option<SignRequest<'a>> {
     let key: &dyn Any = request.key;
     Some(SignRequest { key: &*key.downcast_ref::<Ed25519>()?.plain, message: request.message })
@@ -110,7 +113,8 @@ fn unreadable(_: aws_lc_rs::error::KeyRejected) -> KmsError {
 }
 
 fn load_ed25519(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
-    // The plain backend derives the public key as well, and the keystore compares it with the record's.
+    // The plain backend derives the public key as well, and the keystore compares it with the
+    // record's.
     let pair = Ed25519KeyPair::from_seed_unchecked(material).map_err(unreadable)?;
     Ok(Arc::new(Ed25519 { pair, plain }))
 }

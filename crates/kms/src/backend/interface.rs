@@ -11,8 +11,8 @@ use crate::algorithm::{Algorithm, Use};
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
-/// The data by which a backend finds a private key again: for a software key, the key itself; for a key in a device,
-/// its handle. The keystore encrypts it and does not interpret it.
+/// The data by which a backend finds a private key again: for a software key, the key itself; for a
+/// key in a device, its handle. The keystore encrypts it and does not interpret it.
 pub type KeyMaterial = Zeroizing<Vec<u8>>;
 
 /// The name of the backend that keeps private keys in this process's memory.
@@ -21,8 +21,8 @@ pub const SOFTWARE: &str = "software";
 /// What a backend can do for an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// How many signatures are best verified together: a call of [`Backend::verify_many`] costs least per signature
-    /// with a multiple of this number. 1 if batches gain nothing.
+    /// How many signatures are best verified together: a call of [`Backend::verify_many`] costs
+    /// least per signature with a multiple of this number. 1 if batches gain nothing.
     pub verify_lanes: usize,
     /// The same for [`Backend::sign_many`].
     pub sign_lanes: usize,
@@ -72,14 +72,14 @@ pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
 
 /// A backend makes and loads private keys, and verifies signatures.
 ///
-/// The verdict on a signature must not depend on the backend: all implementations of an algorithm compute the predicate
-/// that [`PublicKey::verify`](crate::PublicKey::verify) states.
+/// The verdict on a signature must not depend on the backend: all implementations of an algorithm
+/// compute the predicate that [`PublicKey::verify`](crate::PublicKey::verify) states.
 pub trait Backend: fmt::Debug + Send + Sync {
     /// A short name, which is stored in the records of keys: one word in lower case.
     fn name(&self) -> &str;
 
-    /// What this backend can do for `algorithm`; `None` if it does not support it. The other methods are called only
-    /// with algorithms that it supports.
+    /// What this backend can do for `algorithm`; `None` if it does not support it. The other
+    /// methods are called only with algorithms that it supports.
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities>;
 
     /// Makes a private key.
@@ -88,14 +88,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Errors of the device.
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial>;
 
-    /// Whether the parts of a private key match. The signatures of an imported key whose parts do not match could reveal its
-    /// secrets. A material that is only a seed always matches.
+    /// Whether the parts of a private key match. The signatures of an imported key whose parts do
+    /// not match could reveal its secrets. A material that is only a seed always matches.
     fn is_consistent(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> bool {
         true
     }
 
-    /// The expanded form of a private key that other programs write beside its seed, as in ML-DSA (FIPS 204, algorithm 24) and
-    /// ML-KEM (FIPS 203, algorithm 16); `None` if the algorithm has no such form, or the seed has a wrong length.
+    /// The expanded form of a private key that other programs write beside its seed, as in ML-DSA
+    /// (FIPS 204, algorithm 24) and ML-KEM (FIPS 203, algorithm 16); `None` if the algorithm has no
+    /// such form, or the seed has a wrong length.
     fn expanded(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Option<KeyMaterial> {
         None
     }
@@ -103,11 +104,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Prepares a private key once, for many signatures.
     ///
     /// # Errors
-    /// An error if [`Backend::generate`] could not have returned the material; errors of the device.
+    /// An error if [`Backend::generate`] could not have returned the material; errors of the
+    /// device.
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>>;
 
-    /// Deletes a private key from the device that holds it. It is no error if the key is already gone. If the material is the
-    /// key itself, there is nothing to do.
+    /// Deletes a private key from the device that holds it. It is no error if the key is already
+    /// gone. If the material is the key itself, there is nothing to do.
     ///
     /// # Errors
     /// Errors of the device.
@@ -131,7 +133,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Verdict::Invalid
     }
 
-    /// Makes a key of 32 bytes, and the ciphertext from which the holder of the private key recovers it.
+    /// Makes a key of 32 bytes, and the ciphertext from which the holder of the private key
+    /// recovers it.
     ///
     /// # Errors
     /// [`Code::WrongUse`] if the algorithm is one for signatures.
@@ -139,18 +142,21 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(wrong_use(public_key.algorithm()))
     }
 
-    /// The verdict of [`Backend::verify`] on each request, in their order. All requests have one algorithm.
+    /// The verdict of [`Backend::verify`] on each request, in their order. All requests have one
+    /// algorithm.
     fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
         requests.iter().map(|request| self.verify(*request)).collect()
     }
 
-    /// The result of [`PrivateKey::sign`] for each request, in their order. All keys have this algorithm, and this backend loaded them.
+    /// The result of [`PrivateKey::sign`] for each request, in their order. All keys have this
+    /// algorithm, and this backend loaded them.
     fn sign_many(&self, _algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
         requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect()
     }
 }
 
-/// A private key that is ready for use. Implementations wipe it from memory on drop, and never print any part of it.
+/// A private key that is ready for use. Implementations wipe it from memory on drop, and never
+/// print any part of it.
 pub trait PrivateKey: Any + Send + Sync {
     /// The bytes of its public key.
     ///
@@ -161,28 +167,31 @@ pub trait PrivateKey: Any + Send + Sync {
     /// Signs a message.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm does not sign, which is the default; errors of the device.
+    /// [`Code::WrongUse`] if the algorithm does not sign, which is the default; errors of the
+    /// device.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let _ = message;
         Err(KmsError::new(Code::WrongUse, "the key's algorithm encapsulates keys, and does not sign"))
     }
 
-    /// The key of 32 bytes that the ciphertext carries. For a ciphertext of the right length that was made for another
-    /// key, the algorithm's specification may return a key that nobody else has, instead of an error.
+    /// The key of 32 bytes that the ciphertext carries. For a ciphertext of the right length that
+    /// was made for another key, the algorithm's specification may return a key that nobody else
+    /// has, instead of an error.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm does not encapsulate, which is the default; [`Code::InvalidCiphertext`];
-    /// errors of the device.
+    /// [`Code::WrongUse`] if the algorithm does not encapsulate, which is the default;
+    /// [`Code::InvalidCiphertext`]; errors of the device.
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let _ = ciphertext;
         Err(KmsError::new(Code::WrongUse, "the key's algorithm signs and does not encapsulate keys"))
     }
 
-    /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255 bytes.
+    /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255
+    /// bytes.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm is another one, or the device does not support such signatures; errors of
-    /// the device.
+    /// [`Code::WrongUse`] if the algorithm is another one, or the device does not support such
+    /// signatures; errors of the device.
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
         Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))

@@ -1,4 +1,5 @@
-//! ML-DSA (FIPS 204) in software. The material is the seed of 32 random bytes (FIPS 204, section 3.6.3).
+//! ML-DSA (FIPS 204) in software. The material is the seed of 32 random bytes (FIPS 204, section
+//! 3.6.3).
 //!
 //! Signatures are pure, hedged (randomized), and have an empty context.
 

@@ -1,5 +1,5 @@
-//! ML-KEM (FIPS 203) and X-Wing (draft-connolly-cfrg-xwing-kem) in software. The material is the seed: 64 random bytes
-//! for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
+//! ML-KEM (FIPS 203) and X-Wing (draft-connolly-cfrg-xwing-kem) in software. The material is the
+//! seed: 64 random bytes for ML-KEM (FIPS 203, section 7.1), 32 for X-Wing.
 
 use std::sync::Arc;
 
@@ -121,8 +121,8 @@ mod tests {
         std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
     }
 
-    /// The u coordinates of all points of low order, on the curve and its twist, with their encodings that are not
-    /// reduced.
+    /// The u coordinates of all points of low order, on the curve and its twist, with their
+    /// encodings that are not reduced.
     fn low_order() -> Vec<[u8; 32]> {
         let near_p = |low| {
             let mut u = [0xff; 32];

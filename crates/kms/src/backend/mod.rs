@@ -1,7 +1,8 @@
 //! Backends make and use private keys. A backend is one small trait, which anyone may implement.
 //!
-//! A backend implements algorithms on one kind of device. The keystore above it handles names, versions and policy. With the key's
-//! record, it keeps the encrypted data that the backend needs to find a private key again.
+//! A backend implements algorithms on one kind of device. The keystore above it handles names,
+//! versions and policy. With the key's record, it keeps the encrypted data that the backend needs
+//! to find a private key again.
 
 mod backends;
 #[cfg(feature = "mldsa")]

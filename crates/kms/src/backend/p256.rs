@@ -1,8 +1,9 @@
-//! ECDSA on P-256 with SHA-256 (FIPS 186-5, section 6) in software, by `p256` of RustCrypto. The material is the private scalar: 32
-//! bytes, big-endian, from 1 to n - 1.
+//! ECDSA on P-256 with SHA-256 (FIPS 186-5, section 6) in software, by `p256` of RustCrypto. The
+//! material is the private scalar: 32 bytes, big-endian, from 1 to n - 1.
 //!
-//! Nonces are deterministic (RFC 6979). If (r, s) is a signature of a message, (r, n - s) satisfies the equation too. This module makes the
-//! signature with the lower s and refuses the other, so that nobody can turn a signature into another one without the private key.
+//! Nonces are deterministic (RFC 6979). If (r, s) is a signature of a message, (r, n - s) satisfies
+//! the equation too. This module makes the signature with the lower s and refuses the other, so
+//! that nobody can turn a signature into another one without the private key.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! SLH-DSA (FIPS 205) in software. The material is the private key of 4n bytes (FIPS 205, figure 15).
+//! SLH-DSA (FIPS 205) in software. The material is the private key of 4n bytes (FIPS 205, figure
+//! 15).
 //!
 //! Signatures are pure, hedged (randomized), and have an empty context.
 

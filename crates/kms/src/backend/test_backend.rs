@@ -1,5 +1,5 @@
-//! A backend for tests: the software backend for Ed25519, in which a test replaces the parts that it wants to observe
-//! or to break.
+//! A backend for tests: the software backend for Ed25519, in which a test replaces the parts that
+//! it wants to observe or to break.
 
 use std::fmt;
 use std::sync::Arc;

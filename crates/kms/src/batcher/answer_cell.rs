@@ -23,7 +23,8 @@ impl<T> AnswerCell<T> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
 
-    /// Stores the answer, if the cell has none yet, and returns whom to wake. `others` goes to the caller who takes the answer.
+    /// Stores the answer, if the cell has none yet, and returns whom to wake. `others` goes to the
+    /// caller who takes the answer.
     #[must_use = "somebody waits"]
     pub(super) fn fill(&self, answer: Result<T>, others: Option<Arc<Wakers>>) -> Option<Waker> {
         match &mut *self.inner() {
@@ -35,7 +36,8 @@ impl<T> AnswerCell<T> {
         }
     }
 
-    /// Takes the answer, with those who wait for other answers of the batch. If there is no answer yet, the cell remembers whom to wake.
+    /// Takes the answer, with those who wait for other answers of the batch. If there is no answer
+    /// yet, the cell remembers whom to wake.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<(Result<T>, Option<Arc<Wakers>>)> {
         let mut inner = self.inner();
         match &mut *inner {
@@ -59,7 +61,8 @@ impl<T> AnswerCell<T> {
         matches!(*self.inner(), Inner::Pending(_))
     }
 
-    /// Nobody waits any more. Returns whether the answer was still missing; if so, it is dropped when it comes, and nobody is woken.
+    /// Nobody waits any more. Returns whether the answer was still missing; if so, it is dropped
+    /// when it comes, and nobody is woken.
     pub(super) fn abandon(&self) -> bool {
         matches!(std::mem::replace(&mut *self.inner(), Inner::Taken), Inner::Pending(_))
     }
@@ -69,7 +72,8 @@ impl<T> AnswerCell<T> {
     }
 }
 
-/// The end of a cell through which the answer comes. If it is dropped without an answer, the caller gets an error and does not wait for ever.
+/// The end of a cell through which the answer comes. If it is dropped without an answer, the caller
+/// gets an error and does not wait for ever.
 #[derive(Debug)]
 pub(super) struct Reply<T>(Option<Arc<AnswerCell<T>>>);
 
@@ -95,8 +99,9 @@ impl<T> Drop for Reply<T> {
 
 /// The callers of a batch that are still asleep. All of their answers are in place.
 ///
-/// The first caller that is woken may get the processor before the others are woken. A caller with many calls would then find one answer
-/// and sleep again, once for each call. So it can wake the rest itself.
+/// The first caller that is woken may get the processor before the others are woken. A caller with
+/// many calls would then find one answer and sleep again, once for each call. So it can wake the
+/// rest itself.
 #[derive(Debug, Default)]
 pub(super) struct Wakers(Mutex<std::vec::IntoIter<Waker>>);
 

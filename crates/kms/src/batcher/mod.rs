@@ -19,7 +19,7 @@ pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
 use crate::audit_log::{Actor, Operation};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyName, KeyRef, Name};
+use crate::id::{KeyRef, KeySelector, KeyVersionId, Name};
 use crate::key_signature::Signature;
 use crate::keystore::{Keystore, SignItem, Threads, VerifyItem};
 use crate::verdict::Verdict;
@@ -27,8 +27,8 @@ use crate::verdict::Verdict;
 /// When a batch begins, and how many calls may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherOptions {
-    /// While another batch is computed, a batch begins as soon as this many calls wait. It begins with fewer if one worker's share of all
-    /// callers is smaller.
+    /// While another batch is computed, a batch begins as soon as this many calls wait. It begins
+    /// with fewer if one worker's share of all callers is smaller.
     pub target_batch: usize,
     /// The most calls of a batch.
     pub max_batch: usize,
@@ -43,7 +43,8 @@ pub struct BatcherOptions {
 }
 
 impl Default for BatcherOptions {
-    /// 64, at most 256, 500 microseconds; 8192 calls, 2048 of one tenant; a thread for each processor.
+    /// 64, at most 256, 500 microseconds; 8192 calls, 2048 of one tenant; a thread for each
+    /// processor.
     fn default() -> Self {
         Self {
             target_batch: 64,
@@ -73,15 +74,18 @@ impl BatcherOptions {
     }
 }
 
-/// Combines concurrent calls into batches, because many signatures verify faster together than alone.
+/// Combines concurrent calls into batches, because many signatures verify faster together than
+/// alone.
 ///
-/// If nothing is being computed, a call begins at once, alone. Calls that come meanwhile begin when that computation is finished, when
-/// enough of them wait, or when the first of them has waited long enough ([`BatcherOptions`]). Tenants take turns, however
-/// many calls each has waiting. Calls of one tenant are computed and answered in order.
+/// If nothing is being computed, a call begins at once, alone. Calls that come meanwhile begin when
+/// that computation is finished, when enough of them wait, or when the first of them has waited
+/// long enough ([`BatcherOptions`]). Tenants take turns, however many calls each has waiting. Calls
+/// of one tenant are computed and answered in order.
 ///
-/// Futures need no particular runtime. Work begins with the call, not with the first poll. A dropped future removes its call from the
-/// queue, and changes nothing for others. If a backend panics, only the faulty call fails, with
-/// [`Code::Internal`]. Dropping the batcher answers all calls that it accepted.
+/// Futures need no particular runtime. Work begins with the call, not with the first poll. A
+/// dropped future removes its call from the queue, and changes nothing for others. If a backend
+/// panics, only the faulty call fails, with [`Code::Internal`]. Dropping the batcher answers all
+/// calls that it accepted.
 pub struct Batcher {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -99,8 +103,19 @@ struct Shared {
 
 /// What to compute, and where the answer goes.
 enum Call {
-    Verify { who: Option<Actor>, key: KeyId, message: Vec<u8>, signature: Vec<u8>, reply: Reply<Verdict> },
-    Sign { who: Option<Actor>, key: KeyName, message: Vec<u8>, reply: Reply<Signature> },
+    Verify {
+        who: Option<Actor>,
+        key: KeyVersionId,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+        reply: Reply<Verdict>,
+    },
+    Sign {
+        who: Option<Actor>,
+        key: KeySelector,
+        message: Vec<u8>,
+        reply: Reply<Signature>,
+    },
 }
 
 impl Batcher {
@@ -120,8 +135,9 @@ impl Batcher {
         Ok(batcher)
     }
 
-    /// A batcher without threads: calls wait until a thread calls [`Batcher::compute_waiting`]. It suits a thread that serves many callers,
-    /// and computes for all of them when it has read what they ask for. That thread must not wait for an answer itself.
+    /// A batcher without threads: calls wait until a thread calls [`Batcher::compute_waiting`]. It
+    /// suits a thread that serves many callers, and computes for all of them when it has read what
+    /// they ask for. That thread must not wait for an answer itself.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] for options that contradict each other.
@@ -129,7 +145,8 @@ impl Batcher {
         Ok(Self { shared: Shared::new(keystore, options.shape()?), workers: Vec::new() })
     }
 
-    /// Computes and answers one batch of the calls that wait, on the caller's thread. Returns how many calls wait after it.
+    /// Computes and answers one batch of the calls that wait, on the caller's thread. Returns how
+    /// many calls wait after it.
     pub fn compute_waiting(&self) -> usize {
         let mut queue = self.shared.queue();
         let count = queue.len().min(self.shared.max_batch);
@@ -147,16 +164,16 @@ impl Batcher {
     /// Does the same as [`Keystore::verify`], together with other calls.
     ///
     /// # Errors
-    /// The future has those of [`Keystore::verify`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
-    /// [`Code::Internal`].
+    /// The future has those of [`Keystore::verify`]; [`Code::Busy`] when too many calls wait;
+    /// [`Code::Closed`]; [`Code::Internal`].
     pub fn verify(
         &self,
-        key: impl Into<KeyId>,
+        key: impl Into<KeyVersionId>,
         message: impl Into<Vec<u8>>,
         signature: impl Into<Vec<u8>>,
     ) -> Answer<Verdict> {
         let (key, message, signature) = (key.into(), message.into(), signature.into());
-        let tenant = key.family().tenant().clone();
+        let tenant = key.key_id().tenant().clone();
         let who = Actor::said();
         self.submit(tenant, Operation::Verify, |reply| Call::Verify { who, key, message, signature, reply })
     }
@@ -164,27 +181,29 @@ impl Batcher {
     /// Does the same as [`Keystore::sign`], together with other calls.
     ///
     /// # Errors
-    /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait; [`Code::Closed`];
-    /// [`Code::Internal`].
-    pub fn sign(&self, key: impl Into<KeyName>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
+    /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait;
+    /// [`Code::Closed`]; [`Code::Internal`].
+    pub fn sign(&self, key: impl Into<KeySelector>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
         let (key, message) = (key.into(), message.into());
-        let tenant = key.as_ref().family().tenant().clone();
+        let tenant = key.as_ref().key_id().tenant().clone();
         let who = Actor::said();
         self.submit(tenant, Operation::Sign, |reply| Call::Sign { who, key, message, reply })
     }
 
-    /// Like [`Batcher::verify`], for a thread that waits. If nothing else is waiting, the thread computes the call itself.
+    /// Like [`Batcher::verify`], for a thread that waits. If nothing else is waiting, the thread
+    /// computes the call itself.
     ///
     /// # Errors
     /// Those of [`Batcher::verify`].
-    pub fn verify_blocking(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
+    pub fn verify_blocking(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         match self.shared.run_if_idle(|keystore| keystore.verify(key, message, signature)) {
             Some(verdict) => verdict,
             None => self.verify(key.clone(), message, signature).wait(),
         }
     }
 
-    /// Like [`Batcher::sign`], for a thread that waits. If nothing else is waiting, the thread computes the call itself.
+    /// Like [`Batcher::sign`], for a thread that waits. If nothing else is waiting, the thread
+    /// computes the call itself.
     ///
     /// # Errors
     /// Those of [`Batcher::sign`].
@@ -344,7 +363,8 @@ impl Shared {
         self.answer(sign, |calls| self.sign(calls));
     }
 
-    /// Answers calls with the results of `run` on all of them. If that panics, it runs each call alone.
+    /// Answers calls with the results of `run` on all of them. If that panics, it runs each call
+    /// alone.
     fn answer<C, T>(&self, calls: Vec<(C, Reply<T>)>, run: impl Fn(&[C]) -> Vec<Result<T>>) {
         if calls.is_empty() {
             return;
@@ -355,7 +375,8 @@ impl Shared {
             let one = |call| guarded(std::slice::from_ref(call)).ok().and_then(|mut answer| answer.pop());
             calls.iter().map(|call| one(call).unwrap_or_else(|| Err(internal()))).collect()
         });
-        // All answers are in place before anybody is woken. Otherwise a thread with many calls would wake and sleep again for each of them.
+        // All answers are in place before anybody is woken. Otherwise a thread with many calls
+        // would wake and sleep again for each of them.
         let wakers = Arc::new(Wakers::default());
         let send = |(reply, answer): (Reply<T>, Result<T>)| reply.send(answer, &wakers);
         wakers.set(replies.into_iter().zip(answers).filter_map(send).collect());
@@ -411,18 +432,19 @@ impl Shared {
 
 struct Verify {
     who: Option<Actor>,
-    key: KeyId,
+    key: KeyVersionId,
     message: Vec<u8>,
     signature: Vec<u8>,
 }
 
 struct Sign {
     who: Option<Actor>,
-    key: KeyName,
+    key: KeySelector,
     message: Vec<u8>,
 }
 
-/// The answer to a call that a [`Batcher`] accepted. It is a future, and a thread can wait for it. Dropping it cancels the call.
+/// The answer to a call that a [`Batcher`] accepted. It is a future, and a thread can wait for it.
+/// Dropping it cancels the call.
 #[must_use = "an answer that is dropped calls its call off"]
 pub struct Answer<T> {
     cell: Arc<AnswerCell<T>>,

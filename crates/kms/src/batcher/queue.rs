@@ -1,4 +1,5 @@
-//! A batcher's queue, without threads and without a clock: which calls wait, which come next, and when a batch begins.
+//! A batcher's queue, without threads and without a clock: which calls wait, which come next, and
+//! when a batch begins.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -80,7 +81,8 @@ pub(super) struct Waiting<T> {
     pub(super) call: T,
 }
 
-/// The calls of each tenant, in the order in which they came. Times are those of the caller's clock.
+/// The calls of each tenant, in the order in which they came. Times are those of the caller's
+/// clock.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     shape: Shape,
@@ -123,7 +125,8 @@ impl<T> Queue<T> {
         self.len == 0 && self.running == 0
     }
 
-    /// Adds a call and returns its number, which is unique within its tenant; or returns the call if it is refused.
+    /// Adds a call and returns its number, which is unique within its tenant; or returns the call
+    /// if it is refused.
     pub(super) fn push(&mut self, tenant: &Name, now: Duration, call: T) -> Result<u64, (Refused, T)> {
         if self.closed {
             return Err((Refused::Closed, call));
@@ -195,7 +198,8 @@ impl<T> Queue<T> {
         fronts.map(|waiting| waiting.since).min().unwrap_or_default()
     }
 
-    /// Removes calls, one of each tenant in turn, and counts a worker as busy until [`Queue::done`].
+    /// Removes calls, one of each tenant in turn, and counts a worker as busy until
+    /// [`Queue::done`].
     pub(super) fn take(&mut self, count: usize) -> Vec<Waiting<T>> {
         let mut taken = Vec::with_capacity(count);
         while taken.len() < count {
@@ -233,7 +237,8 @@ impl<T> Queue<T> {
     /// A worker is awake again.
     pub(super) fn wake(&mut self) {
         self.sleeping -= 1;
-        // It may also have woken by itself. Then a worker is woken once too often, which does no harm.
+        // It may also have woken by itself. Then a worker is woken once too often, which does no
+        // harm.
         self.woken = self.woken.saturating_sub(1);
     }
 
@@ -243,13 +248,14 @@ impl<T> Queue<T> {
         (self.len == 1 || is_worth) && self.wakes()
     }
 
-    /// Whether to wake a worker for the calls that are left after another worker took its part or finished.
+    /// Whether to wake a worker for the calls that are left after another worker took its part or
+    /// finished.
     pub(super) fn wakes_for_rest(&mut self) -> bool {
         self.len > 0 && self.wakes()
     }
 
-    /// Whether there is a sleeping worker that nobody has woken. It counts as woken from now on. A worker that was woken may still wait long
-    /// for a processor, so others are woken too.
+    /// Whether there is a sleeping worker that nobody has woken. It counts as woken from now on. A
+    /// worker that was woken may still wait long for a processor, so others are woken too.
     fn wakes(&mut self) -> bool {
         let sleeps = self.sleeping > self.woken;
         self.woken += usize::from(sleeps);

@@ -12,7 +12,8 @@ use crate::{Algorithm, KeystoreOptions, NewKey};
 /// A message at which the backend panics.
 const PANIC: &[u8] = b"panic";
 
-/// The software backend behind a gate. While the gate is shut, calls wait before it. The gate records the calls.
+/// The software backend behind a gate. While the gate is shut, calls wait before it. The gate
+/// records the calls.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -112,7 +113,7 @@ struct Place {
     gate: Arc<Gate>,
     keystore: Arc<Keystore>,
     /// One key for each tenant.
-    keys: Vec<KeyId>,
+    keys: Vec<KeyVersionId>,
 }
 
 fn place(tenants: usize) -> Place {
@@ -321,8 +322,9 @@ fn errors_are_those_of_single_calls() {
     let place = place(1);
     let batcher = place.batcher(options());
     let first = place.occupy(&batcher);
-    let unknown: KeyId = "nobody/test/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v1".parse().unwrap();
-    let newer: KeyId = format!("{}/v9", place.keys[0].family()).parse().unwrap();
+    let unknown: KeyVersionId =
+        "nobody/test/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v1".parse().unwrap();
+    let newer: KeyVersionId = format!("{}/v9", place.keys[0].key_id()).parse().unwrap();
     let verify = [unknown.clone(), newer.clone()].map(|key| batcher.verify(key, *b"message", [0; 64]));
     let sign = [unknown, newer].map(|key| batcher.sign(key, *b"message"));
     let reserved = batcher.sign(place.keys[0].clone(), crate::reserved::RESERVED_PREFIX);

@@ -1,4 +1,5 @@
-//! Backups: a whole keystore in one sealed file, which is checked from end to end before it is restored.
+//! Backups: a whole keystore in one sealed file, which is checked from end to end before it is
+//! restored.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::Operation;
 use crate::backend::{Backends, KeyMaterial};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::key_signature::Signature;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
@@ -35,8 +36,8 @@ const MAGIC: &[u8; 4] = b"BBAK";
 const FORMAT: u8 = 1;
 const FIXED_HEADER: usize = 29;
 
-/// A backup that was opened and checked: every record can be read, every private key matches its version's public key,
-/// and every attestation was signed by its key's head.
+/// A backup that was opened and checked: every record can be read, every private key matches its
+/// version's public key, and every attestation was signed by its key's head.
 pub struct Backup {
     summary: BackupSummary,
     entries: Vec<Entry>,
@@ -48,18 +49,19 @@ struct Entry {
     /// The attestation that the head signed, if it can sign.
     attestation: Option<SignedAttestation>,
     /// In the order of their versions.
-    private_keys: Vec<(KeyId, KeyMaterial)>,
+    private_keys: Vec<(KeyVersionId, KeyMaterial)>,
 }
 
 impl Keystore {
-    /// Writes a backup of the keystore at one moment. Any key of `to` can decrypt it. It contains the private keys; for a key in a
-    /// device, it contains the backend's handle.
+    /// Writes a backup of the keystore at one moment. Any key of `to` can decrypt it. It contains
+    /// the private keys; for a key in a device, it contains the backend's handle.
     ///
-    /// In the backup, each enabled key that signs attests itself, with one signature that no rotation policy counts.
+    /// In the backup, each enabled key that signs attests itself, with one signature that no
+    /// rotation policy counts.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] if the store has changed; errors of the backends and of sealing; errors of recording. After the last, `sink` has
-    /// a complete backup, which you should delete.
+    /// [`Code::StoreDamaged`] if the store has changed; errors of the backends and of sealing;
+    /// errors of recording. After the last, `sink` has a complete backup, which you should delete.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
         self.backup_to(|_| sink, to)
     }
@@ -140,8 +142,8 @@ fn write_part(sealing: &mut Sealing<impl Write>, part: &[u8]) -> Result<()> {
 }
 
 impl BackupSummary {
-    /// Magic, format, time in milliseconds since 1970, generation, number of keys: the last three 8 bytes each,
-    /// big-endian.
+    /// Magic, format, time in milliseconds since 1970, generation, number of keys: the last three 8
+    /// bytes each, big-endian.
     fn header(&self) -> Vec<u8> {
         let numbers = [self.made.unix_millis(), self.counter, self.keys].map(u64::to_be_bytes);
         [&MAGIC[..], &[FORMAT], numbers.as_flattened()].concat()
@@ -149,11 +151,12 @@ impl BackupSummary {
 }
 
 impl Backup {
-    /// Opens a backup with one of the keys of `with` and checks all of it, in memory. `backends` load its private keys.
+    /// Opens a backup with one of the keys of `with` and checks all of it, in memory. `backends`
+    /// load its private keys.
     ///
     /// # Errors
-    /// [`Code::MalformedBackup`] if it contradicts itself; [`Code::UnsupportedAlgorithm`] if no backend supports one of its keys; the errors of
-    /// [`data::open`].
+    /// [`Code::MalformedBackup`] if it contradicts itself; [`Code::UnsupportedAlgorithm`] if no
+    /// backend supports one of its keys; the errors of [`data::open`].
     pub fn read(mut source: impl Read, with: &[&dyn KeyProvider], backends: &Backends) -> Result<Self> {
         let mut sealed = Vec::new();
         source.read_to_end(&mut sealed).map_err(|error| KmsError::io("cannot read the backup", error))?;
@@ -207,10 +210,12 @@ impl Backup {
         Ok(())
     }
 
-    /// Makes a keystore from the backup, in a new file that `unlock` opens, under a new root key: see [`KeystoreOptions::create`].
-    /// It needs a new rollback guard too, because it is a separate store. It continues to count changes from the backup's number.
+    /// Makes a keystore from the backup, in a new file that `unlock` opens, under a new root key:
+    /// see [`KeystoreOptions::create`]. It needs a new rollback guard too, because it is a separate
+    /// store. It continues to count changes from the backup's number.
     ///
-    /// Limits on the number of signatures count from the state in the backup: signatures made later are unknown to it.
+    /// Limits on the number of signatures count from the state in the backup: signatures made later
+    /// are unknown to it.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if `path` exists; errors of writing.
@@ -223,11 +228,13 @@ impl Backup {
         open::unseal(Box::new(store), rows, sealer, options)
     }
 
-    /// As [`Backup::restore`], in an etcd cluster. The keystore appears there complete, or not at all. An attempt that is interrupted may
-    /// leave rows under the prefix, which have to be deleted before the next one.
+    /// As [`Backup::restore`], in an etcd cluster. The keystore appears there complete, or not at
+    /// all. An attempt that is interrupted may leave rows under the prefix, which have to be
+    /// deleted before the next one.
     ///
     /// # Errors
-    /// Those of [`KeystoreOptions::create_etcd`]; [`Code::TooLarge`] if etcd does not accept a key's record.
+    /// Those of [`KeystoreOptions::create_etcd`]; [`Code::TooLarge`] if etcd does not accept a
+    /// key's record.
     #[cfg(feature = "etcd")]
     pub fn restore_etcd(
         &self,
@@ -349,14 +356,14 @@ mod tests {
     use crate::algorithm::Algorithm;
     use crate::keystore::NewKey;
 
-    /// A decrypted backup, and the problem that is reported after a change to it. The holder of a backup's key could make
-    /// a false backup; one that contradicts itself must not be restored.
+    /// A decrypted backup, and the problem that is reported after a change to it. The holder of a
+    /// backup's key could make a false backup; one that contradicts itself must not be restored.
     fn made() -> Backup {
         let keystore = Keystore::in_memory();
         for label in ["a", "b"] {
             let new = NewKey::new("t".parse().unwrap(), "p".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new.label(label.parse().unwrap())).unwrap();
-            keystore.rotate(key.family()).unwrap();
+            keystore.rotate(key.key_id()).unwrap();
         }
         let rows = keystore.writer().store.load().unwrap();
         let (state, _, index) = load::index(&keystore.sealer, &rows, None).unwrap();

@@ -8,7 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, Operation, Outcome};
 use crate::backend::{Backend, Request, SignRequest};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef};
+use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::Signature;
 use crate::verdict::Verdict;
 
@@ -16,7 +16,7 @@ use crate::verdict::Verdict;
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyItem<'a> {
     /// The key version that supposedly signed.
-    pub key: &'a KeyId,
+    pub key: &'a KeyVersionId,
     /// The message.
     pub message: &'a [u8],
     /// The signature.
@@ -65,15 +65,15 @@ impl Threads {
     }
 }
 
-/// The backend's verdicts. If their number is not that of the requests, nobody can tell which verdict belongs to which
-/// request, and none counts.
+/// The backend's verdicts. If their number is not that of the requests, nobody can tell which
+/// verdict belongs to which request, and none counts.
 fn verdicts_of(backend: &dyn Backend, requests: &[Request<'_>]) -> Vec<Verdict> {
     let verdicts = backend.verify_many(requests);
     if verdicts.len() == requests.len() { verdicts } else { vec![Verdict::Unusable; requests.len()] }
 }
 
-/// The backend's signatures. If their number is not that of the requests, nobody can tell which signature belongs to which
-/// request, and none counts.
+/// The backend's signatures. If their number is not that of the requests, nobody can tell which
+/// signature belongs to which request, and none counts.
 fn signatures_of(
     backend: &dyn Backend,
     algorithm: Algorithm,
@@ -89,11 +89,12 @@ fn no_signature(backend: &str) -> KmsError {
 }
 
 impl Keystore {
-    /// The verdict on each item, in their order: the verdict of [`Keystore::verify`], or [`Verdict::Unusable`] where that
-    /// returns an error. No item's verdict depends on another item. All verdicts use the keys as they are at one moment.
+    /// The verdict on each item, in their order: the verdict of [`Keystore::verify`], or
+    /// [`Verdict::Unusable`] where that returns an error. No item's verdict depends on another
+    /// item. All verdicts use the keys as they are at one moment.
     ///
-    /// With the feature `parallel-batch`, large batches are divided between the calling thread and the threads of the rayon
-    /// pool that the call runs in.
+    /// With the feature `parallel-batch`, large batches are divided between the calling thread and
+    /// the threads of the rayon pool that the call runs in.
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         self.verify_batch_as(items, Threads::All, &|_| Actor::current())
     }
@@ -120,7 +121,7 @@ impl Keystore {
         let mut verdicts = vec![Verdict::Unusable; items.len()];
         let mut by_algorithm: BTreeMap<Algorithm, (Vec<usize>, Vec<Request<'_>>)> = BTreeMap::new();
         for (place, item) in items.iter().enumerate() {
-            let Ok(version) = index.key(item.key.family()).and_then(|key| key.usable(item.key)) else {
+            let Ok(version) = index.key(item.key.key_id()).and_then(|key| key.usable(item.key)) else {
                 continue;
             };
             let public_key = &version.public_key;
@@ -140,10 +141,11 @@ impl Keystore {
     /// Checks that the key version may be used to verify.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`], [`Code::UnsupportedAlgorithm`].
-    pub fn check_usable(&self, key: &KeyId) -> Result<()> {
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`],
+    /// [`Code::UnsupportedAlgorithm`].
+    pub fn check_usable(&self, key: &KeyVersionId) -> Result<()> {
         let index = self.index.load();
-        let version = index.key(key.family())?.usable(key)?;
+        let version = index.key(key.key_id())?.usable(key)?;
         self.backends.verifier(version.public_key.algorithm()).map(drop)
     }
 
@@ -152,8 +154,8 @@ impl Keystore {
         self.verify_batch(items).into_iter().all(Verdict::is_valid)
     }
 
-    /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all messages for keys of one algorithm
-    /// together.
+    /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all
+    /// messages for keys of one algorithm together.
     pub fn sign_batch(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
         self.sign_batch_as(items, &|_| Actor::current())
     }
@@ -170,7 +172,7 @@ impl Keystore {
             who,
             || self.signatures(items),
             |result| match result {
-                Ok(signature) => (Outcome::Done, Some(KeyRef::Exact(&signature.key))),
+                Ok(signature) => (Outcome::Done, Some(KeyRef::Version(&signature.key))),
                 Err(error) => (Outcome::Failed(error.code), None),
             },
             |error| Err(error.clone()),
@@ -203,7 +205,7 @@ impl Keystore {
                 signatures[place] = signature;
             }
         }
-        let signature = |(version, bytes): (Result<(KeyId, _)>, Result<Vec<u8>>)| {
+        let signature = |(version, bytes): (Result<(KeyVersionId, _)>, Result<Vec<u8>>)| {
             Ok(Signature { key: version?.0, bytes: bytes? })
         };
         versions.into_iter().zip(signatures).map(signature).collect()

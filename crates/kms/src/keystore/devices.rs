@@ -1,8 +1,9 @@
 //! Private keys on a device: when a keystore gives up a private key, the device deletes it too.
 //!
-//! The store and the device cannot change at the same moment. So the store changes first, and with the change it notes what must still be
-//! deleted. When the device has deleted it, the note is removed. Whatever fails between these steps, no private key that is still needed
-//! is deleted, and no deletion is forgotten.
+//! The store and the device cannot change at the same moment. So the store changes first, and with
+//! the change it notes what must still be deleted. When the device has deleted it, the note is
+//! removed. Whatever fails between these steps, no private key that is still needed is deleted, and
+//! no deletion is forgotten.
 
 use zeroize::Zeroizing;
 
@@ -12,7 +13,7 @@ use super::writer::Edit;
 use crate::backend::SOFTWARE;
 use crate::encoding;
 use crate::error::{KmsError, Result};
-use crate::id::KeyFamily;
+use crate::id::KeyId;
 use crate::record::{KeyRecord, VersionRecord};
 
 /// Whether the device still has to delete private keys of this key.
@@ -44,26 +45,26 @@ impl Keystore {
     ///
     /// # Errors
     /// Errors of the device; errors of writing. The notes stay, and the next call tries again.
-    pub(super) fn delete_leftovers(&self, family: &KeyFamily) -> Result<()> {
-        let key = self.index.load().key(family)?.clone();
+    pub(super) fn delete_leftovers(&self, key_id: &KeyId) -> Result<()> {
+        let key = self.index.load().key(key_id)?.clone();
         let record = &key.record;
         if !has_leftovers(record) {
             return Ok(());
         }
-        let algorithm = family.algorithm();
+        let algorithm = key_id.algorithm();
         let backend = self.backends.find(&record.backend, algorithm)?;
         for leftover in record.versions.iter().filter_map(|version| version.leftover.as_deref()) {
             let material = encoding::from_base64(leftover)
-                .ok_or_else(|| KmsError::damaged(format!("the record of {family} is malformed")))?;
+                .ok_or_else(|| KmsError::damaged(format!("the record of {key_id} is malformed")))?;
             backend.destroy(algorithm, &Zeroizing::new(material))?;
         }
         let done: Vec<_> = record.versions.iter().map(|version| version.leftover.clone()).collect();
         self.edit(|index| {
-            let mut record = index.key(family)?.record.clone();
+            let mut record = index.key(key_id)?.record.clone();
             for (version, done) in record.versions.iter_mut().zip(&done) {
                 forget(version, done.as_deref());
             }
-            let changed = record != index.key(family)?.record;
+            let changed = record != index.key(key_id)?.record;
             Ok(changed.then_some(Edit { record, new_head: None }))
         })?;
         Ok(())

@@ -36,8 +36,9 @@ impl OnDevice {
 }
 
 impl Keystore {
-    /// Makes a change that `plan` derives from the current keys; `plan` returns `None` if there is nothing to change.
-    /// If another process changes the store at the same time, `plan` is called again.
+    /// Makes a change that `plan` derives from the current keys; `plan` returns `None` if there is
+    /// nothing to change. If another process changes the store at the same time, `plan` is called
+    /// again.
     ///
     /// # Errors
     /// The errors of `plan`; errors of writing; [`Code::Busy`] if others keep changing the store.
@@ -65,8 +66,9 @@ impl Keystore {
         })
     }
 
-    /// Makes a change by `attempt`, which returns the keys after it, or `None` if there is nothing to change. If another
-    /// process changed the store meanwhile, it reads that change and tries again. Then it tells the rollback guard.
+    /// Makes a change by `attempt`, which returns the keys after it, or `None` if there is nothing
+    /// to change. If another process changed the store meanwhile, it reads that change and tries
+    /// again. Then it tells the rollback guard.
     pub(super) fn persist<T>(
         &self,
         mut attempt: impl FnMut(&mut Writer, &Index) -> Result<Option<(Index, T)>>,
@@ -99,14 +101,15 @@ impl Keystore {
         }
     }
 
-    /// Tells the guard the store's new state. [`crate::rollback`] explains why this comes after the change.
+    /// Tells the guard the store's new state. [`crate::rollback`] explains why this comes after the
+    /// change.
     fn advance_guard(&self, writer: &Writer) -> Result<()> {
         let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
         self.guard.advance(&mark).map_err(unguarded)
     }
 
-    /// Deletes a private key that no record mentions. If this fails, the key stays on the device, where it does no
-    /// harm.
+    /// Deletes a private key that no record mentions. If this fails, the key stays on the device,
+    /// where it does no harm.
     fn discard(&self, key: OnDevice) {
         let backend = self.backends.find(&key.backend, key.algorithm);
         let _ = backend.and_then(|backend| backend.destroy(key.algorithm, &key.material));
@@ -133,7 +136,8 @@ impl Keystore {
         match loaded {
             Ok((private_key, public_key)) => Ok(NewKeyPair { material, private_key, public_key }),
             Err(error) => {
-                // No record would mention it. Report why it is unusable, not that deleting it failed.
+                // No record would mention it. Report why it is unusable, not that deleting it
+                // failed.
                 let _ = backend.destroy(algorithm, &material);
                 Err(error)
             }
@@ -146,8 +150,8 @@ impl Keystore {
     }
 }
 
-/// The error of a change that is in the store, and that the rollback guard does not know. It must not
-/// say that the same call may succeed later: that would make the change twice.
+/// The error of a change that is in the store, and that the rollback guard does not know. It must
+/// not say that the same call may succeed later: that would make the change twice.
 pub(super) fn unguarded(error: KmsError) -> KmsError {
     let code = if error.retryable { Code::OutcomeUnknown } else { error.code };
     let message = format!("the change was made, but the rollback guard could not record it: {error}");

@@ -19,13 +19,15 @@ use crate::store::Changed;
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Keystore {
-    /// Reads the changes that other processes made to a shared store, for example in etcd. This also happens automatically, within moments
-    /// of each change. After this call, the keystore sees every change that was acknowledged before it. It does nothing if nobody else can
-    /// change the store.
+    /// Reads the changes that other processes made to a shared store, for example in etcd. This
+    /// also happens automatically, within moments of each change. After this call, the keystore
+    /// sees every change that was acknowledged before it. It does nothing if nobody else can change
+    /// the store.
     ///
     /// # Errors
-    /// [`Code::Unavailable`](crate::Code::Unavailable) if the store cannot be reached: the keystore then keeps its last view of the keys;
-    /// [`Code::RolledBack`](crate::Code::RolledBack); [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of the rollback guard.
+    /// [`Code::Unavailable`](crate::Code::Unavailable) if the store cannot be reached: the keystore
+    /// then keeps its last view of the keys; [`Code::RolledBack`](crate::Code::RolledBack);
+    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of the rollback guard.
     pub fn catch_up(&self) -> Result<()> {
         shared_snapshot::refresh(&*self.index, &*self.writer, |writer, index| {
             if writer.store.is_shared() {
@@ -36,8 +38,9 @@ impl Keystore {
         })
     }
 
-    /// Has each change of [`Keystore::token_roots`] that another process makes announced by `changed`, until the keystore is dropped. A
-    /// channel with a capacity of one is enough: one notice covers any number of changes. The first call counts.
+    /// Has each change of [`Keystore::token_roots`] that another process makes announced by
+    /// `changed`, until the keystore is dropped. A channel with a capacity of one is enough: one
+    /// notice covers any number of changes. The first call counts.
     pub fn notify_of_token_roots(&self, changed: SyncSender<()>) {
         // There is one already.
         let _ = self.roots_changed.set(changed);
@@ -88,8 +91,8 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
 }
 
 impl Follower {
-    /// Catches up once; `None` if the keystore is gone. Problems of the store are not reported here: the next write
-    /// reports them.
+    /// Catches up once; `None` if the keystore is gone. Problems of the store are not reported
+    /// here: the next write reports them.
     fn learn(&mut self, learn: Learn) -> Option<Result<()>> {
         let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
         let learned = shared_snapshot::refresh(&*index, &*writer, |writer, index| {

@@ -1,7 +1,8 @@
-//! The rollback guard that a store remembers by its name: see [`NamedGuard`](crate::rollback::NamedGuard).
+//! The rollback guard that a store remembers by its name: see
+//! [`NamedGuard`](crate::rollback::NamedGuard).
 //!
-//! The name is in a plain row, so that it can be read before the store is opened. The sealed state has its digest, so that
-//! nobody can remove or replace it.
+//! The name is in a plain row, so that it can be read before the store is opened. The sealed state
+//! has its digest, so that nobody can remove or replace it.
 
 use crate::error::{Code, KmsError, Result};
 use crate::record::StoreState;

@@ -17,12 +17,13 @@ use crate::store::FileIdentity;
 
 /// Keys, in memory or in a sealed file.
 ///
-/// Many threads may make all calls at once. Signing and verifying read a snapshot and never wait, neither for another
-/// thread nor for the disk. Calls that change something run one after another, and their changes are on the disk when they
-/// return.
+/// Many threads may make all calls at once. Signing and verifying read a snapshot and never wait,
+/// neither for another thread nor for the disk. Calls that change something run one after another,
+/// and their changes are on the disk when they return.
 ///
-/// The file stays locked for other processes as long as the keystore lives: open it late, drop it early. To look at keys
-/// only, take a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]): it keeps no lock and writes nothing.
+/// The file stays locked for other processes as long as the keystore lives: open it late, drop it
+/// early. To look at keys only, take a [`Snapshot`](super::Snapshot) ([`Keystore::snapshot`]): it
+/// keeps no lock and writes nothing.
 pub struct Keystore {
     /// The first field, so that an audit log is unlocked before the store is.
     pub(super) observers: Observers,

@@ -2,10 +2,11 @@
 
 use super::handle::Keystore;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::seal::{Capsule, KEYSTORE, KeyEncryptionKey, KeyProvider};
 
-/// Opens data that was sealed to any key of a keystore: [`Keystore::decapsulate`]. It cannot seal, because it names no key.
+/// Opens data that was sealed to any key of a keystore: [`Keystore::decapsulate`]. It cannot seal,
+/// because it names no key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeystoreIdentity<'a>(pub &'a Keystore);
 
@@ -24,7 +25,7 @@ impl KeyProvider for KeystoreIdentity<'_> {
     }
 
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let id: KeyId = capsule.key_name().parse()?;
+        let id: KeyVersionId = capsule.key_name().parse()?;
         self.0.decapsulate(&id, capsule.bytes())
     }
 

@@ -10,21 +10,23 @@ use rpds::HashTrieMapSync;
 use crate::attestation::Attestation;
 use crate::backend::{Backends, KeyMaterial, PrivateKey};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyId, Name};
+use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::VersionState;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::seal::{Place, Sealer};
 
-/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's block, which has no prefix of its own.
-/// Every build enforces this, because builds with different features may use one store.
+/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's
+/// block, which has no prefix of its own. Every build enforces this, because builds with different
+/// features may use one store.
 pub(super) const TOKENS: &str = "tokens";
 
-/// All keys at one moment. A change makes a new index, which shares the unchanged parts with the old one.
+/// All keys at one moment. A change makes a new index, which shares the unchanged parts with the
+/// old one.
 #[derive(Clone, Default)]
 pub(super) struct Index {
-    keys: HashTrieMapSync<KeyFamily, Arc<LoadedKey>>,
+    keys: HashTrieMapSync<KeyId, Arc<LoadedKey>>,
     /// The keys by tenant and label.
-    labels: HashTrieMapSync<(Name, Name), KeyFamily>,
+    labels: HashTrieMapSync<(Name, Name), KeyId>,
     /// The number of the change that led here.
     generation: u64,
     /// The exclusive or of the bindings of all root keys of tokens.
@@ -40,15 +42,15 @@ impl Index {
         self.keys.values()
     }
 
-    pub(super) fn key(&self, family: &KeyFamily) -> Result<&Arc<LoadedKey>> {
-        self.keys.get(family).ok_or_else(|| {
-            KmsError::new(Code::KeyNotFound, format!("there is no key {family} in this keystore"))
+    pub(super) fn key(&self, key_id: &KeyId) -> Result<&Arc<LoadedKey>> {
+        self.keys.get(key_id).ok_or_else(|| {
+            KmsError::new(Code::KeyNotFound, format!("there is no key {key_id} in this keystore"))
         })
     }
 
     /// Everything about a key except its private keys.
-    pub(super) fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
-        Ok(Attestation::from(&self.key(family)?.record))
+    pub(super) fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
+        Ok(Attestation::from(&self.key(key_id)?.record))
     }
 
     /// The attestations of all keys, sorted by their names.
@@ -58,7 +60,7 @@ impl Index {
         keys.into_iter().map(|key| Attestation::from(&key.record)).collect()
     }
 
-    pub(super) fn find(&self, tenant: &Name, label: &Name) -> Option<&KeyFamily> {
+    pub(super) fn find(&self, tenant: &Name, label: &Name) -> Option<&KeyId> {
         self.labels.get(&(tenant.clone(), label.clone()))
     }
 
@@ -76,20 +78,20 @@ impl Index {
 
     /// Inserts a key, or replaces its former state.
     pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
-        let family = key.record.key.clone();
-        if family.purpose().as_str() == TOKENS {
-            let old = self.keys.get(&family).map(|old| old.binding);
+        let key_id = key.record.key.clone();
+        if key_id.purpose().as_str() == TOKENS {
+            let old = self.keys.get(&key_id).map(|old| old.binding);
             for binding in old.iter().chain([&key.binding]) {
                 self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);
             }
         }
-        if let Some(label) = self.keys.get(&family).and_then(|old| old.record.label.clone()) {
-            self.labels.remove_mut(&(family.tenant().clone(), label));
+        if let Some(label) = self.keys.get(&key_id).and_then(|old| old.record.label.clone()) {
+            self.labels.remove_mut(&(key_id.tenant().clone(), label));
         }
         if let Some(label) = &key.record.label {
-            self.labels.insert_mut((family.tenant().clone(), label.clone()), family.clone());
+            self.labels.insert_mut((key_id.tenant().clone(), label.clone()), key_id.clone());
         }
-        self.keys.insert_mut(family, key);
+        self.keys.insert_mut(key_id, key);
     }
 }
 
@@ -99,13 +101,13 @@ pub(super) struct LoadedKey {
     /// The record's contribution to the store's state.
     pub(super) binding: [u8; 32],
     pub(super) head: Arc<Sealed>,
-    /// The private keys of older versions, for algorithms that need them: they decapsulate old ciphertexts, and sign
-    /// nothing.
+    /// The private keys of older versions, for algorithms that need them: they decapsulate old
+    /// ciphertexts, and sign nothing.
     pub(super) older: BTreeMap<u32, Arc<Sealed>>,
 }
 
-/// A private key that stays sealed until it is needed, so that a store of many keys opens quickly and holds few of them
-/// in the clear.
+/// A private key that stays sealed until it is needed, so that a store of many keys opens quickly
+/// and holds few of them in the clear.
 pub(super) struct Sealed {
     sealed: Vec<u8>,
     opened: OnceLock<Arc<dyn PrivateKey>>,
@@ -142,7 +144,7 @@ impl Sealed {
 
 impl LoadedKey {
     /// One version, whether or not it may be used.
-    pub(super) fn version(&self, id: &KeyId) -> Result<&VersionRecord> {
+    pub(super) fn version(&self, id: &KeyVersionId) -> Result<&VersionRecord> {
         self.record.version(id.version()).ok_or_else(|| {
             let head = self.record.head();
             KmsError::new(Code::UnknownVersion, format!("there is no {id}: the newest version is {head}"))
@@ -150,7 +152,7 @@ impl LoadedKey {
     }
 
     /// One version that may be used.
-    pub(super) fn usable(&self, id: &KeyId) -> Result<&VersionRecord> {
+    pub(super) fn usable(&self, id: &KeyVersionId) -> Result<&VersionRecord> {
         let refused = |why: String| Err(KmsError::new(Code::VersionRefused, why));
         let version = self.version(id)?;
         if version.state == VersionState::Revoked {
@@ -163,8 +165,8 @@ impl LoadedKey {
         Ok(version)
     }
 
-    /// The private key of this version, if `record` (a record of the same key) has the version with the same public
-    /// key. It may be open already, and keeps its reserved uses.
+    /// The private key of this version, if `record` (a record of the same key) has the version with
+    /// the same public key. It may be open already, and keeps its reserved uses.
     pub(super) fn sealed_as(&self, record: &KeyRecord, version: u32) -> Option<&Arc<Sealed>> {
         let was = self.record.version(version)?;
         if !was.is_held() || was.public_key != record.version(version)?.public_key {
@@ -178,10 +180,11 @@ impl LoadedKey {
         self.open(&self.head, self.record.head(), sealer, backends)
     }
 
-    /// The private key of a version that may be used. It is opened and checked like [`LoadedKey::signer`]'s.
+    /// The private key of a version that may be used. It is opened and checked like
+    /// [`LoadedKey::signer`]'s.
     pub(super) fn private_key(
         &self,
-        id: &KeyId,
+        id: &KeyVersionId,
         sealer: &Sealer,
         backends: &Backends,
     ) -> Result<&Arc<dyn PrivateKey>> {
@@ -197,7 +200,12 @@ impl LoadedKey {
 
     /// The private key of a version that may be used, unencrypted.
     #[cfg(feature = "tokens")]
-    pub(super) fn material(&self, id: &KeyId, sealer: &Sealer, backends: &Backends) -> Result<KeyMaterial> {
+    pub(super) fn material(
+        &self,
+        id: &KeyVersionId,
+        sealer: &Sealer,
+        backends: &Backends,
+    ) -> Result<KeyMaterial> {
         // This also proves that it belongs to the public key.
         self.private_key(id, sealer, backends)?;
         let capabilities = backends.find(&self.record.backend, self.record.key.algorithm())?;
@@ -210,7 +218,7 @@ impl LoadedKey {
     }
 
     /// The backend's material for a version whose private key the keystore still has.
-    pub(super) fn sealed_material(&self, id: &KeyId, sealer: &Sealer) -> Result<KeyMaterial> {
+    pub(super) fn sealed_material(&self, id: &KeyVersionId, sealer: &Sealer) -> Result<KeyMaterial> {
         let is_head = id.version() == self.record.head().get();
         let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));

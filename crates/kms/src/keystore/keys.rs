@@ -13,7 +13,7 @@ use crate::attestation::Attestation;
 use crate::audit_log::Operation;
 use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyId, Name};
+use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 use crate::prehash::Prehashed;
 use crate::public_key::{NamedPublicKey, PublicKey};
@@ -75,10 +75,11 @@ impl Keystore {
     /// Makes a key with its version 1.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] if another key of the tenant has the label; [`Code::UnsupportedAlgorithm`];
-    /// [`Code::NotExportable`] if `new` is exportable but its backend cannot export private keys;
-    /// [`Code::InvalidArgument`] if the algorithm has no keys that sign digests; errors of the backend; errors of writing.
-    pub fn create_key(&self, new: NewKey) -> Result<KeyId> {
+    /// [`Code::LabelTaken`] if another key of the tenant has the label;
+    /// [`Code::UnsupportedAlgorithm`]; [`Code::NotExportable`] if `new` is exportable but its
+    /// backend cannot export private keys; [`Code::InvalidArgument`] if the algorithm has no keys
+    /// that sign digests; errors of the backend; errors of writing.
+    pub fn create_key(&self, new: NewKey) -> Result<KeyVersionId> {
         let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
         self.add_key(Operation::Create, new, || {
             if exportable {
@@ -103,25 +104,25 @@ impl Keystore {
         operation: Operation,
         new: NewKey,
         first: impl Fn() -> Result<NewVersion>,
-    ) -> Result<KeyId> {
+    ) -> Result<KeyVersionId> {
         check_new(&new)?;
         let now = Timestamp::now()?;
-        let family = KeyFamily::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
-        self.observed(Subject::key(operation, &family), || self.add_family(&family, &new, now, first))
+        let key_id = KeyId::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
+        self.observed(Subject::key(operation, &key_id), || self.add_key_at(&key_id, &new, now, first))
     }
 
-    fn add_family(
+    fn add_key_at(
         &self,
-        family: &KeyFamily,
+        key_id: &KeyId,
         new: &NewKey,
         now: Timestamp,
         first: impl Fn() -> Result<NewVersion>,
-    ) -> Result<KeyId> {
+    ) -> Result<KeyVersionId> {
         let key = self.edit(|index| {
-            check_label(index, family, new.label.as_ref())?;
+            check_label(index, key_id, new.label.as_ref())?;
             let NewVersion { public_key, origin, pair } = first()?;
             let record = KeyRecord {
-                key: family.clone(),
+                key: key_id.clone(),
                 label: new.label.clone(),
                 state: KeyState::Enabled,
                 revision: 0,
@@ -137,20 +138,21 @@ impl Keystore {
             Ok(Some(Edit { record, new_head: pair }))
         })?;
         let key = key.expect("a new key is a change");
-        Ok(family.version(key.record.head()))
+        Ok(key_id.version(key.record.head()))
     }
 
-    /// Whether `signature` is a signature of `message` under exactly this version of a key: see [`PublicKey::verify`].
+    /// Whether `signature` is a signature of `message` under exactly this version of a key: see
+    /// [`PublicKey::verify`].
     ///
     /// A disabled key verifies like an enabled one: its signatures remain valid.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that was revoked or is
-    /// below the key's minimum version.
-    pub fn verify(&self, key: &KeyId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that
+    /// was revoked or is below the key's minimum version.
+    pub fn verify(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::message(Operation::Verify, key, message), || {
             let index = self.index.load();
-            let public_key = &index.key(key.family())?.usable(key)?.public_key;
+            let public_key = &index.key(key.key_id())?.usable(key)?.public_key;
             let backend = self.backends.verifier(public_key.algorithm())?;
             Ok(backend.verify(Request { public_key, message, signature }))
         })
@@ -161,24 +163,31 @@ impl Keystore {
     /// # Errors
     /// [`Code::WrongUse`] when keys of the algorithm do not sign such digests; those of
     /// [`Keystore::verify`].
-    pub fn verify_prehashed(&self, key: &KeyId, message: &Prehashed, signature: &[u8]) -> Result<Verdict> {
+    pub fn verify_prehashed(
+        &self,
+        key: &KeyVersionId,
+        message: &Prehashed,
+        signature: &[u8],
+    ) -> Result<Verdict> {
         self.observed(Subject::key(Operation::Verify, key), || {
             let index = self.index.load();
-            let version = index.key(key.family())?.usable(key)?;
-            message.form(key.family().algorithm())?;
+            let version = index.key(key.key_id())?.usable(key)?;
+            message.form(key.key_id().algorithm())?;
             Ok(version.public_key.verify_prehashed(message, signature))
         })
     }
 
-    /// The public key of a version to which something new can be encrypted: the key is enabled, and the version may be used. Whether its
-    /// algorithm encapsulates is found out by [`PublicKey::encapsulate`].
+    /// The public key of a version to which something new can be encrypted: the key is enabled, and
+    /// the version may be used. Whether its algorithm encapsulates is found out by
+    /// [`PublicKey::encapsulate`].
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
-    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when only this version's private key was destroyed.
-    pub fn recipient(&self, key: &KeyId) -> Result<NamedPublicKey> {
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`];
+    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when
+    /// only this version's private key was destroyed.
+    pub fn recipient(&self, key: &KeyVersionId) -> Result<NamedPublicKey> {
         let index = self.index.load();
-        let loaded = index.key(key.family())?;
+        let loaded = index.key(key.key_id())?;
         check_state(&loaded.record)?;
         let version = loaded.usable(key)?;
         if version.state == VersionState::Destroyed {
@@ -188,21 +197,22 @@ impl Keystore {
         Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
     }
 
-    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key. Returns the shared key
-    /// of 32 bytes.
+    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key.
+    /// Returns the shared key of 32 bytes.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`]; [`Code::KeyDisabled`],
-    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; [`Code::WrongUse`] if the key is one for signatures;
-    /// [`Code::InvalidCiphertext`]; errors of the backend.
-    pub fn decapsulate(&self, key: &KeyId, ciphertext: &[u8]) -> Result<SharedKey> {
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`];
+    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`];
+    /// [`Code::WrongUse`] if the key is one for signatures; [`Code::InvalidCiphertext`]; errors of
+    /// the backend.
+    pub fn decapsulate(&self, key: &KeyVersionId, ciphertext: &[u8]) -> Result<SharedKey> {
         self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
             // Before the keys are read: they are then at least as current as the lease says.
             self.check_lease()?;
             let index = self.index.load();
-            let loaded = index.key(key.family())?;
-            if key.family().algorithm().usage() == Use::Signature {
-                return Err(wrong_use(key.family().algorithm()));
+            let loaded = index.key(key.key_id())?;
+            if key.key_id().algorithm().usage() == Use::Signature {
+                return Err(wrong_use(key.key_id().algorithm()));
             }
             check_enabled(&loaded.record)?;
             loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
@@ -213,18 +223,19 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`].
-    pub fn public_key(&self, key: &KeyId) -> Result<PublicKey> {
-        Ok(self.index.load().key(key.family())?.version(key)?.public_key.clone())
+    pub fn public_key(&self, key: &KeyVersionId) -> Result<PublicKey> {
+        Ok(self.index.load().key(key.key_id())?.version(key)?.public_key.clone())
     }
 
     /// Makes a key's next version, which becomes its head. It is on the disk when this returns.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
-    /// [`Code::VersionsExhausted`]; errors of the backend; errors of writing.
-    pub fn rotate(&self, family: &KeyFamily) -> Result<KeyId> {
-        self.observed(Subject::key(Operation::Rotate, family), || {
-            self.rotate_if(family, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
+    /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`], [`Code::VersionsExhausted`]; errors of the backend; errors of
+    /// writing.
+    pub fn rotate(&self, key_id: &KeyId) -> Result<KeyVersionId> {
+        self.observed(Subject::key(Operation::Rotate, key_id), || {
+            self.rotate_if(key_id, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
         })
     }
 
@@ -232,9 +243,9 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::Conflict`] if it is not; the errors of [`Keystore::rotate`].
-    pub fn rotate_from(&self, head: &KeyId) -> Result<KeyId> {
-        self.observed(Subject::key(Operation::Rotate, head.family()), || {
-            let rotated = self.rotate_if(head.family(), |record| {
+    pub fn rotate_from(&self, head: &KeyVersionId) -> Result<KeyVersionId> {
+        self.observed(Subject::key(Operation::Rotate, head.key_id()), || {
+            let rotated = self.rotate_if(head.key_id(), |record| {
                 if record.head().get() == head.version() {
                     return Ok(true);
                 }
@@ -251,72 +262,70 @@ impl Keystore {
     /// Rotates a key if `wanted` returns true for its record.
     pub(super) fn rotate_if(
         &self,
-        family: &KeyFamily,
+        key_id: &KeyId,
         wanted: impl Fn(&KeyRecord) -> Result<bool>,
-    ) -> Result<Option<KeyId>> {
-        self.add_version(family, |record| {
+    ) -> Result<Option<KeyVersionId>> {
+        self.add_version(key_id, |record| {
             if !wanted(record)? {
                 return Ok(None);
             }
             check_enabled(record)?;
-            Ok(Some(NewVersion::generated(self.generate(&record.backend, family.algorithm())?)))
+            Ok(Some(NewVersion::generated(self.generate(&record.backend, key_id.algorithm())?)))
         })
     }
 
     /// Adds the version that `next` makes from a key's record, if it makes one.
     pub(super) fn add_version(
         &self,
-        family: &KeyFamily,
+        key_id: &KeyId,
         next: impl Fn(&KeyRecord) -> Result<Option<NewVersion>>,
-    ) -> Result<Option<KeyId>> {
+    ) -> Result<Option<KeyVersionId>> {
         let key = self.edit(|index| {
-            let old = index.key(family)?;
+            let old = index.key(key_id)?;
             let mut record = old.record.clone();
             if record.versions.len() >= u32::MAX as usize {
-                let message = format!("the key {family} has no version number left");
+                let message = format!("the key {key_id} has no version number left");
                 return Err(KmsError::new(Code::VersionsExhausted, message));
             }
             let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
-            // If the clock was set back, the new version must still not be older than the previous one.
+            // If the clock was set back, the new version must still not be older than the previous
+            // one.
             let created = Timestamp::now()?.max(record.head_version().created);
             record.versions.push(first_use(created, public_key, origin));
             record.revision += 1;
             Ok(Some(Edit { record, new_head: pair }))
         })?;
-        Ok(key.map(|key| family.version(key.record.head())))
+        Ok(key.map(|key| key_id.version(key.record.head())))
     }
 
-    /// Changes a key if it is at `revision` ([`Attestation::revision`]), or at any revision for `None`. Returns the changed key's attestation.
+    /// Changes a key if it is at `revision` ([`Attestation::revision`]), or at any revision for
+    /// `None`. Returns the changed key's attestation.
     ///
-    /// Private keys on a device are deleted there when the change is in the store. If the device cannot be reached then, the change
-    /// is made, and the same call deletes them later.
+    /// Private keys on a device are deleted there when the change is in the store. If the device
+    /// cannot be reached then, the change is made, and the same call deletes them later.
     ///
     /// # Errors
-    /// [`Code::Conflict`] if the key is at another revision; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
-    /// [`Code::LabelTaken`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::DestructionNotDue`];
-    /// [`Code::InvalidArgument`] for a change that makes no sense for the key as it is; errors of writing; errors of the backend, after
-    /// a change that is made.
-    pub fn update(
-        &self,
-        family: &KeyFamily,
-        revision: Option<u64>,
-        change: &KeyChange,
-    ) -> Result<Attestation> {
-        self.observed(Subject::key(change.into(), family), || self.change(family, revision, change))
+    /// [`Code::Conflict`] if the key is at another revision; [`Code::KeyNotFound`],
+    /// [`Code::UnknownVersion`], [`Code::LabelTaken`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`], [`Code::DestructionNotDue`]; [`Code::InvalidArgument`] for a change
+    /// that makes no sense for the key as it is; errors of writing; errors of the backend, after a
+    /// change that is made.
+    pub fn update(&self, key_id: &KeyId, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
+        self.observed(Subject::key(change.into(), key_id), || self.change(key_id, revision, change))
     }
 
-    fn change(&self, family: &KeyFamily, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
+    fn change(&self, key_id: &KeyId, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
         let now = Timestamp::now()?;
         let changed = self.edit(|index| {
-            let old = index.key(family)?;
+            let old = index.key(key_id)?;
             let at = old.record.revision;
             if revision.is_some_and(|revision| revision != at) {
                 let message =
-                    format!("somebody changed the key {family} meanwhile: it is now at revision {at}");
+                    format!("somebody changed the key {key_id} meanwhile: it is now at revision {at}");
                 return Err(KmsError::new(Code::Conflict, message));
             }
             if let KeyChange::Label(label) = change {
-                check_label(index, family, label.as_ref())?;
+                check_label(index, key_id, label.as_ref())?;
             }
             let is_destroyed = old.record.state == KeyState::Destroyed;
             if *change == KeyChange::Destroy && is_destroyed && devices::has_leftovers(&old.record) {
@@ -331,10 +340,10 @@ impl Keystore {
             self.note_leftovers(old, &mut record)?;
             Ok(Some(Edit { record, new_head: None }))
         })?;
-        self.delete_leftovers(family)?;
+        self.delete_leftovers(key_id)?;
         match changed {
             Some(key) => Ok(Attestation::from(&key.record)),
-            None => self.attest(family),
+            None => self.attest(key_id),
         }
     }
 
@@ -342,17 +351,17 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].
-    pub fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
-        self.index.load().attest(family)
+    pub fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
+        self.index.load().attest(key_id)
     }
 
     /// The key's newest version, the one that signs.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].
-    pub fn head_id(&self, family: &KeyFamily) -> Result<KeyId> {
+    pub fn head_id(&self, key_id: &KeyId) -> Result<KeyVersionId> {
         let index = self.index.load();
-        Ok(family.version(index.key(family)?.record.head()))
+        Ok(key_id.version(index.key(key_id)?.record.head()))
     }
 
     /// All keys at one moment, sorted by their names.
@@ -367,13 +376,13 @@ impl Keystore {
     pub fn list_page(
         &self,
         tenant: &Name,
-        after: Option<&KeyFamily>,
+        after: Option<&KeyId>,
         most: usize,
-        wanted: &dyn Fn(&KeyFamily) -> bool,
+        wanted: &dyn Fn(&KeyId) -> bool,
     ) -> Vec<Attestation> {
         let index = self.index.load_full();
         let is_next =
-            |key: &KeyFamily| key.tenant() == tenant && after.is_none_or(|after| key > after) && wanted(key);
+            |key: &KeyId| key.tenant() == tenant && after.is_none_or(|after| key > after) && wanted(key);
         let mut page: Vec<_> = index.keys().filter(|key| is_next(&key.record.key)).collect();
         page.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
         page.into_iter().take(most).map(|key| Attestation::from(&key.record)).collect()
@@ -383,24 +392,25 @@ impl Keystore {
     ///
     /// # Errors
     /// None today; a store on another machine may fail.
-    pub fn find(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>> {
+    pub fn find(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>> {
         Ok(self.index.load().find(tenant, label).cloned())
     }
 
-    /// Disables a key: it does not sign until it is enabled. Its signatures still verify. Does nothing to a disabled key.
+    /// Disables a key: it does not sign until it is enabled. Its signatures still verify. Does
+    /// nothing to a disabled key.
     ///
     /// # Errors
     /// The errors of [`Keystore::update`].
-    pub fn disable(&self, family: &KeyFamily) -> Result<()> {
-        self.update(family, None, &KeyChange::Disable).map(drop)
+    pub fn disable(&self, key_id: &KeyId) -> Result<()> {
+        self.update(key_id, None, &KeyChange::Disable).map(drop)
     }
 
     /// Enables a disabled key: it signs again. Does nothing to an enabled key.
     ///
     /// # Errors
     /// The errors of [`Keystore::update`].
-    pub fn enable(&self, family: &KeyFamily) -> Result<()> {
-        self.update(family, None, &KeyChange::Enable).map(drop)
+    pub fn enable(&self, key_id: &KeyId) -> Result<()> {
+        self.update(key_id, None, &KeyChange::Enable).map(drop)
     }
 }
 
@@ -423,10 +433,10 @@ fn check_new(new: &NewKey) -> Result<()> {
     Ok(())
 }
 
-fn check_label(index: &Index, family: &KeyFamily, label: Option<&Name>) -> Result<()> {
-    let tenant = family.tenant();
+fn check_label(index: &Index, key_id: &KeyId, label: Option<&Name>) -> Result<()> {
+    let tenant = key_id.tenant();
     match label.and_then(|label| Some((label, index.find(tenant, label)?))) {
-        Some((label, other)) if other != family => Err(KmsError::new(
+        Some((label, other)) if other != key_id => Err(KmsError::new(
             Code::LabelTaken,
             format!("the tenant {tenant} already has a key with the label {label}"),
         )),

@@ -62,7 +62,8 @@ fn refuse<T>(code: Code, message: String) -> Result<T> {
 }
 
 impl KeyChange {
-    /// The record after the change. The caller deletes the ids that it no longer holds ([`KeyRecord::held`]).
+    /// The record after the change. The caller deletes the ids that it no longer holds
+    /// ([`KeyRecord::held`]).
     pub(super) fn apply(&self, record: &mut KeyRecord, now: Timestamp) -> Result<()> {
         let key = record.key.clone();
         if record.state == KeyState::Destroyed && !matches!(self, Self::Label(_)) {

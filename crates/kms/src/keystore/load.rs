@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use super::index::{Index, LoadedKey, Sealed};
 use super::lifecycle::keeps_older;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::seal::{Place, Protection, Sealer, Unlock};
@@ -22,7 +22,8 @@ pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
     Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
 }
 
-/// Reads the store's format, which decides whether the rest can be read at all, and then how the store is protected.
+/// Reads the store's format, which decides whether the rest can be read at all, and then how the
+/// store is protected.
 pub(super) fn protection(rows: &Rows) -> Result<Protection> {
     let format = rows.meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
     match format.map(u32::from_be_bytes) {
@@ -49,9 +50,9 @@ fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
 /// A store's state, the row in which it is stored, and the keys.
 pub(super) type Loaded = (StoreState, Vec<u8>, Index);
 
-/// Opens all rows and proves that they belong together: each record opens under its family's name, the state binds
-/// exactly these records, and there is a private key for each version that has one and for nothing else. Keys in
-/// `known` that the store has unchanged are taken from there.
+/// Opens all rows and proves that they belong together: each record opens under its key id, the
+/// state binds exactly these records, and there is a private key for each version that has one and
+/// for nothing else. Keys in `known` that the store has unchanged are taken from there.
 pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
     let sealed_state = meta(rows, STATE)?.to_vec();
     let state = StoreState::parse(&sealer.open(&Place::StoreState, &sealed_state)?)?;
@@ -80,7 +81,8 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
 /// The calling thread alone opens fewer records than this.
 const SHARED: usize = 1024;
 
-/// Opens the keys of all records on as many threads as there are processors, and passes them to `take` in their order.
+/// Opens the keys of all records on as many threads as there are processors, and passes them to
+/// `take` in their order.
 fn for_each_key(
     sealer: &Sealer,
     rows: &Rows,
@@ -88,14 +90,14 @@ fn for_each_key(
     take: impl FnMut(Arc<LoadedKey>),
 ) -> Result<()> {
     let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
-    let load = |(family, sealed): &(&String, &Vec<u8>)| {
+    let load = |(key_id, sealed): &(&String, &Vec<u8>)| {
         let binding = sealer.bind(sealed);
-        let known = known.and_then(|known| known.key(&family.parse().ok()?).ok());
+        let known = known.and_then(|known| known.key(&key_id.parse().ok()?).ok());
         match known.filter(|known| known.binding == binding) {
             Some(known) => Ok(Arc::clone(known)),
             None => {
                 let known = known.map(|known| &**known);
-                Ok(Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?))
+                Ok(Arc::new(load_key(sealer, key_id, sealed, binding, known, private_key)?))
             }
         }
     };
@@ -107,8 +109,8 @@ fn for_each_key(
 /// How many items a thread works on before it hands them over.
 const PART: usize = 256;
 
-/// Passes the result of `run` for each item to `take`, in order, while threads compute more; or ends with the error of the first item
-/// that has one.
+/// Passes the result of `run` for each item to `take`, in order, while threads compute more; or
+/// ends with the error of the first item that has one.
 fn by_threads<I: Sync, O: Send>(
     threads: usize,
     items: &[I],
@@ -153,8 +155,8 @@ fn by_threads<I: Sync, O: Send>(
     })
 }
 
-/// Applies the rows that other processes changed since to `index` and `state`. Returns `None` if these rows do not lead
-/// to a state that binds them: then the caller must read everything.
+/// Applies the rows that other processes changed since to `index` and `state`. Returns `None` if
+/// these rows do not lead to a state that binds them: then the caller must read everything.
 ///
 /// # Errors
 /// [`Code::StoreDamaged`] if a row does not open.
@@ -169,8 +171,8 @@ pub(super) fn advance(
     };
     let new_state = StoreState::parse(&sealer.open(&Place::StoreState, sealed_state)?)?;
     let (mut found, mut next) = (*state, index.clone());
-    for ((_, family), sealed) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
-        let (Ok(name), Some(sealed)) = (family.parse(), sealed) else { return Ok(None) };
+    for ((_, key_id), sealed) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
+        let (Ok(name), Some(sealed)) = (key_id.parse(), sealed) else { return Ok(None) };
         let known = index.key(&name).ok().map(|known| &**known);
         let binding = sealer.bind(sealed);
         found.replace(known.map(|known| &known.binding), &binding);
@@ -179,10 +181,11 @@ pub(super) fn advance(
             Some(None) => Row::Missing,
             None => Row::Unchanged,
         };
-        next.insert(Arc::new(load_key(sealer, family, sealed, binding, known, private_key)?));
+        next.insert(Arc::new(load_key(sealer, key_id, sealed, binding, known, private_key)?));
     }
     let belongs = |id: &str, sealed: &Option<Vec<u8>>| -> bool {
-        let held = |id: &KeyId| Some(next.key(id.family()).ok()?.record.version(id.version())?.is_held());
+        let held =
+            |id: &KeyVersionId| Some(next.key(id.key_id()).ok()?.record.version(id.version())?.is_held());
         id.parse().ok().and_then(|id| held(&id)) == Some(sealed.is_some())
     };
     let mut private_keys = rows.iter().filter(|((table, _), _)| *table == Table::PrivateKeys);
@@ -201,20 +204,20 @@ enum Row<'a> {
     Missing,
 }
 
-/// Opens a record and proves that its private keys exist and open. None stays decrypted, except those that `known`, the
-/// same key's former state, has in use.
+/// Opens a record and proves that its private keys exist and open. None stays decrypted, except
+/// those that `known`, the same key's former state, has in use.
 fn load_key<'a>(
     sealer: &Sealer,
-    family: &str,
+    key_id: &str,
     sealed: &[u8],
     binding: [u8; 32],
     known: Option<&LoadedKey>,
     private_key: impl Fn(&str) -> Row<'a>,
 ) -> Result<LoadedKey> {
-    let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(family.to_owned()), sealed)?)?;
-    if record.key.to_string() != family {
+    let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(key_id.to_owned()), sealed)?)?;
+    if record.key.to_string() != key_id {
         return Err(KmsError::damaged(format!(
-            "the keystore was edited: the record of {family} belongs to another key"
+            "the keystore was edited: the record of {key_id} belongs to another key"
         )));
     }
     let mut head = Sealed::new(Vec::new());
@@ -254,7 +257,7 @@ fn load_key<'a>(
     }
     let has_none = record.state == KeyState::Destroyed || record.is_public_only();
     if record.head_version().is_held() == has_none {
-        return Err(KmsError::damaged(format!("the record of {family} contradicts itself")));
+        return Err(KmsError::damaged(format!("the record of {key_id} contradicts itself")));
     }
     Ok(LoadedKey { record, binding, head, older })
 }
@@ -273,8 +276,8 @@ mod tests {
             let items: Vec<_> = (0..count).collect();
             let doubled = all(threads, &items, &|item| Ok(2 * item)).unwrap();
             assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>(), "{threads}, {count}");
-            // Two items are faulty, one in the second part and the last: the error must name the first, whichever
-            // thread met it.
+            // Two items are faulty, one in the second part and the last: the error must name the
+            // first, whichever thread met it.
             let faulty = |item: &usize| match *item == PART + 1 || *item + 1 == count {
                 true => Err(KmsError::damaged(format!("record {item}"))),
                 false => Ok(*item),

@@ -15,7 +15,7 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{Actor, AuditEvent, AuditSink, Operation, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef};
+use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::Signature;
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
@@ -49,7 +49,7 @@ impl<'a> Subject<'a> {
 
     #[cfg(feature = "with-metrics")]
     fn algorithm(&self) -> Option<Algorithm> {
-        self.key.map(|key| key.family().algorithm())
+        self.key.map(|key| key.key_id().algorithm())
     }
 
     /// What is recorded of it; `key` is the key when it is only known afterwards.
@@ -77,7 +77,7 @@ pub(crate) trait Made {
     }
 }
 
-impl Made for KeyId {
+impl Made for KeyVersionId {
     fn key(&self) -> Option<KeyRef<'_>> {
         Some(self.into())
     }
@@ -169,7 +169,8 @@ impl Drop for Keystore {
 }
 
 impl Keystore {
-    /// Records every operation from now on, as with [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
+    /// Records every operation from now on, as with
+    /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
     #[must_use]
     pub fn audited(mut self, sink: Arc<dyn AuditSink>) -> Self {
         self.observers.audit = Some(sink);
@@ -227,8 +228,9 @@ impl Keystore {
         }
     }
 
-    /// Runs operations of one kind together and reports each. `who` gives the actor of each. The results of operations
-    /// that cannot be recorded are replaced by what `withheld` makes of the error.
+    /// Runs operations of one kind together and reports each. `who` gives the actor of each. The
+    /// results of operations that cannot be recorded are replaced by what `withheld` makes of the
+    /// error.
     pub(super) fn observed_together<'a, T>(
         &self,
         operation: Operation,

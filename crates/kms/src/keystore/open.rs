@@ -28,11 +28,13 @@ impl Keystore {
         KeystoreOptions::default().in_memory()
     }
 
-    /// Creates an empty keystore in a new file (mode 0600) that `unlock` opens. A missing folder is created with mode
+    /// Creates an empty keystore in a new file (mode 0600) that `unlock` opens. A missing folder is
+    /// created with mode
     /// 0700. The file appears complete, or not at all.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] if something exists at `path`; errors of reading a key file; errors of writing.
+    /// [`Code::AlreadyExists`] if something exists at `path`; errors of reading a key file; errors
+    /// of writing.
     pub fn create(path: &Path, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().create(path, unlock)
     }
@@ -43,16 +45,18 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
-    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; errors of reading a key file:
-    /// [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`], [`Code::MalformedKeyFile`].
+    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; errors of
+    /// reading a key file: [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
+    /// [`Code::MalformedKeyFile`].
     pub fn open(path: &Path, unlock: &Unlock) -> Result<Self> {
         KeystoreOptions::default().open(path, unlock)
     }
 
     /// The keys of the keystore at `path` at this moment, checked like [`Keystore::open`] does.
     ///
-    /// It writes and syncs nothing, and needs only permission to read the file: it also works with a keystore on a read-only disk. The file is
-    /// locked while it is read, only against writers. It waits for up to twenty seconds if another process has the keystore open for writing.
+    /// It writes and syncs nothing, and needs only permission to read the file: it also works with
+    /// a keystore on a read-only disk. The file is locked while it is read, only against writers.
+    /// It waits for up to twenty seconds if another process has the keystore open for writing.
     ///
     /// # Errors
     /// The errors of [`Keystore::open`].
@@ -169,12 +173,14 @@ fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Ve
     Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
 }
 
-/// The root key is opened first, from a read-only look at the file: a wrong secret or a newer format leaves the file
-/// unchanged, and no other process waits while a key is derived from the passphrase.
+/// The root key is opened first, from a read-only look at the file: a wrong secret or a newer
+/// format leaves the file unchanged, and no other process waits while a key is derived from the
+/// passphrase.
 fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let rows = EmbeddedStore::peek(path)?;
     let sealer = load::open_root(&rows, unlock)?;
-    // Opening the database checks the whole file, which takes long for a large one. Decrypt its rows meanwhile.
+    // Opening the database checks the whole file, which takes long for a large one. Decrypt its
+    // rows meanwhile.
     let (store, loaded) = std::thread::scope(|scope| {
         let store = scope.spawn(|| EmbeddedStore::open(path));
         let loaded = load::index(&sealer, &rows, None);

@@ -30,8 +30,9 @@ impl KeystoreOptions {
 impl Keystore {
     /// Creates an empty keystore in an etcd cluster. `unlock` opens the keystore.
     ///
-    /// etcd sees only sealed rows. Its nodes, and anyone who may write to it, can destroy the keystore, and can put all of it back to
-    /// an older state while nobody has it open: see `spec/keystore.md`.
+    /// etcd sees only sealed rows. Its nodes, and anyone who may write to it, can destroy the
+    /// keystore, and can put all of it back to an older state while nobody has it open: see
+    /// `spec/keystore.md`.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if there is anything under the prefix;
@@ -43,16 +44,18 @@ impl Keystore {
         KeystoreOptions::default().create_etcd(etcd, unlock)
     }
 
-    /// Opens a keystore in an etcd cluster and checks that all of it is as last written. Any number of processes may have
-    /// it open at a time. A change takes effect only if the store is still as its author saw it, and the other processes
-    /// see the change within moments ([`Keystore::catch_up`]).
+    /// Opens a keystore in an etcd cluster and checks that all of it is as last written. Any number
+    /// of processes may have it open at a time. A change takes effect only if the store is still as
+    /// its author saw it, and the other processes see the change within moments
+    /// ([`Keystore::catch_up`]).
     ///
-    /// Signing and verifying send no requests. If the cluster is out of reach, they continue with the keys as last seen,
-    /// except that a key with a limited number of signatures stops when this process has used up its reservation. Changes
-    /// then fail with [`Code::Unavailable`] within a few times the timeout in the options. If no answer to a change
-    /// arrives, and it cannot be found out whether the change was made, the change fails with [`Code::OutcomeUnknown`]. A
-    /// change fails with [`Code::TooLarge`] if a key's record would not fit into a request, or the key has too many
-    /// versions to destroy at once.
+    /// Signing and verifying send no requests. If the cluster is out of reach, they continue with
+    /// the keys as last seen, except that a key with a limited number of signatures stops when this
+    /// process has used up its reservation. Changes then fail with [`Code::Unavailable`] within a
+    /// few times the timeout in the options. If no answer to a change arrives, and it cannot be
+    /// found out whether the change was made, the change fails with [`Code::OutcomeUnknown`]. A
+    /// change fails with [`Code::TooLarge`] if a key's record would not fit into a request, or the
+    /// key has too many versions to destroy at once.
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Unavailable`],

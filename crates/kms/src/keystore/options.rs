@@ -8,15 +8,15 @@ use crate::backend::Backends;
 use crate::metrics::Metrics;
 use crate::rollback::{RollbackGuard, StoreGuard};
 
-/// The parts that a keystore uses in addition to its store. [`Keystore::open`](crate::Keystore::open) uses the
-/// defaults.
+/// The parts that a keystore uses in addition to its store.
+/// [`Keystore::open`](crate::Keystore::open) uses the defaults.
 #[derive(Clone, Debug)]
 pub struct KeystoreOptions {
     /// The backends that make, keep and use private keys.
     pub backends: Backends,
-    /// The rollback guard, which detects that the store was replaced by an older copy. The default, [`StoreGuard`],
-    /// detects it only while the store is open. A guard belongs to one store. A keystore in memory needs none and asks
-    /// none.
+    /// The rollback guard, which detects that the store was replaced by an older copy. The default,
+    /// [`StoreGuard`], detects it only while the store is open. A guard belongs to one store. A
+    /// keystore in memory needs none and asks none.
     pub guard: Arc<dyn RollbackGuard>,
     /// The sink that records every operation; none by default.
     pub audit: Option<Arc<dyn AuditSink>>,

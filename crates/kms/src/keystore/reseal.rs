@@ -10,18 +10,21 @@ use crate::seal::{Protection, Unlock};
 use crate::store::{PROTECTION, Row, Table};
 
 impl Keystore {
-    /// Replaces the secret that opens the store with another passphrase, key file or provider. It is a single change of the store: if the
-    /// process is killed at any moment, exactly one of the two secrets opens the store afterwards. No key changes, and other processes that
-    /// have the store open continue.
+    /// Replaces the secret that opens the store with another passphrase, key file or provider. It
+    /// is a single change of the store: if the process is killed at any moment, exactly one of the
+    /// two secrets opens the store afterwards. No key changes, and other processes that have the
+    /// store open continue.
     ///
-    /// The root key under the secret stays the same. Somebody with an older copy of the store and the old secret can open that copy, and with
-    /// its root key also everything that is sealed later. If the old secret became known to somebody who may have a copy, restore a backup,
+    /// The root key under the secret stays the same. Somebody with an older copy of the store and
+    /// the old secret can open that copy, and with its root key also everything that is sealed
+    /// later. If the old secret became known to somebody who may have a copy, restore a backup,
     /// which makes a new root key, and rotate the keys.
     ///
     /// # Errors
-    /// The errors of opening with `old`: [`Code::WrongPassphrase`], [`Code::WrongKeyFile`], [`Code::WrongIdentity`],
-    /// [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore in memory, which no secret opens; the errors of `new`; errors of
-    /// writing; errors of recording, after which the change is still made.
+    /// The errors of opening with `old`: [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
+    /// [`Code::WrongIdentity`], [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore in
+    /// memory, which no secret opens; the errors of `new`; errors of writing; errors of recording,
+    /// after which the change is still made.
     pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {
         self.observed(Subject::store(Operation::Reseal), || self.change_secret(old, new))
     }
@@ -41,7 +44,8 @@ impl Keystore {
     }
 
     /// Marks the store as maintained at this time, and changes nothing else. Use it with a
-    /// [`TimeGuard`](crate::rollback::TimeGuard), which refuses a store that did not change for a long time.
+    /// [`TimeGuard`](crate::rollback::TimeGuard), which refuses a store that did not change for a
+    /// long time.
     ///
     /// # Errors
     /// Errors of writing and of the guard.

@@ -14,8 +14,9 @@ use crate::rollback::RollbackGuard;
 use crate::store::EmbeddedStore;
 
 impl Keystore {
-    /// The name of the rollback guard that the keystore at `path` remembers, if it remembers one. Nothing proves the name before the keystore is
-    /// opened with that guard: anyone who may write to the file may have changed it, which is detected then.
+    /// The name of the rollback guard that the keystore at `path` remembers, if it remembers one.
+    /// Nothing proves the name before the keystore is opened with that guard: anyone who may write
+    /// to the file may have changed it, which is detected then.
     ///
     /// # Errors
     /// The errors of [`Keystore::unlock_method`].
@@ -23,15 +24,17 @@ impl Keystore {
         Ok(guard_name::name(&EmbeddedStore::peek(path)?)?.map(str::to_owned))
     }
 
-    /// Gives the store another rollback guard, and accepts the store in its present state: make sure that it is not an older copy. The store
-    /// always forgets its former guard. It remembers the new one if that is a [`NamedGuard`](crate::rollback::NamedGuard). Afterwards, open it
+    /// Gives the store another rollback guard, and accepts the store in its present state: make
+    /// sure that it is not an older copy. The store always forgets its former guard. It remembers
+    /// the new one if that is a [`NamedGuard`](crate::rollback::NamedGuard). Afterwards, open it
     /// with the new guard.
     ///
-    /// If the former guard is lost, open the store with another guard of the same name that accepts everything, for example a `NamedGuard`
-    /// around a [`StoreGuard`](crate::rollback::StoreGuard).
+    /// If the former guard is lost, open the store with another guard of the same name that accepts
+    /// everything, for example a `NamedGuard` around a [`StoreGuard`](crate::rollback::StoreGuard).
     ///
     /// # Errors
-    /// The errors of both guards; the new guard is asked before anything is written. Errors of writing.
+    /// The errors of both guards; the new guard is asked before anything is written. Errors of
+    /// writing.
     pub fn set_guard(self, guard: &dyn RollbackGuard) -> Result<()> {
         self.observed(Subject::store(Operation::Guard), || {
             let mark = |writer: &Writer| writer.state.mark(self.sealer.store(), &writer.sealed_state);

@@ -1,5 +1,5 @@
-//! What processes that share a store need beside the keys: how current the keys are, and how to keep notes that only these
-//! processes can read.
+//! What processes that share a store need beside the keys: how current the keys are, and how to
+//! keep notes that only these processes can read.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::seal::Place;
 const LONGEST_NAME: usize = 512;
 
 impl Keystore {
-    /// Permits the use of private keys from now on only while `lease` lasts. Verifying needs no lease, and neither do the
-    /// checkpoints of an audit log.
+    /// Permits the use of private keys from now on only while `lease` lasts. Verifying needs no
+    /// lease, and neither do the checkpoints of an audit log.
     #[must_use]
     pub fn leased(mut self, lease: Arc<UseLease>) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// The number of the newest change that readers see. The store counts its changes, so the number is the same for all
-    /// processes that share it, and never goes back.
+    /// The number of the newest change that readers see. The store counts its changes, so the
+    /// number is the same for all processes that share it, and never goes back.
     pub fn revision(&self) -> u64 {
         self.index.load().generation()
     }
@@ -33,8 +33,8 @@ impl Keystore {
         self.index.load().token_roots()
     }
 
-    /// Encrypts a note under the keystore's root key. Whoever has the same keystore open can decrypt it, under the same
-    /// name only.
+    /// Encrypts a note under the keystore's root key. Whoever has the same keystore open can
+    /// decrypt it, under the same name only.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] for a name of more than 512 bytes; [`Code::RandomUnavailable`].
@@ -45,7 +45,8 @@ impl Keystore {
     /// Decrypts a note.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] if this keystore did not encrypt these bytes under that name; [`Code::InvalidArgument`].
+    /// [`Code::StoreDamaged`] if this keystore did not encrypt these bytes under that name;
+    /// [`Code::InvalidArgument`].
     pub fn open_note(&self, name: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         self.sealer.open(&place(name)?, sealed)
     }
@@ -55,11 +56,12 @@ impl Keystore {
         self.sealer.note_digest(bytes)
     }
 
-    /// To be called before the keys are looked at: keys that are looked at later are at least as current as the lease says.
+    /// To be called before the keys are looked at: keys that are looked at later are at least as
+    /// current as the lease says.
     ///
     /// # Errors
-    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::StoreChanged`] if
-    /// another file is in the place of the store's file.
+    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::StoreChanged`]
+    /// if another file is in the place of the store's file.
     pub(super) fn check_lease(&self) -> Result<()> {
         if let Some(file) = &self.file {
             file.check_now_and_then()?;
@@ -109,11 +111,11 @@ mod tests {
         let start = keystore.revision();
         let key = keystore.create_key(new_key("files")).unwrap();
         assert_eq!(keystore.revision(), start + 1);
-        keystore.rotate(key.family()).unwrap();
+        keystore.rotate(key.key_id()).unwrap();
         assert_eq!(keystore.revision(), start + 2);
         keystore.refresh().unwrap();
         assert_eq!(keystore.revision(), start + 3);
-        keystore.sign(&key.family().clone(), b"m").unwrap();
+        keystore.sign(&key.key_id().clone(), b"m").unwrap();
         assert_eq!(keystore.revision(), start + 3);
     }
 
@@ -126,7 +128,7 @@ mod tests {
         let root = keystore.create_key(new_key("tokens")).unwrap();
         let one = keystore.token_roots();
         assert_ne!(one, none);
-        keystore.rotate(root.family()).unwrap();
+        keystore.rotate(root.key_id()).unwrap();
         assert!(![one, none].contains(&keystore.token_roots()));
     }
 
@@ -141,8 +143,8 @@ mod tests {
         let refused = |error: KmsError| assert_eq!(error.code, Code::Unavailable);
         refused(keystore.sign(&key, b"m").unwrap_err());
         refused(keystore.sign_batch(&[item]).remove(0).unwrap_err());
-        refused(keystore.attest_signed(key.family()).unwrap_err());
-        refused(keystore.sign_time(key.family(), &[0; 32]).unwrap_err());
+        refused(keystore.attest_signed(key.key_id()).unwrap_err());
+        refused(keystore.sign_time(key.key_id(), &[0; 32]).unwrap_err());
         let verify = VerifyItem { key: &key, message: b"m", signature: &signature };
         assert_eq!(keystore.verify_batch(&[verify]), [Verdict::Valid]);
         lease.renew(Moment::now());

@@ -1,5 +1,5 @@
-//! Keeps readers and the store consistent. Readers take the one snapshot without waiting. Writers replace it one after
-//! another, first in the store and then for readers.
+//! Keeps readers and the store consistent. Readers take the one snapshot without waiting. Writers
+//! replace it one after another, first in the store and then for readers.
 //!
 //! The locks are traits, so that a model checker can run exactly this code: see the tests.
 
@@ -43,12 +43,13 @@ pub(super) enum Edited<T> {
     GaveUp,
 }
 
-/// Makes a change. `attempt` derives it from the newest snapshot and writes it to the store, provided that the store is
-/// still as the snapshot shows it. If another process was quicker and `again` allows it, `catch_up` reads the newer
-/// state, readers get to see it, and `attempt` is called again.
+/// Makes a change. `attempt` derives it from the newest snapshot and writes it to the store,
+/// provided that the store is still as the snapshot shows it. If another process was quicker and
+/// `again` allows it, `catch_up` reads the newer state, readers get to see it, and `attempt` is
+/// called again.
 ///
-/// That there is nothing to change is said of the newest state, too: the snapshot may be older than a change that was acknowledged
-/// elsewhere.
+/// That there is nothing to change is said of the newest state, too: the snapshot may be older than
+/// a change that was acknowledged elsewhere.
 ///
 /// # Errors
 /// The errors of `attempt` and `catch_up`. Readers then see what they saw before.
@@ -86,7 +87,8 @@ pub(super) fn edit<S: Snapshot, W: Exclusive, T, E>(
     }
 }
 
-/// Shows readers the changes that other processes made to the store; `catch_up` returns `None` if there are none.
+/// Shows readers the changes that other processes made to the store; `catch_up` returns `None` if
+/// there are none.
 ///
 /// # Errors
 /// The errors of `catch_up`. Readers then see what they saw before.
@@ -96,7 +98,8 @@ pub(super) fn refresh<S: Snapshot, W: Exclusive, E>(
     catch_up: impl FnOnce(&mut W::Value, &S::Value) -> Result<Option<S::Value>, E>,
 ) -> Result<(), E> {
     let mut writer = writer.exclusively();
-    // Read under the lock, so that the snapshot of a writer that published meanwhile is not overwritten.
+    // Read under the lock, so that the snapshot of a writer that published meanwhile is not
+    // overwritten.
     let newest = snapshot.newest();
     if let Some(next) = catch_up(&mut writer, &newest)? {
         snapshot.publish(next);
@@ -116,8 +119,8 @@ impl<T> Snapshot for ArcSwap<T> {
     }
 }
 
-/// A panic while the lock is held leaves nothing half-changed: snapshots are replaced as a whole, and the store compares
-/// its state before each change.
+/// A panic while the lock is held leaves nothing half-changed: snapshots are replaced as a whole,
+/// and the store compares its state before each change.
 impl<T> Exclusive for Mutex<T> {
     type Value = T;
 
@@ -159,7 +162,8 @@ mod tests {
         }
     }
 
-    /// The store that the nodes share. It accepts a change only from a node that saw all earlier changes.
+    /// The store that the nodes share. It accepts a change only from a node that saw all earlier
+    /// changes.
     type Store = LoomArc<LoomMutex<Versions>>;
 
     /// A writer, with its belief about the store's content.
@@ -315,7 +319,8 @@ mod tests {
         });
     }
 
-    /// Tests the checker itself: a store that does not compare loses rotations, and the checker finds that.
+    /// Tests the checker itself: a store that does not compare loses rotations, and the checker
+    /// finds that.
     #[test]
     #[should_panic(expected = "a rotation was lost")]
     fn a_store_that_does_not_compare_is_found_out() {

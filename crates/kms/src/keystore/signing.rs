@@ -13,7 +13,7 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, TreeHead, UnsignedCheckpoint};
 use crate::backend::{SOFTWARE, wrong_use};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyId, KeyRef, Name};
+use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
 use crate::key_signature::Signature;
 use crate::policy::RotationPolicy;
 use crate::prehash::{Form, Prehashed};
@@ -37,15 +37,15 @@ impl Keystore {
     /// made for that ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)).
     /// If the head has reached a limit of the key's rotation policy, the key is rotated first.
     ///
-    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are refused: their
-    /// signature would pass for that of a signature file or an attestation.
+    /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are
+    /// refused: their signature would pass for that of a signature file or an attestation.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version that
     /// does not sign, [`Code::VersionRefused`] for one that was revoked or is below the minimum
-    /// version, [`Code::KeyDisabled`],
-    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], [`Code::ReservedMessage`], [`Code::WrongUse`]; errors
-    /// of the backend; if the key has a rotation policy, errors of writing.
+    /// version, [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
+    /// [`Code::ReservedMessage`], [`Code::WrongUse`]; errors of the backend; if the key has a
+    /// rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
         self.observed(Subject::message(Operation::Sign, key, message), || {
@@ -59,12 +59,12 @@ impl Keystore {
     /// and the algorithm is fast.
     /// The answer for a key that does not exist means nothing.
     pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
-        let family = key.into().family();
-        family.algorithm() == Algorithm::Ed25519
+        let key_id = key.into().key_id();
+        key_id.algorithm() == Algorithm::Ed25519
             && self
                 .index
                 .load()
-                .key(family)
+                .key(key_id)
                 .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
@@ -73,27 +73,27 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         message: &[u8],
-    ) -> Result<(KeyId, Arc<LoadedKey>)> {
+    ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         if RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
             return Err(KmsError::new(
                 Code::ReservedMessage,
                 "the message begins like the statement of a signature file; sign it as a file or as a message statement",
             ));
         }
-        if key.family().algorithm().usage() == Use::KeyEncapsulation {
-            return Err(wrong_use(key.family().algorithm()));
+        if key.key_id().algorithm().usage() == Use::KeyEncapsulation {
+            return Err(wrong_use(key.key_id().algorithm()));
         }
         check_purpose(key)?;
         self.check_lease()?;
         self.version_for_one_use(key, Content::Callers)
     }
 
-    /// Signs the message that `message` makes from the head's id and public key, once the head is chosen. The message
-    /// must begin with one of [`RESERVED_PREFIXES`].
+    /// Signs the message that `message` makes from the head's id and public key, once the head is
+    /// chosen. The message must begin with one of [`RESERVED_PREFIXES`].
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
-        message: impl FnOnce(&KeyId, &PublicKey) -> Vec<u8>,
+        message: impl FnOnce(&KeyVersionId, &PublicKey) -> Vec<u8>,
     ) -> Result<Signature> {
         let signing =
             match check_purpose(key).and_then(|()| self.check_lease()).and_then(|()| self.one_signature(key))
@@ -105,7 +105,8 @@ impl Keystore {
         self.observed(Subject::message(Operation::Sign, key, &message), || signing.sign(&message))
     }
 
-    /// The right to make one signature with a key's head. Taking it may rotate the key; using it changes nothing.
+    /// The right to make one signature with a key's head. Taking it may rotate the key; using it
+    /// changes nothing.
     fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
         let (id, loaded) = self.version_for_one_use(key, Content::Statement)?;
         Ok(OneSignature { keystore: self, id, loaded })
@@ -117,9 +118,9 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         content: Content,
-        message: impl FnOnce(&KeyId, &PublicKey) -> Prehashed,
+        message: impl FnOnce(&KeyVersionId, &PublicKey) -> Prehashed,
     ) -> Result<Signature> {
-        let algorithm = key.family().algorithm();
+        let algorithm = key.key_id().algorithm();
         if content == Content::Statement && algorithm != Algorithm::Ed25519 {
             let message = format!("only ed25519 keys sign statements by their digest, not {algorithm} keys");
             return Err(KmsError::new(Code::WrongUse, message));
@@ -134,7 +135,7 @@ impl Keystore {
                 Form::Message(framed) => signer()?.sign(&framed)?,
                 Form::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
                 Form::Ecdsa(digest) if loaded.record.signs_digests => signer()?.sign_digest(&digest)?,
-                Form::Ecdsa(_) => return Err(signs_no_digests(key.family())),
+                Form::Ecdsa(_) => return Err(signs_no_digests(key.key_id())),
             };
             Ok(Signature { key: id, bytes })
         })
@@ -150,7 +151,7 @@ impl Keystore {
     pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
         let key = key.into();
         // Before a use is counted.
-        message.form(key.family().algorithm())?;
+        message.form(key.key_id().algorithm())?;
         self.sign_form(key, Content::Callers, |_, _| message.clone())
     }
 
@@ -159,10 +160,10 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::ClockOutOfRange`]; the errors of [`Keystore::sign`].
-    pub fn sign_time(&self, family: &KeyFamily, nonce: &[u8; 32]) -> Result<SignedTime> {
+    pub fn sign_time(&self, key_id: &KeyId, nonce: &[u8; 32]) -> Result<SignedTime> {
         let time = Timestamp::now()?;
         let message = SignedTime::signed_bytes(nonce, time);
-        let signature = self.sign_statement(KeyRef::Family(family), |_, _| message)?;
+        let signature = self.sign_statement(KeyRef::Key(key_id), |_, _| message)?;
         Ok(SignedTime { time, signature })
     }
 
@@ -170,11 +171,11 @@ impl Keystore {
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`].
-    pub fn attest_signed(&self, family: &KeyFamily) -> Result<SignedAttestation> {
-        self.observed(Subject::key(Operation::Attest, family), || {
-            check_purpose(family.into())?;
+    pub fn attest_signed(&self, key_id: &KeyId) -> Result<SignedAttestation> {
+        self.observed(Subject::key(Operation::Attest, key_id), || {
+            check_purpose(key_id.into())?;
             self.check_lease()?;
-            let signing = self.one_signature(KeyRef::Family(family))?;
+            let signing = self.one_signature(KeyRef::Key(key_id))?;
             let attestation = Attestation::from(&signing.loaded.record);
             let signature = signing.sign(&attestation.signed_bytes())?;
             Ok(SignedAttestation { attestation, signature })
@@ -186,7 +187,7 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         content: Content,
-    ) -> Result<(KeyId, Arc<LoadedKey>)> {
+    ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         loop {
             let (id, loaded) = self.version_that_signs(key, content)?;
             // The policy says when a head is replaced, and this one was.
@@ -209,22 +210,22 @@ impl Keystore {
         }
     }
 
-    /// Rotates a key if its head is still `head` and it is still `due`: of many threads that find it due, only one
-    /// rotates it.
-    fn replace(&self, head: &KeyId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
+    /// Rotates a key if its head is still `head` and it is still `due`: of many threads that find
+    /// it due, only one rotates it.
+    fn replace(&self, head: &KeyVersionId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
         let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
         let _reserved = self.reserve_entry(Operation::Rotate)?;
-        match self.rotate_if(head.family(), wanted)? {
+        match self.rotate_if(head.key_id(), wanted)? {
             Some(id) => self.note(Subject::key(Operation::Rotate, &id)),
             None => Ok(()),
         }
     }
 
     /// Reserves further uses of a head: the store counts them before they are made.
-    fn reserve(&self, head: &KeyId) -> Result<()> {
+    fn reserve(&self, head: &KeyVersionId) -> Result<()> {
         let mut reserved = 0;
         let edited = self.edit(|index| {
-            let old = index.key(head.family())?;
+            let old = index.key(head.key_id())?;
             let mut record = old.record.clone();
             let version = record.versions.last_mut().expect("a record has a version");
             reserved =
@@ -241,12 +242,16 @@ impl Keystore {
 
     /// The version that signs, if one may: a key's head, or the older version that the caller
     /// names.
-    fn version_that_signs(&self, key: KeyRef<'_>, content: Content) -> Result<(KeyId, Arc<LoadedKey>)> {
+    fn version_that_signs(
+        &self,
+        key: KeyRef<'_>,
+        content: Content,
+    ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         let index = self.index.load();
-        let loaded = index.key(key.family())?;
+        let loaded = index.key(key.key_id())?;
         let head = loaded.record.head();
         let mut signs = loaded.record.key.version(head);
-        if let KeyRef::Exact(id) = key {
+        if let KeyRef::Version(id) = key {
             loaded.version(id)?;
             if id.version() != head.get() {
                 check_older(loaded, id, content)?;
@@ -262,7 +267,7 @@ impl Keystore {
 }
 
 /// An error unless this older version signs for a caller who names it.
-fn check_older(key: &LoadedKey, id: &KeyId, content: Content) -> Result<()> {
+fn check_older(key: &LoadedKey, id: &KeyVersionId, content: Content) -> Result<()> {
     let head = key.record.head();
     let refuse = |why: String| Err(KmsError::new(Code::NotHead, why));
     match key.record.minimum_signing_version.filter(|_| content == Content::Callers) {
@@ -278,7 +283,7 @@ fn check_older(key: &LoadedKey, id: &KeyId, content: Content) -> Result<()> {
 }
 
 /// The error for a key of ECDSA that was not made to sign digests.
-fn signs_no_digests(key: &KeyFamily) -> KmsError {
+fn signs_no_digests(key: &KeyId) -> KmsError {
     let message = format!(
         "the key {key} signs messages, not digests: send the message, or make a key that signs digests (and no statements of bulla)"
     );
@@ -286,17 +291,17 @@ fn signs_no_digests(key: &KeyFamily) -> KmsError {
 }
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
-    if key.family().purpose().as_str() != TOKENS {
+    if key.key_id().purpose().as_str() != TOKENS {
         return Ok(());
     }
-    let message = format!("the key {} has the purpose {TOKENS}, and signs only tokens", key.family());
+    let message = format!("the key {} has the purpose {TOKENS}, and signs only tokens", key.key_id());
     Err(KmsError::new(Code::WrongUse, message))
 }
 
 /// The right to make one signature: see [`Keystore::one_signature`].
 struct OneSignature<'a> {
     keystore: &'a Keystore,
-    id: KeyId,
+    id: KeyVersionId,
     loaded: Arc<LoadedKey>,
 }
 
@@ -315,7 +320,7 @@ impl OneSignature<'_> {
 }
 
 impl CheckpointSigner for Keystore {
-    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>> {
+    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>> {
         self.find(tenant, label)
     }
 

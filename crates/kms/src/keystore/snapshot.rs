@@ -5,11 +5,13 @@ use std::fmt;
 use super::index::Index;
 use crate::attestation::Attestation;
 use crate::error::Result;
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyId, Name};
 
-/// A keystore's keys as they were at one moment, for reading only: see [`Keystore::snapshot`](crate::Keystore::snapshot).
+/// A keystore's keys as they were at one moment, for reading only: see
+/// [`Keystore::snapshot`](crate::Keystore::snapshot).
 ///
-/// It does not sign or decapsulate, because somebody may have disabled or replaced the key since then.
+/// It does not sign or decapsulate, because somebody may have disabled or replaced the key since
+/// then.
 pub struct Snapshot {
     index: Index,
 }
@@ -27,8 +29,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`](crate::Code::KeyNotFound).
-    pub fn attest(&self, family: &KeyFamily) -> Result<Attestation> {
-        self.index.attest(family)
+    pub fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
+        self.index.attest(key_id)
     }
 
     /// All keys, sorted by their names.
@@ -37,7 +39,7 @@ impl Snapshot {
     }
 
     /// The tenant's key with this label.
-    pub fn find(&self, tenant: &Name, label: &Name) -> Option<KeyFamily> {
+    pub fn find(&self, tenant: &Name, label: &Name) -> Option<KeyId> {
         self.index.find(tenant, label).cloned()
     }
 }

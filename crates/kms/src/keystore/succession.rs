@@ -10,37 +10,41 @@ use crate::algorithm::Use;
 use crate::audit_log::Operation;
 use crate::backend::wrong_use;
 use crate::error::{KmsError, Result};
-use crate::id::{KeyFamily, KeyId};
+use crate::id::{KeyId, KeyVersionId};
 use crate::key_signature::Signature;
 use crate::seal::Place;
 use crate::store::Rows;
 use crate::succession::Succession;
 
 impl Keystore {
-    /// The statements that lead holders of any older public key of a key to the newest one. Each usable version with a private key
-    /// names the later ones, up to the next one that can also sign. Revoked versions, and versions below the minimum version, do not sign
-    /// statements, and no statement names them. A key with one version has no statements.
+    /// The statements that lead holders of any older public key of a key to the newest one. Each
+    /// usable version with a private key names the later ones, up to the next one that can also
+    /// sign. Revoked versions, and versions below the minimum version, do not sign statements, and
+    /// no statement names them. A key with one version has no statements.
     ///
     /// No rotation policy counts these signatures.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound), [`Code::KeyDisabled`](crate::Code::KeyDisabled),
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound),
+    /// [`Code::KeyDisabled`](crate::Code::KeyDisabled),
     /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
-    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed), [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
-    /// [`Code::WrongUse`](crate::Code::WrongUse); errors of reading the store, of the backend, and of recording.
-    pub fn successions(&self, family: &KeyFamily) -> Result<Vec<Succession>> {
-        let algorithm = family.algorithm();
+    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed),
+    /// [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
+    /// [`Code::WrongUse`](crate::Code::WrongUse); errors of reading the store, of the backend, and
+    /// of recording.
+    pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
+        let algorithm = key_id.algorithm();
         if algorithm.usage() != Use::Signature {
             return Err(wrong_use(algorithm));
         }
-        check_purpose(family.into())?;
+        check_purpose(key_id.into())?;
         // The private keys of older versions stay sealed in the store until now.
         let rows = self.writer().store.load()?;
         let (_, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
-        let key = index.key(family)?;
+        let key = index.key(key_id)?;
         check_enabled(&key.record)?;
         check_statements(&key.record)?;
-        let usable: Vec<KeyId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
+        let usable: Vec<KeyVersionId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
         let mut statements = Vec::new();
         for (place, id) in usable.iter().enumerate() {
             if !key.version(id)?.is_held() {
@@ -57,7 +61,13 @@ impl Keystore {
     }
 
     /// The statement of one version about a later one.
-    fn succession(&self, rows: &Rows, key: &LoadedKey, id: &KeyId, successor: &KeyId) -> Result<Succession> {
+    fn succession(
+        &self,
+        rows: &Rows,
+        key: &LoadedKey,
+        id: &KeyVersionId,
+        successor: &KeyVersionId,
+    ) -> Result<Succession> {
         let later = key.version(successor)?;
         let unsigned = Succession {
             key: id.clone(),
@@ -75,14 +85,20 @@ impl Keystore {
         Ok(Succession { signature: signature.bytes, ..unsigned })
     }
 
-    fn sign_as_older(&self, rows: &Rows, key: &LoadedKey, id: &KeyId, message: &[u8]) -> Result<Vec<u8>> {
+    fn sign_as_older(
+        &self,
+        rows: &Rows,
+        key: &LoadedKey,
+        id: &KeyVersionId,
+        message: &[u8],
+    ) -> Result<Vec<u8>> {
         let name = id.to_string();
         let sealed = rows
             .private_keys
             .get(&name)
             .ok_or_else(|| KmsError::damaged(format!("the private key of {id} is missing from the store")))?;
         let material = self.sealer.open(&Place::PrivateKey(name), sealed)?;
-        let algorithm = id.family().algorithm();
+        let algorithm = id.key_id().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
         if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
             return Err(KmsError::damaged(format!("the private key of {id} does not match its public key")));
@@ -92,7 +108,7 @@ impl Keystore {
 }
 
 /// The ids of all versions, version 1 first.
-fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyId> {
+fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyVersionId> {
     (1..=key.record.head().get())
         .filter_map(std::num::NonZeroU32::new)
         .map(|version| key.record.key.version(version))

@@ -10,7 +10,7 @@ use super::*;
 use super::{load, open as opening};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyFamily;
+use crate::id::KeyId;
 use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
 use crate::seal::{Argon2Cost, Passphrase, Place, Unlock};
 use crate::store::{Change, Changed, Changes, GUARD, MemoryStore, Rows, Store, Table};
@@ -71,7 +71,7 @@ fn create(label: &'static str) -> impl Fn(&Keystore) {
     }
 }
 
-fn key_a(keystore: &Keystore) -> KeyFamily {
+fn key_a(keystore: &Keystore) -> KeyId {
     keystore.find(&"local".parse().unwrap(), &"a".parse().unwrap()).unwrap().unwrap()
 }
 
@@ -171,7 +171,8 @@ fn values_that_are_swapped_between_rows_are_detected() {
 #[test]
 fn a_row_that_is_put_back_to_an_older_form_is_detected() {
     let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
-    // Put the head back to version 1: the record alone, with its private key, and with an older state.
+    // Put the head back to version 1: the record alone, with its private key, and with an older
+    // state.
     let record_back = Rows { records: one.records.clone(), ..two.clone() };
     assert_damaged(&record_back);
     assert_damaged(&Rows { private_keys: one.private_keys.clone(), ..record_back });
@@ -439,8 +440,8 @@ fn nothing_that_is_printed_shows_a_secret() {
     let printed = [
         format!("{keystore:?} {keystore:#?}"),
         format!("{:?} {}", unlock(), unlock_error()),
-        format!("{:?}", keystore.attest(id.family()).unwrap()),
-        format!("{:?}", keystore.sign(id.family(), b"message").unwrap()),
+        format!("{:?}", keystore.attest(id.key_id()).unwrap()),
+        format!("{:?}", keystore.sign(id.key_id(), b"message").unwrap()),
         serde_json::to_string(&keystore.list().unwrap()).unwrap(),
     ]
     .concat();

@@ -10,7 +10,7 @@ use super::signing::Content;
 use crate::algorithm::Algorithm;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef, Name};
+use crate::id::{KeyRef, KeyVersionId, Name};
 use crate::public_key::PublicKey;
 use crate::token::{Grant, Permit, ROOT, Request, Revocations, Rights, Token};
 
@@ -18,9 +18,9 @@ impl Keystore {
     /// Makes a tenant's root key, which signs its tokens.
     ///
     /// # Errors
-    /// [`Code::LabelTaken`] if the tenant already has a root key, or another key with that label; the errors of
-    /// [`Keystore::create_key`].
-    pub fn create_token_root(&self, tenant: &Name) -> Result<KeyId> {
+    /// [`Code::LabelTaken`] if the tenant already has a root key, or another key with that label;
+    /// the errors of [`Keystore::create_key`].
+    pub fn create_token_root(&self, tenant: &Name) -> Result<KeyVersionId> {
         let name: Name = ROOT.parse()?;
         self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
     }
@@ -28,32 +28,37 @@ impl Keystore {
     /// Mints a token, signed by the head of the tenant's root key.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::InvalidArgument`] for an empty grant, or with keys of
-    /// another tenant; [`Code::NotExportable`] if the root key is in a device; the errors of [`Keystore::sign`].
+    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::InvalidArgument`] for an empty
+    /// grant, or with keys of another tenant; [`Code::NotExportable`] if the root key is in a
+    /// device; the errors of [`Keystore::sign`].
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(Operation::Sign, &root), || {
             self.check_lease()?;
-            let (id, loaded) = self.version_for_one_use(KeyRef::Family(&root), Content::Statement)?;
+            let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), Content::Statement)?;
             let seed = loaded.material(&id, &self.sealer, &self.backends)?;
             Token::mint(&seed, id.version(), grant)
         })
     }
 
-    /// Checks that a token permits `request`. The root key of the request's tenant must have signed the token.
+    /// Checks that a token permits `request`. The root key of the request's tenant must have signed
+    /// the token.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
-    /// [`Code::KeyDestroyed`] if that key is; the errors of [`Token::authorize`].
+    /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`] if that key is; the errors of
+    /// [`Token::authorize`].
     pub fn authorize(&self, token: &Token, request: &Request<'_>, revoked: &Revocations) -> Result<Permit> {
         token.authorize(self.trusted(request.tenant())?, request, revoked)
     }
 
-    /// Everything that a token permits, if the root key of its tenant signed it. The rights are those at this moment: see [`Rights`].
+    /// Everything that a token permits, if the root key of its tenant signed it. The rights are
+    /// those at this moment: see [`Rights`].
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
-    /// [`Code::KeyDestroyed`] when that one is; those of [`Token::rights`].
+    /// [`Code::KeyNotFound`] when the tenant has no root key; [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`] when that one is; those of
+    /// [`Token::rights`].
     pub fn rights(&self, token: &Token, revoked: &Revocations) -> Result<Rights> {
         let untold = || KmsError::new(Code::InvalidToken, "the token names no tenant");
         let tenant = token.tenant().ok_or_else(untold)?;
@@ -71,29 +76,30 @@ impl Keystore {
         })
     }
 
-    /// Exports a private key, wrapped for a recipient. The key must be exportable, and a token of its tenant must permit the export. A
-    /// signing key exports only its newest version.
+    /// Exports a private key, wrapped for a recipient. The key must be exportable, and a token of
+    /// its tenant must permit the export. A signing key exports only its newest version.
     ///
     /// # Errors
-    /// [`Code::NotExportable`]; [`Code::NotHead`]; the errors of [`Keystore::authorize`]; [`Code::WrongUse`] if the recipient's key
-    /// does not encapsulate; the errors of [`Keystore::decapsulate`] about the key's state.
+    /// [`Code::NotExportable`]; [`Code::NotHead`]; the errors of [`Keystore::authorize`];
+    /// [`Code::WrongUse`] if the recipient's key does not encapsulate; the errors of
+    /// [`Keystore::decapsulate`] about the key's state.
     #[cfg(feature = "transfer")]
     pub fn export_key(
         &self,
-        key: &KeyId,
+        key: &KeyVersionId,
         recipient: &PublicKey,
         token: &Token,
         revoked: &Revocations,
     ) -> Result<crate::transfer::WrappedKey> {
         self.observed(Subject::key(Operation::Export, key), || {
             let now = crate::time::Timestamp::now()?;
-            let request = Request::on_key(crate::token::Operation::Export, key.family(), now);
+            let request = Request::on_key(crate::token::Operation::Export, key.key_id(), now);
             self.authorize(token, &request, revoked)?;
             self.wrap_key(key, recipient)
         })
     }
 
-    fn token_root(&self, tenant: &Name) -> Result<crate::id::KeyFamily> {
+    fn token_root(&self, tenant: &Name) -> Result<crate::id::KeyId> {
         let missing = || {
             let message = format!("the tenant {tenant} has no root key for tokens; make one first");
             KmsError::new(Code::KeyNotFound, message)

@@ -12,18 +12,19 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::Use;
 use crate::audit_log::Operation;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, KeyId};
+use crate::id::{KeyId, KeyVersionId};
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::transfer::{PrivateKeyData, WrappedKey};
 
 impl Keystore {
-    /// Makes a key whose version 1 is an imported private key. The keystore does not wipe the original.
+    /// Makes a key whose version 1 is an imported private key. The keystore does not wipe the
+    /// original.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if `new` has another algorithm; [`Code::UnsupportedAlgorithm`] if its backend cannot
-    /// import keys; the errors of [`Keystore::create_key`].
-    pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyId> {
+    /// [`Code::InvalidArgument`] if `new` has another algorithm; [`Code::UnsupportedAlgorithm`] if
+    /// its backend cannot import keys; the errors of [`Keystore::create_key`].
+    pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyVersionId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         let backend = new.backend.clone();
         self.add_key(Operation::Import, new, || self.imported(&backend, key))
@@ -33,11 +34,12 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] if the key has another algorithm or already has that public key;
-    /// [`Code::NoPrivateKey`] if only its public keys were imported; the errors of [`Keystore::rotate`].
-    pub fn import_version(&self, family: &KeyFamily, key: &PrivateKeyData) -> Result<KeyId> {
-        check_algorithm(family.algorithm(), key.algorithm())?;
-        self.observed(Subject::key(Operation::Import, family), || {
-            let id = self.add_version(family, |record| {
+    /// [`Code::NoPrivateKey`] if only its public keys were imported; the errors of
+    /// [`Keystore::rotate`].
+    pub fn import_version(&self, key_id: &KeyId, key: &PrivateKeyData) -> Result<KeyVersionId> {
+        check_algorithm(key_id.algorithm(), key.algorithm())?;
+        self.observed(Subject::key(Operation::Import, key_id), || {
+            let id = self.add_version(key_id, |record| {
                 check_enabled(record)?;
                 check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
                 self.imported(&record.backend, key).map(Some)
@@ -46,11 +48,13 @@ impl Keystore {
         })
     }
 
-    /// Makes a key with only a public key: it verifies signatures or receives exported keys, and does nothing else.
+    /// Makes a key with only a public key: it verifies signatures or receives exported keys, and
+    /// does nothing else.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if `new` has another algorithm or is exportable; [`Code::LabelTaken`]; errors of writing.
-    pub fn import_public_key(&self, new: NewKey, key: &PublicKey) -> Result<KeyId> {
+    /// [`Code::InvalidArgument`] if `new` has another algorithm or is exportable;
+    /// [`Code::LabelTaken`]; errors of writing.
+    pub fn import_public_key(&self, new: NewKey, key: &PublicKey) -> Result<KeyVersionId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         if new.exportable {
             let message =
@@ -63,15 +67,15 @@ impl Keystore {
     /// Makes a public key the next version of a key that has only public keys.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if the key has another algorithm, has private keys, or already has that public key; the
-    /// errors of [`Keystore::rotate`].
-    pub fn import_public_version(&self, family: &KeyFamily, key: &PublicKey) -> Result<KeyId> {
-        check_algorithm(family.algorithm(), key.algorithm())?;
-        self.observed(Subject::key(Operation::Import, family), || {
-            let id = self.add_version(family, |record| {
+    /// [`Code::InvalidArgument`] if the key has another algorithm, has private keys, or already has
+    /// that public key; the errors of [`Keystore::rotate`].
+    pub fn import_public_version(&self, key_id: &KeyId, key: &PublicKey) -> Result<KeyVersionId> {
+        check_algorithm(key_id.algorithm(), key.algorithm())?;
+        self.observed(Subject::key(Operation::Import, key_id), || {
+            let id = self.add_version(key_id, |record| {
                 if !record.is_public_only() {
                     let message =
-                        format!("the key {family} has private keys: import a private key, or rotate it");
+                        format!("the key {key_id} has private keys: import a private key, or rotate it");
                     return Err(KmsError::new(Code::InvalidArgument, message));
                 }
                 check_state(record)?;
@@ -85,9 +89,9 @@ impl Keystore {
     /// Opens a private key that was wrapped for a key of this keystore.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if it was wrapped for another recipient; [`Code::MalformedKey`] if it was changed; the errors
-    /// of [`Keystore::decapsulate`].
-    pub fn unwrap_key(&self, recipient: &KeyId, wrapped: &WrappedKey) -> Result<PrivateKeyData> {
+    /// [`Code::InvalidArgument`] if it was wrapped for another recipient; [`Code::MalformedKey`] if
+    /// it was changed; the errors of [`Keystore::decapsulate`].
+    pub fn unwrap_key(&self, recipient: &KeyVersionId, wrapped: &WrappedKey) -> Result<PrivateKeyData> {
         wrapped.check_recipient(&self.public_key(recipient)?)?;
         wrapped.open(&self.decapsulate(recipient, wrapped.encapsulated())?)
     }
@@ -105,22 +109,22 @@ impl Keystore {
 
     /// The private key of a version that may be used, wrapped for a recipient.
     #[cfg(feature = "tokens")]
-    pub(super) fn wrap_key(&self, key: &KeyId, recipient: &PublicKey) -> Result<WrappedKey> {
+    pub(super) fn wrap_key(&self, key: &KeyVersionId, recipient: &PublicKey) -> Result<WrappedKey> {
         // Before the keys are read: they are then at least as current as the lease says.
         self.check_lease()?;
         let index = self.index.load();
-        let loaded = index.key(key.family())?;
+        let loaded = index.key(key.key_id())?;
         // A token that took it out could make tokens that permit more than itself.
-        if key.family().purpose().as_str() == TOKENS {
-            let message = format!("the key {} signs tokens, and a token cannot take it out", key.family());
+        if key.key_id().purpose().as_str() == TOKENS {
+            let message = format!("the key {} signs tokens, and a token cannot take it out", key.key_id());
             return Err(KmsError::new(Code::NotExportable, message));
         }
         if !loaded.record.exportable {
-            let message = format!("the key {} is not exportable, and this cannot be changed", key.family());
+            let message = format!("the key {} is not exportable, and this cannot be changed", key.key_id());
             return Err(KmsError::new(Code::NotExportable, message));
         }
         check_enabled(&loaded.record)?;
-        if key.version() != loaded.record.head().get() && key.family().algorithm().usage() == Use::Signature {
+        if key.version() != loaded.record.head().get() && key.key_id().algorithm().usage() == Use::Signature {
             let message = format!("{key} is an older version: a signing key exports only its newest version");
             return Err(KmsError::new(Code::NotHead, message));
         }

@@ -1,4 +1,5 @@
-//! Writes to a keystore's store: one record at a time, together with the state that binds all records.
+//! Writes to a keystore's store: one record at a time, together with the state that binds all
+//! records.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -9,7 +10,7 @@ use super::lifecycle::keeps_older;
 use super::{guard_name, load};
 use crate::backend::{KeyMaterial, PrivateKey};
 use crate::error::Result;
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
@@ -55,12 +56,14 @@ impl NewVersion {
 }
 
 impl Writer {
-    /// Reads the store's current keys; `None` if nothing changed. If the store tells which rows changed, only those are read.
+    /// Reads the store's current keys; `None` if nothing changed. If the store tells which rows
+    /// changed, only those are read.
     ///
     /// # Errors
-    /// [`Code::RolledBack`](crate::Code::RolledBack) if the store was put back to an older state; [`Code::GuardMismatch`](crate::Code::GuardMismatch)
-    /// if it has another guard; [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of reading and of the guard. After an error, nothing has
-    /// changed here.
+    /// [`Code::RolledBack`](crate::Code::RolledBack) if the store was put back to an older state;
+    /// [`Code::GuardMismatch`](crate::Code::GuardMismatch) if it has another guard;
+    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of reading and of the guard. After
+    /// an error, nothing has changed here.
     pub(super) fn catch_up(
         &mut self,
         sealer: &Sealer,
@@ -71,7 +74,8 @@ impl Writer {
         self.apply(changes, sealer, guard, index)
     }
 
-    /// The same with what the store was told of other processes' changes. It asks the store only if that is not all.
+    /// The same with what the store was told of other processes' changes. It asks the store only if
+    /// that is not all.
     ///
     /// # Errors
     /// Those of [`Writer::catch_up`].
@@ -124,12 +128,12 @@ impl Writer {
     ) -> Result<LoadedKey> {
         let Edit { record, new_head } = edit;
         let old = index.key(&record.key).ok();
-        let family = record.key.to_string();
-        let sealed = sealer.seal(Place::KeyRecord(family.clone()), &record.to_bytes())?;
+        let key_id = record.key.to_string();
+        let sealed = sealer.seal(Place::KeyRecord(key_id.clone()), &record.to_bytes())?;
         let binding = sealer.bind(&sealed);
         let mut state = self.state;
         state.replace(old.map(|old| &old.binding), &binding);
-        let mut rows = vec![(Table::Records, family, Some(sealed))];
+        let mut rows = vec![(Table::Records, key_id, Some(sealed))];
         let head = match new_head {
             Some(pair) => {
                 let id = record.key.version(record.head()).to_string();
@@ -147,7 +151,8 @@ impl Writer {
         Ok(LoadedKey { record, binding, head, older })
     }
 
-    /// Writes rows and the state that results from them, as the next change after the last one seen.
+    /// Writes rows and the state that results from them, as the next change after the last one
+    /// seen.
     pub(super) fn commit_rows(
         &mut self,
         sealer: &Sealer,
@@ -176,7 +181,7 @@ fn older(old: &LoadedKey, new: &KeyRecord) -> BTreeMap<u32, Arc<Sealed>> {
 }
 
 /// The versions whose private keys the new record gives up.
-fn no_longer_held(old: &KeyRecord, new: &KeyRecord) -> impl Iterator<Item = KeyId> {
+fn no_longer_held(old: &KeyRecord, new: &KeyRecord) -> impl Iterator<Item = KeyVersionId> {
     let given_up = |(was, is): (&VersionRecord, &VersionRecord)| was.is_held() && !is.is_held();
     let given_up = old.versions.iter().zip(&new.versions).map(given_up);
     (1..)

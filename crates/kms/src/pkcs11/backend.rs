@@ -45,8 +45,9 @@ impl Pkcs11 {
     /// Finds the token and logs in to it.
     ///
     /// # Errors
-    /// [`Code::NotFound`] or [`Code::DeviceFailed`] if the library cannot be loaded; [`Code::TokenUnavailable`] if there is no
-    /// such token; [`Code::WrongPin`], [`Code::PinLocked`]; [`Code::InvalidArgument`] if several tokens match or there is no PIN;
+    /// [`Code::NotFound`] or [`Code::DeviceFailed`] if the library cannot be loaded;
+    /// [`Code::TokenUnavailable`] if there is no such token; [`Code::WrongPin`],
+    /// [`Code::PinLocked`]; [`Code::InvalidArgument`] if several tokens match or there is no PIN;
     /// errors of reading the PIN.
     pub fn open(config: &TokenConfig) -> Result<Self> {
         let token = Self::when_needed(config);
@@ -54,7 +55,8 @@ impl Pkcs11 {
         Ok(token)
     }
 
-    /// A token that is opened on its first use. As long as signatures are only verified, it is not needed.
+    /// A token that is opened on its first use. As long as signatures are only verified, it is not
+    /// needed.
     pub fn when_needed(config: &TokenConfig) -> Self {
         Self { config: Arc::new(config.clone()), token: Arc::default() }
     }
@@ -212,7 +214,8 @@ fn generate(at: &At<'_>, algorithm: Algorithm) -> Result<[u8; ID], Fault> {
     Err(refused.map_or_else(|| Fault::failed("no curve is known"), Fault::Failed))
 }
 
-/// Checks that the token will never reveal the private key, as requested; deletes the pair otherwise.
+/// Checks that the token will never reveal the private key, as requested; deletes the pair
+/// otherwise.
 fn check_kept(at: &At<'_>, [public, private]: [ObjectHandle; 2]) -> Result<(), Fault> {
     let wanted = [
         Attribute::Sensitive(true),
@@ -298,7 +301,8 @@ impl TokenKey {
         self.token.run(Access::Write, |at| {
             *lock(&self.handle) = None;
             let mut found = 0;
-            // The private object first: if the token is lost in between, the rest can be found by its id later.
+            // The private object first: if the token is lost in between, the rest can be found by
+            // its id later.
             for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {
                 for object in self.objects(at, class)? {
                     at.session.destroy_object(object)?;

@@ -21,18 +21,21 @@ const MAX_PIN: usize = 4096;
 /// A token and how to reach it.
 ///
 /// The text form is a URI (RFC 7512), for example
-/// `pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/pin`. The path may have `token`,
-/// `serial`, `manufacturer` and `model`. The query needs `module-path` and may have `pin-source`: `file:` and the path of a file
-/// whose first line is the PIN, or `env:` and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
+/// `pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/pin`.
+/// The path may have `token`, `serial`, `manufacturer` and `model`. The query needs `module-path`
+/// and may have `pin-source`: `file:` and the path of a file whose first line is the PIN, or `env:`
+/// and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
 #[derive(Clone, Debug)]
 pub struct TokenConfig {
     /// The library of the token's maker.
     pub module: PathBuf,
-    /// The token's own description. Everything that is given must match, and must match only one token.
+    /// The token's own description. Everything that is given must match, and must match only one
+    /// token.
     pub token: TokenName,
     /// The source of the PIN; none for a token that asks for it itself.
     pub pin: Option<PinSource>,
-    /// The maximum number of open sessions: that many threads can use the token at once, and others wait.
+    /// The maximum number of open sessions: that many threads can use the token at once, and others
+    /// wait.
     pub sessions: NonZeroUsize,
 }
 
@@ -49,7 +52,8 @@ pub struct TokenName {
     pub model: Option<String>,
 }
 
-/// The source of a PIN. The PIN is read when the token is opened, and stays in memory to log in again after a loss.
+/// The source of a PIN. The PIN is read when the token is opened, and stays in memory to log in
+/// again after a loss.
 #[derive(Clone, Debug)]
 pub enum PinSource {
     /// The first line of a file.

@@ -5,9 +5,9 @@ use crate::backend::p256;
 
 /// The public key in an attribute `CKA_EC_POINT`.
 ///
-/// PKCS #11 wants a DER OCTET STRING around the point of a Weierstrass curve. For an Edwards curve, version 3.0 wants only the bytes of
-/// RFC 8032; later versions have been read either way. In practice tokens return both forms for both kinds of curve, and the lengths
-/// tell them apart.
+/// PKCS #11 wants a DER OCTET STRING around the point of a Weierstrass curve. For an Edwards curve,
+/// version 3.0 wants only the bytes of RFC 8032; later versions have been read either way. In
+/// practice tokens return both forms for both kinds of curve, and the lengths tell them apart.
 pub(super) fn public_key(algorithm: Algorithm, attribute: &[u8]) -> Option<Vec<u8>> {
     let is_bare = |length: usize| match algorithm {
         Algorithm::Ed25519 => length == 32,

@@ -7,8 +7,8 @@ use crate::error::{Code, KmsError};
 /// The reason why an operation on a token failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The session, the token or the library was lost. The call may succeed in a new session, or when the token is
-    /// back.
+    /// The session, the token or the library was lost. The call may succeed in a new session, or
+    /// when the token is back.
     Lost(String),
     /// Trying again does not help.
     Failed(KmsError),
@@ -34,7 +34,8 @@ impl From<Error> for Fault {
             );
         };
         let code = match value {
-            // Some libraries, such as SoftHSM, return only a general error for a token that is gone.
+            // Some libraries, such as SoftHSM, return only a general error for a token that is
+            // gone.
             RvError::CryptokiNotInitialized
             | RvError::DeviceError
             | RvError::DeviceRemoved

@@ -18,13 +18,17 @@ const APPLICATION: &[u8] = b"bulla rollback guard v1";
 /// How often reading the objects is tried while other processes replace them.
 const TRIES: usize = 20;
 
-/// A guard in a private data object of a token. Somebody who puts back the store needs the token and its PIN to put back the guard.
+/// A guard in a private data object of a token. Somebody who puts back the store needs the token
+/// and its PIN to put back the guard.
 ///
-/// The object's label is the guard's name, and its application is `bulla rollback guard v1`. Its value is empty before the first store uses
-/// it, and then has the store's name (16 bytes), the counter (8, big-endian) and the digest (32). A change makes the next object and then
-/// deletes the previous one, so that the token always has one. If there are several, the one with the greatest counter counts.
+/// The object's label is the guard's name, and its application is `bulla rollback guard v1`. Its
+/// value is empty before the first store uses it, and then has the store's name (16 bytes), the
+/// counter (8, big-endian) and the digest (32). A change makes the next object and then deletes the
+/// previous one, so that the token always has one. If there are several, the one with the greatest
+/// counter counts.
 ///
-/// This program keeps the order of changes, not the token: few tokens have a counter that only grows, and it grows when they are reset.
+/// This program keeps the order of changes, not the token: few tokens have a counter that only
+/// grows, and it grows when they are reset.
 #[derive(Clone, Debug)]
 pub struct TokenGuard {
     token: Arc<Token>,

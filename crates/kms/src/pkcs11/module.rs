@@ -1,8 +1,8 @@
 //! The libraries of tokens, each loaded and initialized once in a process.
 //!
-//! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all tokens of a library share it. Some libraries,
-//! including SoftHSM, see a returned token only after they are initialized again. That ends all sessions, so it waits until no thread is
-//! using one.
+//! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all
+//! tokens of a library share it. Some libraries, including SoftHSM, see a returned token only after
+//! they are initialized again. That ends all sessions, so it waits until no thread is using one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use cryptoki::session::Session;
 use super::fault::Fault;
 use crate::error::{Code, KmsError, Result};
 
-/// The shortest time between two initializations of a library: initializing is slow for some, and disturbs all tokens
-/// of the library.
+/// The shortest time between two initializations of a library: initializing is slow for some, and
+/// disturbs all tokens of the library.
 const PAUSE: Duration = Duration::from_secs(1);
 
 static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new());
@@ -25,7 +25,8 @@ static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new
 /// A library.
 pub(super) struct Module {
     library: Pkcs11,
-    /// A thread that uses a session holds it for reading; a thread that initializes the library again, for writing.
+    /// A thread that uses a session holds it for reading; a thread that initializes the library
+    /// again, for writing.
     life: RwLock<Life>,
     /// Idle sessions, by the number of their token.
     idle: Mutex<BTreeMap<u64, Vec<Session>>>,
@@ -132,7 +133,8 @@ fn initialize(library: &Pkcs11) -> Result<State, String> {
     }
 }
 
-/// Locks a mutex and ignores poisoning: a panic under one of these locks leaves nothing half-changed.
+/// Locks a mutex and ignores poisoning: a panic under one of these locks leaves nothing
+/// half-changed.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

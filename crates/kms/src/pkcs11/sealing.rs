@@ -17,14 +17,16 @@ use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider};
 /// The length of a capsule and of a key in bytes.
 const SIZE: usize = 32;
 
-/// The prefix of the capsule in the HMAC's input, so that no other use of the token's key computes the same value.
+/// The prefix of the capsule in the HMAC's input, so that no other use of the token's key computes
+/// the same value.
 const CONTEXT: &[u8] = b"bulla key encryption key from token v1\0";
 
 /// Key-encryption keys from a secret key on a token.
 ///
-/// The method is `pkcs11`, the name is the label of the key on the token (`CKA_LABEL`), and the capsule is 32 random bytes. The
-/// key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the token, of `bulla key encryption key from token v1`, a zero byte and the
-/// capsule. Nothing opens without the token.
+/// The method is `pkcs11`, the name is the label of the key on the token (`CKA_LABEL`), and the
+/// capsule is 32 random bytes. The key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the
+/// token, of `bulla key encryption key from token v1`, a zero byte and the capsule. Nothing opens
+/// without the token.
 #[derive(Clone, Debug)]
 pub struct TokenKeyProvider {
     token: Arc<Token>,
@@ -42,8 +44,8 @@ impl TokenKeyProvider {
         Ok(provider)
     }
 
-    /// Makes the key on the token. It cannot be copied from there: if the token is lost, so is all data that only this key
-    /// opens.
+    /// Makes the key on the token. It cannot be copied from there: if the token is lost, so is all
+    /// data that only this key opens.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if the token has a key with this name; errors of the token.

@@ -68,13 +68,15 @@ impl Token {
         Ok(token)
     }
 
-    /// Does `work` on a session that no other thread uses meanwhile. If the token was lost, it tries again in a new session, and
-    /// then once more after initializing the library again: `work` must be safe to repeat.
+    /// Does `work` on a session that no other thread uses meanwhile. If the token was lost, it
+    /// tries again in a new session, and then once more after initializing the library again:
+    /// `work` must be safe to repeat.
     ///
     /// # Errors
     /// [`Code::TokenUnavailable`]; [`Code::WrongPin`], [`Code::PinLocked`]; the errors of `work`.
     pub(super) fn run<T>(&self, access: Access, work: impl Fn(&At<'_>) -> Result<T, Fault>) -> Result<T> {
-        // Take the turn before entering the module's life: a life cannot end while a thread that waits here holds it.
+        // Take the turn before entering the module's life: a life cannot end while a thread that
+        // waits here holds it.
         let _turn = self.turns.take();
         let mut why = match self.attempt(access, &work) {
             (_, Ok(value)) => return Ok(value),
@@ -202,7 +204,8 @@ impl At<'_> {
         Ok(self.session.find_objects(template)?)
     }
 
-    /// An error unless the token is present: some libraries report a missing token only as one without objects.
+    /// An error unless the token is present: some libraries report a missing token only as one
+    /// without objects.
     pub(super) fn check_present(&self) -> Result<(), Fault> {
         match self.token.module.library().get_token_info(self.slot) {
             Ok(info) if self.token.name.fits(&name_of(&info)) => Ok(()),

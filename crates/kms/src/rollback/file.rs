@@ -12,8 +12,9 @@ const HEADER: &str = "bulla rollback guard v1\n";
 /// Larger than any guard file.
 const MOST: u64 = 1024;
 
-/// A guard in a small text file. It helps only if somebody who can put back the store cannot put back this file: keep it on
-/// another disk, in another account's folder, and outside the store's backups.
+/// A guard in a small text file. It helps only if somebody who can put back the store cannot put
+/// back this file: keep it on another disk, in another account's folder, and outside the store's
+/// backups.
 ///
 /// ```text
 /// bulla rollback guard v1
@@ -23,8 +24,9 @@ const MOST: u64 = 1024;
 /// checksum: <64 hexadecimal digits: BLAKE3 of the lines before>
 /// ```
 ///
-/// It belongs to the first store that is opened with it. Each change writes a temporary file, syncs it, and renames it to
-/// the guard file. Processes that share the guard take turns with a lock on it.
+/// It belongs to the first store that is opened with it. Each change writes a temporary file, syncs
+/// it, and renames it to the guard file. Processes that share the guard take turns with a lock on
+/// it.
 #[derive(Clone, Debug)]
 pub struct FileGuard {
     path: PathBuf,
@@ -137,8 +139,8 @@ fn text(known: Option<&Known>) -> String {
     format!("{body}checksum: {checksum}\n")
 }
 
-/// Parses a guard file's text, if this module could have written it; `Some(None)` for a guard that no store has used
-/// yet.
+/// Parses a guard file's text, if this module could have written it; `Some(None)` for a guard that
+/// no store has used yet.
 fn parse(read: &str) -> Option<Option<Known>> {
     if read == text(None) {
         return Some(None);

@@ -15,7 +15,8 @@ pub struct StoreMark {
     pub counter: u64,
     /// The time of the last change: the result of [`RollbackGuard::time`] at that moment.
     pub changed: Timestamp,
-    /// The BLAKE3 digest of the encrypted state. It differs between two copies of a store that were changed separately.
+    /// The BLAKE3 digest of the encrypted state. It differs between two copies of a store that were
+    /// changed separately.
     pub digest: [u8; 32],
 }
 
@@ -26,20 +27,20 @@ pub trait RollbackGuard: fmt::Debug + Send + Sync {
     /// Checks that a store that was just read may be used.
     ///
     /// # Errors
-    /// [`Code::RolledBack`] if it is older than the guard allows; [`Code::GuardMismatch`] if the guard belongs to another
-    /// store or is damaged; errors of reaching the guard. A missing guard is an error: otherwise, anyone who can remove the
-    /// guard could disable it.
+    /// [`Code::RolledBack`] if it is older than the guard allows; [`Code::GuardMismatch`] if the
+    /// guard belongs to another store or is damaged; errors of reaching the guard. A missing guard
+    /// is an error: otherwise, anyone who can remove the guard could disable it.
     fn check(&self, mark: &StoreMark) -> Result<()>;
 
-    /// Remembers this state of the store. The guard's new state is durable when this returns. A mark that is older than
-    /// the guard's own is ignored: another process was quicker.
+    /// Remembers this state of the store. The guard's new state is durable when this returns. A
+    /// mark that is older than the guard's own is ignored: another process was quicker.
     ///
     /// # Errors
     /// Errors of reaching the guard.
     fn advance(&self, mark: &StoreMark) -> Result<()>;
 
-    /// The name by which a store remembers this guard. By default there is none, and the store does not remember it:
-    /// see [`NamedGuard`](super::NamedGuard).
+    /// The name by which a store remembers this guard. By default there is none, and the store does
+    /// not remember it: see [`NamedGuard`](super::NamedGuard).
     fn name(&self) -> Option<&str> {
         None
     }
@@ -64,9 +65,9 @@ pub(crate) fn rolled_back(found: u64, known: u64) -> KmsError {
     )
 }
 
-/// The counter in the store itself, which every store has. It detects a store that goes back while this process has it
-/// open. It does not detect an older copy of the whole store that is opened later, because the counter went back with it. This is the
-/// default.
+/// The counter in the store itself, which every store has. It detects a store that goes back while
+/// this process has it open. It does not detect an older copy of the whole store that is opened
+/// later, because the counter went back with it. This is the default.
 #[derive(Debug, Default)]
 pub struct StoreGuard {
     newest: AtomicU64,

@@ -16,7 +16,8 @@ use crate::reserved;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
-/// A time that a named key signed in answer to a nonce: see [`Keystore::sign_time`](crate::Keystore::sign_time).
+/// A time that a named key signed in answer to a nonce: see
+/// [`Keystore::sign_time`](crate::Keystore::sign_time).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedTime {
     /// The time.
@@ -26,8 +27,8 @@ pub struct SignedTime {
 }
 
 impl SignedTime {
-    /// The bytes that are signed: `bulla time`, a zero byte, `v1`, a zero byte, the nonce in 64 hexadecimal digits, a
-    /// space, and the time as text.
+    /// The bytes that are signed: `bulla time`, a zero byte, `v1`, a zero byte, the nonce in 64
+    /// hexadecimal digits, a space, and the time as text.
     pub fn signed_bytes(nonce: &[u8; 32], time: Timestamp) -> Vec<u8> {
         let text = format!("{} {time}", encoding::hex(nonce));
         [reserved::TIME, b"v1\0", text.as_bytes()].concat()
@@ -50,16 +51,18 @@ impl SignedTime {
 
 /// The source of a signed time: a service, a device, another keystore.
 pub trait TimeSource: fmt::Debug + Send + Sync {
-    /// The current time. The nonce is new for each call, so that an old answer cannot pass for the current time.
+    /// The current time. The nonce is new for each call, so that an old answer cannot pass for the
+    /// current time.
     ///
     /// # Errors
     /// Errors of reaching the source.
     fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime>;
 }
 
-/// A guard that refuses a store whose last change is older than a limit. Its clock depends neither on the store's disk nor on the
-/// machine's own clock. It stores nothing, so it detects an older copy only when that copy's age exceeds the limit. If a store does not
-/// change, mark it before it reaches the limit: [`Keystore::refresh`](crate::Keystore::refresh).
+/// A guard that refuses a store whose last change is older than a limit. Its clock depends neither
+/// on the store's disk nor on the machine's own clock. It stores nothing, so it detects an older
+/// copy only when that copy's age exceeds the limit. If a store does not change, mark it before it
+/// reaches the limit: [`Keystore::refresh`](crate::Keystore::refresh).
 #[derive(Clone, Debug)]
 pub struct TimeGuard {
     source: Arc<dyn TimeSource>,
@@ -68,8 +71,8 @@ pub struct TimeGuard {
 }
 
 impl TimeGuard {
-    /// A guard that asks `source` for times signed by `key`, and refuses stores whose last change is longer ago than
-    /// `oldest`.
+    /// A guard that asks `source` for times signed by `key`, and refuses stores whose last change
+    /// is longer ago than `oldest`.
     pub fn new(source: Arc<dyn TimeSource>, key: NamedPublicKey, oldest: Duration) -> Self {
         Self { source, key, oldest }
     }

@@ -1,17 +1,19 @@
-//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that describes the content.
+//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that
+//! describes the content.
 //!
 //! ```text
 //! magic       4   "BENV"
 //! format      1   1
 //! kind        1   1 root key, 2 store state, 3 key record, 4 private key, 5 data key, 6 note
 //! subject     2   length, big-endian
-//!             n   UTF-8: the owner; for a private key its key id, for a key record its key family, for a note its name
+//!             n   UTF-8: the owner; for a private key its key version id, for a key record its key id, for a note its name
 //! nonce       24  random, fresh for each envelope
 //! ciphertext  m
 //! tag         16
 //! ```
 //!
-//! Everything before the nonce is the associated data, so an envelope opens only as the kind and the subject for which it was sealed.
+//! Everything before the nonce is the associated data, so an envelope opens only as the kind and
+//! the subject for which it was sealed.
 
 use std::fmt;
 
@@ -34,7 +36,7 @@ pub(crate) enum Place {
     RootKey,
     /// The state that binds all records of the store together.
     StoreState,
-    /// The metadata of the key family with this name.
+    /// The metadata of the key with this id.
     KeyRecord(String),
     /// The private key of the key version with this id.
     PrivateKey(String),
@@ -99,7 +101,7 @@ impl fmt::Display for Place {
             Self::StoreState => f.write_str("the store's state"),
             #[cfg(feature = "soft-seal")]
             Self::DataKey => f.write_str("the data's key"),
-            Self::KeyRecord(family) => write!(f, "the record of {family}"),
+            Self::KeyRecord(key_id) => write!(f, "the record of {key_id}"),
             Self::PrivateKey(key) => write!(f, "the private key of {key}"),
             Self::Note(name) => write!(f, "the note {name}"),
         }
@@ -139,8 +141,9 @@ impl Envelope {
             .map(Zeroizing::new)
     }
 
-    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `place`: the same as parsing and
-    /// opening it, without copies. This matters because a store opens two envelopes for each key.
+    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `place`: the
+    /// same as parsing and opening it, without copies. This matters because a store opens two
+    /// envelopes for each key.
     pub(crate) fn open_bytes(
         key: &[u8; 32],
         place: &Place,

@@ -1,4 +1,5 @@
-//! Recipients with key encapsulation: X-Wing (X25519 and ML-KEM-768 together), and the keys of a keystore.
+//! Recipients with key encapsulation: X-Wing (X25519 and ML-KEM-768 together), and the keys of a
+//! keystore.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +63,8 @@ impl KeyProvider for XWingRecipient {
         X_WING
     }
 
-    /// The first 16 bytes of the public key's BLAKE3 digest, in hexadecimal: the key itself is too long for a name.
+    /// The first 16 bytes of the public key's BLAKE3 digest, in hexadecimal: the key itself is too
+    /// long for a name.
     fn key_name(&self) -> String {
         encoding::hex(&bulla_blake3::hash(self.0.as_bytes()).as_bytes()[..16])
     }
@@ -133,8 +135,8 @@ impl FromStr for XWingIdentity {
     }
 }
 
-/// A keystore's key as a recipient; its algorithm must be one for key encapsulation. [`KeystoreIdentity`](crate::KeystoreIdentity)
-/// opens what is encrypted to it.
+/// A keystore's key as a recipient; its algorithm must be one for key encapsulation.
+/// [`KeystoreIdentity`](crate::KeystoreIdentity) opens what is encrypted to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeystoreRecipient(NamedPublicKey);
 

@@ -19,14 +19,14 @@ const SECRET: usize = 32;
 /// <base64 of the bytes>
 /// ```
 ///
-/// Anyone who can read it can open the keystore. It is created with mode 0600, and refused if its mode is wider, if it
-/// belongs to another user, or if it is a symbolic link.
+/// Anyone who can read it can open the keystore. It is created with mode 0600, and refused if its
+/// mode is wider, if it belongs to another user, or if it is a symbolic link.
 #[derive(Debug)]
 pub struct KeyFile;
 
 impl KeyFile {
-    /// Creates a key file with a new secret. When this returns, the file is complete and on the disk. A missing folder
-    /// is created with mode 0700.
+    /// Creates a key file with a new secret. When this returns, the file is complete and on the
+    /// disk. A missing folder is created with mode 0700.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if something exists at `path`: a key file is never replaced.
@@ -52,8 +52,9 @@ impl KeyFile {
 /// The context of BLAKE3's key derivation.
 const CONTEXT: &str = "bulla keystore v1 key encryption key from key file";
 
-/// A key file ([`KeyFile`]) as a provider of key-encryption keys. The file is read each time a key is needed, and refused
-/// if its mode, owner or type is not safe. The capsule has 12 zero bytes and a salt of 32 random bytes.
+/// A key file ([`KeyFile`]) as a provider of key-encryption keys. The file is read each time a key
+/// is needed, and refused if its mode, owner or type is not safe. The capsule has 12 zero bytes and
+/// a salt of 32 random bytes.
 #[derive(Clone, Debug)]
 pub struct KeyFileProvider {
     path: PathBuf,

@@ -1,8 +1,9 @@
 //! Sealing: this module encrypts data and binds it to its place.
 //!
-//! A [`KeyProvider`] makes, and later makes again, the keys that encrypt one other key: a [`Passphrase`], a key file
-//! ([`KeyFileProvider`]), or any other implementation of the trait. Keystores open with them ([`Unlock::Provider`]).
-//! With the feature `soft-seal` there are recipients too, and `data` encrypts data of any size to all of them.
+//! A [`KeyProvider`] makes, and later makes again, the keys that encrypt one other key: a
+//! [`Passphrase`], a key file ([`KeyFileProvider`]), or any other implementation of the trait.
+//! Keystores open with them ([`Unlock::Provider`]). With the feature `soft-seal` there are
+//! recipients too, and `data` encrypts data of any size to all of them.
 
 #[cfg(feature = "soft-seal")]
 mod age;

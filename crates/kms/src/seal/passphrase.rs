@@ -20,15 +20,17 @@ pub(crate) struct Argon2Cost {
 }
 
 impl Argon2Cost {
-    /// 64 MiB and three passes: the second recommended option of RFC 9106, section 4, with one lane because the lanes
-    /// would not run in parallel here. It exceeds OWASP's minimum (19 MiB, two passes).
+    /// 64 MiB and three passes: the second recommended option of RFC 9106, section 4, with one lane
+    /// because the lanes would not run in parallel here. It exceeds OWASP's minimum (19 MiB, two
+    /// passes).
     pub(crate) const DEFAULT: Self = Self { memory_kib: 64 * 1024, passes: 3, lanes: 1 };
 
     /// The lowest cost that the algorithm allows; only for tests.
     #[cfg(test)]
     pub(crate) const LEAST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
 
-    /// The highest cost that a store may ask for, so that an edited store cannot exhaust the machine's memory or time.
+    /// The highest cost that a store may ask for, so that an edited store cannot exhaust the
+    /// machine's memory or time.
     pub(super) const MOST: Self = Self { memory_kib: 256 * 1024, passes: 16, lanes: 16 };
 
     fn params(self) -> Result<Params> {
@@ -76,8 +78,9 @@ impl Argon2Cost {
     }
 }
 
-/// A passphrase as a provider of key-encryption keys: Argon2id of the UTF-8 bytes of its normalization form C, with
-/// 64 MiB, three passes and one lane. The capsule has the cost and a salt of 32 random bytes.
+/// A passphrase as a provider of key-encryption keys: Argon2id of the UTF-8 bytes of its
+/// normalization form C, with 64 MiB, three passes and one lane. The capsule has the cost and a
+/// salt of 32 random bytes.
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,
@@ -102,11 +105,12 @@ impl Passphrase {
     }
 }
 
-/// The passphrase in Unicode's normalization form C. Systems and keyboards write the same letter in different ways: `é`
-/// is one character or two, and nobody sees which.
+/// The passphrase in Unicode's normalization form C. Systems and keyboards write the same letter in
+/// different ways: `é` is one character or two, and nobody sees which.
 fn normalized(secret: &SecretString) -> SecretString {
     let text = secret.expose_secret();
-    // The form has at most three times the length, and a growing string would leave copies of the secret behind.
+    // The form has at most three times the length, and a growing string would leave copies of the
+    // secret behind.
     let mut normalized = Zeroizing::new(String::with_capacity(3 * text.len()));
     normalized.extend(text.nfc());
     SecretString::from(normalized.as_str())
@@ -152,8 +156,9 @@ impl fmt::Debug for Passphrase {
 mod tests {
     use super::*;
 
-    /// The vector of RFC 9106, section 5.3, uses a secret and associated data, which are not used here. So the default
-    /// cost is checked against the reference program (`argon2 somesaltsomesalt -id -t 3 -k 65536 -p 1`).
+    /// The vector of RFC 9106, section 5.3, uses a secret and associated data, which are not used
+    /// here. So the default cost is checked against the reference program (`argon2 somesaltsomesalt
+    /// -id -t 3 -k 65536 -p 1`).
     #[test]
     fn the_key_of_a_passphrase_is_that_of_argon2id() {
         let key = Argon2Cost::DEFAULT.derive(b"password", b"somesaltsomesalt").unwrap();

@@ -13,39 +13,45 @@ pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 
 /// Makes key-encryption keys, and makes them again to open sealed data.
 ///
-/// A provider never sees the sealed data. It makes a new key together with a *capsule*. The capsule is stored as plain data beside the
-/// sealed data. With it, the provider, or the holder of the private half, can make the same key again: it is the salt of
-/// a passphrase, a ciphertext that carries the key, or the key wrapped by a token. The code above the provider binds the sealed data to
-/// the method, the key's name and the capsule.
+/// A provider never sees the sealed data. It makes a new key together with a *capsule*. The capsule
+/// is stored as plain data beside the sealed data. With it, the provider, or the holder of the
+/// private half, can make the same key again: it is the salt of a passphrase, a ciphertext that
+/// carries the key, or the key wrapped by a token. The code above the provider binds the sealed
+/// data to the method, the key's name and the capsule.
 ///
-/// A recipient has only the public half of a key pair: it makes keys, and refuses to make them again.
+/// A recipient has only the public half of a key pair: it makes keys, and refuses to make them
+/// again.
 pub trait KeyProvider: fmt::Debug + Send + Sync {
-    /// The name of the method by which it makes keys: up to 32 characters of `a-z`, `0-9` and `-`. It is stored, and
-    /// tells which provider can open the sealed data.
+    /// The name of the method by which it makes keys: up to 32 characters of `a-z`, `0-9` and `-`.
+    /// It is stored, and tells which provider can open the sealed data.
     fn method(&self) -> &str;
 
-    /// The name of the key that it uses among those of this method: up to 255 bytes without control characters, stored
-    /// as plain data. It is empty if there is nothing to name, as with a passphrase.
+    /// The name of the key that it uses among those of this method: up to 255 bytes without control
+    /// characters, stored as plain data. It is empty if there is nothing to name, as with a
+    /// passphrase.
     fn key_name(&self) -> String;
 
-    /// A new key and the bytes of its capsule, at most [`Capsule::MOST`]. Each call makes another key.
+    /// A new key and the bytes of its capsule, at most [`Capsule::MOST`]. Each call makes another
+    /// key.
     ///
     /// # Errors
     /// Errors of the device or the system that makes it.
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)>;
 
-    /// The key that belongs to a capsule of this method. A capsule is hostile input: a length, cost or content that
-    /// [`KeyProvider::new_key`] would not produce must be refused before it costs much.
+    /// The key that belongs to a capsule of this method. A capsule is hostile input: a length, cost
+    /// or content that [`KeyProvider::new_key`] would not produce must be refused before it costs
+    /// much.
     ///
-    /// If the capsule alone does not show whether the key is right, as with a passphrase, this may return a wrong key,
-    /// which opens nothing.
+    /// If the capsule alone does not show whether the key is right, as with a passphrase, this may
+    /// return a wrong key, which opens nothing.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::StoreDamaged`] if it is malformed;
-    /// [`Code::WrongUse`] from a recipient.
+    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::StoreDamaged`] if
+    /// it is malformed; [`Code::WrongUse`] from a recipient.
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey>;
 
-    /// Whether it is worth trying this provider on a capsule. By default, the method and the name must be its own.
+    /// Whether it is worth trying this provider on a capsule. By default, the method and the name
+    /// must be its own.
     fn fits(&self, capsule: &Capsule) -> bool {
         capsule.method == self.method() && capsule.key_name == self.key_name()
     }
@@ -62,8 +68,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     }
 }
 
-/// The data with which a provider makes a key again: the method, the key's name, and bytes that only the provider
-/// understands. None of it is secret.
+/// The data with which a provider makes a key again: the method, the key's name, and bytes that
+/// only the provider understands. None of it is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capsule {
     method: String,
@@ -76,7 +82,8 @@ impl Capsule {
     pub const MOST: usize = 16 << 10;
 
     /// # Errors
-    /// [`Code::InvalidArgument`] if the method, the name or the bytes break the rules of [`KeyProvider`].
+    /// [`Code::InvalidArgument`] if the method, the name or the bytes break the rules of
+    /// [`KeyProvider`].
     pub fn new(
         method: impl Into<String>,
         key_name: impl Into<String>,
@@ -120,7 +127,8 @@ impl Capsule {
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads a capsule that [`Capsule::write`] wrote from the start of `bytes`. Also returns the rest.
+    /// Reads a capsule that [`Capsule::write`] wrote from the start of `bytes`. Also returns the
+    /// rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
         let (key_name, rest) = read_text(rest)?;
@@ -136,7 +144,8 @@ fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// A key of 32 bytes, encrypted under a key-encryption key: the capsule and an envelope. The provider opens it.
+/// A key of 32 bytes, encrypted under a key-encryption key: the capsule and an envelope. The
+/// provider opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrappedKey {
     pub(crate) capsule: Capsule,
@@ -174,7 +183,8 @@ impl WrappedKey {
         out.extend_from_slice(&envelope);
     }
 
-    /// Reads a key that [`WrappedKey::write`] wrote from the start of `bytes`. Also returns the rest.
+    /// Reads a key that [`WrappedKey::write`] wrote from the start of `bytes`. Also returns the
+    /// rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (capsule, rest) = Capsule::read(bytes)?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
@@ -183,8 +193,8 @@ impl WrappedKey {
     }
 }
 
-/// The key that encrypts: the provider's key, bound to the whole capsule, so that no part of the capsule can be
-/// replaced.
+/// The key that encrypts: the provider's key, bound to the whole capsule, so that no part of the
+/// capsule can be replaced.
 fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
     let mut described = Vec::new();
     capsule.write(&mut described);

@@ -28,8 +28,9 @@ pub enum Recipient {
 
 /// The private half, outside of a keystore.
 ///
-/// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or `x-wing-secret:BASE64`. Empty lines and lines that begin
-/// with `#` are ignored. `age-keygen` writes such files. [`Identity::read_all`] reads files with several lines.
+/// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or
+/// `x-wing-secret:BASE64`. Empty lines and lines that begin with `#` are ignored. `age-keygen`
+/// writes such files. [`Identity::read_all`] reads files with several lines.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// X25519, as age has it.
@@ -70,10 +71,12 @@ impl Identity {
         }
     }
 
-    /// Writes an identity file with mode 0600. When this returns, the file is complete and on the disk.
+    /// Writes an identity file with mode 0600. When this returns, the file is complete and on the
+    /// disk.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] if something exists at `path`: an identity is never replaced. Errors of writing.
+    /// [`Code::AlreadyExists`] if something exists at `path`: an identity is never replaced. Errors
+    /// of writing.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = Zeroizing::new(format!("# recipient: {}\n", self.recipient()));
         let secret = match self {

@@ -1,5 +1,5 @@
-//! The root key: random, one per keystore, wrapped under a key from the passphrase, the key file or another provider.
-//! Everything else in the store is sealed under keys derived from it.
+//! The root key: random, one per keystore, wrapped under a key from the passphrase, the key file or
+//! another provider. Everything else in the store is sealed under keys derived from it.
 
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -10,8 +10,8 @@ use super::unlock::UnlockMethod;
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
-/// The root key, encrypted under a provider's key. The row is plain data, because it must be read before anything can be
-/// opened.
+/// The root key, encrypted under a provider's key. The row is plain data, because it must be read
+/// before anything can be opened.
 ///
 /// ```text
 /// magic      4   "BPRO"
@@ -20,8 +20,8 @@ use crate::random;
 /// checksum  32   BLAKE3 of everything before
 /// ```
 ///
-/// The checksum has no key: it distinguishes damage from a wrong passphrase. Editing the other fields changes the
-/// key-encryption key, which then does not open the envelope.
+/// The checksum has no key: it distinguishes damage from a wrong passphrase. Editing the other
+/// fields changes the key-encryption key, which then does not open the envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Protection(WrappedKey);
 
@@ -47,8 +47,8 @@ impl Protection {
     /// Opens the root key.
     ///
     /// # Errors
-    /// [`Code::WrongUnlockMethod`] if it opens by another method; the errors of [`KeyProvider::key`] and
-    /// [`KeyProvider::wrong_key`].
+    /// [`Code::WrongUnlockMethod`] if it opens by another method; the errors of
+    /// [`KeyProvider::key`] and [`KeyProvider::wrong_key`].
     pub(crate) fn open(&self, provider: &dyn KeyProvider) -> Result<RootKey> {
         if !provider.fits(&self.0.capsule) {
             return Err(KmsError::new(
@@ -118,7 +118,8 @@ impl Sealer {
         }
     }
 
-    /// The store's name. It does not depend on the secret that protects the root key. It is not a secret.
+    /// The store's name. It does not depend on the secret that protects the root key. It is not a
+    /// secret.
     pub(crate) fn store(&self) -> [u8; 16] {
         self.store
     }
@@ -160,7 +161,8 @@ mod tests {
         Passphrase::with_cost(text.into(), Argon2Cost::LEAST).unwrap()
     }
 
-    /// A provider as a user might write it: its key is the exclusive or of its own secret and the capsule.
+    /// A provider as a user might write it: its key is the exclusive or of its own secret and the
+    /// capsule.
     #[derive(Debug)]
     struct Foreign(u8);
 
@@ -228,15 +230,16 @@ mod tests {
         }
     }
 
-    /// Even if an attacker repairs the checksum, a lower cost, another salt or another name gives another key.
+    /// Even if an attacker repairs the checksum, a lower cost, another salt or another name gives
+    /// another key.
     #[test]
     fn an_edit_with_a_repaired_checksum_opens_nothing() {
         let dear = Argon2Cost { memory_kib: 64, passes: 2, lanes: 1 };
         let right = Passphrase::with_cost("right".into(), dear).unwrap();
         let (protection, _) = Protection::create(&right).unwrap();
         let bytes = protection.to_bytes();
-        // After the names of the method and the key and the capsule's length: change Argon2id's memory from 64 to 32 KiB, and the
-        // salt's first byte.
+        // After the names of the method and the key and the capsule's length: change Argon2id's
+        // memory from 64 to 32 KiB, and the salt's first byte.
         let capsule = MAGIC.len() + 1 + Passphrase::METHOD.len() + 1 + 2;
         for (at, flip) in [(capsule + 3, 64 ^ 32), (capsule + 12, 1)] {
             let mut edited = bytes[..bytes.len() - 32].to_vec();
@@ -247,7 +250,8 @@ mod tests {
         }
     }
 
-    /// The encryption is bound to the whole capsule, even if the provider's key does not depend on all of it.
+    /// The encryption is bound to the whole capsule, even if the provider's key does not depend on
+    /// all of it.
     #[test]
     fn a_wrapped_key_does_not_open_beside_another_capsule() {
         #[derive(Debug)]

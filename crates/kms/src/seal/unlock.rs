@@ -14,7 +14,8 @@ use crate::error::Result;
 /// The secret that opens a keystore.
 #[derive(Clone, Debug)]
 pub enum Unlock {
-    /// A passphrase. It is normalized (Unicode, form C), and its UTF-8 bytes are used. It must not be empty.
+    /// A passphrase. It is normalized (Unicode, form C), and its UTF-8 bytes are used. It must not
+    /// be empty.
     Passphrase(SecretString),
     /// The path of a key file that [`KeyFile::create`](crate::KeyFile::create) made.
     KeyFile(PathBuf),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef};
+use crate::id::{KeyRef, KeyVersionId};
 use crate::keystore::{Content, Keystore};
 use crate::prehash::{Prehash, Prehashed};
 use crate::public_key::PublicKey;
@@ -26,7 +26,8 @@ pub const MAX_COMMENT: usize = 1024;
 pub enum Kind {
     /// The bytes of a file.
     File,
-    /// A [`manifest`](super::manifest): the list of a folder's content. It follows the signature in the same file.
+    /// A [`manifest`](super::manifest): the list of a folder's content. It follows the signature in
+    /// the same file.
     Manifest,
     /// A message from a program.
     Message,
@@ -55,8 +56,8 @@ impl fmt::Display for Kind {
 
 /// A trusted comment: one line that the signature covers.
 ///
-/// At most [`MAX_COMMENT`] bytes of UTF-8; no control characters, no line separators and no marks that reorder text;
-/// no white space at either end. It may be empty.
+/// At most [`MAX_COMMENT`] bytes of UTF-8; no control characters, no line separators and no marks
+/// that reorder text; no white space at either end. It may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Comment(String);
 
@@ -120,15 +121,15 @@ impl Statement {
 
 /// A signature file. `Display` is its text, and [`SignatureFile::parse`] is the exact inverse.
 ///
-/// The public key in it says which key checks it, but does not prove who signed: anybody can write their own key there. Compare it
-/// with a key that reached you in another way ([`SignatureFile::verify_with`]), or with a keystore's key
-/// ([`SignatureFile::verify_in`]).
+/// The public key in it says which key checks it, but does not prove who signed: anybody can write
+/// their own key there. Compare it with a key that reached you in another way
+/// ([`SignatureFile::verify_with`]), or with a keystore's key ([`SignatureFile::verify_in`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureFile {
     /// What kind of content was signed.
     pub kind: Kind,
     /// The key version that signed.
-    pub key: KeyId,
+    pub key: KeyVersionId,
     /// Its public key, as the file claims.
     pub public_key: PublicKey,
     /// The BLAKE3 digest of the content; for a manifest, of its body.
@@ -139,10 +140,11 @@ pub struct SignatureFile {
     pub signed_at: Timestamp,
     /// The comment of the signer.
     pub comment: Comment,
-    /// How [`SignatureFile::signed_bytes`] were hashed before an Ed25519 key signed them; `None` if they were signed
-    /// without hashing.
+    /// How [`SignatureFile::signed_bytes`] were hashed before an Ed25519 key signed them; `None` if
+    /// they were signed without hashing.
     pub prehash: Option<Prehash>,
-    /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm has.
+    /// The signature of [`SignatureFile::signed_bytes`], of the length that the key's algorithm
+    /// has.
     pub signature: Vec<u8>,
 }
 
@@ -155,7 +157,8 @@ impl SignatureFile {
         Self::sign_with(keystore, key, statement, None)
     }
 
-    /// Like [`SignatureFile::sign`], but signs the statement's digest, for verifiers that support only such signatures.
+    /// Like [`SignatureFile::sign`], but signs the statement's digest, for verifiers that support
+    /// only such signatures.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign_prehashed`].
@@ -166,7 +169,7 @@ impl SignatureFile {
         prehash: Option<Prehash>,
     ) -> Result<Self> {
         let signed_at = Timestamp::now()?;
-        let unsigned = |key: &KeyId, public_key: &PublicKey| Self {
+        let unsigned = |key: &KeyVersionId, public_key: &PublicKey| Self {
             kind: statement.kind,
             key: key.clone(),
             public_key: public_key.clone(),
@@ -178,8 +181,9 @@ impl SignatureFile {
             signature: Vec::new(),
         };
         let mut file = None;
-        let mut signed_bytes =
-            |key: &KeyId, public_key: &PublicKey| file.insert(unsigned(key, public_key)).signed_bytes();
+        let mut signed_bytes = |key: &KeyVersionId, public_key: &PublicKey| {
+            file.insert(unsigned(key, public_key)).signed_bytes()
+        };
         let signature = match prehash {
             None => keystore.sign_statement(key.into(), signed_bytes)?,
             Some(prehash) => keystore.sign_form(key.into(), Content::Statement, |key, public_key| {
@@ -190,10 +194,11 @@ impl SignatureFile {
         Ok(Self { signature: signature.bytes, ..file })
     }
 
-    /// Whether the holder of `public_key` signed this. It is also `Invalid` if the file names another key.
+    /// Whether the holder of `public_key` signed this. It is also `Invalid` if the file names
+    /// another key.
     ///
-    /// It does not check the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`] with those of
-    /// the content.
+    /// It does not check the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`]
+    /// with those of the content.
     pub fn verify_with(&self, public_key: &PublicKey) -> Verdict {
         if self.public_key != *public_key {
             return Verdict::Invalid;
@@ -210,13 +215,14 @@ impl SignatureFile {
     /// Whether the keystore's key version that the file names signed this.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`] if the keystore has no such key; [`Code::UnknownVersion`] if the key has no such version.
+    /// [`Code::KeyNotFound`] if the keystore has no such key; [`Code::UnknownVersion`] if the key
+    /// has no such version.
     pub fn verify_in(&self, keystore: &Keystore) -> Result<Verdict> {
         Ok(self.verify_with(&keystore.public_key(&self.key)?))
     }
 
-    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1` or, with a prehash, `v2`, a zero byte, the kind, a zero byte, and the text up to the
-    /// line of the signature.
+    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1` or, with a prehash, `v2`, a zero byte,
+    /// the kind, a zero byte, and the text up to the line of the signature.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let lines = self.signed_lines();
         [

@@ -1,7 +1,9 @@
-//! Signature files: text that a person can read, with the signing key, the content, the time and the comment.
+//! Signature files: text that a person can read, with the signing key, the content, the time and
+//! the comment.
 //!
-//! `spec/signature.md` describes the format. The signed bytes are a prefix that names the format and the [`Kind`], and then
-//! every line before the signature. So nobody can change a line, and no signature passes for one of another kind.
+//! `spec/signature.md` describes the format. The signed bytes are a prefix that names the format
+//! and the [`Kind`], and then every line before the signature. So nobody can change a line, and no
+//! signature passes for one of another kind.
 
 mod file;
 pub mod manifest;

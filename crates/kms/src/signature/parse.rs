@@ -7,7 +7,7 @@ use super::file::{Comment, Kind, SignatureFile};
 use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::public_key::PublicKey;
 
 /// The most bytes of a line with its line feed, except for the line of a long signature.
@@ -26,8 +26,8 @@ impl SignatureFile {
         if rest.is_empty() { Ok(file) } else { Err(trailing(file.kind)) }
     }
 
-    /// Reads a signature file and stops where it ends: for a manifest at the start of its body; for all other kinds
-    /// nothing may follow.
+    /// Reads a signature file and stops where it ends: for a manifest at the start of its body; for
+    /// all other kinds nothing may follow.
     ///
     /// Reads at most 100 KiB.
     ///
@@ -53,9 +53,9 @@ fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     let mut lines = Lines { reader, number: 0, longest: MAX_LINE };
     let format = format_line(&lines.next("format")?)?;
     let kind = lines.field("kind", "file, manifest or message", Kind::parse)?;
-    let key: KeyId = lines.parsed("key")?;
+    let key: KeyVersionId = lines.parsed("key")?;
     let public_key: PublicKey = lines.parsed("public-key")?;
-    let algorithm = key.family().algorithm();
+    let algorithm = key.key_id().algorithm();
     if public_key.algorithm() != algorithm {
         return Err(
             lines.error("public-key", format_args!("it must be one of the key's algorithm, {algorithm}"))

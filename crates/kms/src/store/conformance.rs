@@ -10,8 +10,8 @@ use crate::error::{Code, Result};
 trait Place {
     fn create(&self, rows: &Rows) -> Result<Box<dyn Store>>;
 
-    /// Opens the store again, after its handles were dropped or if it is shared. `None` for a store that ends with its
-    /// handle.
+    /// Opens the store again, after its handles were dropped or if it is shared. `None` for a store
+    /// that ends with its handle.
     fn open(&self) -> Option<Result<Box<dyn Store>>>;
 
     /// The size of a value that the store accepts, and of one that it refuses.

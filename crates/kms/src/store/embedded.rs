@@ -26,8 +26,8 @@ const META: Definition = TableDefinition::new("meta");
 const RECORDS: Definition = TableDefinition::new("records");
 const PRIVATE_KEYS: Definition = TableDefinition::new("private_keys");
 
-/// How long to wait for another process to close the store: longer than a dozen commands hold it on a busy machine,
-/// shorter than a person waits.
+/// How long to wait for another process to close the store: longer than a dozen commands hold it on
+/// a busy machine, shorter than a person waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -71,7 +71,8 @@ impl EmbeddedStore {
     /// Opens a store. If another process has it open, this waits for a while.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] if the file is not a `redb` database.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] if the file is not a `redb`
+    /// database.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = FileIdentity::at(path).map_err(|error| match error.code {
             Code::NotFound => missing(path),
@@ -80,8 +81,8 @@ impl EmbeddedStore {
         Ok(Self { path: path.to_owned(), file: Arc::new(file), database: Some(open(path)?) })
     }
 
-    /// Reads everything without changing a byte of the file, and closes it. Permission to read the file is enough.
-    /// Readers exclude writers, but not each other.
+    /// Reads everything without changing a byte of the file, and closes it. Permission to read the
+    /// file is enough. Readers exclude writers, but not each other.
     ///
     /// # Errors
     /// The errors of [`EmbeddedStore::open`].
@@ -152,7 +153,8 @@ fn builder() -> redb::Builder {
     builder
 }
 
-/// Opens the file for writing, and lets `redb` check all of it: a damaged file must not be written to.
+/// Opens the file for writing, and lets `redb` check all of it: a damaged file must not be written
+/// to.
 fn open(path: &Path) -> Result<Database> {
     let open = || {
         let mut database = builder().open(path)?;
@@ -162,8 +164,8 @@ fn open(path: &Path) -> Result<Database> {
     patiently(path, open).map_err(|failure| failure.at(path))
 }
 
-/// If the last writer was killed, the file must be repaired before it can be read. A reader repairs a copy in memory, which
-/// gives the same rows as the next writer's repair of the file.
+/// If the last writer was killed, the file must be repaired before it can be read. A reader repairs
+/// a copy in memory, which gives the same rows as the next writer's repair of the file.
 fn repaired_copy(path: &Path) -> Result<Database, redb::Error> {
     let file = FileBackend::new(File::open(path)?)?;
     // Lock the whole file, which includes the ranges that a writer locks.
@@ -223,8 +225,8 @@ fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
             Err(TableError::TableDoesNotExist(_)) => continue,
             opened => opened?,
         };
-        // Collect all rows at once: they come sorted, and building a map from sorted rows is faster than inserting one
-        // by one.
+        // Collect all rows at once: they come sorted, and building a map from sorted rows is faster
+        // than inserting one by one.
         *rows.table_mut(table) = opened.iter()?.map(|row| copy(&row?)).collect::<Result<_, _>>()?;
     }
     Ok(rows)

@@ -10,8 +10,8 @@ use crate::files;
 /// How long the answer of the file system counts for the use of a private key, in milliseconds.
 const COUNTS_FOR: u64 = 1000;
 
-/// The file that a store has open. Somebody may put another one in its place: the process would go on
-/// with the former one, whose changes nobody finds again.
+/// The file that a store has open. Somebody may put another one in its place: the process would go
+/// on with the former one, whose changes nobody finds again.
 #[derive(Debug)]
 pub(crate) struct FileIdentity {
     path: PathBuf,

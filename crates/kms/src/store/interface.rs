@@ -12,7 +12,7 @@ use crate::error::{Code, KmsError, Result};
 pub(crate) enum Table {
     /// [`FORMAT`], [`PROTECTION`], [`STATE`] and [`GUARD`].
     Meta,
-    /// Maps a key family to its sealed record.
+    /// Maps a key id to its sealed record.
     Records,
     /// Maps a key id to its sealed private key.
     PrivateKeys,
@@ -83,15 +83,16 @@ pub(crate) trait Store: Send {
     /// Reads everything.
     fn load(&mut self) -> Result<Rows>;
 
-    /// Makes a change. It is durable when this returns. After an error, the store contains either all or none of the
-    /// change.
+    /// Makes a change. It is durable when this returns. After an error, the store contains either
+    /// all or none of the change.
     ///
     /// # Errors
     /// [`Code::StoreChanged`] if the state is not the expected one.
     fn commit(&mut self, change: Change<'_>) -> Result<()>;
 
-    /// The rows that other processes changed since the last load, commit or call of this, all as of one moment. The map
-    /// is empty if the state is still `known`. `None` if the store cannot tell; then the caller must load everything.
+    /// The rows that other processes changed since the last load, commit or call of this, all as of
+    /// one moment. The map is empty if the state is still `known`. `None` if the store cannot tell;
+    /// then the caller must load everything.
     ///
     /// # Errors
     /// Errors of reading; the next call then returns the same changes again.
@@ -100,14 +101,15 @@ pub(crate) trait Store: Send {
         Ok(None)
     }
 
-    /// The rows that other processes changed since then, as far as the store was told of them by itself: it asks nobody. `None` if
-    /// it may have missed some; then the caller must ask, by [`Store::changes`].
+    /// The rows that other processes changed since then, as far as the store was told of them by
+    /// itself: it asks nobody. `None` if it may have missed some; then the caller must ask, by
+    /// [`Store::changes`].
     fn announced(&mut self) -> Option<Changes> {
         None
     }
 
-    /// Announces other processes' changes as they are made, until the store is dropped. `None` if there are none, or the
-    /// store cannot announce them.
+    /// Announces other processes' changes as they are made, until the store is dropped. `None` if
+    /// there are none, or the store cannot announce them.
     fn watch(&mut self) -> Option<Receiver<Changed>> {
         None
     }
@@ -117,8 +119,8 @@ pub(crate) trait Store: Send {
         None
     }
 
-    /// Whether other processes may change the store while it is open. If so, a change that finds another state is tried
-    /// again on the new state.
+    /// Whether other processes may change the store while it is open. If so, a change that finds
+    /// another state is tried again on the new state.
     fn is_shared(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Stores keep a keystore's rows. A store sees only sealed bytes and gives them no meaning, with one exception: the row
-//! `state` shows whether the store is still as its keystore last saw it.
+//! Stores keep a keystore's rows. A store sees only sealed bytes and gives them no meaning, with
+//! one exception: the row `state` shows whether the store is still as its keystore last saw it.
 
 #[cfg(test)]
 mod conformance;

@@ -8,10 +8,11 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `action`; `None` if it panicked. After a panic, the values that it worked on must not be used again.
+/// Runs `action`; `None` if it panicked. After a panic, the values that it worked on must not be
+/// used again.
 ///
-/// The first call installs a hook before the process's panic hook. It suppresses the report of a panic that is caught
-/// here, and passes on every other one.
+/// The first call installs a hook before the process's panic hook. It suppresses the report of a
+/// panic that is caught here, and passes on every other one.
 pub(super) fn caught<T>(action: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

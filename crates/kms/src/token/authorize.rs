@@ -21,17 +21,19 @@ const LIMITS: AuthorizerLimits =
 pub struct Permit {
     /// The version of the root key that signed the token.
     pub root_version: u32,
-    /// The revocation ids of the token's blocks, in hexadecimal; the last one identifies this exact token.
+    /// The revocation ids of the token's blocks, in hexadecimal; the last one identifies this exact
+    /// token.
     pub revocation_ids: Vec<String>,
 }
 
 impl Token {
-    /// Whether the token permits `request`. `root` gives the public key for the version of the root key that the token names, if that
-    /// version is trusted; it is an Ed25519 key.
+    /// Whether the token permits `request`. `root` gives the public key for the version of the root
+    /// key that the token names, if that version is trusted; it is an Ed25519 key.
     ///
     /// # Errors
-    /// [`Code::InvalidToken`] if that key did not sign it, or it was changed; [`Code::TokenRefused`] if it does not permit the
-    /// request, has expired, was revoked, or needs too much computation.
+    /// [`Code::InvalidToken`] if that key did not sign it, or it was changed;
+    /// [`Code::TokenRefused`] if it does not permit the request, has expired, was revoked, or needs
+    /// too much computation.
     pub fn authorize(
         &self,
         root: impl Fn(u32) -> Option<PublicKey>,

@@ -18,9 +18,11 @@ pub const MAX_TOKEN: usize = 16 << 10;
 /// The most blocks of a token: each one is a signature to verify.
 pub const MAX_BLOCKS: usize = 16;
 
-/// A token. Anyone who holds it may use it. Its debug output shows nothing of it, and it is wiped on drop.
+/// A token. Anyone who holds it may use it. Its debug output shows nothing of it, and it is wiped
+/// on drop.
 ///
-/// `FromStr` reads the text form, base64url, and checks its size and form. Its signature is checked when it is used.
+/// `FromStr` reads the text form, base64url, and checks its size and form. Its signature is checked
+/// when it is used.
 #[derive(Clone)]
 pub struct Token(SecretString);
 
@@ -52,8 +54,8 @@ impl Token {
     /// A weaker token, which the holder can make without the keystore.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] if the limits restrict nothing or leave nothing, or if the token would be too long;
-    /// [`Code::InvalidToken`] if the token cannot be attenuated.
+    /// [`Code::InvalidArgument`] if the limits restrict nothing or leave nothing, or if the token
+    /// would be too long; [`Code::InvalidToken`] if the token cannot be attenuated.
     pub fn attenuate(&self, limits: &Limits) -> Result<Self> {
         let code = datalog::limits(limits)?;
         let append = || self.unverified()?.append(BlockBuilder::new().code(code)?)?.to_base64();
@@ -140,7 +142,8 @@ pub struct Block {
     pub source: String,
 }
 
-/// The error for a token that cannot be read. The library's message quotes nothing of the token's secret.
+/// The error for a token that cannot be read. The library's message quotes nothing of the token's
+/// secret.
 pub(super) fn invalid(error: biscuit_auth::error::Token) -> KmsError {
     KmsError::new(Code::InvalidToken, "not a token: its base64 or its structure is invalid")
         .with_source(error)

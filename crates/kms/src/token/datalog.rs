@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::grant::{Grant, Keys, Limits, Operation};
 use super::request::Request;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyFamily;
+use crate::id::KeyId;
 use crate::time::Timestamp;
 
 /// A time as Datalog writes it: RFC 3339, to the second.
@@ -40,7 +40,7 @@ pub(super) fn limits(limits: &Limits) -> Result<String> {
         )?);
     }
     if let Some(keys) = &limits.keys {
-        let names: Vec<_> = keys.iter().map(KeyFamily::to_string).collect();
+        let names: Vec<_> = keys.iter().map(KeyId::to_string).collect();
         code.push_str(&any_of("request_key", names.iter().map(String::as_str))?);
     }
     if let Some(expires) = limits.expires {

@@ -1,19 +1,21 @@
 //! The only accepted form of tokens.
 //!
-//! A Biscuit may contain any Datalog, and the library checks its limits only between rounds: one rule that joins a few hundred facts
-//! four times would fill the memory within the first round. So a token has only the statements that [`super::datalog`] writes. They are
-//! parsed from the printed source, then written and built again, and compared: names in a token may be any text, and could make one
-//! block print like another.
+//! A Biscuit may contain any Datalog, and the library checks its limits only between rounds: one
+//! rule that joins a few hundred facts four times would fill the memory within the first round. So
+//! a token has only the statements that [`super::datalog`] writes. They are parsed from the printed
+//! source, then written and built again, and compared: names in a token may be any text, and could
+//! make one block print like another.
 
 use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 
 use super::datalog;
 use super::grant::{Grant, Keys, Limits};
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
-/// What the blocks of a token contain. The form of the token is not checked again: [`is_known`] did that when the token was read.
+/// What the blocks of a token contain. The form of the token is not checked again: [`is_known`] did
+/// that when the token was read.
 pub(super) fn read(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<Limits>)> {
     let source = |index| token.print_block_source(index).ok();
     let limits = (1..token.block_count()).map(|index| limits(&source(index)?)).collect::<Option<_>>()?;
@@ -62,7 +64,7 @@ fn grant(source: &str) -> Option<Grant> {
         if let Some(operation) = argument(line, "operation") {
             operations.push(operation.parse().ok()?);
         } else if let Some(key) = argument(line, "key") {
-            keys.push(key.parse::<KeyFamily>().ok()?);
+            keys.push(key.parse::<KeyId>().ok()?);
         } else if line == "all_keys(true);" {
             all = true;
         } else {
@@ -101,7 +103,8 @@ fn expires(line: &str) -> Option<Timestamp> {
     format!("{date}.000Z").parse().ok()
 }
 
-/// The contents of a token's blocks, which are the signed bytes: field 1 of its fields 2 and 3 (`schema.proto` of Biscuit).
+/// The contents of a token's blocks, which are the signed bytes: field 1 of its fields 2 and 3
+/// (`schema.proto` of Biscuit).
 fn payloads(token: &[u8]) -> Option<Vec<&[u8]>> {
     let blocks = fields(token)?.into_iter().filter(|(number, _)| matches!(number, 2 | 3));
     blocks

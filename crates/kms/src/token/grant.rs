@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
 /// The label and the purpose of a tenant's root key.
@@ -29,7 +29,8 @@ pub enum Operation {
     Export,
     /// Making the next version of a key.
     Rotate,
-    /// Changing a key: its label, rotation policy or minimum version; disabling and enabling it; revoking a version.
+    /// Changing a key: its label, rotation policy or minimum version; disabling and enabling it;
+    /// revoking a version.
     Update,
     /// Scheduling destruction, and destroying.
     Destroy,
@@ -104,10 +105,11 @@ serde_as_text!(Operation);
 /// The keys of a tenant that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// All keys, also keys that are created later, and operations without a key, for example to create one.
+    /// All keys, also keys that are created later, and operations without a key, for example to
+    /// create one.
     All,
     /// These keys, in all their versions.
-    These(Vec<KeyFamily>),
+    These(Vec<KeyId>),
 }
 
 /// The permissions of a new token.
@@ -127,7 +129,7 @@ pub struct Grant {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Only these keys.
-    pub keys: Option<Vec<KeyFamily>>,
+    pub keys: Option<Vec<KeyId>>,
     /// Only these operations.
     pub operations: Option<Vec<Operation>>,
     /// Only until this time.

@@ -1,7 +1,7 @@
 //! The request that is checked against a token.
 
 use super::grant::Operation;
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
 /// The operation that a token's holder requests.
@@ -9,17 +9,18 @@ use crate::time::Timestamp;
 pub struct Request<'a> {
     pub(super) operation: Operation,
     pub(super) tenant: &'a Name,
-    pub(super) key: Option<&'a KeyFamily>,
+    pub(super) key: Option<&'a KeyId>,
     pub(super) now: Timestamp,
 }
 
 impl<'a> Request<'a> {
     /// A request about a key, in any version.
-    pub fn on_key(operation: Operation, key: &'a KeyFamily, now: Timestamp) -> Self {
+    pub fn on_key(operation: Operation, key: &'a KeyId, now: Timestamp) -> Self {
         Self { operation, tenant: key.tenant(), key: Some(key), now }
     }
 
-    /// A request in a tenant without a key, for example to create one: only for tokens with [`Keys::All`](super::Keys::All).
+    /// A request in a tenant without a key, for example to create one: only for tokens with
+    /// [`Keys::All`](super::Keys::All).
     pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
         Self { operation, tenant, key: None, now }
     }

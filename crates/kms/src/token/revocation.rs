@@ -14,7 +14,8 @@ pub(super) fn revocation_ids(ids: Vec<Vec<u8>>) -> Vec<String> {
 
 /// Revoked tokens, by the revocation ids of their blocks.
 ///
-/// The text form has one id per line, in lower-case hexadecimal. Empty lines and lines that begin with `#` are ignored.
+/// The text form has one id per line, in lower-case hexadecimal. Empty lines and lines that begin
+/// with `#` are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations(BTreeSet<String>);
 

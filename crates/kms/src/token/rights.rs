@@ -9,30 +9,32 @@ use super::grant::{Keys, Operation};
 use super::request::Request;
 use super::revocation::Revocations;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyFamily, Name};
+use crate::id::{KeyId, Name};
 use crate::public_key::PublicKey;
 use crate::time::Timestamp;
 
 /// Everything that a token permits: its grant, less the restrictions of all of its blocks.
 ///
-/// [`Rights::permits`] gives the same verdict as [`Token::authorize`], and checks no signature. So the rights are those of the moment when
-/// the token was verified: verify it again after a revocation, and after a change to the tenant's root key.
+/// [`Rights::permits`] gives the same verdict as [`Token::authorize`], and checks no signature. So
+/// the rights are those of the moment when the token was verified: verify it again after a
+/// revocation, and after a change to the tenant's root key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     tenant: Name,
     operations: Vec<Operation>,
     /// None for all keys, and for operations without a key.
-    keys: Option<BTreeSet<KeyFamily>>,
+    keys: Option<BTreeSet<KeyId>>,
     expires: Timestamp,
     permit: Permit,
 }
 
 impl Token {
-    /// Verifies the token, and returns everything that it permits. `root` gives the public key for the version of the root key that the
-    /// token names, if that version is trusted.
+    /// Verifies the token, and returns everything that it permits. `root` gives the public key for
+    /// the version of the root key that the token names, if that version is trusted.
     ///
     /// # Errors
-    /// [`Code::InvalidToken`] when the token is not signed by that key, or was changed; [`Code::TokenRefused`] when it was revoked.
+    /// [`Code::InvalidToken`] when the token is not signed by that key, or was changed;
+    /// [`Code::TokenRefused`] when it was revoked.
     pub fn rights(&self, root: impl Fn(u32) -> Option<PublicKey>, revoked: &Revocations) -> Result<Rights> {
         let permit = permit(self, root, revoked)?.1;
         let token = self.unverified().map_err(super::bearer::invalid)?;
@@ -104,7 +106,7 @@ impl Rights {
     }
 
     /// The keys that the token is limited to; none when it is for all keys of its tenant.
-    pub fn keys(&self) -> Option<&BTreeSet<KeyFamily>> {
+    pub fn keys(&self) -> Option<&BTreeSet<KeyId>> {
         self.keys.as_ref()
     }
 

@@ -3,10 +3,13 @@
 //! The private key inside PKCS#8 has one of four shapes, by algorithm:
 //!
 //! - Ed25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
-//! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935, section 6). We keep the seed,
-//!   so an expanded key alone is refused, and an expanded key beside a seed must be derived from it;
-//! - ECDSA on P-256: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public key;
-//! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the drafts).
+//! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935,
+//!   section 6). We keep the seed, so an expanded key alone is refused, and an expanded key beside
+//!   a seed must be derived from it;
+//! - ECDSA on P-256: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public
+//!   key;
+//! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the
+//!   drafts).
 
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, OctetStringRef};
 use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagNumber};
@@ -81,8 +84,8 @@ fn unwritable(error: pkcs8::der::Error) -> KmsError {
     KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
 }
 
-/// SubjectPublicKeyInfo. It contains a P-256 point uncompressed, because everyone writes this form and some read only this one (RFC
-/// 5480, section 2.2).
+/// SubjectPublicKeyInfo. It contains a P-256 point uncompressed, because everyone writes this form
+/// and some read only this one (RFC 5480, section 2.2).
 pub(super) fn public_der(key: &PublicKey) -> Result<Vec<u8>> {
     let uncompressed = match key.algorithm() {
         Algorithm::EcdsaP256 => p256::uncompressed(key.as_bytes()),
@@ -149,7 +152,8 @@ enum Shape {
     Raw,
 }
 
-/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and followed by an uncompressed public key.
+/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and followed by an uncompressed public
+/// key.
 const EC_ALONE: &[u8] = &[0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20];
 const EC_WITH_PUBLIC: &[u8] = &[0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
 /// The bytes before that public key: tag 1, BIT STRING without unused bits.
@@ -218,7 +222,8 @@ pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
 pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
     let info = PrivateKeyInfoRef::from_der(bytes).map_err(|_| malformed("it is not PKCS#8 in DER"))?;
     let algorithm = algorithm(&info.algorithm).map_err(malformed)?;
-    // Refuse what the parser skipped, attributes and fields of later versions: we would ignore them.
+    // Refuse what the parser skipped, attributes and fields of later versions: we would ignore
+    // them.
     let again = SecretDocument::encode_msg(&info).map_err(unwritable)?;
     if again.as_bytes() != bytes {
         return Err(malformed("it has attributes or fields that are not known here"));

@@ -82,7 +82,8 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         if ["`d`", "`priv`"].iter().any(|member| why.contains(&format!("unknown field {member}"))) {
             return invalid_public("the JSON Web Key holds a private key");
         }
-        // serde's message names a member or a position, never a value, because no member is an enumeration or a number.
+        // serde's message names a member or a position, never a value, because no member is an
+        // enumeration or a number.
         invalid_public(format_args!("it is not a JSON Web Key that is understood here: {why}"))
     })?;
     check_use(&jwk)?;

@@ -12,7 +12,8 @@ const KEY_ALGORITHM: &[u8; 2] = b"Ed";
 /// The context in which a key id is derived from a public key.
 const KEY_ID_CONTEXT: &str = "bulla 2026-11-20 minisign key id of an Ed25519 public key";
 
-/// The number by which minisign distinguishes keys, as in its files: little-endian. It proves nothing.
+/// The number by which minisign distinguishes keys, as in its files: little-endian. It proves
+/// nothing.
 pub type MinisignId = [u8; 8];
 
 /// The number for one of our keys. It is derived from the public key, so it never changes.

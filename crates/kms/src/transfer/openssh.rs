@@ -11,8 +11,8 @@ use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
-/// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each round costs some
-/// milliseconds.
+/// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each
+/// round costs some milliseconds.
 const MOST_ROUNDS: u32 = 1024;
 
 /// The ciphers of private keys that are read. ssh-keygen has others, which nobody should use.

@@ -12,8 +12,9 @@ use crate::error::Result;
 /// The format of a private key to import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrivateFormat {
-    /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, only line feeds. ML-DSA and ML-KEM keys must
-    /// have the seed, alone or beside the expanded key. It must not be encrypted, and must have no attributes.
+    /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, only line feeds.
+    /// ML-DSA and ML-KEM keys must have the seed, alone or beside the expanded key. It must not be
+    /// encrypted, and must have no attributes.
     Pkcs8Pem,
     /// The same as DER.
     Pkcs8Der,
@@ -28,14 +29,18 @@ pub enum PrivateFormat {
 }
 
 impl PrivateKeyData {
-    /// Reads a private key. If `algorithm` is given, the key must have that algorithm; [`PrivateFormat::Raw`] needs it.
-    /// `passphrase` is for an encrypted file of OpenSSH; other formats ignore it.
+    /// Reads a private key. If `algorithm` is given, the key must have that algorithm;
+    /// [`PrivateFormat::Raw`] needs it. `passphrase` is for an encrypted file of OpenSSH; other
+    /// formats ignore it.
     ///
     /// # Errors
-    /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the only form of its format, and for a key that does not match
-    /// the public key beside it; [`Code::WrongPassphrase`](crate::Code::WrongPassphrase); [`Code::InvalidArgument`](crate::Code::InvalidArgument)
-    /// if the key has another algorithm, or the algorithm of raw bytes is not given;
-    /// [`Code::UnsupportedAlgorithm`](crate::Code::UnsupportedAlgorithm) if this build does not support it.
+    /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the only form
+    /// of its format, and for a key that does not match the public key beside it;
+    /// [`Code::WrongPassphrase`](crate::Code::WrongPassphrase);
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) if the key has another algorithm, or
+    /// the algorithm of raw bytes is not given;
+    /// [`Code::UnsupportedAlgorithm`](crate::Code::UnsupportedAlgorithm) if this build does not
+    /// support it.
     pub fn read(
         bytes: &[u8],
         format: PrivateFormat,

@@ -8,8 +8,8 @@ use crate::backend::{Backends, KeyMaterial, SOFTWARE};
 use crate::error::{Code, Result};
 use crate::public_key::PublicKey;
 
-/// A private key that was read and checked. Its public key was computed, and matches the one that came with it, if any. It is
-/// wiped on drop, and its debug output shows only the public key.
+/// A private key that was read and checked. Its public key was computed, and matches the one that
+/// came with it, if any. It is wiped on drop, and its debug output shows only the public key.
 pub struct PrivateKeyData {
     algorithm: Algorithm,
     material: KeyMaterial,

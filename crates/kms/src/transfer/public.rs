@@ -9,19 +9,22 @@ use crate::public_key::PublicKey;
 /// The format of a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PublicFormat {
-    /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`, lines of 64 characters, only
-    /// line feeds. The object identifiers and the bytes are those of RFC 8410 (Ed25519), RFC 5480 (P-256: the point is written
-    /// uncompressed, and may be compressed when read), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
+    /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`,
+    /// lines of 64 characters, only line feeds. The object identifiers and the bytes are those of
+    /// RFC 8410 (Ed25519), RFC 5480 (P-256: the point is written uncompressed, and may be
+    /// compressed when read), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
     /// draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// The same as DER.
     Der,
     /// Only the bytes of the algorithm's specification. To read them, the algorithm must be known.
     Raw,
-    /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519 BASE64`. Only Ed25519.
+    /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519
+    /// BASE64`. Only Ed25519.
     OpenSsh,
-    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for P-256 (RFC 7518), `AKP` for ML-DSA (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and
-    /// `key_ops`. Other members are refused, and so is a private key.
+    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for P-256 (RFC 7518), `AKP` for ML-DSA
+    /// (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and `key_ops`. Other
+    /// members are refused, and so is a private key.
     Jwk,
     /// A public key of minisign, its file or its second line. Only Ed25519.
     Minisign,
@@ -42,11 +45,13 @@ pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads a public key. If `algorithm` is given, the key must have that algorithm; [`PublicFormat::Raw`] needs it.
+/// Reads a public key. If `algorithm` is given, the key must have that algorithm;
+/// [`PublicFormat::Raw`] needs it.
 ///
 /// # Errors
-/// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] if the key has another algorithm, or the algorithm of raw bytes is
-/// not given; [`Code::UnsupportedAlgorithm`] if this build does not support it.
+/// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] if the key has another algorithm, or the
+/// algorithm of raw bytes is not given; [`Code::UnsupportedAlgorithm`] if this build does not
+/// support it.
 pub fn import_public(bytes: &[u8], format: PublicFormat, algorithm: Option<Algorithm>) -> Result<PublicKey> {
     if bytes.len() > MAX_INPUT {
         return Err(invalid_public(format_args!("it is longer than {MAX_INPUT} bytes")));

@@ -1,4 +1,5 @@
-//! Private keys under a wrapping key: for a recipient with a key for encapsulation, or under an AES key that both sides have.
+//! Private keys under a wrapping key: for a recipient with a key for encapsulation, or under an AES
+//! key that both sides have.
 //!
 //! The file is text with exactly one form:
 //!
@@ -11,9 +12,9 @@
 //! wrapped-key: <base64>
 //! ```
 //!
-//! The recipient's public key gives a shared key, and the ciphertext in line 5. BLAKE3 derives the wrapping key from the shared key and lines
-//! 1 to 5 with their line feeds, so that nobody can change a line. With it, AES-KWP (RFC 5649, 256 bits) wraps the private key as PKCS#8 in
-//! DER.
+//! The recipient's public key gives a shared key, and the ciphertext in line 5. BLAKE3 derives the
+//! wrapping key from the shared key and lines 1 to 5 with their line feeds, so that nobody can
+//! change a line. With it, AES-KWP (RFC 5649, 256 bits) wraps the private key as PKCS#8 in DER.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,22 +30,24 @@ use crate::algorithm::{Algorithm, Use};
 use crate::backend::{SharedKey, wrong_use};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyId;
+use crate::id::KeyVersionId;
 use crate::public_key::PublicKey;
 
 const FIRST_LINE: &str = "bulla wrapped key v1";
 
-/// The context in which the wrapping key is derived from the shared key and the lines before the last.
+/// The context in which the wrapping key is derived from the shared key and the lines before the
+/// last.
 const WRAPPING_CONTEXT: &str = "bulla wrapped key v1 wrapping key";
 
 /// The bytes that AES-KWP adds to a key: a block for its header, and up to 7 bytes of padding.
 const KWP_OVERHEAD: usize = 16;
 
-/// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the exact inverse.
+/// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the
+/// exact inverse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedKey {
     /// The key version that it was exported from.
-    pub key: KeyId,
+    pub key: KeyVersionId,
     /// Its public key.
     pub public_key: PublicKey,
     /// The algorithm of the recipient's key.
@@ -59,7 +62,7 @@ impl WrappedKey {
     /// Wraps a private key.
     #[cfg(feature = "tokens")]
     pub(crate) fn seal(
-        key: &KeyId,
+        key: &KeyVersionId,
         public_key: &PublicKey,
         material: &crate::backend::KeyMaterial,
         recipient: &PublicKey,
@@ -78,7 +81,8 @@ impl WrappedKey {
         Ok(file)
     }
 
-    /// The ciphertext that carries the shared key: an input of [`Keystore::decapsulate`](crate::Keystore::decapsulate).
+    /// The ciphertext that carries the shared key: an input of
+    /// [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     pub fn encapsulated(&self) -> &[u8] {
         &self.encapsulated
     }
@@ -101,8 +105,8 @@ impl WrappedKey {
     /// Opens it with the key that its [`WrappedKey::encapsulated`] ciphertext carries.
     ///
     /// # Errors
-    /// [`Code::MalformedKey`] if anything in it was changed, if the shared key is another one, or if the key inside is not the one
-    /// that the file names.
+    /// [`Code::MalformedKey`] if anything in it was changed, if the shared key is another one, or
+    /// if the key inside is not the one that the file names.
     pub fn open(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
         let document = unwrap_aes_kwp(&self.wrapping_key(shared_key), &self.wrapped)?;
         let key = der::parse_private_der(&document)?;
@@ -153,7 +157,7 @@ impl FromStr for WrappedKey {
             line.ok_or_else(|| malformed(format_args!("the line `{name}: ...` is not in its place")))
         };
         let invalid = |name: &str| malformed(format_args!("the line `{name}: ...` has another form"));
-        let key: KeyId = value("key")?.parse().map_err(|_| invalid("key"))?;
+        let key: KeyVersionId = value("key")?.parse().map_err(|_| invalid("key"))?;
         let public_key: PublicKey = value("public-key")?.parse().map_err(|_| invalid("public-key"))?;
         let (name, digest) = value("recipient")?.split_once(' ').ok_or_else(|| invalid("recipient"))?;
         let recipient_algorithm: Algorithm = name.parse().map_err(|_| invalid("recipient"))?;
@@ -170,7 +174,7 @@ impl FromStr for WrappedKey {
                 .ok_or_else(|| invalid("encapsulated"))?,
             wrapped: encoding::from_base64(value("wrapped-key")?).ok_or_else(|| invalid("wrapped-key"))?,
         };
-        if file.public_key.algorithm() != file.key.family().algorithm() {
+        if file.public_key.algorithm() != file.key.key_id().algorithm() {
             return Err(malformed("its public key is of another algorithm than its key"));
         }
         if file.to_string() == text { Ok(file) } else { Err(malformed("nothing may follow the last line")) }
@@ -198,8 +202,8 @@ pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
 pub fn unwrap_aes_kwp(wrapping_key: &[u8; 32], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(vec![0; wrapped.len()]);
     let unwrapped = KwpAes256::new(wrapping_key.into()).unwrap_key(wrapped, &mut bytes);
-    // RFC 5649 wraps 1 byte and more. Without any, nothing is encrypted: the header alone is the same
-    // under every key.
+    // RFC 5649 wraps 1 byte and more. Without any, nothing is encrypted: the header alone is the
+    // same under every key.
     match unwrapped.map(<[u8]>::len) {
         Ok(length) if length > 0 => bytes.truncate(length),
         _ => return Err(malformed("it was wrapped under another key, or was changed")),

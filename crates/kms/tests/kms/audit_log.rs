@@ -14,8 +14,8 @@ use bulla_kms::rollback::StoreGuard;
 #[cfg(feature = "soft-seal")]
 use bulla_kms::seal::{Identity, IdentityKind};
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy, Unlock,
-    Verdict,
+    Algorithm, Code, KeyChange, KeyVersionId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy,
+    Unlock, Verdict,
 };
 
 pub(crate) const MESSAGE: &[u8] = b"a message that must not be told";
@@ -35,7 +35,7 @@ pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) log: Arc<AuditLog>,
     pub(crate) keystore: Keystore,
-    pub(crate) key: KeyId,
+    pub(crate) key: KeyVersionId,
 }
 
 pub(crate) fn place(options: AuditLogOptions) -> Place {
@@ -58,7 +58,7 @@ impl Place {
     }
 
     pub(crate) fn seal(&self) -> Checkpoint {
-        self.log.checkpoint(&self.keystore, self.key.family()).unwrap()
+        self.log.checkpoint(&self.keystore, self.key.key_id()).unwrap()
     }
 
     pub(crate) fn verify_at(&self, folder: &Path) -> Report {
@@ -107,19 +107,19 @@ fn operations_are_recorded_with_who_what_which_and_how() {
     let place = place(AuditLogOptions { verifications: Verifications::Recorded, ..by_hand() });
     let alice: Actor = "alice".parse().unwrap();
     let signature = alice.acting(|| place.keystore.sign(&place.key, MESSAGE)).unwrap();
-    let family = place.key.family();
+    let key_id = place.key.key_id();
     assert!(!place.keystore.verify(&place.key, b"other", &signature.bytes).unwrap().is_valid());
-    place.keystore.rotate(family).unwrap();
+    place.keystore.rotate(key_id).unwrap();
     assert_eq!(place.keystore.sign(&place.key, MESSAGE).unwrap_err().code, Code::NotHead);
-    place.keystore.disable(family).unwrap();
-    place.keystore.enable(family).unwrap();
-    place.keystore.attest_signed(family).unwrap();
+    place.keystore.disable(key_id).unwrap();
+    place.keystore.enable(key_id).unwrap();
+    place.keystore.attest_signed(key_id).unwrap();
     let entries = place.log.entries().unwrap();
     let told: Vec<_> = entries
         .iter()
         .map(|entry| {
             let key = entry.key.as_ref().unwrap().to_string();
-            let version = key.strip_prefix(&family.to_string()).unwrap().to_owned();
+            let version = key.strip_prefix(&key_id.to_string()).unwrap().to_owned();
             (entry.who.as_str(), entry.operation.as_str(), version, entry.result.as_str())
         })
         .collect();
@@ -172,7 +172,7 @@ fn a_rotation_that_a_policy_asks_for_is_recorded() {
     let rotation = RotationPolicy { max_uses: 2.try_into().ok(), ..RotationPolicy::default() };
     let key = place.keystore.create_key(NewKey { rotation, ..new_key("used") }).unwrap();
     for _ in 0..3 {
-        place.keystore.sign(key.family(), MESSAGE).unwrap();
+        place.keystore.sign(key.key_id(), MESSAGE).unwrap();
     }
     let words: Vec<_> =
         place.log.entries().unwrap().iter().map(|entry| entry.operation.as_str().to_owned()).collect();
@@ -232,7 +232,7 @@ fn any_bit_that_is_flipped_is_found() {
             changed[bit / 8] ^= 1 << (bit % 8);
             fs::write(folder.path().join(name), &changed).unwrap();
             // A format that is newer than this program is an error.
-            let keys = |id: &KeyId| place.keystore.public_key(id).ok();
+            let keys = |id: &KeyVersionId| place.keystore.public_key(id).ok();
             match audit_log::verify(folder.path(), &keys, &[]) {
                 Ok(report) => assert_ne!(kinds(&report), [], "bit {bit} of {name}"),
                 Err(error) => assert_eq!(error.code, Code::LogTooNew, "bit {bit} of {name}"),
@@ -356,10 +356,11 @@ fn checkpoints_are_made_when_they_are_due() {
     let place = self::place(always);
     place.sign(2);
     assert_eq!(place.verify().sealed, 3);
-    // The key is disabled: that is told, and the next entry after it is enabled again makes up for it.
-    place.keystore.disable(place.key.family()).unwrap();
+    // The key is disabled: that is told, and the next entry after it is enabled again makes up for
+    // it.
+    place.keystore.disable(place.key.key_id()).unwrap();
     assert_eq!(place.log.unsealed().unwrap().code, Code::KeyDisabled);
-    place.keystore.enable(place.key.family()).unwrap();
+    place.keystore.enable(place.key.key_id()).unwrap();
     assert!(place.log.unsealed().is_none());
     assert_eq!(place.verify().sealed, 5);
 }
@@ -545,7 +546,8 @@ fn what_cannot_be_recorded_is_withheld() {
     }
 }
 
-/// The roots in a file's first line are checked by the entries before it, whether or not a checkpoint follows.
+/// The roots in a file's first line are checked by the entries before it, whether or not a
+/// checkpoint follows.
 #[test]
 fn a_first_line_that_has_other_roots_is_found() {
     let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
@@ -583,7 +585,7 @@ fn a_log_in_memory_is_the_same_without_a_folder() {
     let log = Arc::new(AuditLog::in_memory(by_hand()).unwrap());
     let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
     let key = keystore.create_key(new_key("audit")).unwrap();
-    keystore.update(key.family(), None, &KeyChange::Label(None)).unwrap();
+    keystore.update(key.key_id(), None, &KeyChange::Label(None)).unwrap();
     log.checkpoint(&keystore, &key).unwrap();
     let report = log.verify(&|id| keystore.public_key(id).ok(), &[]).unwrap();
     assert_eq!((report.entries, report.sealed, kinds(&report)), (2, 2, vec![]));

@@ -10,7 +10,7 @@ use crate::audit_log::{by_hand, place};
 #[test]
 fn every_change_of_a_key_is_recorded_under_its_own_name() {
     let place = place(by_hand());
-    let (keystore, key) = (&place.keystore, place.key.family());
+    let (keystore, key) = (&place.keystore, place.key.key_id());
     keystore.rotate(key).unwrap();
     let first = NonZeroU32::MIN;
     let now = Timestamp::now().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
-use bulla_kms::{Algorithm, Code, KeyId, Keystore, KeystoreOptions, NewKey};
+use bulla_kms::{Algorithm, Code, KeyVersionId, Keystore, KeystoreOptions, NewKey};
 
 use crate::support::child::{Harm, child, limit_file_size, lines, tell};
 use crate::support::strikes::strikes;
@@ -20,7 +20,7 @@ fn options() -> AuditLogOptions {
     }
 }
 
-fn keystore(log: AuditLog) -> (Keystore, KeyId) {
+fn keystore(log: AuditLog) -> (Keystore, KeyVersionId) {
     let keystore = KeystoreOptions { audit: Some(Arc::new(log)), ..KeystoreOptions::default() }.in_memory();
     let new = NewKey::new("local".parse().unwrap(), "audit".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new.label("audit".parse().unwrap())).unwrap();

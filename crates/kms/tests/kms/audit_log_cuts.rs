@@ -1,4 +1,5 @@
-//! A log that was cut before what a checkpoint seals is not written to: the next entry would hide the cut.
+//! A log that was cut before what a checkpoint seals is not written to: the next entry would hide
+//! the cut.
 
 use std::fs;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ impl Found {
     }
 }
 
-/// Every cut, with each `head` that there could be beside it: what a checkpoint seals and is not there keeps the log from being written, and
-/// nothing is changed by the attempt.
+/// Every cut, with each `head` that there could be beside it: what a checkpoint seals and is not
+/// there keeps the log from being written, and nothing is changed by the attempt.
 #[test]
 fn a_log_that_was_cut_is_not_gone_on_with() {
     let (place, other) = (place(by_hand()), place(by_hand()));
@@ -69,7 +70,8 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
     }
 }
 
-/// A cut may also be inside a line, or take all of the file: whatever a checkpoint seals must be there, up to its last byte.
+/// A cut may also be inside a line, or take all of the file: whatever a checkpoint seals must be
+/// there, up to its last byte.
 #[test]
 fn a_log_that_was_cut_at_any_byte_of_what_is_sealed_is_left_as_it_is() {
     let place = place(by_hand());

@@ -38,37 +38,37 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
             ..new_key("b")
         };
         let by_use = keystore.create_key(rotated_by_use).unwrap();
-        keystore.sign(by_use.family(), b"m").unwrap();
+        keystore.sign(by_use.key_id(), b"m").unwrap();
         let filler = Filler::new(&folder, &place.join(FIRST));
         // The log has reserved some room in advance. This uses it up.
         let mut rotations = 0;
-        let family = key.family();
+        let key_id = key.key_id();
         let error = loop {
-            match keystore.rotate(family) {
+            match keystore.rotate(key_id) {
                 Ok(_) => rotations += 1,
                 Err(error) => break error,
             }
         };
         refused::<()>(Err(error));
         for _ in 0..3 {
-            refused(keystore.rotate(family));
+            refused(keystore.rotate(key_id));
             refused(keystore.create_key(new_key("c")));
-            refused(keystore.disable(family));
-            refused(keystore.update(family, None, &KeyChange::Label(None)));
-            refused(keystore.update(family, None, &KeyChange::Revoke(1.try_into().unwrap())));
-            refused(keystore.update(family, None, &KeyChange::Destroy));
+            refused(keystore.disable(key_id));
+            refused(keystore.update(key_id, None, &KeyChange::Label(None)));
+            refused(keystore.update(key_id, None, &KeyChange::Revoke(1.try_into().unwrap())));
+            refused(keystore.update(key_id, None, &KeyChange::Destroy));
         }
         // A use that has to rotate the key first.
-        refused(keystore.sign(by_use.family(), b"m"));
-        let now = keystore.attest(family).unwrap();
+        refused(keystore.sign(by_use.key_id(), b"m"));
+        let now = keystore.attest(key_id).unwrap();
         assert_eq!((now.head, now.state), (rotations + 1, KeyState::Enabled));
         assert_eq!(
-            (keystore.list().unwrap().len(), keystore.head_id(by_use.family()).unwrap()),
+            (keystore.list().unwrap().len(), keystore.head_id(by_use.key_id()).unwrap()),
             (2, by_use.clone())
         );
         filler.empty();
-        keystore.rotate(family).unwrap();
-        keystore.sign(by_use.family(), b"m").unwrap();
+        keystore.rotate(key_id).unwrap();
+        keystore.sign(by_use.key_id(), b"m").unwrap();
         let rotate = vec!["rotate"; rotations as usize + 1];
         let expected = [&["create", "create", "sign"], &rotate[..], &["rotate", "sign"]].concat();
         assert_eq!(operations(&log), expected);
@@ -88,27 +88,27 @@ fn a_change_that_could_not_be_recorded_is_not_made_twice_and_recorded_before_all
         let log = Arc::new(AuditLog::create(&folder.join("log"), by_hand()).unwrap());
         let keystore = keystore(&log);
         let key = keystore.create_key(new_key("a")).unwrap();
-        let family = key.family();
+        let key_id = key.key_id();
         let length = std::fs::metadata(folder.join("log").join(FIRST)).unwrap().len();
         limit_file_size(&(length + 10).to_string());
         let alice: Actor = "alice".parse().unwrap();
-        let error = alice.acting(|| keystore.rotate(family)).unwrap_err();
+        let error = alice.acting(|| keystore.rotate(key_id)).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::OutcomeUnknown, false), "{error}");
         assert!(error.message.contains("the change was made"), "{error}");
         for _ in 0..3 {
-            refused(keystore.rotate(family));
-            refused(keystore.disable(family));
-            refused(keystore.sign(family, b"m"));
+            refused(keystore.rotate(key_id));
+            refused(keystore.disable(key_id));
+            refused(keystore.sign(key_id, b"m"));
         }
-        assert_eq!((operations(&log).len(), keystore.attest(family).unwrap().head), (1, 2));
+        assert_eq!((operations(&log).len(), keystore.attest(key_id).unwrap().head), (1, 2));
         let made = log.entries().unwrap()[0].time;
         limit_file_size("unlimited");
-        keystore.disable(family).unwrap();
+        keystore.disable(key_id).unwrap();
         assert_eq!(operations(&log), ["create", "rotate", "disable"]);
         let entries = log.entries().unwrap();
         assert_eq!(entries[1].who.as_str(), "alice");
         assert!(made <= entries[1].time && entries[1].time <= entries[2].time, "{entries:?}");
-        assert_eq!(keystore.attest(family).unwrap().head, 2);
+        assert_eq!(keystore.attest(key_id).unwrap().head, 2);
         tell("done");
         std::process::exit(0);
     }
@@ -126,7 +126,7 @@ fn a_change_that_could_not_be_recorded_is_recorded_when_the_keystore_is_closed()
         let keystore = keystore(&log);
         let key = keystore.create_key(new_key("a")).unwrap();
         limit_file_size(&std::fs::metadata(place.join(FIRST)).unwrap().len().to_string());
-        assert_eq!(keystore.disable(key.family()).unwrap_err().code, Code::OutcomeUnknown);
+        assert_eq!(keystore.disable(key.key_id()).unwrap_err().code, Code::OutcomeUnknown);
         limit_file_size("unlimited");
         drop(keystore);
         assert_eq!(operations(&log), ["create", "disable"]);

@@ -1,4 +1,5 @@
-//! A thread makes the checkpoints of an audit log: operations do not wait for it, and nothing stays open.
+//! A thread makes the checkpoints of an audit log: operations do not wait for it, and nothing stays
+//! open.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use bulla_kms::audit_log::{
     AuditLog, AuditLogOptions, CheckpointSigner, OneCheckpoint, Report, Sealer, verify,
 };
-use bulla_kms::{Code, KeyFamily, KeyRef, Keystore, Name, Result};
+use bulla_kms::{Code, KeyId, KeyRef, Keystore, Name, Result};
 
 use crate::audit_log::{Place, by_hand, kinds, place};
 
@@ -29,7 +30,7 @@ struct Held {
 }
 
 impl CheckpointSigner for Held {
-    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyFamily>> {
+    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>> {
         // When nobody can allow it any more, it is allowed.
         let _ = self.allowed.lock().unwrap().recv();
         self.keystore.find_key(tenant, label)
@@ -102,7 +103,7 @@ fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_agai
                 for round in 0..25 {
                     keystore.sign(&place.key, b"a message").unwrap();
                     if (round + thread) % 10 == 0 {
-                        place.log.checkpoint(&**keystore, place.key.family()).unwrap();
+                        place.log.checkpoint(&**keystore, place.key.key_id()).unwrap();
                     }
                 }
             });

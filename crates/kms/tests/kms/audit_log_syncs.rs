@@ -1,5 +1,5 @@
-//! What an audit log has the disk write before it goes on. A process that is killed loses nothing that
-//! the system has, so these tests look at the system calls.
+//! What an audit log has the disk write before it goes on. A process that is killed loses nothing
+//! that the system has, so these tests look at the system calls.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

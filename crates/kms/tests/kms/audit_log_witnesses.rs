@@ -8,7 +8,7 @@ use base64ct::{Base64, Encoding as _};
 use bulla_kms::audit_log::{
     self, AuditLogOptions, Cosigned, ProblemKind, WitnessAnswer, WitnessKey, Witnessed, Witnesses,
 };
-use bulla_kms::{Code, KeyId, Keystore, Result};
+use bulla_kms::{Code, KeyVersionId, Keystore, Result};
 use sha2::{Digest as _, Sha256};
 
 use crate::audit_log::{Place, by_hand, new_key, place};
@@ -22,7 +22,7 @@ type Root = [u8; 32];
 struct Witness {
     name: &'static str,
     keystore: Keystore,
-    id: KeyId,
+    id: KeyVersionId,
     seen: Mutex<(u64, Root)>,
 }
 
@@ -136,13 +136,13 @@ fn asking(witness: &Arc<Witness>) -> Witnesses {
 impl Watched {
     fn witness(&mut self) -> Witnessed {
         let place = &self.place;
-        let witnessed = self.witnesses.witness(&place.log, &place.keystore, place.key.family()).unwrap();
+        let witnessed = self.witnesses.witness(&place.log, &place.keystore, place.key.key_id()).unwrap();
         assert!(witnessed.stored && witnessed.failed.is_empty(), "{:?}", witnessed.failed);
         witnessed
     }
 
     fn verify(&self, required: usize) -> Result<Option<Cosigned>> {
-        let keys = |id: &KeyId| self.place.keystore.public_key(id).ok();
+        let keys = |id: &KeyVersionId| self.place.keystore.public_key(id).ok();
         audit_log::verify_cosigned(self.place.path(), &keys, &[self.witness.key()], required)
     }
 
@@ -171,7 +171,8 @@ fn seen_in_part() -> Watched {
     watched
 }
 
-/// Wherever the entry before the checkpoint, the checkpoint and the next entry are: in one file, or with a new file between two of them.
+/// Wherever the entry before the checkpoint, the checkpoint and the next entry are: in one file, or
+/// with a new file between two of them.
 #[test]
 fn every_checkpoint_that_a_witness_cosigned_is_verified_also_when_the_log_has_grown() {
     let mut watched = watched();
@@ -202,7 +203,7 @@ fn as_many_witnesses_as_are_required_must_have_cosigned() {
     assert_eq!(watched.kinds(2), [ProblemKind::BadSignature]);
     // A witness with the same name and another key did not.
     let other = Witness::new("witness.example.org");
-    let keys = |id: &KeyId| watched.place.keystore.public_key(id).ok();
+    let keys = |id: &KeyVersionId| watched.place.keystore.public_key(id).ok();
     let found = audit_log::verify_cosigned(watched.place.path(), &keys, &[other.key()], 1).unwrap().unwrap();
     assert_eq!((kinds(&found), found.witnesses), (vec![ProblemKind::BadSignature], vec![]));
 }
@@ -294,14 +295,15 @@ fn files_that_cannot_be_read_are_an_error_and_no_problem() {
     assert_eq!(watched.kinds(1), []);
 }
 
-/// A checkpoint for witnesses must be signed by the key version that signed the log's own one of as many entries.
+/// A checkpoint for witnesses must be signed by the key version that signed the log's own one of as
+/// many entries.
 #[test]
 fn the_key_of_the_logs_own_checkpoint_signs_and_must_be_trusted() {
     let mut watched = seen_in_part();
-    watched.place.keystore.rotate(watched.place.key.family()).unwrap();
+    watched.place.keystore.rotate(watched.place.key.key_id()).unwrap();
     assert_eq!(watched.kinds(1), [], "it was signed by the older version");
     let trusted = |version: u32| {
-        let keys = |id: &KeyId| {
+        let keys = |id: &KeyVersionId| {
             let key = watched.place.keystore.public_key(id).ok();
             key.filter(|_| id.version() == version)
         };
@@ -311,7 +313,7 @@ fn the_key_of_the_logs_own_checkpoint_signs_and_must_be_trusted() {
     assert_eq!(trusted(1), []);
     assert_eq!(trusted(2), [ProblemKind::BadSignature]);
     let keystore = &watched.place.keystore;
-    let newest = keystore.public_key(&keystore.head_id(watched.place.key.family()).unwrap()).unwrap();
+    let newest = keystore.public_key(&keystore.head_id(watched.place.key.key_id()).unwrap()).unwrap();
     let witnesses = [watched.witness.key()];
     let by_another =
         audit_log::verify_cosigned(watched.place.path(), &|_| Some(newest.clone()), &witnesses, 1);

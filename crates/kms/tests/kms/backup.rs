@@ -6,12 +6,12 @@ use std::fs;
 use bulla_kms::backend::Backends;
 use bulla_kms::seal::{Identity, IdentityKind, Passphrase, data};
 use bulla_kms::{
-    Algorithm, Backup, Code, KeyChange, KeyFamily, KeyFile, Keystore, KeystoreOptions, NewKey, Unlock,
+    Algorithm, Backup, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, Unlock,
 };
 
-fn create_key(keystore: &Keystore, label: &str, algorithm: Algorithm) -> KeyFamily {
+fn create_key(keystore: &Keystore, label: &str, algorithm: Algorithm) -> KeyId {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm);
-    keystore.create_key(new.label(label.parse().unwrap())).unwrap().family().clone()
+    keystore.create_key(new.label(label.parse().unwrap())).unwrap().key_id().clone()
 }
 
 #[cfg(feature = "etcd")]

@@ -1,5 +1,6 @@
 //! Rotation under load, on every store. For minutes instead of seconds:
-//! `BULLA_KMS_CHAOS_SECONDS=300 cargo test --release -p bulla-kms --features etcd --test kms chaos:: -- --nocapture`
+//! `BULLA_KMS_CHAOS_SECONDS=300 cargo test --release -p bulla-kms --features etcd --test kms
+//! chaos:: -- --nocapture`
 
 use std::time::Duration;
 

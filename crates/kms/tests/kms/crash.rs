@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, KeyId, Keystore, NewKey, Unlock, Verdict};
+use bulla_kms::{Algorithm, Code, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, Unlock, Verdict};
 
 use crate::support::child::{Harm, child, limit_file_size, lines, tell};
 use crate::support::strikes::strikes;
@@ -29,7 +29,7 @@ impl Place {
 }
 
 /// A folder, a keystore with a key in it, closed.
-fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
+fn parent() -> (tempfile::TempDir, Place, KeyId) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place(folder.path().to_owned());
     KeyFile::create(&folder.path().join("key")).unwrap();
@@ -38,11 +38,12 @@ fn parent() -> (tempfile::TempDir, Place, KeyFamily) {
         label: None,
         ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
-    let key = keystore.create_key(new).unwrap().family().clone();
+    let key = keystore.create_key(new).unwrap().key_id().clone();
     (folder, place, key)
 }
 
-/// Rotates all keys until it is stopped; tells each version, and a signature of it, after it is acknowledged.
+/// Rotates all keys until it is stopped; tells each version, and a signature of it, after it is
+/// acknowledged.
 fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
     let key = keystore.list().unwrap().swap_remove(0).key;
     loop {
@@ -57,7 +58,7 @@ fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
 }
 
 /// All signatures that children told of verify, and no version they named is lost; gives the head.
-fn check(place: &Place, key: &KeyFamily, told: &[String]) -> u32 {
+fn check(place: &Place, key: &KeyId, told: &[String]) -> u32 {
     let keystore = place.open();
     let head = keystore.attest(key).unwrap().head;
     for line in told {
@@ -120,8 +121,8 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
         let all: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
         let made: Vec<_> = all.iter().filter(|path| name(path).starts_with("made-")).cloned().collect();
-        // A store that is not whole yet has no name, and so a kill leaves nothing of it: but for the key file and the first store, all
-        // that is there was made.
+        // A store that is not whole yet has no name, and so a kill leaves nothing of it: but for
+        // the key file and the first store, all that is there was made.
         assert!(!has_files_without_a_name(folder.path()) || all.len() == made.len() + 2, "{all:?}");
         assert!(made.len() == told.len() || made.len() == told.len() + 1);
         for path in made {
@@ -131,7 +132,8 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
     });
 }
 
-/// A limit on the size of files fails as a full disk does: in the middle of a change, with an error of the system.
+/// A limit on the size of files fails as a full disk does: in the middle of a change, with an error
+/// of the system.
 #[test]
 fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
     if let Some(place) = child().map(Place) {
@@ -156,7 +158,7 @@ fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
     assert_eq!(told.len(), full + 2, "a signature by the old head, and one after there was room again");
     let version = |line: &String| serde_json::from_str::<bulla_kms::Signature>(line).unwrap().key.version();
     let versions: Vec<_> = told.iter().map(version).collect();
-    let old: Option<KeyId> =
+    let old: Option<KeyVersionId> =
         (full > 0).then(|| serde_json::from_str::<bulla_kms::Signature>(&told[full - 1]).unwrap().key);
     assert_eq!(versions[full], old.map_or(1, |id| id.version()));
     assert_eq!(versions[full + 1], versions[full] + 1);

@@ -6,7 +6,7 @@ use bulla_kms::backend::Backends;
 use bulla_kms::prehash::{Digest, Prehash, Prehashed};
 use bulla_kms::seal::{Identity, IdentityKind};
 use bulla_kms::{
-    Algorithm, Backup, Code, KeyFamily, KeyFile, Keystore, KeystoreOptions, NewKey, SignatureFile, Statement,
+    Algorithm, Backup, Code, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, SignatureFile, Statement,
     Unlock,
 };
 use sha2::{Sha256, Sha384, Sha512};
@@ -90,7 +90,7 @@ fn only_a_key_that_was_made_for_it_signs_digests() {
 }
 
 /// Every statement that a keystore composes.
-fn signs_no_statement(keystore: &Keystore, key: &KeyFamily) {
+fn signs_no_statement(keystore: &Keystore, key: &KeyId) {
     let statement = || Statement::message(b"m");
     for prehash in [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)] {
         refused(SignatureFile::sign_with(keystore, key, statement(), prehash), Code::WrongUse);
@@ -112,8 +112,8 @@ fn a_key_that_signs_digests_signs_no_statements_anywhere() {
     KeyFile::create(&secret).unwrap();
     let unlock = Unlock::KeyFile(secret);
     let keystore = Keystore::create(&path, &unlock).unwrap();
-    let key = keystore.create_key(of_digests()).unwrap().family().clone();
-    let other = keystore.create_key(new(Algorithm::EcdsaP256)).unwrap().family().clone();
+    let key = keystore.create_key(of_digests()).unwrap().key_id().clone();
+    let other = keystore.create_key(new(Algorithm::EcdsaP256)).unwrap().key_id().clone();
     signs_no_statement(&keystore, &key);
     keystore.rotate(&key).unwrap();
     signs_no_statement(&keystore, &key);

@@ -1,4 +1,5 @@
-//! Keystores in a cluster of etcd: several processes' worth of them, nodes that are killed, and networks that are cut.
+//! Keystores in a cluster of etcd: several processes' worth of them, nodes that are killed, and
+//! networks that are cut.
 #![cfg(feature = "etcd")]
 
 use std::path::PathBuf;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::{
-    Algorithm, Code, EtcdOptions, KeyFamily, KeyFile, Keystore, KmsError, NewKey, RotationPolicy, Signature,
+    Algorithm, Code, EtcdOptions, KeyFile, KeyId, Keystore, KmsError, NewKey, RotationPolicy, Signature,
     Unlock, UnlockMethod, Verdict,
 };
 
@@ -65,12 +66,13 @@ fn opened(options: &EtcdOptions, secret: &Secret) -> Keystore {
     keystore.expect("it is open")
 }
 
-fn head(keystore: &Keystore, key: &KeyFamily) -> u32 {
+fn head(keystore: &Keystore, key: &KeyId) -> u32 {
     keystore.attest(key).map_or(0, |key| key.head)
 }
 
-/// A keystore with a key in it, on a new cluster of three, with each node as the first one of a keystore of its own.
-fn three() -> (Cluster, Secret, [Keystore; 3], KeyFamily) {
+/// A keystore with a key in it, on a new cluster of three, with each node as the first one of a
+/// keystore of its own.
+fn three() -> (Cluster, Secret, [Keystore; 3], KeyId) {
     let (cluster, secret) = (Cluster::start(3), Secret::new());
     let endpoints = cluster.endpoints();
     let from = |node: usize| {
@@ -79,7 +81,7 @@ fn three() -> (Cluster, Secret, [Keystore; 3], KeyFamily) {
         options(endpoints)
     };
     let first = Keystore::create_etcd(&from(0), &secret.unlock()).unwrap();
-    let key = first.create_key(new_key()).unwrap().family().clone();
+    let key = first.create_key(new_key()).unwrap().key_id().clone();
     let open = |node| Keystore::open_etcd(&from(node), &secret.unlock()).unwrap();
     let keystores = [first, open(1), open(2)];
     (cluster, secret, keystores, key)
@@ -103,7 +105,7 @@ fn what_one_node_changes_the_others_see_by_themselves() {
     keystores[1].catch_up().unwrap();
     assert_eq!(
         keystores[1].find(key.tenant(), &"other".parse().unwrap()).unwrap().as_ref(),
-        Some(other.family())
+        Some(other.key_id())
     );
     assert_eq!(
         keystores[1].create_key(new_key().label("other".parse().unwrap())).unwrap_err().code,
@@ -129,7 +131,7 @@ fn a_node_that_is_told_of_changes_does_not_ask_for_them() {
     let (cluster, secret) = (Cluster::start(1), Secret::new());
     let options = options(cluster.endpoints());
     let first = Keystore::create_etcd(&options, &secret.unlock()).unwrap();
-    let key = first.create_key(new_key()).unwrap().family().clone();
+    let key = first.create_key(new_key()).unwrap().key_id().clone();
     let others = [(); 3].map(|()| Keystore::open_etcd(&options, &secret.unlock()).unwrap());
     let all_have = |version| others.iter().all(|other| head(other, &key) == version);
     // Once each watch has begun, nothing is missed.
@@ -191,7 +193,7 @@ fn no_version_makes_more_signatures_than_its_bound_on_all_nodes_together() {
     const BOUND: u64 = 200;
     let (_cluster, _secret, keystores, _) = three();
     let rotation = RotationPolicy { max_uses: BOUND.try_into().ok(), ..RotationPolicy::default() };
-    let key = keystores[0].create_key(NewKey { rotation, ..new_key() }).unwrap().family().clone();
+    let key = keystores[0].create_key(NewKey { rotation, ..new_key() }).unwrap().key_id().clone();
     keystores.iter().for_each(|keystore| keystore.catch_up().unwrap());
     let sign = |keystore: &Keystore| {
         (0..400).map(|_| keystore.sign(&key, MESSAGE).unwrap().key.version()).collect::<Vec<_>>()
@@ -212,7 +214,8 @@ fn no_version_makes_more_signatures_than_its_bound_on_all_nodes_together() {
 fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
     let (mut cluster, secret, keystores, key) = three();
     let (done, made) = (AtomicBool::new(false), AtomicU32::new(0));
-    // Each thread gives the signatures of the versions that were acknowledged to it, and counts what was in doubt.
+    // Each thread gives the signatures of the versions that were acknowledged to it, and counts
+    // what was in doubt.
     let rotate = |keystore: &Keystore| {
         let (mut acknowledged, mut refused, mut doubtful) = (Vec::<Signature>::new(), 0, 0);
         while !done.load(Ordering::SeqCst) {
@@ -326,7 +329,7 @@ fn a_change_without_an_answer_is_never_reported_wrongly() {
     let (cluster, secret) = (Cluster::start(1), Secret::new());
     let way = cluster.way_to(0);
     let direct = Keystore::create_etcd(&options(cluster.endpoints()), &secret.unlock()).unwrap();
-    let key = direct.create_key(new_key()).unwrap().family().clone();
+    let key = direct.create_key(new_key()).unwrap().key_id().clone();
     let quick =
         |endpoints: Vec<String>| EtcdOptions { timeout: Duration::from_millis(300), ..options(endpoints) };
     // One that can find out over another way, and one that cannot.
@@ -375,7 +378,7 @@ fn a_keystore_that_missed_more_than_etcd_remembers_reads_everything_anew() {
     let (cluster, secret) = (Cluster::start(1), Secret::new());
     let way = cluster.way_to(0);
     let direct = Keystore::create_etcd(&options(cluster.endpoints()), &secret.unlock()).unwrap();
-    let key = direct.create_key(new_key()).unwrap().family().clone();
+    let key = direct.create_key(new_key()).unwrap().key_id().clone();
     let behind = Keystore::open_etcd(&options([way.endpoint()]), &secret.unlock()).unwrap();
     way.set(Gate::Closed);
     (0..5).for_each(|_| drop(direct.rotate(&key).unwrap()));
@@ -397,7 +400,7 @@ fn base64(text: &str) -> String {
 fn a_keystore_that_is_put_back_while_it_is_open_is_refused() {
     let (cluster, secret) = (Cluster::start(1), Secret::new());
     let keystore = Keystore::create_etcd(&options(cluster.endpoints()), &secret.unlock()).unwrap();
-    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let key = keystore.create_key(new_key()).unwrap().key_id().clone();
     let all = serde_json::json!({ "key": base64("bulla/tests:"), "range_end": base64("bulla/tests;") });
     let rows = || cluster.call(0, "/v3/kv/range", &all)["kvs"].as_array().unwrap().clone();
     let old = rows();
@@ -424,7 +427,7 @@ fn keystores_of_one_cluster_are_apart_and_secrets_are_those_of_files() {
     let mut keys = Vec::new();
     for prefix in ["a", "a/records", "a/meta", "aa", "A"] {
         let keystore = Keystore::create_etcd(&named(prefix), &secret.unlock()).unwrap();
-        keys.push((prefix, keystore.create_key(new_key()).unwrap().family().clone()));
+        keys.push((prefix, keystore.create_key(new_key()).unwrap().key_id().clone()));
     }
     for (prefix, key) in &keys {
         let error = Keystore::create_etcd(&named(prefix), &secret.unlock()).unwrap_err();

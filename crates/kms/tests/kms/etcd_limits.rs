@@ -1,4 +1,5 @@
-//! Keystores in etcd where something is guarded or runs out: TLS, users, quotas, and processes that are killed.
+//! Keystores in etcd where something is guarded or runs out: TLS, users, quotas, and processes that
+//! are killed.
 #![cfg(feature = "etcd")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -89,7 +90,8 @@ fn tls_proves_both_sides() {
     let id = keystore.create_key(new_key()).unwrap();
     let keystore = Keystore::open_etcd(&patient, &unlock).unwrap();
     assert_eq!(keystore.sign(&id, MESSAGE).unwrap().key, id);
-    // Without a certificate of our own, with one of another authority, and when theirs is of another authority.
+    // Without a certificate of our own, with one of another authority, and when theirs is of
+    // another authority.
     let stranger = EtcdTls { authorities: tls(&ours, false).authorities, ..tls(&theirs, true) };
     for refused in [tls(&ours, false), stranger, tls(&theirs, true)] {
         let error = Keystore::open_etcd(&options(refused), &unlock).unwrap_err();
@@ -125,7 +127,7 @@ fn a_user_may_do_what_the_role_permits_and_no_more() {
         ..EtcdOptions::new(cluster.endpoints(), prefix)
     };
     let keystore = Keystore::create_etcd(&options("mine", "of the role"), &unlock).unwrap();
-    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let key = keystore.create_key(new_key()).unwrap().key_id().clone();
     assert_eq!(keystore.rotate(&key).unwrap().version(), 2);
     let other = Keystore::open_etcd(&options("mine", "of the role"), &unlock).unwrap();
     assert_eq!(other.list().unwrap(), keystore.list().unwrap());
@@ -153,7 +155,7 @@ fn a_full_quota_is_an_error_that_loses_nothing_and_passes() {
     let arguments = ["--quota-backend-bytes".to_owned(), (2 << 20).to_string()];
     let cluster = Cluster::with(1, Setup { arguments: arguments.into(), tls: false });
     let keystore = Keystore::create_etcd(&EtcdOptions::new(cluster.endpoints(), "bulla"), &unlock).unwrap();
-    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let key = keystore.create_key(new_key()).unwrap().key_id().clone();
     let mut head = 1;
     let error = loop {
         match keystore.rotate(&key) {
@@ -171,8 +173,8 @@ fn a_full_quota_is_an_error_that_loses_nothing_and_passes() {
     assert_eq!(again.list().unwrap(), keystore.list().unwrap());
 }
 
-/// etcd checks its quota when a request arrives, and again when it carries the request out. The second time it reports that there is no space
-/// although it made the change.
+/// etcd checks its quota when a request arrives, and again when it carries the request out. The
+/// second time it reports that there is no space although it made the change.
 #[test]
 fn a_change_that_is_refused_for_lack_of_space_was_not_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +184,7 @@ fn a_change_that_is_refused_for_lack_of_space_was_not_made() {
     let cluster = Cluster::with(1, Setup { arguments: quota.into(), tls: false });
     let options = EtcdOptions::new(cluster.endpoints(), "bulla");
     let keystore = Keystore::create_etcd(&options, &unlock).unwrap();
-    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let key = keystore.create_key(new_key()).unwrap().key_id().clone();
     let table = EtcdTable::open(&options).unwrap();
     let (mut head, mut rows) = (1, 0);
     for round in 0..40 {
@@ -251,7 +253,7 @@ fn no_acknowledged_version_is_lost_when_the_process_that_writes_is_killed() {
     let cluster = Cluster::start(1);
     let options = EtcdOptions::new(cluster.endpoints(), "bulla");
     let keystore = Keystore::create_etcd(&options, &unlock).unwrap();
-    let key = keystore.create_key(new_key()).unwrap().family().clone();
+    let key = keystore.create_key(new_key()).unwrap().key_id().clone();
     let mut head = 1;
     for round in 0..20_u32 {
         let test = "etcd_limits::no_acknowledged_version_is_lost_when_the_process_that_writes_is_killed";

@@ -108,7 +108,7 @@ fn a_table_is_beside_the_keystore_and_no_part_of_it() {
     let again = Keystore::open_etcd(&options, &unlock).unwrap();
     assert_eq!(again.list().unwrap(), keystore.list().unwrap());
     assert_eq!(again.revision(), keystore.revision());
-    keystore.rotate(key.family()).unwrap();
+    keystore.rotate(key.key_id()).unwrap();
     again.catch_up().unwrap();
     assert_eq!(again.revision(), keystore.revision(), "the number of a change is the same for all");
     // Whoever makes a keystore must not find the rows of another one's services.

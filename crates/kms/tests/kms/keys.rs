@@ -1,10 +1,10 @@
 //! What keys do: they sign with their head, verify for ever, rotate, are attested and disabled.
 
-use bulla_kms::{Algorithm, Code, KeyFamily, KeyId, KeyState, Keystore, NewKey, Signature, Verdict};
+use bulla_kms::{Algorithm, Code, KeyId, KeyState, KeyVersionId, Keystore, NewKey, Signature, Verdict};
 
 const MESSAGE: &[u8] = b"a message";
 
-fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyId {
+fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyVersionId {
     let new = NewKey {
         label: label.map(|label| label.parse().unwrap()),
         ..NewKey::new(tenant.parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
@@ -12,10 +12,10 @@ fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyId {
     keystore.create_key(new).unwrap()
 }
 
-fn keystore_with_key() -> (Keystore, KeyFamily) {
+fn keystore_with_key() -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory();
     let id = create(&keystore, "local", Some("default"));
-    (keystore, id.family().clone())
+    (keystore, id.key_id().clone())
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_is_not_there_is_named() {
 #[test]
 fn the_same_uuid_under_another_name_is_another_key() {
     let (keystore, key) = keystore_with_key();
-    let renamed: KeyFamily = key.to_string().replace("/files/", "/releases/").parse().unwrap();
+    let renamed: KeyId = key.to_string().replace("/files/", "/releases/").parse().unwrap();
     assert_eq!(keystore.sign(&renamed, MESSAGE).unwrap_err().code, Code::KeyNotFound);
 }
 
@@ -154,8 +154,8 @@ fn a_label_finds_its_key_within_its_tenant() {
     create(&keystore, "ours", None);
     let find =
         |tenant: &str, label: &str| keystore.find(&tenant.parse().unwrap(), &label.parse().unwrap()).unwrap();
-    assert_eq!(find("ours", "default").as_ref(), Some(ours.family()));
-    assert_eq!(find("theirs", "default").as_ref(), Some(theirs.family()));
+    assert_eq!(find("ours", "default").as_ref(), Some(ours.key_id()));
+    assert_eq!(find("theirs", "default").as_ref(), Some(theirs.key_id()));
     assert_eq!(find("ours", "other"), None);
     assert_eq!(find("nobody", "default"), None);
     let again = NewKey {

@@ -1,9 +1,10 @@
-//! What may be done to a key after it was made: each change is compared, durable, and refused where it makes no sense.
+//! What may be done to a key after it was made: each change is compared, durable, and refused where
+//! it makes no sense.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyId, KeyState, Keystore, NewKey, RotationPolicy,
+    Algorithm, Code, KeyChange, KeyId, KeyState, KeyVersionId, Keystore, NewKey, RotationPolicy,
     SignedAttestation, Timestamp, Unlock, Verdict, VerifyItem, VersionState,
 };
 
@@ -14,10 +15,10 @@ fn new_key(label: &str) -> NewKey {
     NewKey::new(name("local"), name("files"), Algorithm::Ed25519).label(name(label))
 }
 
-fn keystore_with_key() -> (Keystore, KeyFamily) {
+fn keystore_with_key() -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory();
-    let family = keystore.create_key(new_key("a")).unwrap().family().clone();
-    (keystore, family)
+    let key_id = keystore.create_key(new_key("a")).unwrap().key_id().clone();
+    (keystore, key_id)
 }
 
 fn number(number: u32) -> NonZeroU32 {
@@ -53,7 +54,7 @@ fn whether_a_key_may_be_deleted_is_remembered_and_left_out_where_it_is_not_so() 
     let path = folder.path().join("keystore.redb");
     let unlock = Unlock::Passphrase("correct horse".into());
     let keystore = Keystore::create(&path, &unlock).unwrap();
-    let key = keystore.create_key(new_key("a")).unwrap().family().clone();
+    let key = keystore.create_key(new_key("a")).unwrap().key_id().clone();
     let json = |keystore: &Keystore| serde_json::to_string(&keystore.attest(&key).unwrap()).unwrap();
     assert!(!json(&keystore).contains("deletion_allowed"));
     assert!(keystore.update(&key, None, &KeyChange::DeletionAllowed(true)).unwrap().deletion_allowed);
@@ -165,7 +166,7 @@ fn what_was_changed_is_so_when_the_store_is_opened_again() {
     let policy = RotationPolicy { max_age_seconds: NonZeroU64::new(86_400), max_uses: NonZeroU64::new(1000) };
     let [a, b] = ["a", "b"].map(|label| {
         let new = NewKey { rotation: policy, exportable: true, ..new_key(label) };
-        keystore.create_key(new).unwrap().family().clone()
+        keystore.create_key(new).unwrap().key_id().clone()
     });
     for _ in 0..3 {
         keystore.rotate(&a).unwrap();
@@ -196,8 +197,9 @@ fn no_version_makes_more_signatures_than_its_policy_allows() {
         let (keystore, key) = keystore_with_key();
         let policy = RotationPolicy { max_uses: NonZeroU64::new(max_uses), ..RotationPolicy::default() };
         keystore.update(&key, None, &KeyChange::Rotation(policy)).unwrap();
-        let sign = || (0..250).map(|_| keystore.sign(&key, MESSAGE).unwrap().key).collect::<Vec<KeyId>>();
-        let signed: Vec<KeyId> = std::thread::scope(|scope| {
+        let sign =
+            || (0..250).map(|_| keystore.sign(&key, MESSAGE).unwrap().key).collect::<Vec<KeyVersionId>>();
+        let signed: Vec<KeyVersionId> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(sign)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
@@ -228,7 +230,7 @@ fn a_version_that_is_too_old_is_replaced_before_the_next_signature() {
 #[test]
 fn a_batch_gives_each_item_the_verdict_of_its_own_call() {
     let (keystore, a) = keystore_with_key();
-    let b = keystore.create_key(new_key("b")).unwrap().family().clone();
+    let b = keystore.create_key(new_key("b")).unwrap().key_id().clone();
     let stranger = keystore_with_key().1.version(number(1));
     let mut signatures = Vec::new();
     for turn in 0..40_u8 {

@@ -1,7 +1,9 @@
-//! The keystore as its users meet it, from outside. One program, so that all of it is compiled and linked once.
+//! The keystore as its users meet it, from outside. One program, so that all of it is compiled and
+//! linked once.
 //!
-//! A test that needs a process of its own (one that is killed, whose disk is full, whose system calls are traced, or that reads a
-//! variable once) starts this program again with itself alone: see `support::child`.
+//! A test that needs a process of its own (one that is killed, whose disk is full, whose system
+//! calls are traced, or that reads a variable once) starts this program again with itself alone:
+//! see `support::child`.
 
 mod audit_log;
 mod audit_log_changes;

@@ -17,12 +17,12 @@ fn work() {
     let keystore = Keystore::in_memory();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap();
-    let signature = keystore.sign(key.family(), b"message").unwrap();
+    let signature = keystore.sign(key.key_id(), b"message").unwrap();
     assert!(keystore.verify(&key, b"message", &signature.bytes).unwrap().is_valid());
-    keystore.rotate(key.family()).unwrap();
-    keystore.attest_signed(key.family()).unwrap();
-    keystore.disable(key.family()).unwrap();
-    keystore.enable(key.family()).unwrap();
+    keystore.rotate(key.key_id()).unwrap();
+    keystore.attest_signed(key.key_id()).unwrap();
+    keystore.disable(key.key_id()).unwrap();
+    keystore.enable(key.key_id()).unwrap();
     keystore.refresh().unwrap();
     #[cfg(feature = "soft-seal")]
     {
@@ -37,7 +37,8 @@ fn work() {
     }
 }
 
-/// The calls in a trace that could put something on a disk or hand it to another process: `NAME(ARGUMENTS) = RESULT`.
+/// The calls in a trace that could put something on a disk or hand it to another process:
+/// `NAME(ARGUMENTS) = RESULT`.
 fn writes(trace: &str) -> Vec<&str> {
     let is_write = |call: &&str| {
         let Some((name, arguments)) = call.split_once('(') else { return false };

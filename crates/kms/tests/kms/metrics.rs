@@ -35,7 +35,7 @@ fn operations_failures_and_latencies_are_counted() {
     assert!(!keystore.verify(&key, b"other", &signature.bytes).unwrap().is_valid());
     let item = VerifyItem { key: &key, message: b"message", signature: &signature.bytes };
     assert!(keystore.verify_all(&[item; 5]));
-    keystore.disable(key.family()).unwrap();
+    keystore.disable(key.key_id()).unwrap();
     assert!(keystore.sign(&key, b"message").is_err());
     let text = metrics.text();
     let expected = [
@@ -81,7 +81,8 @@ fn a_call_that_is_refused_is_counted() {
     assert_eq!(value(&metrics.text(), r#"kms_failures_total{op="sign",kind="closed"}"#), Some(1.0));
 }
 
-/// The whole exposition: label names and values are of fixed sets, whatever the names of tenants, keys and callers.
+/// The whole exposition: label names and values are of fixed sets, whatever the names of tenants,
+/// keys and callers.
 #[test]
 fn labels_are_fixed_sets_and_name_nobody() {
     let (metrics, keystore) = counted();
@@ -97,7 +98,7 @@ fn labels_are_fixed_sets_and_name_nobody() {
     let secret = Unlock::Passphrase("secretsecret".into());
     assert!(keystore.reseal(&secret, &secret).is_err());
     let text = metrics.text();
-    assert!(!text.contains("secret") && !text.contains(&key.family().uuid().to_string()), "{text}");
+    assert!(!text.contains("secret") && !text.contains(&key.key_id().uuid().to_string()), "{text}");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<BTreeSet<_>>();
     let allowed = BTreeMap::from([
         ("op", words(&Operation::ALL.map(Operation::as_str))),

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use bulla_kms::prehash::Prehash;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyFile, KeyId, Keystore, NewKey, RotationPolicy, SignItem,
+    Algorithm, Code, KeyChange, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, RotationPolicy, SignItem,
     SignatureFile, Statement, Unlock,
 };
 
@@ -21,9 +21,9 @@ fn number(number: u32) -> NonZeroU32 {
 }
 
 /// A key with three versions, and their ids.
-fn three(keystore: &Keystore, new: NewKey) -> (KeyFamily, [KeyId; 3]) {
+fn three(keystore: &Keystore, new: NewKey) -> (KeyId, [KeyVersionId; 3]) {
     let first = keystore.create_key(new).unwrap();
-    let key = first.family().clone();
+    let key = first.key_id().clone();
     let second = keystore.rotate(&key).unwrap();
     let third = keystore.rotate(&key).unwrap();
     (key, [first, second, third])
@@ -32,7 +32,7 @@ fn three(keystore: &Keystore, new: NewKey) -> (KeyFamily, [KeyId; 3]) {
 /// What the key says to each version: the error's code, or none if the version signs. Alone, in a
 /// batch, and of a digest.
 #[track_caller]
-fn codes(keystore: &Keystore, ids: &[KeyId; 3]) -> [Option<Code>; 3] {
+fn codes(keystore: &Keystore, ids: &[KeyVersionId; 3]) -> [Option<Code>; 3] {
     let digest = Prehash::Ed25519ph.of(b"m", b"").unwrap();
     let items: Vec<_> = ids.iter().map(|id| SignItem { key: id.into(), message: b"m" }).collect();
     let mut batch = keystore.sign_batch(&items).into_iter();
@@ -109,8 +109,9 @@ fn older_versions_sign_down_to_the_oldest_that_may() {
 fn an_older_version_signs_no_statements() {
     let keystore = Keystore::in_memory();
     let (_, [first, _, head]) = three(&keystore, pinned());
-    let sign =
-        |id: &KeyId, prehash| SignatureFile::sign_with(&keystore, id, Statement::message(b"m"), prehash);
+    let sign = |id: &KeyVersionId, prehash| {
+        SignatureFile::sign_with(&keystore, id, Statement::message(b"m"), prehash)
+    };
     for prehash in [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)] {
         assert_eq!(sign(&first, prehash).unwrap_err().code, Code::NotHead);
         sign(&head, prehash).unwrap();
@@ -122,7 +123,7 @@ fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
     let keystore = Keystore::in_memory();
     let rotation = RotationPolicy { max_age_seconds: NonZeroU64::new(1), max_uses: None };
     let first = keystore.create_key(NewKey { rotation, ..pinned() }).unwrap();
-    let is_too_old = || keystore.sign(first.family(), b"m").unwrap().key != first;
+    let is_too_old = || keystore.sign(first.key_id(), b"m").unwrap().key != first;
     while !is_too_old() {
         std::thread::yield_now();
     }
@@ -133,5 +134,5 @@ fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
     keystore.sign(&first, b"m").unwrap();
     keystore.sign(&first, b"m").unwrap();
     assert_eq!(keystore.sign(&first, b"m").unwrap_err().code, Code::NotHead);
-    assert_eq!(keystore.attest(first.family()).unwrap().head, 2);
+    assert_eq!(keystore.attest(first.key_id()).unwrap().head, 2);
 }

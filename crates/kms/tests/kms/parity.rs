@@ -1,6 +1,7 @@
 //! What one backend signs all others verify, and all have one verdict on what was changed.
 //!
-//! Signatures are made once, by every backend that can; properties then change them, their messages and their keys, and ask everybody.
+//! Signatures are made once, by every backend that can; properties then change them, their messages
+//! and their keys, and ask everybody.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey, Use, Verdict, VerifyItem
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// The order of Ed25519's group and of P-256's, as numbers are written in their signatures: the one little-endian, the other big-endian.
+/// The order of Ed25519's group and of P-256's, as numbers are written in their signatures: the one
+/// little-endian, the other big-endian.
 const ED25519_ORDER: [u8; 32] = [
     0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
@@ -119,7 +121,8 @@ fn changes() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A signature as it is verified, and whether it must be valid; `None` where that depends on what was changed.
+/// A signature as it is verified, and whether it must be valid; `None` where that depends on what
+/// was changed.
 struct Changed {
     public_key: PublicKey,
     message: Vec<u8>,
@@ -300,7 +303,7 @@ fn a_batch_of_a_keystore_has_the_verdicts_of_its_single_signatures() {
         })
         .collect();
     let signatures: Vec<_> =
-        keys.iter().map(|key| keystore.sign(key.family(), b"a message").unwrap().bytes).collect();
+        keys.iter().map(|key| keystore.sign(key.key_id(), b"a message").unwrap().bytes).collect();
     let which = || any::<prop::sample::Index>();
     let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     runner

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, Keystore, NewKey, Unlock, UnlockMethod, Verdict};
+use bulla_kms::{Algorithm, Code, KeyFile, KeyId, Keystore, NewKey, Unlock, UnlockMethod, Verdict};
 
 const MESSAGE: &[u8] = b"a message";
 
@@ -33,12 +33,12 @@ impl Store {
     }
 }
 
-fn create_key(keystore: &Keystore) -> KeyFamily {
+fn create_key(keystore: &Keystore) -> KeyId {
     let new = NewKey {
         label: Some("default".parse().unwrap()),
         ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
-    keystore.create_key(new).unwrap().family().clone()
+    keystore.create_key(new).unwrap().key_id().clone()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bulla_kms::backend::{Backend as _, Backends};
 use bulla_kms::pkcs11::{NAME, PinSource, Pkcs11, TokenConfig, TokenName};
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, Timestamp, Unlock,
+    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreOptions, NewKey, Timestamp, Unlock,
     Verdict, VersionState,
 };
 use cryptoki::context::Pkcs11 as Library;
@@ -51,10 +51,10 @@ fn count() -> [usize; 2] {
 }
 
 /// Signs as one does who was told that trying again may help.
-fn sign_patiently(keystore: &Keystore, key: &KeyId) {
+fn sign_patiently(keystore: &Keystore, key: &KeyVersionId) {
     let start = Instant::now();
     loop {
-        match keystore.sign(key.family(), b"a message") {
+        match keystore.sign(key.key_id(), b"a message") {
             Ok(signature) => {
                 let verdict = keystore.verify(&signature.key, b"a message", &signature.bytes).unwrap();
                 return assert_eq!(verdict, Verdict::Valid);
@@ -76,23 +76,23 @@ fn a_key_on_a_token_signs_verifies_rotates_and_attests() {
         let mut made = Vec::new();
         for algorithm in ALGORITHMS {
             let key = keystore.create_key(on_token(algorithm)).unwrap();
-            assert_eq!(keystore.attest(key.family()).unwrap().backend, NAME);
+            assert_eq!(keystore.attest(key.key_id()).unwrap().backend, NAME);
             for message in [&b""[..], b"a message", &[7; 100_000]] {
-                let signature = keystore.sign(key.family(), message).unwrap();
+                let signature = keystore.sign(key.key_id(), message).unwrap();
                 made.push((signature, message.to_vec()));
             }
-            assert_eq!(keystore.rotate(key.family()).unwrap().version(), 2);
-            let signature = keystore.sign(key.family(), b"a message").unwrap();
+            assert_eq!(keystore.rotate(key.key_id()).unwrap().version(), 2);
+            let signature = keystore.sign(key.key_id(), b"a message").unwrap();
             assert_eq!(signature.key.version(), 2);
             made.push((signature, b"a message".to_vec()));
-            assert_eq!(keystore.attest_signed(key.family()).unwrap().verify(), Verdict::Valid);
+            assert_eq!(keystore.attest_signed(key.key_id()).unwrap().verify(), Verdict::Valid);
         }
         drop(keystore);
         keystore = options.open(&path, &unlock).unwrap();
         for (signature, message) in &made {
             let verdict = keystore.verify(&signature.key, message, &signature.bytes).unwrap();
             assert_eq!(verdict, Verdict::Valid, "{}", signature.key);
-            let again = keystore.sign(signature.key.family(), message).unwrap();
+            let again = keystore.sign(signature.key.key_id(), message).unwrap();
             assert_eq!(again.key.version(), 2, "the head signs after the keystore was opened again");
         }
         drop(keystore);
@@ -101,7 +101,7 @@ fn a_key_on_a_token_signs_verifies_rotates_and_attests() {
         for (signature, message) in &made {
             let verdict = keystore.verify(&signature.key, message, &signature.bytes).unwrap();
             assert_eq!(verdict, Verdict::Valid);
-            let error = keystore.sign(signature.key.family(), message).unwrap_err();
+            let error = keystore.sign(signature.key.key_id(), message).unwrap_err();
             assert_eq!(error.code, Code::UnsupportedAlgorithm, "{error}");
         }
     });
@@ -180,20 +180,20 @@ fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
     with_token("pkcs11::a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back", |hsm| {
         let keystore = options(&hsm.config()).in_memory();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
-        let signature = keystore.sign(keys[0].family(), b"a message").unwrap();
+        let signature = keystore.sign(keys[0].key_id(), b"a message").unwrap();
         for round in 0..3 {
             hsm.remove();
             for key in &keys {
-                let error = keystore.sign(key.family(), b"a message").unwrap_err();
+                let error = keystore.sign(key.key_id(), b"a message").unwrap_err();
                 assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true), "{error}");
-                let error = keystore.rotate(key.family()).unwrap_err();
+                let error = keystore.rotate(key.key_id()).unwrap_err();
                 assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true), "{error}");
             }
             let verdict = keystore.verify(&keys[0], b"a message", &signature.bytes).unwrap();
             assert_eq!(verdict, Verdict::Valid, "verification needs no token");
             hsm.put_back();
             keys.iter().for_each(|key| sign_patiently(&keystore, key));
-            assert_eq!(keystore.rotate(keys[1].family()).unwrap().version(), round + 2);
+            assert_eq!(keystore.rotate(keys[1].key_id()).unwrap().version(), round + 2);
         }
     });
 }
@@ -207,7 +207,7 @@ fn a_key_that_was_deleted_on_the_token_is_not_found() {
         for object in objects(&session, ObjectClass::PRIVATE_KEY) {
             session.destroy_object(object).unwrap();
         }
-        let error = keystore.sign(key.family(), b"a message").unwrap_err();
+        let error = keystore.sign(key.key_id(), b"a message").unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::KeyNotFound, false), "{error}");
     });
 }
@@ -226,7 +226,7 @@ fn many_threads_sign_at_once() {
                     for turn in 0..20_u32 {
                         let message = [thread, turn].map(u32::to_be_bytes).concat();
                         let key = &keys[turn as usize % keys.len()];
-                        let signature = keystore.sign(key.family(), &message).unwrap();
+                        let signature = keystore.sign(key.key_id(), &message).unwrap();
                         let verdict = keystore.verify(&signature.key, &message, &signature.bytes).unwrap();
                         assert_eq!(verdict, Verdict::Valid);
                         made.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +246,7 @@ fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
         let (done, signed, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         let sign = || {
             while !done.load(Ordering::SeqCst) {
-                match keystore.sign(key.family(), b"a message") {
+                match keystore.sign(key.key_id(), b"a message") {
                     Ok(signature) => {
                         let verdict = keystore.verify(&key, b"a message", &signature.bytes).unwrap();
                         assert_eq!(verdict, Verdict::Valid);
@@ -290,39 +290,39 @@ fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
         KeyFile::create(&secret).unwrap();
         let unlock = Unlock::KeyFile(secret);
         let mut keystore = options.create(&path, &unlock).unwrap();
-        let family = keystore.create_key(on_token(Algorithm::EcdsaP256)).unwrap().family().clone();
-        (0..3).for_each(|_| drop(keystore.rotate(&family).unwrap()));
+        let key_id = keystore.create_key(on_token(Algorithm::EcdsaP256)).unwrap().key_id().clone();
+        (0..3).for_each(|_| drop(keystore.rotate(&key_id).unwrap()));
         assert_eq!(count(), [4, 4]);
         let version = |number: u32| number.try_into().unwrap();
-        keystore.update(&family, None, &KeyChange::DestroyVersion(version(1))).unwrap();
+        keystore.update(&key_id, None, &KeyChange::DestroyVersion(version(1))).unwrap();
         assert_eq!(count(), [3, 3]);
-        keystore.update(&family, None, &KeyChange::Revoke(version(2))).unwrap();
+        keystore.update(&key_id, None, &KeyChange::Revoke(version(2))).unwrap();
         assert_eq!(count(), [2, 2]);
         // What cannot be deleted now is deleted by the same call later, even by another process.
         hsm.remove();
-        let error = keystore.update(&family, None, &KeyChange::DestroyVersion(version(3))).unwrap_err();
+        let error = keystore.update(&key_id, None, &KeyChange::DestroyVersion(version(3))).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true));
-        assert_eq!(keystore.attest(&family).unwrap().versions[2].state, VersionState::Destroyed);
+        assert_eq!(keystore.attest(&key_id).unwrap().versions[2].state, VersionState::Destroyed);
         drop(keystore);
         hsm.put_back();
         keystore = options.open(&path, &unlock).unwrap();
-        sign_patiently(&keystore, &keystore.attest(&family).unwrap().versions[3].id);
+        sign_patiently(&keystore, &keystore.attest(&key_id).unwrap().versions[3].id);
         assert_eq!(count(), [2, 2]);
-        keystore.update(&family, None, &KeyChange::DestroyVersion(version(3))).unwrap();
+        keystore.update(&key_id, None, &KeyChange::DestroyVersion(version(3))).unwrap();
         assert_eq!(count(), [1, 1]);
-        keystore.rotate(&family).unwrap();
-        keystore.update(&family, None, &KeyChange::ScheduleDestruction(Timestamp::now().unwrap())).unwrap();
+        keystore.rotate(&key_id).unwrap();
+        keystore.update(&key_id, None, &KeyChange::ScheduleDestruction(Timestamp::now().unwrap())).unwrap();
         hsm.remove();
-        assert!(keystore.update(&family, None, &KeyChange::Revoke(version(4))).unwrap_err().retryable);
-        assert!(keystore.update(&family, None, &KeyChange::Destroy).unwrap_err().retryable);
+        assert!(keystore.update(&key_id, None, &KeyChange::Revoke(version(4))).unwrap_err().retryable);
+        assert!(keystore.update(&key_id, None, &KeyChange::Destroy).unwrap_err().retryable);
         hsm.put_back();
         let start = Instant::now();
-        while let Err(error) = keystore.update(&family, None, &KeyChange::Destroy) {
+        while let Err(error) = keystore.update(&key_id, None, &KeyChange::Destroy) {
             assert!(error.retryable && start.elapsed() < PATIENCE, "{error}");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(count(), [0, 0]);
-        let error = keystore.update(&family, None, &KeyChange::Destroy).unwrap_err();
+        let error = keystore.update(&key_id, None, &KeyChange::Destroy).unwrap_err();
         assert_eq!(error.code, Code::KeyDestroyed, "there is nothing left to do");
     });
 }
@@ -339,7 +339,7 @@ fn who_uses_the_same_library_keeps_his_session() {
         hsm.remove();
         // Long enough that the library would be initialized again if it were ours.
         std::thread::sleep(Duration::from_millis(1100));
-        assert_eq!(keystore.sign(key.family(), b"a").unwrap_err().code, Code::TokenUnavailable);
+        assert_eq!(keystore.sign(key.key_id(), b"a").unwrap_err().code, Code::TokenUnavailable);
         assert!(
             other.get_session_info().is_ok(),
             "the library was not initialized by us and is not ended by us"

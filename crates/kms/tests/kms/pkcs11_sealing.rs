@@ -1,4 +1,5 @@
-//! What else a token does for a keystore: it opens it, and notices an older copy. A real SoftHSM, made for each test.
+//! What else a token does for a keystore: it opens it, and notices an older copy. A real SoftHSM,
+//! made for each test.
 #![cfg(feature = "pkcs11")]
 
 use std::fs;
@@ -40,7 +41,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
             UnlockMethod::Provider { method: "pkcs11".to_owned(), key_name: "main".to_owned() }
         );
         let again = by(TokenKeyProvider::new(&token, name("main")).unwrap());
-        assert_eq!(Keystore::open(&path, &again).unwrap().attest(key.family()).unwrap().head, 1);
+        assert_eq!(Keystore::open(&path, &again).unwrap().attest(key.key_id()).unwrap().head, 1);
         let other = by(TokenKeyProvider::create(&token, name("other")).unwrap());
         let error = Keystore::open(&path, &other).unwrap_err();
         assert!(!error.retryable, "{error}");
@@ -103,7 +104,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
         drop(keystore);
         fs::copy(&path, &yesterday).unwrap();
         let keystore = options(guard.clone()).open(&path, &unlock).unwrap();
-        (0..5).for_each(|_| drop(keystore.rotate(key.family()).unwrap()));
+        (0..5).for_each(|_| drop(keystore.rotate(key.key_id()).unwrap()));
         drop(keystore);
         let today = hsm.folder().join("today");
         fs::copy(&path, &today).unwrap();
@@ -116,7 +117,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
         assert_eq!(options(again).open(&path, &unlock).unwrap_err().code, Code::RolledBack);
         fs::copy(&today, &path).unwrap();
         let keystore = options(guard.clone()).open(&path, &unlock).unwrap();
-        assert_eq!(keystore.attest(key.family()).unwrap().head, 6);
+        assert_eq!(keystore.attest(key.key_id()).unwrap().head, 6);
         drop(keystore);
 
         let missing = TokenGuard::new(&token, name("missing")).unwrap();

@@ -4,11 +4,13 @@ use bulla_ed25519::prehash::Prehash as Reference;
 use bulla_ed25519::{Item, Verdict as ReferenceVerdict};
 use bulla_kms::prehash::{Digest, Prehash, Prehashed};
 use bulla_kms::signature::RESERVED_PREFIXES;
-use bulla_kms::{Algorithm, Code, KeyChange, KeyId, Keystore, NewKey, SignatureFile, Statement, Verdict};
+use bulla_kms::{
+    Algorithm, Code, KeyChange, KeyVersionId, Keystore, NewKey, SignatureFile, Statement, Verdict,
+};
 
 const PREHASHES: [Prehash; 2] = [Prehash::Blake3, Prehash::Ed25519ph];
 
-fn keystore() -> (Keystore, KeyId) {
+fn keystore() -> (Keystore, KeyVersionId) {
     let keystore = Keystore::in_memory();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let id = keystore.create_key(new).unwrap();
@@ -69,9 +71,9 @@ fn a_keystore_verifies_digests_under_versions_that_may_be_used() {
     }
     let digest = Prehash::Blake3.of(b"m", b"").unwrap();
     let signature = keystore.sign_prehashed(&id, &digest).unwrap().bytes;
-    keystore.rotate(id.family()).unwrap();
+    keystore.rotate(id.key_id()).unwrap();
     assert_eq!(keystore.verify_prehashed(&id, &digest, &signature).unwrap(), Verdict::Valid);
-    keystore.update(id.family(), None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
+    keystore.update(id.key_id(), None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
     let error = keystore.verify_prehashed(&id, &digest, &signature).unwrap_err();
     assert_eq!(error.code, Code::VersionRefused);
 }

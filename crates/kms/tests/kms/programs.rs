@@ -1,4 +1,5 @@
-//! OpenSSL and OpenSSH verify what we sign, and we verify what they sign; keys go both ways. The real programs are run.
+//! OpenSSL and OpenSSH verify what we sign, and we verify what they sign; keys go both ways. The
+//! real programs are run.
 #![cfg(all(unix, feature = "transfer"))]
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 use bulla_kms::transfer::{
     PrivateFormat, PrivateKeyData, PublicFormat, export_public, import_public, unwrap_aes_kwp, wrap_aes_kwp,
 };
-use bulla_kms::{Algorithm, Code, KeyId, Keystore, NewKey, Verdict};
+use bulla_kms::{Algorithm, Code, KeyVersionId, Keystore, NewKey, Verdict};
 use ssh_key::{HashAlg, LineEnding, SshSig};
 use tempfile::TempDir;
 
@@ -47,7 +48,7 @@ fn new_key() -> NewKey {
     NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
 }
 
-fn imported(data: &PrivateKeyData) -> (Keystore, KeyId) {
+fn imported(data: &PrivateKeyData) -> (Keystore, KeyVersionId) {
     let keystore = Keystore::in_memory();
     let id = keystore.import_key(new_key(), data).unwrap();
     (keystore, id)
@@ -153,8 +154,8 @@ fn keys_and_signatures_of_p256_go_both_ways() {
     };
     write(at, "other", b"another message\n");
     for _ in 0..8 {
-        keystore.rotate(id.family()).unwrap();
-        let signature = keystore.sign(id.family(), MESSAGE).unwrap();
+        keystore.rotate(id.key_id()).unwrap();
+        let signature = keystore.sign(id.key_id(), MESSAGE).unwrap();
         write(
             at,
             "pub.pem",

@@ -1,15 +1,16 @@
-//! Changing the secret of a keystore, and keystores that open with other secrets than passphrases and key files.
+//! Changing the secret of a keystore, and keystores that open with other secrets than passphrases
+//! and key files.
 
 use std::path::Path;
 
-use bulla_kms::{Algorithm, Code, KeyFamily, KeyFile, Keystore, NewKey, Unlock, UnlockMethod};
+use bulla_kms::{Algorithm, Code, KeyFile, KeyId, Keystore, NewKey, Unlock, UnlockMethod};
 
 use crate::support::child::{Harm, child, lines, tell};
 use crate::support::strikes::strikes;
 
-fn create_key(keystore: &Keystore) -> KeyFamily {
+fn create_key(keystore: &Keystore) -> KeyId {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
-    keystore.create_key(new).unwrap().family().clone()
+    keystore.create_key(new).unwrap().key_id().clone()
 }
 
 fn key_file(folder: &Path, name: &str) -> Unlock {

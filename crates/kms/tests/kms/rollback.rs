@@ -1,4 +1,5 @@
-//! Yesterday's copy of a keystore in today's place: refused by the guards that lie elsewhere, and nobody locked out.
+//! Yesterday's copy of a keystore in today's place: refused by the guards that lie elsewhere, and
+//! nobody locked out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use bulla_kms::rollback::{
     FileGuard, NamedGuard, RollbackGuard, SignedTime, StoreGuard, StoreMark, TimeGuard, TimeSource,
 };
 use bulla_kms::{
-    Algorithm, Code, KeyFamily, KeyFile, Keystore, KeystoreOptions, KmsError, NamedPublicKey, NewKey, Result,
+    Algorithm, Code, KeyFile, KeyId, Keystore, KeystoreOptions, KmsError, NamedPublicKey, NewKey, Result,
     Timestamp, Unlock,
 };
 
@@ -47,10 +48,10 @@ impl Place {
     }
 
     /// A keystore with a key in it, under a guard in a file.
-    fn create(&self) -> (Keystore, KeyFamily) {
+    fn create(&self) -> (Keystore, KeyId) {
         let guard = FileGuard::create(&self.guard()).unwrap();
         let keystore = options(guard).create(&self.store(), &self.unlock()).unwrap();
-        let key = keystore.create_key(new_key()).unwrap().family().clone();
+        let key = keystore.create_key(new_key()).unwrap().key_id().clone();
         (keystore, key)
     }
 }
@@ -259,7 +260,7 @@ fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
 #[derive(Debug)]
 struct Clock {
     authority: Keystore,
-    key: KeyFamily,
+    key: KeyId,
 }
 
 impl TimeSource for Clock {
@@ -272,7 +273,7 @@ fn clock() -> (Clock, NamedPublicKey) {
     let authority = Keystore::in_memory();
     let id = authority.create_key(new_key()).unwrap();
     let named = NamedPublicKey { public_key: authority.public_key(&id).unwrap(), key: id.clone() };
-    (Clock { authority, key: id.family().clone() }, named)
+    (Clock { authority, key: id.key_id().clone() }, named)
 }
 
 #[test]

@@ -11,7 +11,7 @@ use bulla_kms::seal::{
     Passphrase, Recipient,
 };
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreIdentity, NamedPublicKey, NewKey,
+    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreIdentity, NamedPublicKey, NewKey,
 };
 
 const CHUNK: usize = 64 << 10;
@@ -71,7 +71,7 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
         assert_opens_to(&sealed, provider, b"for five");
     }
     // A key that was rotated opens what was sealed to its older version.
-    keystore.rotate(named.key.family()).unwrap();
+    keystore.rotate(named.key.key_id()).unwrap();
     assert_opens_to(&sealed, &keystore_identity, b"for five");
 
     let refused = |with: &dyn KeyProvider| data::open(&sealed, &[with], CONTEXT).unwrap_err().code;
@@ -332,7 +332,8 @@ fn identities_and_recipients_come_back_from_their_files_and_show_no_secret() {
     }
 }
 
-/// Bech32 has four bits after the 32 bytes. The program `age` refuses texts in which one of them is set, too.
+/// Bech32 has four bits after the 32 bytes. The program `age` refuses texts in which one of them is
+/// set, too.
 #[test]
 fn a_recipient_and_an_identity_of_age_have_one_text_each() {
     let kept = kept();
@@ -377,7 +378,8 @@ fn files_that_the_program_age_wrote_once_open() {
     }
 }
 
-/// The other direction: capsules that the real program writes, for our recipient alone and for others too.
+/// The other direction: capsules that the real program writes, for our recipient alone and for
+/// others too.
 #[test]
 fn capsules_that_the_program_age_writes_open() {
     let folder = tempfile::tempdir().unwrap();
@@ -421,10 +423,10 @@ fn a_key_that_opens_nothing_any_more_is_no_recipient() {
     let keystore = Keystore::in_memory();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::XWing);
     let first = keystore.create_key(new).unwrap();
-    let key = first.family().clone();
+    let key = first.key_id().clone();
     let named = keystore.recipient(&first).unwrap();
     assert_eq!((&named.key, &named.public_key), (&first, &keystore.public_key(&first).unwrap()));
-    let code = |id: &KeyId| keystore.recipient(id).unwrap_err().code;
+    let code = |id: &KeyVersionId| keystore.recipient(id).unwrap_err().code;
     let second = keystore.rotate(&key).unwrap();
     let third = keystore.rotate(&key).unwrap();
     keystore.update(&key, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
@@ -435,7 +437,8 @@ fn a_key_that_opens_nothing_any_more_is_no_recipient() {
     assert_eq!(code(&third), Code::KeyDisabled);
 }
 
-/// The capsule of an age recipient is a file in age's own format: the real program opens it, and its identities open ours.
+/// The capsule of an age recipient is a file in age's own format: the real program opens it, and
+/// its identities open ours.
 #[test]
 fn the_program_age_opens_what_is_sealed_to_its_recipients() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,20 +3,19 @@
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::{Comment, MAX_COMMENT, RESERVED_PREFIX};
 use bulla_kms::{
-    Algorithm, Code, KeyFamily, Keystore, Kind, NewKey, PublicKey, SignatureFile, Statement, Timestamp,
-    Verdict,
+    Algorithm, Code, KeyId, Keystore, Kind, NewKey, PublicKey, SignatureFile, Statement, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 
 const KINDS: [Kind; 3] = [Kind::File, Kind::Manifest, Kind::Message];
 
-fn keystore() -> (Keystore, KeyFamily) {
+fn keystore() -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory();
     let new = NewKey {
         label: None,
         ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
     };
-    let key = keystore.create_key(new).unwrap().family().clone();
+    let key = keystore.create_key(new).unwrap().key_id().clone();
     (keystore, key)
 }
 
@@ -123,7 +122,7 @@ fn every_field_is_signed() {
         SignatureFile { kind: Kind::Manifest, ..file.clone() },
         SignatureFile { kind: Kind::Message, ..file.clone() },
         SignatureFile { key: other_key.key, ..file.clone() },
-        SignatureFile { key: file.key.family().version(2.try_into().unwrap()), ..file.clone() },
+        SignatureFile { key: file.key.key_id().version(2.try_into().unwrap()), ..file.clone() },
         SignatureFile { public_key: other_key.public_key, ..file.clone() },
         SignatureFile { digest: bulla_blake3::hash(b"other"), ..file.clone() },
         SignatureFile { size: 8, ..file.clone() },
@@ -387,10 +386,10 @@ prop_compose! {
     ) -> SignatureFile {
         let key = ed25519_dalek::SigningKey::from_bytes(&seed).verifying_key();
         let name: bulla_kms::Name = name.parse().unwrap();
-        let family = KeyFamily::new(name.clone(), name, Algorithm::Ed25519, uuid::Uuid::from_u128(uuid));
+        let key_id = KeyId::new(name.clone(), name, Algorithm::Ed25519, uuid::Uuid::from_u128(uuid));
         SignatureFile {
             kind: KINDS[kind],
-            key: family.version(version.try_into().unwrap()),
+            key: key_id.version(version.try_into().unwrap()),
             public_key: PublicKey::from_bytes(Algorithm::Ed25519, key.as_bytes()).unwrap(),
             digest: bulla_blake3::Hash::from_bytes(digest),
             size,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulla_kms::rollback::{FileGuard, RollbackGuard, StoreMark};
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyFile, Keystore, KeystoreOptions, NewKey, Result,
-    RotationPolicy, SecretString, Snapshot, Unlock, Verdict,
+    Algorithm, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy,
+    SecretString, Snapshot, Unlock, Verdict,
 };
 
 struct Place(tempfile::TempDir);
@@ -42,9 +42,9 @@ fn options(guard: Arc<dyn RollbackGuard>) -> KeystoreOptions {
     KeystoreOptions { guard, ..KeystoreOptions::default() }
 }
 
-fn create_key(keystore: &Keystore, label: &str) -> KeyFamily {
+fn create_key(keystore: &Keystore, label: &str) -> KeyId {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
-    keystore.create_key(new.label(label.parse().unwrap())).unwrap().family().clone()
+    keystore.create_key(new.label(label.parse().unwrap())).unwrap().key_id().clone()
 }
 
 #[test]
@@ -62,7 +62,8 @@ fn a_snapshot_has_the_keys_of_its_keystore() {
     assert_eq!(keys.find(key.tenant(), &"one".parse().unwrap()), Some(key.clone()));
     assert_eq!(keys.find(key.tenant(), &"three".parse().unwrap()), None);
     assert!(fs::read(place.store()).unwrap() == before, "the store is another one now");
-    // Nothing stays locked: while the snapshot lives, the keystore changes, and the snapshot does not.
+    // Nothing stays locked: while the snapshot lives, the keystore changes, and the snapshot does
+    // not.
     let keystore = Keystore::open(&place.store(), &place.unlock()).unwrap();
     keystore.disable(&key).unwrap();
     assert_ne!(keys.attest(&key).unwrap(), keystore.attest(&key).unwrap());
@@ -110,7 +111,7 @@ fn a_snapshot_is_refused_as_the_keystore_is() {
 }
 
 /// Copies a store that is open for writing: what a process that is killed leaves.
-fn left_by_a_killed_process(from: &Path, to: &Path) -> KeyFamily {
+fn left_by_a_killed_process(from: &Path, to: &Path) -> KeyId {
     let unlock = Unlock::KeyFile(from.with_file_name("key"));
     let keystore = Keystore::create(from, &unlock).unwrap();
     let key = create_key(&keystore, "one");

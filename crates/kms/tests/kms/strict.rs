@@ -21,7 +21,8 @@ fn challenge(r: &EdwardsPoint, a: &[u8; 32]) -> Scalar {
     Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
 }
 
-/// A signature with the nonce point `r * B + torsion`, which everyone accepts who multiplies by the cofactor.
+/// A signature with the nonce point `r * B + torsion`, which everyone accepts who multiplies by the
+/// cofactor.
 fn sign_with_torsion(key: &SigningKey, r: Scalar, torsion: EdwardsPoint) -> Signature {
     let point = EdwardsPoint::mul_base(&r) + torsion;
     let s = r + challenge(&point, key.verifying_key().as_bytes()) * key.to_scalar();
@@ -91,7 +92,8 @@ fn public_keys_whose_y_is_not_reduced_are_refused() {
         assert_eq!(error.code, Code::InvalidPublicKey, "y = p + {y}, sign {sign}");
     }
     assert_eq!((points, twins), (20, 20), "the reduced keys of the same points are taken");
-    // The largest y that is reduced, with as many of its bits set: p - 2 is on the curve or not, and never unreduced.
+    // The largest y that is reduced, with as many of its bits set: p - 2 is on the curve or not,
+    // and never unreduced.
     for y in 0xe0..0xed {
         let mut bytes = [0xff; 32];
         (bytes[0], bytes[31]) = (y, 0x7f);
@@ -138,7 +140,8 @@ fn a_public_key_has_one_text_form() {
     assert_eq!(text.parse::<PublicKey>().unwrap(), key);
     assert_eq!(serde_json::to_value(key).unwrap(), text);
     let last = text.chars().nth(42).unwrap();
-    // The last character but the padding has two bits that are not of the key: only zeros are read there.
+    // The last character but the padding has two bits that are not of the key: only zeros are read
+    // there.
     let ambiguous = text.replacen(&format!("{last}="), &format!("{}=", (last as u8 + 1) as char), 1);
     for bad in [
         ambiguous,

@@ -5,22 +5,22 @@ use std::num::NonZeroU32;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::succession::{Succession, follow};
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyId, Keystore, NamedPublicKey, NewKey, PublicKey, Timestamp,
+    Algorithm, Code, KeyChange, KeyId, KeyVersionId, Keystore, NamedPublicKey, NewKey, PublicKey, Timestamp,
     Unlock,
 };
 use ed25519_dalek::{Signer as _, SigningKey};
 use proptest::prelude::*;
 
 /// A keystore with a key that was rotated so often.
-fn rotated(algorithm: Algorithm, rotations: u32) -> (Keystore, KeyFamily) {
+fn rotated(algorithm: Algorithm, rotations: u32) -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory();
     let key = new_key(&keystore, algorithm, rotations);
     (keystore, key)
 }
 
-fn new_key(keystore: &Keystore, algorithm: Algorithm, rotations: u32) -> KeyFamily {
+fn new_key(keystore: &Keystore, algorithm: Algorithm, rotations: u32) -> KeyId {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm);
-    let key = keystore.create_key(new).unwrap().family().clone();
+    let key = keystore.create_key(new).unwrap().key_id().clone();
     for _ in 0..rotations {
         keystore.rotate(&key).unwrap();
     }
@@ -31,7 +31,7 @@ fn number(version: u32) -> NonZeroU32 {
     NonZeroU32::new(version).unwrap()
 }
 
-fn named(keystore: &Keystore, key: &KeyFamily, version: u32) -> NamedPublicKey {
+fn named(keystore: &Keystore, key: &KeyId, version: u32) -> NamedPublicKey {
     let id = key.version(number(version));
     NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id }
 }
@@ -42,12 +42,7 @@ fn steps(statements: &[Succession]) -> Vec<(u32, u32)> {
 }
 
 /// The versions that the holder of `version` comes to.
-fn reached(
-    keystore: &Keystore,
-    key: &KeyFamily,
-    version: u32,
-    statements: &[Succession],
-) -> Vec<NamedPublicKey> {
+fn reached(keystore: &Keystore, key: &KeyId, version: u32, statements: &[Succession]) -> Vec<NamedPublicKey> {
     let from = named(keystore, key, version);
     let with_name = follow(&from.public_key, Some(&from.key), statements);
     assert_eq!(follow(&from.public_key, None, statements), with_name);
@@ -202,7 +197,10 @@ fn another_keys_statement_leads_nowhere() {
 }
 
 /// A statement about `to` that `from` signs. Any name may stand in it.
-fn stated((key, from): (&KeyId, &SigningKey), (successor, to): (&KeyId, &SigningKey)) -> Succession {
+fn stated(
+    (key, from): (&KeyVersionId, &SigningKey),
+    (successor, to): (&KeyVersionId, &SigningKey),
+) -> Succession {
     let public =
         |key: &SigningKey| PublicKey::from_bytes(Algorithm::Ed25519, key.verifying_key().as_bytes()).unwrap();
     let mut one = Succession {
@@ -217,13 +215,14 @@ fn stated((key, from): (&KeyId, &SigningKey), (successor, to): (&KeyId, &Signing
     one
 }
 
-/// A stranger can sign under the name of a version that was found, and the holder of a key under any name.
+/// A stranger can sign under the name of a version that was found, and the holder of a key under
+/// any name.
 #[test]
 fn a_link_has_both_the_name_and_the_key_that_were_found() {
     let ids = |tenant: &str| {
-        let family: KeyFamily =
+        let key_id: KeyId =
             format!("{tenant}/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11").parse().unwrap();
-        [1, 2, 3].map(|version| family.version(number(version)))
+        [1, 2, 3].map(|version| key_id.version(number(version)))
     };
     let (ours, others) = (ids("local"), ids("other"));
     let [first, second, third, stranger] = [1, 2, 3, 4].map(|seed| SigningKey::from_bytes(&[seed; 32]));
@@ -265,9 +264,9 @@ fn a_disabled_key_and_one_that_signs_nothing_of_the_kind_are_refused() {
     let kem = new_key(&keystore, Algorithm::XWing, 1);
     assert_eq!(keystore.successions(&kem).unwrap_err().code, Code::WrongUse);
     let new = NewKey::new("local".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519);
-    let tokens: KeyId = keystore.create_key(NewKey { backend: SOFTWARE.to_owned(), ..new }).unwrap();
-    keystore.rotate(tokens.family()).unwrap();
-    assert_eq!(keystore.successions(tokens.family()).unwrap_err().code, Code::WrongUse);
+    let tokens: KeyVersionId = keystore.create_key(NewKey { backend: SOFTWARE.to_owned(), ..new }).unwrap();
+    keystore.rotate(tokens.key_id()).unwrap();
+    assert_eq!(keystore.successions(tokens.key_id()).unwrap_err().code, Code::WrongUse);
 }
 
 #[test]

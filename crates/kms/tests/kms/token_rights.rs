@@ -2,7 +2,7 @@
 #![cfg(feature = "tokens")]
 
 use bulla_kms::token::{Grant, Keys, Limits, Operation, Request, Revocations, Token};
-use bulla_kms::{Algorithm, Code, KeyChange, KeyFamily, Keystore, Name, NewKey, Timestamp};
+use bulla_kms::{Algorithm, Code, KeyChange, KeyId, Keystore, Name, NewKey, Timestamp};
 use proptest::prelude::*;
 
 /// What the times of grants, limits and requests are near.
@@ -17,14 +17,14 @@ fn at(millis: u64) -> Timestamp {
 }
 
 /// A keystore with root keys for two tenants, and keys of both.
-fn keystore() -> (Keystore, Vec<KeyFamily>) {
+fn keystore() -> (Keystore, Vec<KeyId>) {
     let keystore = Keystore::in_memory();
     let mut keys = Vec::new();
     for tenant in ["local", "other"] {
         keystore.create_token_root(&name(tenant)).unwrap();
         for _ in 0..3 {
             let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519);
-            keys.push(keystore.create_key(new).unwrap().family().clone());
+            keys.push(keystore.create_key(new).unwrap().key_id().clone());
         }
     }
     (keystore, keys)

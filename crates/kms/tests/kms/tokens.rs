@@ -1,4 +1,5 @@
-//! Capabilities: what a token permits, that nobody can make it permit more, and the export that it guards.
+//! Capabilities: what a token permits, that nobody can make it permit more, and the export that it
+//! guards.
 #![cfg(all(feature = "tokens", feature = "transfer", feature = "mlkem"))]
 
 use std::str::FromStr as _;
@@ -10,7 +11,7 @@ use bulla_kms::token::{
 };
 use bulla_kms::transfer::WrappedKey;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFamily, KeyId, Keystore, Name, NewKey, SignatureFile, Statement,
+    Algorithm, Code, KeyChange, KeyId, KeyVersionId, Keystore, Name, NewKey, SignatureFile, Statement,
     Timestamp, Verdict,
 };
 
@@ -26,13 +27,13 @@ fn before(seconds: u64) -> Timestamp {
     Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() - seconds * 1000).unwrap()
 }
 
-fn create(keystore: &Keystore, tenant: &str, algorithm: Algorithm) -> KeyId {
+fn create(keystore: &Keystore, tenant: &str, algorithm: Algorithm) -> KeyVersionId {
     let new = NewKey { exportable: true, ..NewKey::new(name(tenant), name("files"), algorithm) };
     keystore.create_key(new).unwrap()
 }
 
 /// A keystore with a root key and a key that can be exported.
-fn keystore() -> (Keystore, KeyId) {
+fn keystore() -> (Keystore, KeyVersionId) {
     let keystore = Keystore::in_memory();
     keystore.create_token_root(&name("local")).unwrap();
     let key = create(&keystore, "local", Algorithm::Ed25519);
@@ -43,7 +44,7 @@ fn grant(keys: Keys, operations: &[Operation]) -> Grant {
     Grant { tenant: name("local"), keys, operations: operations.to_vec(), expires: after(3600) }
 }
 
-fn ask(keystore: &Keystore, token: &Token, operation: Operation, key: &KeyFamily) -> Result<(), Code> {
+fn ask(keystore: &Keystore, token: &Token, operation: Operation, key: &KeyId) -> Result<(), Code> {
     let request = Request::on_key(operation, key, Timestamp::now().unwrap());
     keystore.authorize(token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
 }
@@ -55,13 +56,13 @@ const INVALID: Result<(), Code> = Err(Code::InvalidToken);
 fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
     let (keystore, key) = keystore();
     let other = create(&keystore, "local", Algorithm::Ed25519);
-    let keys = Keys::These(vec![key.family().clone()]);
+    let keys = Keys::These(vec![key.key_id().clone()]);
     let token = keystore.mint_token(&grant(keys, &[Operation::Sign, Operation::Rotate])).unwrap();
     for operation in Operation::ALL {
         let granted = matches!(operation, Operation::Sign | Operation::Rotate);
         let expected = if granted { Ok(()) } else { REFUSED };
-        assert_eq!(ask(&keystore, &token, operation, key.family()), expected, "{operation}");
-        assert_eq!(ask(&keystore, &token, operation, other.family()), REFUSED, "{operation}");
+        assert_eq!(ask(&keystore, &token, operation, key.key_id()), expected, "{operation}");
+        assert_eq!(ask(&keystore, &token, operation, other.key_id()), REFUSED, "{operation}");
         let local = name("local");
         let in_tenant = Request::in_tenant(operation, &local, Timestamp::now().unwrap());
         let error = keystore.authorize(&token, &in_tenant, &Revocations::default()).unwrap_err();
@@ -73,18 +74,18 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
 fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
     let (keystore, key) = keystore();
     let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign, Operation::Create])).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, key.family()), Ok(()));
+    assert_eq!(ask(&keystore, &token, Operation::Sign, key.key_id()), Ok(()));
     let local = name("local");
     let request = Request::in_tenant(Operation::Create, &local, Timestamp::now().unwrap());
     assert!(keystore.authorize(&token, &request, &Revocations::default()).is_ok());
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     assert_eq!(
-        ask(&keystore, &token, Operation::Sign, theirs.family()),
+        ask(&keystore, &token, Operation::Sign, theirs.key_id()),
         Err(Code::KeyNotFound),
         "no root key"
     );
     keystore.create_token_root(&name("other")).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, theirs.family()), INVALID, "another root key");
+    assert_eq!(ask(&keystore, &token, Operation::Sign, theirs.key_id()), INVALID, "another root key");
 }
 
 #[test]
@@ -92,10 +93,10 @@ fn a_token_ends_when_it_says() {
     let (keystore, key) = keystore();
     let operations = [Operation::Sign];
     let token = keystore.mint_token(&Grant { expires: before(1), ..grant(Keys::All, &operations) }).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, key.family()), REFUSED);
+    assert_eq!(ask(&keystore, &token, Operation::Sign, key.key_id()), REFUSED);
     let token = keystore.mint_token(&Grant { expires: after(100), ..grant(Keys::All, &operations) }).unwrap();
     let at = |now| {
-        let request = Request::on_key(Operation::Sign, key.family(), now);
+        let request = Request::on_key(Operation::Sign, key.key_id(), now);
         keystore.authorize(&token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
     };
     assert_eq!(at(after(98)), Ok(()));
@@ -113,15 +114,15 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
             ..Limits::default()
         })
         .unwrap();
-    assert_eq!(ask(&keystore, &weaker, Operation::Verify, key.family()), Ok(()));
-    assert_eq!(ask(&keystore, &weaker, Operation::Sign, key.family()), REFUSED, "taken away");
-    assert_eq!(ask(&keystore, &weaker, Operation::Export, key.family()), REFUSED, "never granted");
+    assert_eq!(ask(&keystore, &weaker, Operation::Verify, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &weaker, Operation::Sign, key.key_id()), REFUSED, "taken away");
+    assert_eq!(ask(&keystore, &weaker, Operation::Export, key.key_id()), REFUSED, "never granted");
     let narrow =
-        weaker.attenuate(&Limits { keys: Some(vec![key.family().clone()]), ..Limits::default() }).unwrap();
-    assert_eq!(ask(&keystore, &narrow, Operation::Verify, key.family()), Ok(()));
-    assert_eq!(ask(&keystore, &narrow, Operation::Verify, other.family()), REFUSED);
+        weaker.attenuate(&Limits { keys: Some(vec![key.key_id().clone()]), ..Limits::default() }).unwrap();
+    assert_eq!(ask(&keystore, &narrow, Operation::Verify, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &narrow, Operation::Verify, other.key_id()), REFUSED);
     let ended = narrow.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
-    assert_eq!(ask(&keystore, &ended, Operation::Verify, key.family()), REFUSED);
+    assert_eq!(ask(&keystore, &ended, Operation::Verify, key.key_id()), REFUSED);
     assert_eq!(token.attenuate(&Limits::default()).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(
         token.attenuate(&Limits { keys: Some(Vec::new()), ..Limits::default() }).unwrap_err().code,
@@ -134,7 +135,7 @@ fn a_refusal_says_what_was_asked_and_whether_a_restriction_forbids_it() {
     let (keystore, key) = keystore();
     let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
     let ended = token.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
-    let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.family());
+    let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.key_id());
     let said = |token: &Token, request: Request<'_>| {
         keystore.authorize(token, &request, &Revocations::default()).unwrap_err().message
     };
@@ -157,7 +158,8 @@ fn append(token: &Token, code: &str) -> String {
     biscuit.append(BlockBuilder::new().code(code).unwrap()).unwrap().to_base64().unwrap()
 }
 
-/// Blocks of the holder's own making, with facts and rules that pretend to be the grant, or that ask for more computing than there is.
+/// Blocks of the holder's own making, with facts and rules that pretend to be the grant, or that
+/// ask for more computing than there is.
 #[test]
 fn blocks_of_another_form_are_refused() {
     let (keystore, _) = keystore();
@@ -203,7 +205,7 @@ fn a_block_that_only_prints_like_one_of_ours_is_refused() {
     assert_eq!(forged.print_block_source(1).unwrap(), printed);
     assert_eq!(Token::from_str(&forged.to_base64().unwrap()).unwrap_err().code, Code::InvalidToken);
     let honest = Token::from_str(&honest).unwrap();
-    assert_eq!(ask(&keystore, &honest, Operation::Verify, key.family()), Ok(()));
+    assert_eq!(ask(&keystore, &honest, Operation::Verify, key.key_id()), Ok(()));
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn tokens_of_other_roots_and_without_a_version_are_invalid() {
         Token::from_str(&builder.build(&KeyPair::new()).unwrap().to_base64().unwrap()).unwrap()
     };
     for version in [None, Some(0), Some(1), Some(2), Some(u32::MAX)] {
-        assert_eq!(ask(&keystore, &forge(version), Operation::Sign, key.family()), INVALID, "{version:?}");
+        assert_eq!(ask(&keystore, &forge(version), Operation::Sign, key.key_id()), INVALID, "{version:?}");
     }
 }
 
@@ -231,13 +233,13 @@ fn every_changed_character_makes_a_token_invalid() {
     for index in 0..text.len() {
         assert!(
             Token::from_str(&text[..index])
-                .map_or(true, |cut| { ask(&keystore, &cut, Operation::Sign, key.family()) == INVALID })
+                .map_or(true, |cut| { ask(&keystore, &cut, Operation::Sign, key.key_id()) == INVALID })
         );
         let mut changed = text.clone().into_bytes();
         changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(changed).unwrap();
         if let Ok(changed) = Token::from_str(&changed) {
-            assert_ne!(ask(&keystore, &changed, Operation::Sign, key.family()), Ok(()), "character {index}");
+            assert_ne!(ask(&keystore, &changed, Operation::Sign, key.key_id()), Ok(()), "character {index}");
         }
     }
 }
@@ -254,7 +256,7 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     );
     let revoked = |id: &str| Revocations::from_str(&format!("# why\n\n{id}\n")).unwrap();
     let ask_with = |token: &Token, revoked: &Revocations| {
-        let request = Request::on_key(Operation::Sign, key.family(), Timestamp::now().unwrap());
+        let request = Request::on_key(Operation::Sign, key.key_id(), Timestamp::now().unwrap());
         keystore.authorize(token, &request, revoked).map(drop).map_err(|error| error.code)
     };
     assert_eq!(ask_with(&child, &revoked(&blocks[1].revocation_id)), REFUSED);
@@ -271,12 +273,12 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     keystore.rotate(&root).unwrap();
     let second = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
     assert_eq!(second.inspect().unwrap().root_version, Some(2));
-    assert_eq!(ask(&keystore, &first, Operation::Sign, key.family()), Ok(()));
+    assert_eq!(ask(&keystore, &first, Operation::Sign, key.key_id()), Ok(()));
     keystore.update(&root, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
-    assert_eq!(ask(&keystore, &first, Operation::Sign, key.family()), INVALID);
-    assert_eq!(ask(&keystore, &second, Operation::Sign, key.family()), Ok(()));
+    assert_eq!(ask(&keystore, &first, Operation::Sign, key.key_id()), INVALID);
+    assert_eq!(ask(&keystore, &second, Operation::Sign, key.key_id()), Ok(()));
     keystore.disable(&root).unwrap();
-    assert_eq!(ask(&keystore, &second, Operation::Sign, key.family()), Err(Code::KeyDisabled));
+    assert_eq!(ask(&keystore, &second, Operation::Sign, key.key_id()), Err(Code::KeyDisabled));
 }
 
 #[test]
@@ -320,7 +322,7 @@ fn grants_of_nothing_and_of_others_keys_are_refused() {
     for bad in [
         grant(Keys::All, &[]),
         grant(Keys::These(Vec::new()), &[Operation::Sign]),
-        grant(Keys::These(vec![theirs.family().clone()]), &[Operation::Sign]),
+        grant(Keys::These(vec![theirs.key_id().clone()]), &[Operation::Sign]),
     ] {
         assert_eq!(keystore.mint_token(&bad).unwrap_err().code, Code::InvalidArgument);
     }
@@ -334,7 +336,7 @@ fn hostile_tokens_end_in_an_error() {
     for _ in 1..MAX_BLOCKS {
         long = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
     }
-    assert_eq!(ask(&keystore, &long, Operation::Sign, key.family()), Ok(()));
+    assert_eq!(ask(&keystore, &long, Operation::Sign, key.key_id()), Ok(()));
     let error = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap_err();
     assert_eq!(error.code, Code::InvalidToken);
     for text in ["", "A", "====", "\u{0}", "ä", &"A".repeat(MAX_TOKEN + 1), &"A".repeat(MAX_TOKEN)] {
@@ -366,9 +368,9 @@ fn a_token_prints_nothing_of_itself() {
 /// Two keystores: ours exports, theirs has the recipient's key.
 struct Export {
     ours: Keystore,
-    key: KeyId,
+    key: KeyVersionId,
     theirs: Keystore,
-    recipient: KeyId,
+    recipient: KeyVersionId,
     token: Token,
 }
 
@@ -377,7 +379,7 @@ impl Export {
         let (ours, key) = keystore();
         let theirs = Keystore::in_memory();
         let recipient = create(&theirs, "them", recipient);
-        let keys = Keys::These(vec![key.family().clone()]);
+        let keys = Keys::These(vec![key.key_id().clone()]);
         let token = ours.mint_token(&grant(keys, &[Operation::Export])).unwrap();
         Self { ours, key, theirs, recipient, token }
     }
@@ -437,9 +439,9 @@ fn only_exportable_keys_leave_and_only_with_a_token() {
     let signing = it.ours.public_key(&it.key).unwrap();
     let error = it.ours.export_key(&it.key, &signing, &it.token, &Revocations::default()).unwrap_err();
     assert_eq!(error.code, Code::WrongUse);
-    it.ours.rotate(it.key.family()).unwrap();
+    it.ours.rotate(it.key.key_id()).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::NotHead);
-    it.ours.disable(it.key.family()).unwrap();
+    it.ours.disable(it.key.key_id()).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::KeyDisabled);
 }
 
@@ -459,7 +461,7 @@ fn a_wrapped_key_is_for_its_recipient_alone() {
     let other = create(&it.theirs, "them", Algorithm::XWing);
     assert_eq!(it.theirs.unwrap_key(&other, &wrapped).unwrap_err().code, Code::InvalidArgument);
     let retired = it.recipient.clone();
-    it.theirs.rotate(retired.family()).unwrap();
+    it.theirs.rotate(retired.key_id()).unwrap();
     assert!(it.theirs.unwrap_key(&retired, &wrapped).is_ok(), "an older version decapsulates");
 }
 

@@ -1,4 +1,5 @@
-//! Keys in the formats of others: what goes out comes back, and nothing but the one form of it is read.
+//! Keys in the formats of others: what goes out comes back, and nothing but the one form of it is
+//! read.
 #![cfg(feature = "transfer")]
 
 use bulla_kms::backend::Backends;
@@ -61,7 +62,8 @@ fn what_is_exported_is_read_as_the_same_key() {
                 "{algorithm}, {format:?}"
             );
             let other = if algorithm == Algorithm::Ed25519 { Algorithm::MlDsa44 } else { Algorithm::Ed25519 };
-            // Raw bytes of the right length may be a key of the other algorithm too: they say nothing of theirs.
+            // Raw bytes of the right length may be a key of the other algorithm too: they say
+            // nothing of theirs.
             let refused = import_public(&text, format, Some(other)).is_err();
             assert!(refused || format == PublicFormat::Raw, "{algorithm}, {format:?}");
         }
@@ -85,7 +87,8 @@ fn a_format_without_a_form_for_an_algorithm_says_so() {
     }
 }
 
-/// RFC 8410, section 10.1, has this form of a public key; RFC 8037, appendix A.2, and the manual of ssh-keygen the other ones.
+/// RFC 8410, section 10.1, has this form of a public key; RFC 8037, appendix A.2, and the manual of
+/// ssh-keygen the other ones.
 #[test]
 fn an_ed25519_key_has_the_published_forms() {
     let text = |format| String::from_utf8(export_public(&example(), format).unwrap()).unwrap();
@@ -217,7 +220,8 @@ fn every_flipped_bit_of_a_public_key_is_another_key_or_none() {
                 let mut flipped = text.clone();
                 flipped[index] ^= 1 << bit;
                 if let Ok(key) = import_public(&flipped, format, Some(Algorithm::Ed25519)) {
-                    // The comment of minisign, its key id and the white space of JSON do not belong to the key.
+                    // The comment of minisign, its key id and the white space of JSON do not belong
+                    // to the key.
                     let outside =
                         matches!(format, PublicFormat::Minisign | PublicFormat::Jwk | PublicFormat::OpenSsh);
                     assert!(key != example() || outside, "{format:?}, byte {index}, bit {bit}");
@@ -294,7 +298,8 @@ fn keys_are_read_as_vault_exports_them() {
     assert_eq!(other.unwrap_err().code, Code::InvalidArgument);
 }
 
-/// RFC 8410, section 10.3: a key of version 2 with an attribute. What we would not heed we do not take.
+/// RFC 8410, section 10.3: a key of version 2 with an attribute. What we would not heed we do not
+/// take.
 #[test]
 fn pkcs8_with_attributes_is_refused() {
     let text = "-----BEGIN PRIVATE KEY-----\n\
@@ -405,18 +410,18 @@ fn an_imported_key_signs_and_is_marked_as_imported() {
     let signature = keystore.sign(&id, b"").unwrap();
     assert!(signature.bytes.starts_with(&bytes("e5564300c360ac72")), "RFC 8032, test 1");
     assert_eq!(keystore.verify(&id, b"", &signature.bytes).unwrap(), Verdict::Valid);
-    let origin = |version: usize| keystore.attest(id.family()).unwrap().versions[version].origin;
+    let origin = |version: usize| keystore.attest(id.key_id()).unwrap().versions[version].origin;
     assert_eq!(origin(0), Origin::Imported);
-    keystore.rotate(id.family()).unwrap();
+    keystore.rotate(id.key_id()).unwrap();
     assert_eq!(origin(1), Origin::Generated);
     // The same key again would not replace it.
-    let again = keystore.import_version(id.family(), &data).unwrap_err();
+    let again = keystore.import_version(id.key_id(), &data).unwrap_err();
     assert_eq!(again.code, Code::InvalidArgument);
     let other = PrivateKeyData::read(&[5; 32], PrivateFormat::Raw, Some(Algorithm::Ed25519), None).unwrap();
-    assert_eq!(keystore.import_version(id.family(), &other).unwrap().version(), 3);
+    assert_eq!(keystore.import_version(id.key_id(), &other).unwrap().version(), 3);
     assert_eq!(origin(2), Origin::Imported);
     assert_eq!(
-        keystore.public_key(&keystore.sign(id.family(), b"m").unwrap().key).unwrap(),
+        keystore.public_key(&keystore.sign(id.key_id(), b"m").unwrap().key).unwrap(),
         *other.public_key()
     );
 }
@@ -429,23 +434,23 @@ fn a_public_key_alone_verifies_and_does_nothing_else() {
     let keystore = Keystore::in_memory();
     let public = signer.public_key(&theirs).unwrap();
     let id = keystore.import_public_key(new_key(Algorithm::Ed25519), &public).unwrap();
-    let family = id.family();
+    let key_id = id.key_id();
     assert_eq!(keystore.verify(&id, b"m", &signature.bytes).unwrap(), Verdict::Valid);
     assert_eq!(keystore.sign(&id, b"m").unwrap_err().code, Code::NoPrivateKey);
-    assert_eq!(keystore.rotate(family).unwrap_err().code, Code::NoPrivateKey);
-    assert_eq!(keystore.attest_signed(family).unwrap_err().code, Code::NoPrivateKey);
+    assert_eq!(keystore.rotate(key_id).unwrap_err().code, Code::NoPrivateKey);
+    assert_eq!(keystore.attest_signed(key_id).unwrap_err().code, Code::NoPrivateKey);
     let data = PrivateKeyData::read(&[5; 32], PrivateFormat::Raw, Some(Algorithm::Ed25519), None).unwrap();
-    assert_eq!(keystore.import_version(family, &data).unwrap_err().code, Code::NoPrivateKey);
-    let second = signer.rotate(theirs.family()).unwrap();
+    assert_eq!(keystore.import_version(key_id, &data).unwrap_err().code, Code::NoPrivateKey);
+    let second = signer.rotate(theirs.key_id()).unwrap();
     let public = signer.public_key(&second).unwrap();
-    let second = keystore.import_public_version(family, &public).unwrap();
+    let second = keystore.import_public_version(key_id, &public).unwrap();
     assert_eq!(second.version(), 2);
-    assert_eq!(keystore.import_public_version(family, &public).unwrap_err().code, Code::InvalidArgument);
-    let signature = signer.sign(theirs.family(), b"n").unwrap();
+    assert_eq!(keystore.import_public_version(key_id, &public).unwrap_err().code, Code::InvalidArgument);
+    let signature = signer.sign(theirs.key_id(), b"n").unwrap();
     assert_eq!(keystore.verify(&second, b"n", &signature.bytes).unwrap(), Verdict::Valid);
     let own = keystore.create_key(new_key(Algorithm::Ed25519)).unwrap();
     assert_eq!(
-        keystore.import_public_version(own.family(), &public).unwrap_err().code,
+        keystore.import_public_version(own.key_id(), &public).unwrap_err().code,
         Code::InvalidArgument,
         "a key with private keys takes no public key"
     );
@@ -466,7 +471,7 @@ fn imported_keys_are_there_when_the_store_is_opened_again() {
     let signature = keystore.sign(&private, b"m").unwrap();
     assert_eq!(keystore.verify(&public, b"m", &signature.bytes).unwrap(), Verdict::Valid);
     assert_eq!(keystore.sign(&public, b"m").unwrap_err().code, Code::NoPrivateKey);
-    assert_eq!(keystore.attest(public.family()).unwrap().versions[0].origin, Origin::PublicOnly);
+    assert_eq!(keystore.attest(public.key_id()).unwrap().versions[0].origin, Origin::PublicOnly);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The vectors of `spec/vectors`, which other languages read too: written by programs that share no code with this crate, or by the crates
-//! that it is built on and checked by others.
+//! The vectors of `spec/vectors`, which other languages read too: written by programs that share no
+//! code with this crate, or by the crates that it is built on and checked by others.
 #![cfg(all(
     feature = "mldsa",
     feature = "mlkem",
@@ -17,7 +17,7 @@ use bulla_kms::token::{Operation, Request, Revocations, Token};
 use bulla_kms::transfer::{
     PrivateFormat, PrivateKeyData, PublicFormat, WrappedKey, export_public, import_public,
 };
-use bulla_kms::{Algorithm, KeyFamily, KeyId, Keystore, NewKey, PublicKey, Verdict};
+use bulla_kms::{Algorithm, KeyId, KeyVersionId, Keystore, NewKey, PublicKey, Verdict};
 use serde_json::Value;
 
 fn vectors(name: &str) -> Value {
@@ -49,7 +49,7 @@ fn private(algorithm: Algorithm, material: &[u8]) -> PrivateKeyData {
 }
 
 /// A keystore with the key in it.
-fn keystore(key: &PrivateKeyData) -> (Keystore, KeyId) {
+fn keystore(key: &PrivateKeyData) -> (Keystore, KeyVersionId) {
     let keystore = Keystore::in_memory();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), key.algorithm());
     let id = keystore.import_key(new, key).unwrap();
@@ -60,16 +60,16 @@ fn keystore(key: &PrivateKeyData) -> (Keystore, KeyId) {
 fn key_ids_are_read_as_they_are_written_and_no_others() {
     let ids = &vectors("keys.json")["key_ids"];
     for case in cases(&ids["valid"]) {
-        let id: KeyId = text(case, "id").parse().unwrap();
+        let id: KeyVersionId = text(case, "id").parse().unwrap();
         assert_eq!(id.to_string(), text(case, "id"));
-        assert_eq!(id.family().tenant().as_str(), text(case, "tenant"));
-        assert_eq!(id.family().purpose().as_str(), text(case, "purpose"));
-        assert_eq!(id.family().algorithm(), algorithm(case));
-        assert_eq!(id.family().uuid().to_string(), text(case, "uuid"));
+        assert_eq!(id.key_id().tenant().as_str(), text(case, "tenant"));
+        assert_eq!(id.key_id().purpose().as_str(), text(case, "purpose"));
+        assert_eq!(id.key_id().algorithm(), algorithm(case));
+        assert_eq!(id.key_id().uuid().to_string(), text(case, "uuid"));
         assert_eq!(u64::from(id.version()), case["version"]);
     }
     for id in cases(&ids["invalid"]) {
-        assert!(id.as_str().unwrap().parse::<KeyId>().is_err(), "{id}");
+        assert!(id.as_str().unwrap().parse::<KeyVersionId>().is_err(), "{id}");
     }
 }
 
@@ -180,7 +180,7 @@ fn tokens_of_the_vectors_permit_what_they_say() {
         assert_eq!(serde_json::json!(ids), found["revocation_ids"]);
         let (now, tenant) = (text(case, "now").parse().unwrap(), text(case, "tenant").parse().unwrap());
         let operation: Operation = text(case, "operation").parse().unwrap();
-        let key: Option<KeyFamily> = case["key"].as_str().map(|key| key.parse().unwrap());
+        let key: Option<KeyId> = case["key"].as_str().map(|key| key.parse().unwrap());
         let request = match &key {
             Some(key) => Request::on_key(operation, key, now),
             None => Request::in_tenant(operation, &tenant, now),

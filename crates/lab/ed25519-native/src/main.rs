@@ -1,5 +1,6 @@
-//! The cases of the suite `ed25519`, with every peer built only for this machine, and link-time optimisation of everything, as two more peers
-//! require. Ours is built as any program builds it: see `rustc.sh`. `cargo xtask bench ed25519-native` starts it and reads its records
+//! The cases of the suite `ed25519`, with every peer built only for this machine, and link-time
+//! optimisation of everything, as two more peers require. Ours is built as any program builds it:
+//! see `rustc.sh`. `cargo xtask bench ed25519-native` starts it and reads its records
 //! (`spec/bench-record.md`).
 #![forbid(unsafe_code)]
 
@@ -26,8 +27,8 @@ fn list(variable: &str) -> Vec<String> {
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The version of a peer, from this program's lock file. If there are several versions, the laboratory depends on the
-/// right one.
+/// The version of a peer, from this program's lock file. If there are several versions, the
+/// laboratory depends on the right one.
 fn version(package: &str) -> String {
     const LOCK: &str = include_str!("../Cargo.lock");
     version_in(LOCK, "bulla-lab", package).to_owned()

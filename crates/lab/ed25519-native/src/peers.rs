@@ -1,4 +1,5 @@
-//! The peers that require a build for one machine: they have code only for AVX-512 IFMA, chosen when they are compiled.
+//! The peers that require a build for one machine: they have code only for AVX-512 IFMA, chosen
+//! when they are compiled.
 
 use bulla_lab::suites::{
     Make, Peer,
@@ -37,8 +38,8 @@ fn simd(count: usize) -> Make {
     })
 }
 
-/// Its batch, with one verdict for all. Its messages begin with the length of an empty name, a zero byte, like all messages
-/// here.
+/// Its batch, with one verdict for all. Its messages begin with the length of an empty name, a zero
+/// byte, like all messages here.
 fn commonware(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);

@@ -1,4 +1,5 @@
-//! The recorded counts of the kernels, `lab/kernels.toml`, and the allowed distance of the current counts from them.
+//! The recorded counts of the kernels, `lab/kernels.toml`, and the allowed distance of the current
+//! counts from them.
 
 use std::{
     collections::BTreeMap,
@@ -111,8 +112,9 @@ pub fn record(kernels: &[Kernel]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The places where the kernels and the record differ by more than the margin. More is a regression. Less is a gain that should be
-/// recorded, because a loose budget would let it be lost again.
+/// The places where the kernels and the record differ by more than the margin. More is a
+/// regression. Less is a gain that should be recorded, because a loose budget would let it be lost
+/// again.
 pub fn breaches(kernels: &[Kernel], budgets: &Budgets) -> Vec<String> {
     let mut found = Vec::new();
     for kernel in kernels {

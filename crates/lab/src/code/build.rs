@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::kernels::LIBRARIES;
 
-/// The target whose code has budgets. Other targets pass arguments or save registers differently, so their counts differ.
+/// The target whose code has budgets. Other targets pass arguments or save registers differently,
+/// so their counts differ.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The root of the checkout.
@@ -22,8 +23,9 @@ pub fn root() -> PathBuf {
 /// Ways in which users build a library. The compiler inlines differently in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
-    /// Cargo's own release profile: sixteen codegen units, which import small functions from each other. Linked programs with
-    /// link-time optimisation have the same code in all but a few places.
+    /// Cargo's own release profile: sixteen codegen units, which import small functions from each
+    /// other. Linked programs with link-time optimisation have the same code in all but a few
+    /// places.
     Default,
     /// One codegen unit, for users who want the fastest code.
     One,
@@ -39,14 +41,16 @@ impl Units {
     }
 }
 
-/// Builds every library with kernels like a user's release build, for [`TARGET`] on any machine, and returns their paths in the order of
-/// [`LIBRARIES`].
+/// Builds every library with kernels like a user's release build, for [`TARGET`] on any machine,
+/// and returns their paths in the order of [`LIBRARIES`].
 ///
 /// # Errors
-/// A library does not build; on another kind of machine, perhaps because rustup has not installed the target.
+/// A library does not build; on another kind of machine, perhaps because rustup has not installed
+/// the target.
 pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
     let (profile, count) = units.profile();
-    // The cargo that started this program, so that the toolchain is the one of `rust-toolchain.toml`.
+    // The cargo that started this program, so that the toolchain is the one of
+    // `rust-toolchain.toml`.
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "--target", TARGET, "--profile", profile])
         // All in one build, so that none waits for the last function of another.
@@ -55,10 +59,12 @@ pub fn libraries(units: Units) -> Result<Vec<PathBuf>> {
         .args(["--features", "bulla-ed25519/lane-signing"])
         .args(["--config", &format!("profile.{profile}.inherits=\"release\"")])
         .args(["--config", &format!("profile.{profile}.codegen-units={count}")])
-        // Cargo's default. With more, the library may contain LLVM's own form instead of machine code.
+        // Cargo's default. With more, the library may contain LLVM's own form instead of machine
+        // code.
         .args(["--config", &format!("profile.{profile}.lto=false")])
         .arg("--message-format=json-render-diagnostics")
-        // Set, but empty: this overrides flags from the environment or a configuration, such as another `target-cpu`.
+        // Set, but empty: this overrides flags from the environment or a configuration, such as
+        // another `target-cpu`.
         .env("CARGO_ENCODED_RUSTFLAGS", "")
         // A test runner that prints times sets it.
         .env_remove("RUSTC_BOOTSTRAP")

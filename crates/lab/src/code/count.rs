@@ -106,7 +106,8 @@ fn registers(instruction: &Instruction) -> Vec<Register> {
         .collect()
 }
 
-/// Whether the frame pointer register is a frame pointer from here on, rather than an ordinary register.
+/// Whether the frame pointer register is a frame pointer from here on, rather than an ordinary
+/// register.
 fn sets_frame_pointer(instruction: &Instruction) -> bool {
     let from_stack_pointer = match instruction.mnemonic() {
         Mnemonic::Mov => instruction.op1_register() == Register::RSP,
@@ -143,11 +144,11 @@ fn is_copy(instruction: &Instruction) -> bool {
     moves && !instruction.has_op_mask() && registers(instruction).len() == 2
 }
 
-/// The name of the function that the instruction calls, if it leaves this function. `reference` is the name that the linker
-/// will fill in.
+/// The name of the function that the instruction calls, if it leaves this function. `reference` is
+/// the name that the linker will fill in.
 ///
-/// A jump through a register, or through memory with an index, uses a table of the function itself: nothing else makes such a
-/// jump.
+/// A jump through a register, or through memory with an index, uses a table of the function itself:
+/// nothing else makes such a jump.
 fn callee(
     instruction: &Instruction,
     reference: Option<&String>,
@@ -187,7 +188,8 @@ mod tests {
 
     const AT: u64 = 0x1000;
 
-    /// Counts the instructions of a function at [`AT`] that refers to `memset` at the byte `reference`.
+    /// Counts the instructions of a function at [`AT`] that refers to `memset` at the byte
+    /// `reference`.
     fn count(code: &[&[u8]], reference: Option<u64>) -> Counts {
         let references = reference.into_iter().map(|at| (AT + at, "memset".to_owned())).collect();
         let function = Function { name: "f".to_owned(), address: AT, code: code.concat(), references };

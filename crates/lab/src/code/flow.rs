@@ -1,12 +1,14 @@
 //! Follows secrets through the general registers, the flags and the stack of one function.
 //!
-//! Values from a vector, a mask, or memory that is not constant are secret, and so is everything computed from them. These are faults: a branch on
-//! secret flags; an address from a secret register, as in gathers and scatters; a store under a mask and a division of a secret, whose times may
-//! depend on it; and any call, because the called function would have to be checked too. The function's arguments in registers are addresses, and
-//! public.
+//! Values from a vector, a mask, or memory that is not constant are secret, and so is everything
+//! computed from them. These are faults: a branch on secret flags; an address from a secret
+//! register, as in gathers and scatters; a store under a mask and a division of a secret, whose
+//! times may depend on it; and any call, because the called function would have to be checked too.
+//! The function's arguments in registers are addresses, and public.
 //!
-//! Memory is secret, except bytes of the stack to which a public value was stored through the stack pointer, and which cannot have been overwritten
-//! since. If a secret is stored through another pointer that points, or may point, into the stack, nothing there remains public.
+//! Memory is secret, except bytes of the stack to which a public value was stored through the stack
+//! pointer, and which cannot have been overwritten since. If a secret is stored through another
+//! pointer that points, or may point, into the stack, nothing there remains public.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +24,8 @@ struct State {
     registers: BTreeSet<Register>,
     /// Bits of the flags.
     flags: u32,
-    /// The public bytes of the stack, by their distance from the stack pointer's initial value. All others are secret.
+    /// The public bytes of the stack, by their distance from the stack pointer's initial value. All
+    /// others are secret.
     public: BTreeSet<i64>,
     /// The distance of the stack pointer from its initial value.
     stack: i64,
@@ -305,7 +308,8 @@ mod tests {
         ] {
             assert_eq!(found(&[store, overwrite, load, TEST_C]), ["branches on a secret"], "{what}");
         }
-        // A store through a caller's pointer does not write to this function's stack: vmovdqa [rsi], xmm0.
+        // A store through a caller's pointer does not write to this function's stack: vmovdqa
+        // [rsi], xmm0.
         assert_eq!(found(&[store, b"\xc5\xf9\x7f\x06", load, TEST_C]), [""; 0]);
     }
 

@@ -17,7 +17,8 @@ pub struct Function {
     pub address: u64,
     /// Its machine code.
     pub code: Vec<u8>,
-    /// The references that the linker will fill in: the names of their targets, by the address of the field.
+    /// The references that the linker will fill in: the names of their targets, by the address of
+    /// the field.
     pub references: BTreeMap<u64, String>,
 }
 
@@ -34,7 +35,8 @@ impl Image {
     /// Reads a file for x86-64.
     ///
     /// # Errors
-    /// It cannot be read, is of another kind or for another machine, or has no function with a name.
+    /// It cannot be read, is of another kind or for another machine, or has no function with a
+    /// name.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let image = Self::parse(&bytes).with_context(|| path.display().to_string())?;
@@ -82,8 +84,8 @@ impl Image {
     }
 }
 
-/// The target of a relocation. References within an object file lead to the section of a function, which has the
-/// function's name.
+/// The target of a relocation. References within an object file lead to the section of a function,
+/// which has the function's name.
 fn target(file: &File<'_>, target: RelocationTarget) -> Option<String> {
     let RelocationTarget::Symbol(index) = target else { return None };
     let symbol = file.symbol_by_index(index).ok()?;

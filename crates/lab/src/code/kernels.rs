@@ -11,7 +11,8 @@ use super::{
     secret,
 };
 
-/// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has them, that work on one input, or on any number.
+/// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has
+/// them, that work on one input, or on any number.
 const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
 
 /// The functions that work only on as many inputs as the widest registers have lanes.
@@ -26,7 +27,8 @@ const ONE: &[&str] = &["compress_2b", "compress_2s"];
 /// The functions that work on up to as many inputs as the registers have lanes.
 const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
 
-/// The steps of Ed25519 that both kernels have, as `steps!` in `crates/ed25519/src/kernel/machine.rs` lists them.
+/// The steps of Ed25519 that both kernels have, as `steps!` in
+/// `crates/ed25519/src/kernel/machine.rs` lists them.
 const STEPS: &[&str] = &[
     "compress",
     "take_scalars",
@@ -78,8 +80,8 @@ fn is_step(function: &str) -> bool {
     [STEPS, STEPS_OF_EIGHT, STEPS_OF_FOUR].iter().any(|steps| steps.contains(&function))
 }
 
-/// The functions that take any number of inputs. They may call another function of their kernel, and abort if a caller
-/// breaks the contract. No other function calls anything.
+/// The functions that take any number of inputs. They may call another function of their kernel,
+/// and abort if a caller breaks the contract. No other function calls anything.
 const DISPATCHING: [&str; 5] = ["lanes_of", "uniform", "parents", "lanes_2b", "lanes_2s"];
 
 /// A library with kernels.
@@ -91,8 +93,8 @@ pub struct Library {
     crate_name: &'static str,
     /// The beginning of its kernels' names.
     module: &'static str,
-    /// The beginnings of the names of other functions that run only after detection: only kernels, and code with their
-    /// vectors, call them.
+    /// The beginnings of the names of other functions that run only after detection: only kernels,
+    /// and code with their vectors, call them.
     after_detection: &'static [&'static str],
     /// The instruction sets, best first.
     pub sets: &'static [Set],
@@ -317,8 +319,8 @@ impl Kernel {
         let panics = |callee: &str| callee.starts_with("core::panicking::");
         let allowed = |callee: &&String| match self.function {
             function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
-            // Functions outside the library copy and clear whole tables, and only these are called through pointers. Steps with secrets
-            // call nothing.
+            // Functions outside the library copy and clear whole tables, and only these are called
+            // through pointers. Steps with secrets call nothing.
             function if is_step(function) && !secret::STEPS.contains(&function) => {
                 ["memcpy", "memset"].contains(&callee.as_str())
                     || ["a pointer: ", "core::slice::index::"].iter().any(|name| callee.starts_with(name))
@@ -329,20 +331,22 @@ impl Kernel {
         self.counts.calls.iter().filter(|callee| !allowed(callee)).map(String::as_str).collect()
     }
 
-    /// The instructions that a CPU with only this set does not have, each with the feature that it needs.
+    /// The instructions that a CPU with only this set does not have, each with the feature that it
+    /// needs.
     pub fn foreign_instructions(&self) -> Vec<String> {
         foreign(&self.counts, self.set.features)
     }
 
-    /// A problem with the widths of the registers, if there is one: a kernel that computes in narrow registers is
-    /// useless.
+    /// A problem with the widths of the registers, if there is one: a kernel that computes in
+    /// narrow registers is useless.
     pub fn narrow(&self) -> Option<String> {
         let (wide, register) = match self.set.widest {
             Width::Xmm => (self.counts.xmm, "xmm"),
             Width::Ymm => (self.counts.ymm, "ymm"),
             Width::Zmm => (self.counts.zmm, "zmm"),
         };
-        // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to make counters.
+        // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to
+        // make counters.
         let least = match self.function {
             function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
             // Some write rows of one lane each, in pairs of words.
@@ -355,8 +359,8 @@ impl Kernel {
     }
 }
 
-/// The functions outside the kernels with instructions that not every x86-64 CPU has: they run before, and without,
-/// detection.
+/// The functions outside the kernels with instructions that not every x86-64 CPU has: they run
+/// before, and without, detection.
 pub fn foreign_outside(image: &Image) -> Vec<String> {
     let is_kernel = |function: &Function| {
         LIBRARIES.iter().any(|library| {
@@ -379,8 +383,8 @@ fn foreign(counts: &Counts, features: &[CpuidFeature]) -> Vec<String> {
     let is_known = |feature, mnemonic| {
         BASELINE.contains(&feature)
             || features.contains(&feature)
-            // A CPU without it executes a `bsf`: the same for all values except zero, for which the compiler emits
-            // other code.
+            // A CPU without it executes a `bsf`: the same for all values except zero, for which the
+            // compiler emits other code.
             || mnemonic == Mnemonic::Tzcnt
     };
     let needs = counts.needs.iter().filter(|(feature, mnemonic)| !is_known(**feature, **mnemonic));

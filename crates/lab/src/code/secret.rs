@@ -1,5 +1,5 @@
-//! Checks whether a secret could choose a branch or an address in the machine code of the Ed25519 steps that process
-//! secrets. This module selects the functions; [`super::flow`] checks them.
+//! Checks whether a secret could choose a branch or an address in the machine code of the Ed25519
+//! steps that process secrets. This module selects the functions; [`super::flow`] checks them.
 
 use anyhow::{Context as _, Result};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -7,7 +7,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use super::flow;
 use super::image::{Function, Image};
 
-/// The steps that process nonces, prefixes and private scalars. `crates/ed25519/src/kernel/signing.rs` calls no others.
+/// The steps that process nonces, prefixes and private scalars.
+/// `crates/ed25519/src/kernel/signing.rs` calls no others.
 pub const STEPS: [&str; 6] =
     ["compress", "multiply_nonce", "encode", "multiply_nonce_alone", "encode_alone", "finish"];
 

@@ -1,5 +1,6 @@
-//! BLAKE2: ours compared with `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`. The first two have no code for AVX-512.
-//! Rscrypto has, and cannot be restricted: if one of our kernels is forced, it does not take part.
+//! BLAKE2: ours compared with `blake2b_simd`, `blake2s_simd`, `rscrypto` and RustCrypto's `blake2`.
+//! The first two have no code for AVX-512. Rscrypto has, and cannot be restricted: if one of our
+//! kernels is forced, it does not take part.
 
 use anyhow::{Context as _, Result};
 use bulla_blake2::kernel;
@@ -7,7 +8,8 @@ use bulla_blake2::kernel;
 use super::suite::{Active, Case, Make, Peer, Suite};
 use crate::measure::{Input, Op, Subject};
 
-/// The lengths of single inputs: around a block, and lengths at which the cost of the call is small.
+/// The lengths of single inputs: around a block, and lengths at which the cost of the call is
+/// small.
 const SIZES: [usize; 12] = [0, 1, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20];
 
 /// The lengths of inputs of the parallel modes.
@@ -78,7 +80,8 @@ fn peer_2s(make: Make) -> Peer {
     Peer::of_package("blake2s_simd", make)
 }
 
-/// Rscrypto, only if our kernel is not forced: rscrypto always uses everything that the machine has.
+/// Rscrypto, only if our kernel is not forced: rscrypto always uses everything that the machine
+/// has.
 fn rscrypto(make: impl Fn() -> Box<dyn Subject> + 'static) -> Option<Peer> {
     matches!(kernel::forced(), Ok(None)).then(|| Peer::of_package("rscrypto", make))
 }
@@ -106,7 +109,8 @@ fn digest_of<const N: usize>(run: impl Fn(&[u8]) -> [u8; N] + 'static) -> Box<dy
     })
 }
 
-/// The operations, written once for libraries with the same names, so that all get the same treatment.
+/// The operations, written once for libraries with the same names, so that all get the same
+/// treatment.
 macro_rules! operations {
     ($name:ident, $library:path, $one:ident, $parallel:ident, $p:ident) => {
         mod $name {

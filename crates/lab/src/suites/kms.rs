@@ -1,8 +1,8 @@
-//! The keystore and its batcher: their overhead over the backend below them, and the gain of a program that calls them instead of a
-//! signature library.
+//! The keystore and its batcher: their overhead over the backend below them, and the gain of a
+//! program that calls them instead of a signature library.
 //!
-//! Peers have their keys decoded beforehand, as a program that keeps keys would have. `ring` cannot do this, and decodes in each
-//! call.
+//! Peers have their keys decoded beforehand, as a program that keeps keys would have. `ring` cannot
+//! do this, and decodes in each call.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bulla_kms::backend::{Backends, SOFTWARE};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
-use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, SignItem, VerifyItem};
+use bulla_kms::{Algorithm, KeyVersionId, Keystore, NewKey, SignItem, VerifyItem};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ const CALLS: usize = 8;
 /// A keystore with `count` keys, each of which has signed a message.
 struct Signed {
     keystore: Arc<Keystore>,
-    keys: Vec<KeyId>,
+    keys: Vec<KeyVersionId>,
     public_keys: Vec<[u8; 32]>,
     messages: Vec<[u8; MESSAGE]>,
     signatures: Vec<[u8; 64]>,
@@ -151,7 +151,8 @@ fn verify_beside_library(count: usize) -> Case {
     )
 }
 
-/// An operation that signs once. Contenders have different keys, so they only agree that there is a signature.
+/// An operation that signs once. Contenders have different keys, so they only agree that there is a
+/// signature.
 fn signs_once(mut sign: impl FnMut(&[u8], &mut [u8; 64]) + 'static) -> Box<dyn Subject> {
     let signed = Signed::new(1);
     verifies(1, move |out| {
@@ -319,7 +320,8 @@ fn callers() -> Case {
     case("callers", CALLERS, ours, vec![Peer::of_package("ed25519-dalek", alone)])
 }
 
-/// Each caller is a task that makes one call after the other. One thread runs all tasks, as in a server.
+/// Each caller is a task that makes one call after the other. One thread runs all tasks, as in a
+/// server.
 fn callers_of(batcher: &Batcher, signed: &Signed, out: &mut [bool]) {
     let task = |caller: usize| async move {
         let mut verdicts = [false; CALLS];

@@ -1,4 +1,5 @@
-//! The suites. Each suite is a table of cases, and each case is ours and its peers, which compute the same result.
+//! The suites. Each suite is a table of cases, and each case is ours and its peers, which compute
+//! the same result.
 
 mod blake2;
 mod blake3;
@@ -91,7 +92,8 @@ mod tests {
         assert_eq!(taken("oneshot", &[]).len(), (suite.cases)().len());
     }
 
-    /// By a factor of a hundred, for the fastest of five rounds: no disturbance by the machine looks like that.
+    /// By a factor of a hundred, for the fastest of five rounds: no disturbance by the machine
+    /// looks like that.
     #[test]
     fn a_case_is_slowed_down_by_name() {
         let slowed = Some((10_000, vec!["hash/65536".to_owned()]));

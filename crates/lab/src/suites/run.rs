@@ -17,8 +17,8 @@ use crate::{
 /// The cases of a suite to run. An empty list means no restriction.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Beginnings of the names of cases, with or without the suite before them: `oneshot/hash/64`, `hash/64`. With an equals sign, the
-    /// whole name: `=hash/64`.
+    /// Beginnings of the names of cases, with or without the suite before them: `oneshot/hash/64`,
+    /// `hash/64`. With an equals sign, the whole name: `=hash/64`.
     pub prefixes: Vec<String>,
     /// Values of [`Case::bytes`].
     pub sizes: Vec<usize>,
@@ -46,8 +46,8 @@ impl Filter {
 impl Suite {
     /// Measures the cases that `filter` selects, and passes each record to `emit` immediately.
     ///
-    /// It leaves the fields of the run, the lane, the toolchain and the commit empty: `cargo xtask bench` fills them
-    /// in.
+    /// It leaves the fields of the run, the lane, the toolchain and the commit empty: `cargo xtask
+    /// bench` fills them in.
     ///
     /// # Errors
     /// No case is left, contenders disagree, or `emit` fails.

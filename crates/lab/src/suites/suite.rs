@@ -63,13 +63,14 @@ impl Peer {
     }
 }
 
-/// The version of a package that the laboratory depends on, from the workspace's lock file: the version in this build.
+/// The version of a package that the laboratory depends on, from the workspace's lock file: the
+/// version in this build.
 pub(crate) fn locked_version(package: &str) -> &'static str {
     version_in(include_str!("../../../../Cargo.lock"), "bulla-lab", package)
 }
 
-/// The version of `package` that `dependent` depends on, from a lock file. If there are several versions, the list of dependencies
-/// decides.
+/// The version of `package` that `dependent` depends on, from a lock file. If there are several
+/// versions, the list of dependencies decides.
 pub fn version_in<'a>(lock: &'a str, dependent: &str, package: &str) -> &'a str {
     let entry = |name: &str| {
         lock.split("[[package]]").find(|entry| entry.contains(&format!("\nname = \"{name}\"\n")))

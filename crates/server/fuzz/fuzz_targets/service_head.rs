@@ -1,4 +1,5 @@
-//! Any method, path, query and header is answered, tokens and idempotency keys among them, and the service never fails.
+//! Any method, path, query and header is answered, tokens and idempotency keys among them, and the
+//! service never fails.
 #![no_main]
 
 use std::cell::RefCell;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bulla_kms::token::{Operation, ROOT, Rights};
-use bulla_kms::{KeyFamily, Name, Timestamp};
+use bulla_kms::{KeyId, Name, Timestamp};
 
 /// A set of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) struct Authority {
     pub(crate) tenant: Name,
     pub(crate) operations: OperationSet,
     /// None for all keys of the tenant, and for operations that concern no key.
-    pub(crate) keys: Option<BTreeSet<KeyFamily>>,
+    pub(crate) keys: Option<BTreeSet<KeyId>>,
     pub(crate) expires: Option<Timestamp>,
     /// Whether the caller may mint tokens and revoke those of others. A token never gives that.
     pub(crate) mints: bool,
@@ -37,18 +37,19 @@ pub(crate) struct Authority {
 
 impl Authority {
     /// Whether the caller may do this with a key.
-    pub(crate) fn permits(&self, operation: Operation, key: &KeyFamily) -> bool {
+    pub(crate) fn permits(&self, operation: Operation, key: &KeyId) -> bool {
         self.operations.contains(operation)
             && self.is_about(key)
             && (self.mints || !changes(operation) || key.purpose().as_str() != ROOT)
     }
 
     /// Whether the caller has rights on a key.
-    pub(crate) fn is_about(&self, key: &KeyFamily) -> bool {
+    pub(crate) fn is_about(&self, key: &KeyId) -> bool {
         *key.tenant() == self.tenant && self.keys.as_ref().is_none_or(|keys| keys.contains(key))
     }
 
-    /// Whether the caller may do this in its tenant, with a key that does not exist yet or with none.
+    /// Whether the caller may do this in its tenant, with a key that does not exist yet or with
+    /// none.
     pub(crate) fn permits_in_tenant(&self, operation: Operation) -> bool {
         self.operations.contains(operation) && self.keys.is_none()
     }
@@ -59,8 +60,8 @@ impl Authority {
     }
 }
 
-/// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes or
-/// stops all of them: so only a caller who mints may do it.
+/// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes
+/// or stops all of them: so only a caller who mints may do it.
 fn changes(operation: Operation) -> bool {
     use Operation::{Destroy, Export, Import, Restore, Rotate, Update};
     matches!(operation, Rotate | Update | Destroy | Restore | Import | Export)
@@ -86,11 +87,11 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn key(tenant: &str, number: u128) -> KeyFamily {
+    fn key(tenant: &str, number: u128) -> KeyId {
         format!("{tenant}/files/ed25519/00000000-0000-7000-8000-{number:012x}").parse().unwrap()
     }
 
-    fn authority(operations: &[Operation], keys: Option<Vec<KeyFamily>>) -> Authority {
+    fn authority(operations: &[Operation], keys: Option<Vec<KeyId>>) -> Authority {
         let keys = keys.map(|keys| keys.into_iter().collect());
         let operations = operations.iter().collect();
         Authority { tenant: name("local"), operations, keys, expires: None, mints: false }

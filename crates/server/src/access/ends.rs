@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bulla_kms::Timestamp;
 
-/// How long after its end a token stays in a list of revocations, and how long a service runs before
-/// it drops the first one: the time to correct a wrong clock.
+/// How long after its end a token stays in a list of revocations, and how long a service runs
+/// before it drops the first one: the time to correct a wrong clock.
 const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The later of two ends. `None` is no end, which is later than every other.
@@ -13,8 +13,8 @@ pub(crate) fn later_end(one: Option<Timestamp>, other: Option<Timestamp>) -> Opt
     Some(one?.max(other?))
 }
 
-/// A clock that the system's clock cannot put forward: it counts the time that this process has run,
-/// from the earliest start that any reading of the system's clock implies.
+/// A clock that the system's clock cannot put forward: it counts the time that this process has
+/// run, from the earliest start that any reading of the system's clock implies.
 #[derive(Debug)]
 pub(crate) struct EndClock {
     grace: Duration,

@@ -38,11 +38,13 @@ impl Nodes {
     }
 }
 
-/// Holds a caller to a rate, by the generic cell rate algorithm (ITU-T I.371): one time says how much of the burst is used.
+/// Holds a caller to a rate, by the generic cell rate algorithm (ITU-T I.371): one time says how
+/// much of the burst is used.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     start: Instant,
-    /// When the caller could have made its requests at the steady rate, in nanoseconds after `start`.
+    /// When the caller could have made its requests at the steady rate, in nanoseconds after
+    /// `start`.
     due: AtomicU64,
     /// The time between two requests, if all of them come to this node.
     interval: u64,
@@ -80,7 +82,8 @@ impl Limiter {
 
     fn take_at(&self, requests: u32, now: u64) -> Result<(), Duration> {
         let cost = self.interval.saturating_mul(u64::from(requests));
-        // Of N nodes, each waits N times as long. A batch of the whole burst passes nonetheless, if the caller made no requests before.
+        // Of N nodes, each waits N times as long. A batch of the whole burst passes nonetheless, if
+        // the caller made no requests before.
         let paid = cost.saturating_mul(self.nodes.number());
         let mut due = self.due.load(Ordering::Relaxed);
         loop {
@@ -100,7 +103,8 @@ impl Limiter {
     }
 }
 
-/// The most limiters that are kept. Each is one token that an operator minted, so callers cannot fill them.
+/// The most limiters that are kept. Each is one token that an operator minted, so callers cannot
+/// fill them.
 const MOST: usize = 65_536;
 
 /// The limiters of tokens, each by the id of the token from which its holder may have made others.
@@ -201,7 +205,8 @@ mod tests {
         limiter.nodes.set(3);
         assert!(limiter.take_at(7, 0).is_err());
         assert!(limiter.take_at(6, 0).is_ok());
-        // Six requests of a third of the rate take 1.5 s. Then it has the rest of the burst before it.
+        // Six requests of a third of the rate take 1.5 s. Then it has the rest of the burst before
+        // it.
         assert!(limiter.take_at(6, SECOND).is_err());
         assert!(limiter.take_at(6, SECOND * 3 / 2).is_ok());
     }

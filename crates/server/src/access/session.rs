@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulla_kms::audit_log::Actor;
 use bulla_kms::token::Operation;
-use bulla_kms::{KeyFamily, Timestamp};
+use bulla_kms::{KeyId, Timestamp};
 
 use super::authority::Authority;
 use super::limiter::Limiter;
@@ -31,7 +31,7 @@ impl Session {
 
     /// # Errors
     /// The caller may not do this with the key, or its time has ended.
-    pub(crate) fn check(&self, operation: Operation, key: &KeyFamily) -> Result<()> {
+    pub(crate) fn check(&self, operation: Operation, key: &KeyId) -> Result<()> {
         if self.authority.permits(operation, key) { Ok(()) } else { Err(ApiError::refused()) }
     }
 

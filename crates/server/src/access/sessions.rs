@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::session::Session;
 
-/// A number that grows whenever a remembered verdict may be wrong: a token was revoked, or a root key changed.
+/// A number that grows whenever a remembered verdict may be wrong: a token was revoked, or a root
+/// key changed.
 pub(crate) type Epoch = u64;
 
-/// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret byte by byte.
+/// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret
+/// byte by byte.
 pub(crate) type Seen = [u8; 32];
 
-/// The most sessions that are remembered. A caller with more valid tokens only makes the service verify them again.
+/// The most sessions that are remembered. A caller with more valid tokens only makes the service
+/// verify them again.
 const MOST: usize = 65_536;
 
 /// Sessions by the digest of their credential, all of one epoch.
@@ -30,7 +33,8 @@ impl Sessions {
         if remembered.epoch == epoch { remembered.sessions.get(seen).cloned() } else { None }
     }
 
-    /// Remembers a session that was verified in `epoch`, unless another thread did meanwhile, and returns the one that counts.
+    /// Remembers a session that was verified in `epoch`, unless another thread did meanwhile, and
+    /// returns the one that counts.
     pub(crate) fn insert(&self, seen: Seen, epoch: Epoch, session: Session) -> Arc<Session> {
         self.share(seen, epoch, Arc::new(session))
     }

@@ -26,7 +26,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 struct SignedAttestation {
     /// What is attested.
     attestation: Attestation,
-    /// The signature of `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as this JSON without white space.
+    /// The signature of `bulla attestation`, a zero byte, `v1`, a zero byte, and the attestation as
+    /// this JSON without white space.
     signature: AttestationSignature,
 }
 
@@ -50,7 +51,8 @@ struct Attestation {
     label: Option<String>,
     /// The key's algorithm.
     algorithm: String,
-    /// `enabled`, `disabled`, `destroyed`, or an object `pending_destruction` with the time `after`.
+    /// `enabled`, `disabled`, `destroyed`, or an object `pending_destruction` with the time
+    /// `after`.
     #[schema(value_type = serde_json::Value)]
     state: (),
     /// The number of the key's last change.
@@ -112,9 +114,9 @@ async fn attest(
     _: Content,
 ) -> Result<Response> {
     let key = resolve(&caller, &key, Operation::Read)?;
-    let family = key.as_ref().family().clone();
+    let key_id = key.as_ref().key_id().clone();
     let attested =
-        app.aside(&caller.opened, &caller.session, move |keystore| keystore.attest_signed(&family));
+        app.aside(&caller.opened, &caller.session, move |keystore| keystore.attest_signed(&key_id));
     let text = serde_json::to_vec(&attested.await?);
     Ok(json(text.map_err(|_| ApiError::internal("an attestation has no JSON"))?))
 }
@@ -129,7 +131,8 @@ struct Successions {
 
 /// List the statements by which a key's older versions vouch for its newer ones.
 ///
-/// People who trust an older public key can follow them to the newest one. A key with one version has none.
+/// People who trust an older public key can follow them to the newest one. A key with one version
+/// has none.
 #[utoipa::path(get, path = "/api/v1/keys/{key}/successions", tag = "keys",
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The statements", body = Successions), (status = "default", body = ErrorBody)))]
@@ -139,7 +142,7 @@ async fn successions(
     Path(key): Path<String>,
 ) -> Result<Json<Successions>> {
     let key = resolve(&caller, &key, Operation::Read)?;
-    let family = key.as_ref().family().clone();
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| keystore.successions(&family));
+    let key_id = key.as_ref().key_id().clone();
+    let made = app.aside(&caller.opened, &caller.session, move |keystore| keystore.successions(&key_id));
     Ok(Json(Successions { successions: made.await? }))
 }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, Entry, InclusionProof, Report};
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KeyId, Keystore, KmsError};
+use bulla_kms::{Code, KeyVersionId, Keystore, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -144,7 +144,8 @@ struct CheckpointView {
     time: String,
     /// The key version that signed.
     key: String,
-    /// The checkpoint itself: a signed note (C2SP). Keep it elsewhere, and later ask whether the log still begins with it.
+    /// The checkpoint itself: a signed note (C2SP). Keep it elsewhere, and later ask whether the
+    /// log still begins with it.
     checkpoint: String,
 }
 
@@ -311,7 +312,8 @@ impl From<Report> for VerifiedLog {
     }
 }
 
-/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal it.
+/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal
+/// it.
 #[utoipa::path(post, path = "/api/v1/audit-log/verify", tag = "audit-log", request_body = VerifyLog,
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "What was found", body = VerifiedLog), (status = "default", body = ErrorBody)))]
@@ -322,7 +324,7 @@ async fn verify(State(app): State<App>, caller: Caller, Content(body): Content) 
         checkpoints.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Checkpoint>>>()?;
     let report = app.aside(&caller.opened, &caller.session, move |keystore| {
         let trusted = trusted_log_keys(keystore, &log)?;
-        let find = |id: &KeyId| Some(trusted.iter().find(|(trusted, _)| trusted == id)?.1.clone());
+        let find = |id: &KeyVersionId| Some(trusted.iter().find(|(trusted, _)| trusted == id)?.1.clone());
         log.verify(&find, &known)
     });
     Ok(Json(report.await?.into()))

@@ -41,7 +41,8 @@ const PIECES: usize = 4;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct MakeBackup<'a> {
-    /// Who can open it, 1 to 8: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
+    /// Who can open it, 1 to 8: `age1...`, `x-wing:...`, or the public key file of another
+    /// keystore's key.
     #[serde(borrow)]
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 8)]
     recipients: List<Cow<'a, str>, 8>,
@@ -55,9 +56,10 @@ struct BackupFile(Vec<u8>);
 
 /// Make a backup of the whole keystore, encrypted to recipients.
 ///
-/// It has the private keys of all tenants, and those that sign tokens. So a token's holder can have one made only for recipients that the
-/// service's configuration names (`backup_recipients`). A caller who may mint tokens names any.
-/// If the answer ends early, the backup failed: only a whole one opens. The headers say what the backup has.
+/// It has the private keys of all tenants, and those that sign tokens. So a token's holder can have
+/// one made only for recipients that the service's configuration names (`backup_recipients`). A
+/// caller who may mint tokens names any. If the answer ends early, the backup failed: only a whole
+/// one opens. The headers say what the backup has.
 #[utoipa::path(post, path = "/api/v1/backup", tag = "operator", request_body = MakeBackup,
     extensions(("x-permission" = json!("operator:backup"))),
     responses((status = 200, description = "The backup", body = BackupFile, content_type = "application/octet-stream", headers(
@@ -120,7 +122,8 @@ fn check_recipients(app: &App, caller: &Caller, recipients: &[Recipient]) -> Res
 
 type Piece = bulla_kms::Result<Bytes>;
 
-/// Sends the bytes that are written to it in pieces. The last piece waits for [`Sink::send_buffer`].
+/// Sends the bytes that are written to it in pieces. The last piece waits for
+/// [`Sink::send_buffer`].
 struct Sink {
     sender: mpsc::Sender<Piece>,
     network: Handle,

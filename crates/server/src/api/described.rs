@@ -18,10 +18,12 @@ const COMMON: [(&str, &str, &str); 4] = [
     ("503", "Unavailable", "The service is sealed, or has too much to do"),
 ];
 
-/// The prefix of the names of the same answers to clients of Vault. For them, 403 also answers a request without a credential.
+/// The prefix of the names of the same answers to clients of Vault. For them, 403 also answers a
+/// request without a credential.
 const VAULT: &str = "Vault";
 
-/// Completes the description: every operation gets an id of its own and the answers that all have in common.
+/// Completes the description: every operation gets an id of its own and the answers that all have
+/// in common.
 pub(crate) fn complete(description: &mut OpenApi) {
     let components = description.components.get_or_insert_default();
     for (status, name, text) in COMMON {

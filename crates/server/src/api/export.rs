@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use bulla_kms::token::{Grant, Keys, Operation, Token};
-use bulla_kms::{Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey, Timestamp};
+use bulla_kms::{Code, KeyVersionId, Keystore, KmsError, NamedPublicKey, PublicKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -30,7 +30,8 @@ const LIFE: u64 = 60_000;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Export<'a> {
-    /// A public key of ML-KEM or X-Wing: `x-wing:BASE64`, `ml-kem-768:BASE64`, or a public key file of bulla.
+    /// A public key of ML-KEM or X-Wing: `x-wing:BASE64`, `ml-kem-768:BASE64`, or a public key file
+    /// of bulla.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     recipient: Option<Cow<'a, str>>,
@@ -56,8 +57,8 @@ struct Exported {
 
 /// Export a private key, wrapped for a recipient. The key must be exportable.
 ///
-/// The keystore checks the caller's token once more, by itself. For a caller without a token it checks one that the service makes for this
-/// export, which needs a root key in the key's tenant.
+/// The keystore checks the caller's token once more, by itself. For a caller without a token it
+/// checks one that the service makes for this export, which needs a root key in the key's tenant.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/export", tag = "keys", request_body = Export,
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("export"))),
     responses((status = 200, description = "The wrapped key", body = Exported), (status = "default", body = ErrorBody)))]
@@ -69,7 +70,7 @@ async fn export(
     Content(body): Content,
 ) -> Result<Json<Exported>> {
     let key = resolve(&caller, &key, Operation::Export)?;
-    check_purpose(&caller, key.as_ref().family().purpose())?;
+    check_purpose(&caller, key.as_ref().key_id().purpose())?;
     let Export { recipient, recipient_key, version } = parse(&body)?;
     let recipient = match (recipient, recipient_key) {
         (Some(text), None) => public_key(&text)?,
@@ -82,7 +83,7 @@ async fn export(
     let key = exact(&caller, key, version)?;
     let id = key.clone();
     let token = token(&headers)?.map(read_token).transpose()?;
-    let revoked = app.service.revoked_tokens().of(key.family().tenant());
+    let revoked = app.service.revoked_tokens().of(key.key_id().tenant());
     let wrapped = app.aside(&caller.opened, &caller.session, move |keystore| {
         let token = token.map_or_else(|| token_for(keystore, &id), Ok)?;
         keystore.export_key(&id, &recipient, &token, &revoked)
@@ -105,13 +106,14 @@ fn read_token(token: &[u8]) -> Result<Token> {
     text.parse().map_err(|_| ApiError::refused())
 }
 
-/// A token for one export, for a caller who has none and is permitted the export. It never leaves the service.
-fn token_for(keystore: &Keystore, key: &KeyId) -> bulla_kms::Result<Token> {
+/// A token for one export, for a caller who has none and is permitted the export. It never leaves
+/// the service.
+fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token> {
     let end = Timestamp::now()?.unix_millis() + LIFE;
-    let keys = Keys::These(vec![key.family().clone()]);
+    let keys = Keys::These(vec![key.key_id().clone()]);
     let expires = Timestamp::from_unix_millis(end)?;
     let grant =
-        Grant { tenant: key.family().tenant().clone(), keys, operations: vec![Operation::Export], expires };
+        Grant { tenant: key.key_id().tenant().clone(), keys, operations: vec![Operation::Export], expires };
     keystore.mint_token(&grant).map_err(|error| match error.code {
         Code::KeyNotFound => {
             let message = format!("{}: an export needs it", error.message);

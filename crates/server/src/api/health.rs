@@ -61,7 +61,8 @@ impl From<Freshness> for StoreView {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
-    /// Whether a node that uses no private keys, because it cannot reach the store, counts as not ready.
+    /// Whether a node that uses no private keys, because it cannot reach the store, counts as not
+    /// ready.
     #[serde(default)]
     current: bool,
 }
@@ -75,7 +76,8 @@ async fn health() -> Json<Health> {
 
 /// Tell whether the service can sign.
 ///
-/// A node that shares its keystore in etcd also says how current it is. By default it is ready as long as it can verify.
+/// A node that shares its keystore in etcd also says how current it is. By default it is ready as
+/// long as it can verify.
 #[utoipa::path(get, path = "/api/v1/ready", params(Asked), tag = "health", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service can sign", body = Readiness),
         (status = 503, description = "The service is sealed, or not current where the request asks for that", body = Readiness),

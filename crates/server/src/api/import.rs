@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use bulla_kms::token::Operation;
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey, import_public};
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyFamily, KeyId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
+    Algorithm, Attestation, Code, KeyId, KeyVersionId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
     PublicKey, SecretString,
 };
 use serde::Deserialize;
@@ -131,7 +131,8 @@ struct WrappedKeyText<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     wrapped: Cow<'a, str>,
-    /// The key of this keystore that it was wrapped for, in any version. The caller may decapsulate with it.
+    /// The key of this keystore that it was wrapped for, in any version. The caller may decapsulate
+    /// with it.
     #[serde(borrow)]
     #[schema(value_type = String, example = "transport")]
     recipient: Cow<'a, str>,
@@ -162,7 +163,7 @@ enum Brought {
     },
     Wrapped {
         wrapped: Box<WrappedKey>,
-        recipient: KeyFamily,
+        recipient: KeyId,
     },
     Public(PublicKey),
 }
@@ -189,7 +190,7 @@ impl Brought {
             }),
             (None, Some(WrappedKeyText { wrapped, recipient }), None) => {
                 let recipient = resolve(caller, &recipient, Operation::Decapsulate)?;
-                let recipient = recipient.as_ref().family().clone();
+                let recipient = recipient.as_ref().key_id().clone();
                 Ok(Self::Wrapped { wrapped: Box::new(wrapped.parse()?), recipient })
             }
             (None, None, Some(public)) => Ok(Self::Public(public.read()?)),
@@ -248,26 +249,28 @@ impl Material {
         }
     }
 
-    fn create(&self, keystore: &Keystore, new: NewKey) -> bulla_kms::Result<KeyId> {
+    fn create(&self, keystore: &Keystore, new: NewKey) -> bulla_kms::Result<KeyVersionId> {
         match self {
             Self::Private(key) => keystore.import_key(new, key),
             Self::Public(key) => keystore.import_public_key(new, key),
         }
     }
 
-    fn add(&self, keystore: &Keystore, family: &KeyFamily) -> bulla_kms::Result<KeyId> {
+    fn add(&self, keystore: &Keystore, key_id: &KeyId) -> bulla_kms::Result<KeyVersionId> {
         match self {
-            Self::Private(key) => keystore.import_version(family, key),
-            Self::Public(key) => keystore.import_public_version(family, key),
+            Self::Private(key) => keystore.import_version(key_id, key),
+            Self::Public(key) => keystore.import_public_version(key_id, key),
         }
     }
 }
 
-/// Import a key as a new one: a private key, one that was wrapped for a key of this keystore, or a public key alone.
+/// Import a key as a new one: a private key, one that was wrapped for a key of this keystore, or a
+/// public key alone.
 ///
-/// A private key may come in the clear, because TLS protects the connection: never send one over a connection without TLS. The service cannot
-/// wipe every copy that the network libraries left in memory, and does not know where else the key is stored.
-/// A wrapped key has no such weakness. To import one, the caller must also have the right `decapsulate` on its recipient.
+/// A private key may come in the clear, because TLS protects the connection: never send one over a
+/// connection without TLS. The service cannot wipe every copy that the network libraries left in
+/// memory, and does not know where else the key is stored. A wrapped key has no such weakness. To
+/// import one, the caller must also have the right `decapsulate` on its recipient.
 #[utoipa::path(post, path = "/api/v1/import", tag = "keys", request_body = ImportKey,
     extensions(("x-permission" = json!("import"))),
     responses((status = 201, description = "The key is imported", body = KeyView), (status = "default", body = ErrorBody)))]
@@ -300,7 +303,7 @@ async fn import(
             rotation,
             ..NewKey::new(tenant, purpose, key.algorithm())
         };
-        keystore.attest(key.create(keystore, new)?.family())
+        keystore.attest(key.create(keystore, new)?.key_id())
     });
     Ok((StatusCode::CREATED, imported(&app, &made.await?)))
 }
@@ -318,13 +321,13 @@ async fn import_version(
     body: SecretContent,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Import)?;
-    let family = key.as_ref().family().clone();
-    check_purpose(&caller, family.purpose())?;
+    let key_id = key.as_ref().key_id().clone();
+    check_purpose(&caller, key_id.purpose())?;
     let ImportVersion { private_key, wrapped_key, public_key } = parse(&body)?;
     let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
     let made = app.aside(&caller.opened, &caller.session, move |keystore| {
-        brought.read(keystore)?.add(keystore, &family)?;
-        keystore.attest(&family)
+        brought.read(keystore)?.add(keystore, &key_id)?;
+        keystore.attest(&key_id)
     });
     Ok(imported(&app, &made.await?))
 }

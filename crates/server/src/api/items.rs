@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bulla_kms::token::Operation;
-use bulla_kms::{KeyId, KeyName};
+use bulla_kms::{KeySelector, KeyVersionId};
 
 use crate::error::{ApiError, ErrorBody, Problem, Result};
 use crate::request::{Caller, decode_into, exact, resolve};
@@ -42,7 +42,7 @@ pub(crate) struct Keys<'a> {
     found: HashMap<(&'a str, Option<NonZeroU32>), Result<usize>>,
     /// The key of the last item: most batches have one key.
     last: Option<((&'a str, Option<NonZeroU32>), usize)>,
-    keys: Vec<KeyName>,
+    keys: Vec<KeySelector>,
 }
 
 impl<'a> Keys<'a> {
@@ -76,7 +76,7 @@ impl<'a> Keys<'a> {
         Ok(place)
     }
 
-    pub(crate) fn into_names(self) -> Vec<KeyName> {
+    pub(crate) fn into_names(self) -> Vec<KeySelector> {
         self.keys
     }
 
@@ -84,7 +84,7 @@ impl<'a> Keys<'a> {
     ///
     /// # Errors
     /// The key does not exist. Only callers with rights on all keys learn this.
-    pub(crate) fn into_ids(self) -> Vec<Result<KeyId>> {
+    pub(crate) fn into_ids(self) -> Vec<Result<KeyVersionId>> {
         let caller = self.caller;
         self.keys.into_iter().map(|key| exact(caller, key, None)).collect()
     }

@@ -22,7 +22,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(encapsulate)).routes(routes!(decapsulate))
 }
 
-/// At least the JSON around the values of an answer: the names of its fields, and a key version's name.
+/// At least the JSON around the values of an answer: the names of its fields, and a key version's
+/// name.
 const FRAME: usize = 512;
 
 /// The version to encapsulate to.
@@ -105,7 +106,8 @@ struct Decapsulated<'a> {
 
 /// Decapsulate the shared key that a ciphertext carries.
 ///
-/// A ciphertext that was changed, or was made for another version, gives another key and no error: that is how ML-KEM works.
+/// A ciphertext that was changed, or was made for another version, gives another key and no error:
+/// that is how ML-KEM works.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/decapsulate", tag = "encryption", request_body = Decapsulate,
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("decapsulate"))),
     responses((status = 200, description = "The shared key", body = Decapsulated), (status = "default", body = ErrorBody)))]

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::{Operation, ROOT};
-use bulla_kms::{Algorithm, Attestation, KeyChange, KeyFamily, Name, NewKey, RotationPolicy, Timestamp};
+use bulla_kms::{Algorithm, Attestation, KeyChange, KeyId, Name, NewKey, RotationPolicy, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -72,7 +72,8 @@ struct CreateKey {
     signs_digests: bool,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
-    /// What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent.
+    /// What makes and keeps the private keys: `pkcs11` is the token with which the service was
+    /// started. In software when absent.
     #[schema(value_type = Option<String>, example = "software")]
     backend: Option<Name>,
 }
@@ -109,7 +110,7 @@ async fn create(
     }
     let key = app.aside(&caller.opened, &caller.session, move |keystore| {
         let key = keystore.create_key(new)?;
-        keystore.attest(key.family())
+        keystore.attest(key.key_id())
     });
     let key = key.await?;
     app.service.key_changed(&key.key);
@@ -153,10 +154,10 @@ async fn list(
     if !(1..=1000).contains(&limit) {
         return Err(ApiError::malformed("`limit` is from 1 to 1000"));
     }
-    let after = after.map(|after| after.parse::<KeyFamily>()).transpose()?;
+    let after = after.map(|after| after.parse::<KeyId>()).transpose()?;
     let page = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyFamily| authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| authority.permits(Operation::Read, key);
         Ok(keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read))
     });
     let mut found = page.await?;
@@ -172,7 +173,7 @@ async fn list(
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn read(caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Read)?;
-    Ok(Json((&caller.opened.keystore.attest(key.as_ref().family())?).into()))
+    Ok(Json((&caller.opened.keystore.attest(key.as_ref().key_id())?).into()))
 }
 
 pub(crate) const KEY: &str = "A key's label, or its name with each `/` written as `%2F`";
@@ -188,10 +189,10 @@ async fn rotate(
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Rotate)?;
-    let family = key.as_ref().family().clone();
+    let key_id = key.as_ref().key_id().clone();
     let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
-        keystore.rotate(&family)?;
-        keystore.attest(&family)
+        keystore.rotate(&key_id)?;
+        keystore.attest(&key_id)
     });
     let rotated = rotated.await?;
     app.service.key_changed(&rotated.key);
@@ -252,8 +253,8 @@ async fn update(
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Update)?;
     let update: UpdateKey = parse(&body)?;
-    let family = key.as_ref().family().clone();
-    let changed = apply(&app, &caller, family, update.revision, update.change()?).await?;
+    let key_id = key.as_ref().key_id().clone();
+    let changed = apply(&app, &caller, key_id, update.revision, update.change()?).await?;
     Ok(Json((&changed).into()))
 }
 
@@ -261,12 +262,12 @@ async fn update(
 async fn apply(
     app: &App,
     caller: &Caller,
-    family: KeyFamily,
+    key_id: KeyId,
     revision: Option<u64>,
     change: KeyChange,
 ) -> Result<Attestation> {
     let changed = app
-        .aside(&caller.opened, &caller.session, move |keystore| keystore.update(&family, revision, &change));
+        .aside(&caller.opened, &caller.session, move |keystore| keystore.update(&key_id, revision, &change));
     let changed = changed.await?;
     app.service.key_changed(&changed.key);
     Ok(changed)
@@ -293,8 +294,8 @@ async fn schedule(
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Destroy)?;
     let ScheduleDestruction { after } = parse(&body)?;
-    let family = key.as_ref().family().clone();
-    Ok(Json((&apply(&app, &caller, family, None, KeyChange::ScheduleDestruction(after)).await?).into()))
+    let key_id = key.as_ref().key_id().clone();
+    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::ScheduleDestruction(after)).await?).into()))
 }
 
 /// Cancel a key's scheduled destruction. The key is disabled then.
@@ -308,8 +309,8 @@ async fn restore(
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Restore)?;
-    let family = key.as_ref().family().clone();
-    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Restore).await?).into()))
+    let key_id = key.as_ref().key_id().clone();
+    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Restore).await?).into()))
 }
 
 /// Destroy a key's private keys, when their destruction is due. This cannot be undone.
@@ -323,8 +324,8 @@ async fn destroy(
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Destroy)?;
-    let family = key.as_ref().family().clone();
-    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Destroy).await?).into()))
+    let key_id = key.as_ref().key_id().clone();
+    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Destroy).await?).into()))
 }
 
 /// Revoke one version: its signatures do not verify any more. This cannot be undone.
@@ -339,8 +340,8 @@ async fn revoke_version(
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Update)?;
-    let family = key.as_ref().family().clone();
-    Ok(Json((&apply(&app, &caller, family, None, KeyChange::Revoke(version)).await?).into()))
+    let key_id = key.as_ref().key_id().clone();
+    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Revoke(version)).await?).into()))
 }
 
 /// Destroy the private key of one version. It still verifies. This cannot be undone.
@@ -355,6 +356,6 @@ async fn destroy_version(
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, Operation::Destroy)?;
-    let family = key.as_ref().family().clone();
-    Ok(Json((&apply(&app, &caller, family, None, KeyChange::DestroyVersion(version)).await?).into()))
+    let key_id = key.as_ref().key_id().clone();
+    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::DestroyVersion(version)).await?).into()))
 }

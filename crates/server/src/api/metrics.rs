@@ -25,7 +25,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Read the metrics of the keystore and of the service.
 ///
-/// A sealed service cannot verify tokens. Then only callers that the configuration names can read the metrics.
+/// A sealed service cannot verify tokens. Then only callers that the configuration names can read
+/// the metrics.
 #[utoipa::path(get, path = "/metrics", tag = "metrics", extensions(("x-permission" = json!("operator:read"))),
     responses((status = 200, description = "The metrics, as OpenMetrics", body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]

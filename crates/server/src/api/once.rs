@@ -40,7 +40,8 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
 
 async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
     let (parts, body) = request.into_parts();
-    // Only a verified caller gets a stored answer. The handler counts the request, or the code below does.
+    // Only a verified caller gets a stored answer. The handler counts the request, or the code
+    // below does.
     let at_head = Caller::verified(&parts, &app)?;
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
@@ -98,7 +99,8 @@ async fn digest(app: &App, opened: &Opened, parts: &Parts, body: Bytes) -> Resul
         blocking(move || bulla_blake3::hash(&body)).await?
     };
     text.extend_from_slice(body.as_bytes());
-    // Hashed with the service's secret, so that the stored digest reveals nothing about a secret in the request.
+    // Hashed with the service's secret, so that the stored digest reveals nothing about a secret in
+    // the request.
     Ok(match app.service.cluster {
         None => app.service.digest(&text),
         // All nodes must find the same.
@@ -150,7 +152,8 @@ struct Running {
 }
 
 impl Running {
-    /// Asks what the other nodes know of the request. If they know nothing, this node runs it from now on.
+    /// Asks what the other nodes know of the request. If they know nothing, this node runs it from
+    /// now on.
     async fn ask_others(&mut self, request: RequestDigest) -> Result<Option<Before>> {
         let Some(cluster) = self.app.service.cluster.clone() else { return Ok(None) };
         let (opened, owner, key) = (Arc::clone(&self.opened), self.owner.clone(), self.key.clone());

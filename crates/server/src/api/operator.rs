@@ -27,9 +27,11 @@ struct SealState {
 
 /// Close the keystore.
 ///
-/// From the next request on, every endpoint that needs the keystore answers that the service is sealed. Requests that are being answered
-/// end as usual, except slow ones: they end between two steps, and are answered in the same way.
-// It stops every key at once, as disabling each of them would, and disabling needs the permission to update.
+/// From the next request on, every endpoint that needs the keystore answers that the service is
+/// sealed. Requests that are being answered end as usual, except slow ones: they end between two
+/// steps, and are answered in the same way.
+// It stops every key at once, as disabling each of them would, and disabling needs the permission
+// to update.
 #[utoipa::path(post, path = "/api/v1/operator/seal", tag = "operator", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 200, description = "The service is sealed", body = SealState), (status = "default", body = ErrorBody)))]
 async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<SealState>> {
@@ -43,7 +45,8 @@ async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<SealState>>
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Unseal<'a> {
-    /// The keystore's passphrase. Without it, the service uses what opened the keystore at its start: it reads its key file again, for example.
+    /// The keystore's passphrase. Without it, the service uses what opened the keystore at its
+    /// start: it reads its key file again, for example.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, format = Password)]
     passphrase: Option<SecretText<'a>>,
@@ -51,9 +54,11 @@ struct Unseal<'a> {
 
 /// Open the keystore.
 ///
-/// A passphrase is the proof: with it, the endpoint takes no other credential. Each identity of the settings has three tries, and then one
-/// every 20 seconds. All other callers together have as many. Without it, the caller must be an operator whom the settings name: a user on a Unix socket or a client certificate, with the
-/// operation `update`. If the service is not sealed, nothing happens.
+/// A passphrase is the proof: with it, the endpoint takes no other credential. Each identity of the
+/// settings has three tries, and then one every 20 seconds. All other callers together have as
+/// many. Without it, the caller must be an operator whom the settings name: a user on a Unix socket
+/// or a client certificate, with the operation `update`. If the service is not sealed, nothing
+/// happens.
 #[utoipa::path(post, path = "/api/v1/operator/unseal", tag = "operator", request_body = Unseal,
     extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service is not sealed", body = SealState), (status = "default", body = ErrorBody)))]
@@ -69,10 +74,12 @@ async fn unseal(State(app): State<App>, connected: Connected, body: SecretProof)
     Ok(Json(SealState { sealed: false }))
 }
 
-/// Opens the keystore without a passphrase, if it is not open, for an operator whom the settings name.
+/// Opens the keystore without a passphrase, if it is not open, for an operator whom the settings
+/// name.
 ///
 /// # Errors
-/// The connection does not prove that the caller is such an operator; those of opening the keystore.
+/// The connection does not prove that the caller is such an operator; those of opening the
+/// keystore.
 pub(crate) async fn open_again(app: &App, connected: Connected) -> Result<()> {
     if !app.service.is_sealed() {
         return Ok(());

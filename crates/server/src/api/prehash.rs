@@ -43,7 +43,8 @@ struct SignDigest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     digest: Cow<'a, str>,
-    /// What the signature is for, base64, at most 255 bytes: it verifies under this context only. Empty when absent.
+    /// What the signature is for, base64, at most 255 bytes: it verifies under this context only.
+    /// Empty when absent.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     context: Cow<'a, str>,

@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::Operation;
 use bulla_kms::transfer::{PublicFormat, export_public};
-use bulla_kms::{Algorithm, Attestation, Code, KeyFamily, Keystore, KmsError, NamedPublicKey, PublicKey};
+use bulla_kms::{Algorithm, Attestation, Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -133,7 +133,7 @@ async fn public(
     let named = NamedPublicKey { public_key: keystore.public_key(&key)?, key };
     let public_key = format.write(&named)?;
     let NamedPublicKey { key, .. } = named;
-    let (version, algorithm) = (key.version(), key.family().algorithm().as_str());
+    let (version, algorithm) = (key.version(), key.key_id().algorithm().as_str());
     let view = PublicKeyView { key: key.to_string(), version, algorithm, format, public_key };
     Ok((CACHING, Json(view)))
 }
@@ -178,7 +178,8 @@ struct Jwk {
 
 /// Read all public keys that verify signatures, as a JSON Web Key Set.
 ///
-/// It has every usable version of each key that the caller may read. Keys whose algorithm has no JSON Web Key are left out.
+/// It has every usable version of each key that the caller may read. Keys whose algorithm has no
+/// JSON Web Key are left out.
 #[utoipa::path(get, path = "/api/v1/jwks", tag = "keys", extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The keys", body = Jwks), (status = "default", body = ErrorBody)))]
 async fn jwks(State(app): State<App>, caller: Caller) -> Result<([(HeaderName, HeaderValue); 2], Response)> {
@@ -188,7 +189,7 @@ async fn jwks(State(app): State<App>, caller: Caller) -> Result<([(HeaderName, H
     }
     let made = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyFamily| authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| authority.permits(Operation::Read, key);
         let keys = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
         let sets = keys.iter().map(|key| jwks_of(keystore, key)).collect::<bulla_kms::Result<Vec<_>>>()?;
         // Written here, because a tenant may have many keys.

@@ -1,7 +1,9 @@
-//! The permission that an endpoint needs. The description of the service has it as the extension `x-permission` of each operation.
+//! The permission that an endpoint needs. The description of the service has it as the extension
+//! `x-permission` of each operation.
 //!
-//! `open` needs no credential; `caller` any valid one; the name of an operation one with that operation on the key or in the tenant;
-//! `operator:OPERATION` one with that operation in the operators' tenant; `minter` a caller that may mint tokens.
+//! `open` needs no credential; `caller` any valid one; the name of an operation one with that
+//! operation on the key or in the tenant; `operator:OPERATION` one with that operation in the
+//! operators' tenant; `minter` a caller that may mint tokens.
 
 use bulla_kms::Name;
 use bulla_kms::token::{Operation, ROOT};
@@ -30,7 +32,8 @@ pub(crate) fn check_operator_session(app: &App, session: &Session, operation: Op
     session.check_tenant(operation)
 }
 
-/// The caller may bring in and take out keys of this purpose. A caller who has a key that signs tokens can mint, which no token permits.
+/// The caller may bring in and take out keys of this purpose. A caller who has a key that signs
+/// tokens can mint, which no token permits.
 ///
 /// # Errors
 /// It is the purpose of keys that sign tokens, and the caller may not mint.

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bulla_kms::seal::data;
 use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient};
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KeyId, KeystoreIdentity, KmsError};
+use bulla_kms::{Code, KeyVersionId, KeystoreIdentity, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -41,15 +41,18 @@ struct Seal<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, example = "aGVsbG8=")]
     data: SecretText<'a>,
-    /// Keys of the keystore, each of which opens it: their algorithms encapsulate, and the caller may read them.
+    /// Keys of the keystore, each of which opens it: their algorithms encapsulate, and the caller
+    /// may read them.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 8, example = json!(["transport"]))]
     keys: List<Cow<'a, str>, 8>,
-    /// Recipients elsewhere, each of whom opens it: `age1...`, `x-wing:...`, or the public key file of another keystore's key.
+    /// Recipients elsewhere, each of whom opens it: `age1...`, `x-wing:...`, or the public key file
+    /// of another keystore's key.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 8)]
     recipients: List<Cow<'a, str>, 8>,
-    /// Associated data, base64. Only the same associated data opens the sealed data. When absent, the command `bulla open` opens it.
+    /// Associated data, base64. Only the same associated data opens the sealed data. When absent,
+    /// the command `bulla open` opens it.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     associated_data: Option<Cow<'a, str>>,
@@ -72,7 +75,8 @@ fn associated(text: Option<&str>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Seal data to keys of the keystore and to recipients elsewhere, together at most 8. Each of them opens it.
+/// Seal data to keys of the keystore and to recipients elsewhere, together at most 8. Each of them
+/// opens it.
 #[utoipa::path(post, path = "/api/v1/seal", tag = "encryption", request_body = Seal, extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The sealed data", body = Sealed), (status = "default", body = ErrorBody)))]
 async fn seal(State(app): State<App>, caller: Caller, body: SecretContent) -> Result<axum::Json<Sealed>> {
@@ -105,7 +109,8 @@ struct Open<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     sealed: Cow<'a, str>,
-    /// The associated data with which it was sealed, base64. Absent for a file that the command `bulla seal` made.
+    /// The associated data with which it was sealed, base64. Absent for a file that the command
+    /// `bulla seal` made.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     associated_data: Option<Cow<'a, str>>,
@@ -143,7 +148,7 @@ impl KeyProvider for CallerIdentity<'_> {
     }
 
     fn fits(&self, capsule: &Capsule) -> bool {
-        let permitted = |key: KeyId| self.authority.permits(Operation::Decapsulate, key.family());
+        let permitted = |key: KeyVersionId| self.authority.permits(Operation::Decapsulate, key.key_id());
         self.keystore.fits(capsule) && capsule.key_name().parse().is_ok_and(permitted)
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::Operation;
-use bulla_kms::{KeyName, Keystore, SignItem, Signature};
+use bulla_kms::{KeySelector, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -71,7 +71,8 @@ pub(crate) fn write_one(signature: &Signature) -> Vec<u8> {
     out
 }
 
-/// Writes the fields of [`Signed`]. Names of keys and base64 have no character that needs an escape.
+/// Writes the fields of [`Signed`]. Names of keys and base64 have no character that needs an
+/// escape.
 fn write_signature(out: &mut Vec<u8>, signature: &Signature) {
     use std::io::Write as _;
     let (key, version) = (&signature.key, signature.key.version());
@@ -148,7 +149,7 @@ async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Conten
     let Caller { session, opened } = &caller;
     let quick = batch.keys.iter().all(|key| opened.keystore.signs_quickly(key.as_ref()));
     let items = batch.items.len();
-    let length = batch.keys.iter().map(|key| key.as_ref().family().algorithm().output_length()).max();
+    let length = batch.keys.iter().map(|key| key.as_ref().key_id().algorithm().output_length()).max();
     let cost = Cost::of_results(quick, items * length.unwrap_or_default());
     let results = app.in_steps(opened, session, cost, batch, items, Batch::sign).await?;
     Ok(json(write(&results)))
@@ -156,7 +157,7 @@ async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Conten
 
 /// A batch whose keys are found and whose messages are decoded.
 struct Batch {
-    keys: Vec<KeyName>,
+    keys: Vec<KeySelector>,
     buffer: Buffer,
     /// The key and the message of each item, or the reason why it cannot be signed.
     items: Vec<Result<(usize, Range<usize>)>>,

@@ -50,7 +50,8 @@ struct SignStatement<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     comment: Cow<'a, str>,
-    /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys only. It is not hashed when absent.
+    /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys
+    /// only. It is not hashed when absent.
     prehash: Option<DigestKind>,
 }
 
@@ -65,7 +66,8 @@ struct SignedStatement {
     signature_file: String,
 }
 
-/// Sign a statement about a file or a folder with a key's newest version: the answer is a signature file.
+/// Sign a statement about a file or a folder with a key's newest version: the answer is a signature
+/// file.
 ///
 /// Only the digest travels. `bulla verify` reads the file.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/sign-statement", tag = "signatures", request_body = SignStatement,

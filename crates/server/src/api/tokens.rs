@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::{Grant, Keys, Limits, Operation, ROOT, Token};
-use bulla_kms::{Code, KeyFamily, KeyName, Keystore, Name, Timestamp};
+use bulla_kms::{Code, KeyId, KeySelector, Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,7 +38,8 @@ struct MintToken {
     /// What the token permits. The caller must be permitted it, too.
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 16, example = json!(["sign", "verify"]))]
     operations: List<Operation, 16>,
-    /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations that concern no key.
+    /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations
+    /// that concern no key.
     #[schema(value_type = Option<Vec<String>>, max_items = 256, example = json!(["invoices"]))]
     keys: Option<NamedKeys>,
     /// The token's lifetime. It cannot be made longer later.
@@ -61,8 +62,8 @@ struct Minted {
 
 /// Mint a token of the caller's tenant.
 ///
-/// Only callers that the configuration names can be permitted this, never the holder of a token. If the tenant has no root key yet, it
-/// gets one: the key with the label `tokens`.
+/// Only callers that the configuration names can be permitted this, never the holder of a token. If
+/// the tenant has no root key yet, it gets one: the key with the label `tokens`.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = MintToken,
     extensions(("x-permission" = json!("minter"))),
     responses((status = 201, description = "The token", body = Minted), (status = "default", body = ErrorBody)))]
@@ -75,7 +76,7 @@ async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) ->
     let operations: Vec<_> = operations.into();
     let expires = from_now(expires_in_seconds)?;
     let keys = match keys {
-        Some(keys) => Keys::These(families(&caller, &keys, &operations)?),
+        Some(keys) => Keys::These(key_ids(&caller, &keys, &operations)?),
         // Nobody grants more than it has.
         None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => Keys::All,
         None => return Err(ApiError::refused()),
@@ -127,23 +128,23 @@ fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
 ///
 /// # Errors
 /// It may not, or one of them does not exist.
-fn families(caller: &Caller, keys: &[String], operations: &[Operation]) -> Result<Vec<KeyFamily>> {
+fn key_ids(caller: &Caller, keys: &[String], operations: &[Operation]) -> Result<Vec<KeyId>> {
     let (authority, keystore) = (&caller.session.authority, &caller.opened.keystore);
-    let family = |text: &String| {
-        let family = if text.contains('/') {
-            text.parse::<KeyName>()?.as_ref().family().clone()
+    let key_id = |text: &String| {
+        let key_id = if text.contains('/') {
+            text.parse::<KeySelector>()?.as_ref().key_id().clone()
         } else {
             keystore.find(&authority.tenant, &text.parse()?)?.ok_or_else(ApiError::refused)?
         };
         // Without operations, too, nobody learns whether the key of another tenant exists.
-        let may = operations.iter().all(|operation| authority.permits(*operation, &family));
-        if !may || !authority.is_about(&family) {
+        let may = operations.iter().all(|operation| authority.permits(*operation, &key_id));
+        if !may || !authority.is_about(&key_id) {
             return Err(ApiError::refused());
         }
-        keystore.head_id(&family)?;
-        Ok(family)
+        keystore.head_id(&key_id)?;
+        Ok(key_id)
     };
-    keys.iter().map(family).collect()
+    keys.iter().map(key_id).collect()
 }
 
 /// Restrictions of a token. An absent field restricts nothing.
@@ -178,7 +179,7 @@ async fn attenuate(
     let own: Token = own.parse()?;
     let AttenuateToken { operations, keys, expires_in_seconds } = parse(&body)?;
     let keys =
-        keys.map(|keys| families(&caller, &keys, operations.as_deref().unwrap_or_default())).transpose()?;
+        keys.map(|keys| key_ids(&caller, &keys, operations.as_deref().unwrap_or_default())).transpose()?;
     let expires = expires_in_seconds.map(from_now).transpose()?;
     let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
     let limits = Limits { keys, operations: operations.map(Into::into), expires };
@@ -202,7 +203,8 @@ struct OwnAuthority {
     expires: Option<String>,
     /// Whether the caller may mint tokens, and revoke those of others.
     mints: bool,
-    /// The ids that revoke the token: the last id names this token, the others those that it was made from.
+    /// The ids that revoke the token: the last id names this token, the others those that it was
+    /// made from.
     revocation_ids: Vec<String>,
 }
 
@@ -272,7 +274,8 @@ async fn revoke(
         None => {
             let none = || ApiError::malformed("the request carries no token: name one by `revocation_id`");
             let own = session.revocation_ids.last().cloned().ok_or_else(none)?;
-            // For its own token, the caller's time does not count: the token itself says when it expires.
+            // For its own token, the caller's time does not count: the token itself says when it
+            // expires.
             (own, session.authority.expires, Revoker::Holder)
         }
     };

@@ -7,7 +7,7 @@ use std::ops::Range;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::Operation;
-use bulla_kms::{Algorithm, KeyId, Keystore, Verdict, VerifyItem};
+use bulla_kms::{Algorithm, KeyVersionId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -129,8 +129,9 @@ struct VerifiedOne {
     responses((status = 200, description = "A verdict for each item", body = VerifiedMany), (status = "default", body = ErrorBody)))]
 async fn verify_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
     let batch = read(&app, &caller, &body)?;
-    let is_quick =
-        |key: &Result<KeyId>| key.as_ref().is_ok_and(|key| key.family().algorithm() == Algorithm::Ed25519);
+    let is_quick = |key: &Result<KeyVersionId>| {
+        key.as_ref().is_ok_and(|key| key.key_id().algorithm() == Algorithm::Ed25519)
+    };
     let cost = Cost::quick_if(batch.keys.iter().all(is_quick));
     let items = batch.items.len();
     let results = app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?;
@@ -142,9 +143,10 @@ type Item = (usize, Range<usize>, Range<usize>);
 
 /// A batch whose keys are found and whose texts are decoded.
 struct Batch {
-    keys: Vec<Result<KeyId>>,
+    keys: Vec<Result<KeyVersionId>>,
     buffer: Buffer,
-    /// The key, the message and the signature of each item, or the reason why it cannot be verified.
+    /// The key, the message and the signature of each item, or the reason why it cannot be
+    /// verified.
     items: Vec<Result<Item>>,
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct KeyView {
     backend: String,
     /// Whether the private keys may ever be exported.
     exportable: bool,
-    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting time; absent if they may not.
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
+    /// time; absent if they may not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     deletion_allowed: bool,

@@ -1,5 +1,5 @@
-//! The answers to requests with an idempotency key, as rows that all nodes read. A request runs on one node only, and is
-//! never run again once it may have changed something.
+//! The answers to requests with an idempotency key, as rows that all nodes read. A request runs on
+//! one node only, and is never run again once it may have changed something.
 
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ pub(crate) enum Begun {
 }
 
 impl Cluster {
-    /// Looks a request up. If nothing is known of it, this node runs it, and [`Cluster::end`] is told how it ended. It waits for etcd.
+    /// Looks a request up. If nothing is known of it, this node runs it, and [`Cluster::end`] is
+    /// told how it ended. It waits for etcd.
     ///
     /// # Errors
     /// Those of etcd. Then nothing was begun.
@@ -77,7 +78,8 @@ impl Cluster {
         request: RequestDigest,
     ) -> Result<Begun> {
         let attached = self.attached().ok_or_else(|| KmsError::new(Code::Closed, "the service is sealed"))?;
-        // The answer is kept for a day. So it must not be one by an old view, for example that a new key does not exist.
+        // The answer is kept for a day. So it must not be one by an old view, for example that a
+        // new key does not exist.
         keystore.catch_up()?;
         let tenant = hex::encode(keystore.note_digest(owner.tenant.as_str().as_bytes()));
         // No actor has a line break in its name.
@@ -109,7 +111,8 @@ impl Cluster {
         }
     }
 
-    /// Takes note of what a request ended with. If etcd cannot be reached, the row is written later. It waits for etcd.
+    /// Takes note of what a request ended with. If etcd cannot be reached, the row is written
+    /// later. It waits for etcd.
     pub(crate) fn end(&self, keystore: &Keystore, ticket: Ticket, ended: &Ended) {
         self.finish(keystore, ticket, ended, |attached, row| {
             if row.write(&attached.table).is_err() {
@@ -188,7 +191,8 @@ fn before(keystore: &Keystore, table: &Table, row: &TableRow, request: RequestDi
     Ok(match kept.state {
         State::Running(node) if presence::is_there(table, &node)? => Before::Running,
         State::Running(_) => {
-            // That node is gone, or cut off for long. Nobody knows what it did, so the request must never be run again.
+            // That node is gone, or cut off for long. Nobody knows what it did, so the request must
+            // never be run again.
             let unkept = seal(keystore, &row.name, request, State::Unkept)?;
             if table.replace(&row.name, &row.value, Some(&unkept))? {
                 Before::Unkept

@@ -1,5 +1,5 @@
-//! The newest checkpoints of all nodes' audit logs, as rows of etcd. So the others find out if one node's log is lost, cut or
-//! replaced.
+//! The newest checkpoints of all nodes' audit logs, as rows of etcd. So the others find out if one
+//! node's log is lost, cut or replaced.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -21,7 +21,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// How many checkpoints of former starts a log keeps in etcd.
 const FORMER: usize = 3;
 
-/// A checkpoint of a node's audit log that is in etcd. Anybody who can write to etcd can make one: check its signature.
+/// A checkpoint of a node's audit log that is in etcd. Anybody who can write to etcd can make one:
+/// check its signature.
 #[derive(Clone, Debug)]
 pub struct GatheredCheckpoint {
     /// The log that the row's name has; none if the name is malformed.
@@ -41,7 +42,8 @@ impl GatheredCheckpoint {
     /// Those of etcd, and of reading certificates and the password.
     pub fn all(settings: &EtcdConfig) -> Result<Vec<Self>> {
         let table = open(settings)?;
-        // A node says that it is there before it tells of its log. So these are read in the other order.
+        // A node says that it is there before it tells of its log. So these are read in the other
+        // order.
         let rows = table.read(FOLDER, 0)?.0;
         let nodes = presence::nodes(&table)?;
         Ok(rows.into_iter().map(|row| Self::read(row, &nodes)).collect())
@@ -130,8 +132,8 @@ impl Gathering {
         Ok(())
     }
 
-    /// Remembers the newest checkpoints of other logs, in memory and beside the node's own log. So they are known even if
-    /// somebody removes them from etcd.
+    /// Remembers the newest checkpoints of other logs, in memory and beside the node's own log. So
+    /// they are known even if somebody removes them from etcd.
     fn look(&mut self, table: &Table, keystore: &Keystore, log: &AuditLog) -> Result<()> {
         let Some(folder) = log.folder() else { return Ok(()) };
         let (rows, read) = table.read(FOLDER, self.read.unwrap_or(0))?;

@@ -1,7 +1,9 @@
-//! Nodes of a service that share a keystore in etcd: how current a node is, and what it tells the others.
+//! Nodes of a service that share a keystore in etcd: how current a node is, and what it tells the
+//! others.
 //!
-//! etcd is the only place of truth. A node keeps a copy, follows changes, and has a lease: it uses private keys only while
-//! it has asked the cluster recently enough. `docs/cluster.md` says what callers can rely on.
+//! etcd is the only place of truth. A node keeps a copy, follows changes, and has a lease: it uses
+//! private keys only while it has asked the cluster recently enough. `docs/cluster.md` says what
+//! callers can rely on.
 
 mod answers;
 mod checkpoints;

@@ -25,7 +25,8 @@ use crate::access::EndClock;
 use crate::config::EtcdConfig;
 use crate::error::{ApiError, Problem};
 
-/// How often a node asks for the newest state. In between, the keystore is told of changed keys, and asks nobody.
+/// How often a node asks for the newest state. In between, the keystore is told of changed keys,
+/// and asks nobody.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -33,7 +34,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LEAST: Duration = Duration::from_millis(5);
 /// How often expired revocations are removed.
 const SWEEP: Duration = Duration::from_secs(60 * 60);
-/// How long answers to requests with an idempotency key are kept at the least, and an hour at the most.
+/// How long answers to requests with an idempotency key are kept at the least, and an hour at the
+/// most.
 const ANSWERS: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// What a node tells its service.
@@ -75,7 +77,8 @@ pub(crate) struct Cluster {
 
 /// What a node has while the keystore is open.
 pub(super) struct Attached {
-    /// The node's name among the nodes. It has another one after each start, and after each unsealing.
+    /// The node's name among the nodes. It has another one after each start, and after each
+    /// unsealing.
     pub(super) name: String,
     pub(super) keystore: Weak<Keystore>,
     /// The node's audit log, if it keeps one.
@@ -92,7 +95,8 @@ pub(super) struct Attached {
 /// What the thread that follows the store knows.
 #[derive(Default)]
 struct Known {
-    /// The revision of etcd up to which revocations were read, and the change that the node had when it read them.
+    /// The revision of etcd up to which revocations were read, and the change that the node had
+    /// when it read them.
     read: (i64, Option<u64>),
     roots: Option<[u8; 32]>,
     presence: Presence,
@@ -136,10 +140,12 @@ impl Cluster {
         Arc::clone(&self.lease)
     }
 
-    /// Reads what the other nodes keep, and follows the store from now on, until [`Cluster::detach`] or until the keystore is closed.
+    /// Reads what the other nodes keep, and follows the store from now on, until
+    /// [`Cluster::detach`] or until the keystore is closed.
     ///
     /// # Errors
-    /// Those of etcd; those of reading certificates and the password; [`Code::RandomUnavailable`]; a thread cannot be started.
+    /// Those of etcd; those of reading certificates and the password; [`Code::RandomUnavailable`];
+    /// a thread cannot be started.
     pub(crate) fn attach(
         self: &Arc<Self>,
         keystore: &Arc<Keystore>,
@@ -160,7 +166,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// What the node has while the keystore is open, and what wakes the thread that follows the store.
+    /// What the node has while the keystore is open, and what wakes the thread that follows the
+    /// store.
     ///
     /// # Errors
     /// Those of [`Cluster::attach`], except that etcd is not asked for anything yet.
@@ -198,7 +205,8 @@ impl Cluster {
         keystore.catch_up()?;
         let revision = keystore.revision();
         let new = match cause {
-            // Each revocation is followed by a change. So there is none that counts without one, and etcd is spared the question.
+            // Each revocation is followed by a change. So there is none that counts without one,
+            // and etcd is spared the question.
             Cause::Time if known.read.1 == Some(revision) => Vec::new(),
             _ => Self::read_revocations(attached, keystore, known, revision)?,
         };
@@ -232,8 +240,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// The revocations since the last time. They are written before the change that announces them, so the node must have that change,
-    /// `revision`, before it reads them.
+    /// The revocations since the last time. They are written before the change that announces them,
+    /// so the node must have that change, `revision`, before it reads them.
     fn read_revocations(
         attached: &Attached,
         keystore: &Keystore,

@@ -60,7 +60,8 @@ impl Presence {
         };
         if !lasts {
             let lease = table.lease(LIFETIME)?;
-            // Each lease has a value of its own, so that a row of another lease is not taken for its row.
+            // Each lease has a value of its own, so that a row of another lease is not taken for
+            // its row.
             let value = format!("{lease:?}");
             if let Insertion::Exists(_) = table.insert(&row(node), value.as_bytes(), Some(lease))? {
                 // The row is of an earlier lease of ours, whose answer got lost. It ends soon.

@@ -18,8 +18,8 @@ const REVISION: HeaderName = HeaderName::from_static("bulla-revision");
 /// In an answer: for how long the node has not asked for the newest state, in milliseconds.
 const AGE: HeaderName = HeaderName::from_static("bulla-age");
 
-/// Has a request wait for the revision that it names, and puts the node's own one into answers: to requests that may
-/// change something, and to those that ask.
+/// Has a request wait for the revision that it names, and puts the node's own one into answers: to
+/// requests that may change something, and to those that ask.
 pub(crate) async fn revisions(State(cluster): State<Arc<Cluster>>, request: Request, next: Next) -> Response {
     let wanted = match wanted(request.headers()) {
         Ok(None) if request.method().is_safe() => return next.run(request).await,

@@ -36,8 +36,9 @@ impl Revocation {
             .map_err(|error| KmsError::new(Code::StoreDamaged, format!("a revocation is malformed: {error}")))
     }
 
-    /// Tells all nodes, for as long as the token could live. The keystore then has another revision, so that nodes that
-    /// have that revision know of the token, and a rollback guard notices if the row is lost with an older copy.
+    /// Tells all nodes, for as long as the token could live. The keystore then has another
+    /// revision, so that nodes that have that revision know of the token, and a rollback guard
+    /// notices if the row is lost with an older copy.
     ///
     /// # Errors
     /// [`Code::Unavailable`] and other errors of etcd.

@@ -5,7 +5,8 @@ use toml::{Table, Value};
 
 const PREFIX: &str = "BULLA_SERVE__";
 
-/// Puts the variables with our prefix into the table. A value is TOML where it parses as such, and text otherwise.
+/// Puts the variables with our prefix into the table. A value is TOML where it parses as such, and
+/// text otherwise.
 pub(super) fn apply(table: &mut Table, variables: &mut dyn Iterator<Item = (String, String)>) -> Result<()> {
     for (name, value) in variables {
         let Some(path) = name.strip_prefix(PREFIX) else { continue };

@@ -64,7 +64,8 @@ impl Default for EtcdConfig {
 
 impl EtcdConfig {
     /// # Errors
-    /// [`Code::InvalidArgument`] for settings that contradict each other, or a program without etcd.
+    /// [`Code::InvalidArgument`] for settings that contradict each other, or a program without
+    /// etcd.
     pub(super) fn check(&self, store: StoreKind) -> Result<()> {
         if store == StoreKind::File {
             return match *self == Self::default() {

@@ -22,7 +22,8 @@ pub struct Limits {
     pub total_body_bytes: usize,
     /// The most items of a batch, at most 100,000.
     pub items: usize,
-    /// How many seconds a TLS handshake or the head of a request may take, and a connection may be idle.
+    /// How many seconds a TLS handshake or the head of a request may take, and a connection may be
+    /// idle.
     pub header_seconds: u64,
     /// How many seconds the body of a request may take to arrive.
     pub body_seconds: u64,

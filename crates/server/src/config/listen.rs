@@ -30,7 +30,8 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
-    /// The certificate authorities, in PEM, whose client certificates are identities. Without one, clients show no certificate.
+    /// The certificate authorities, in PEM, whose client certificates are identities. Without one,
+    /// clients show no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -92,7 +93,8 @@ impl Listen {
             (Some(_), None) if self.mode.is_some() => Err(invalid("`mode` is for a Unix socket")),
             (Some(_), None) => Ok(()),
             (None, Some(_)) if self.tls.is_some() => Err(invalid("a Unix socket takes no TLS")),
-            // A name that begins with a zero byte is not in the file system, so no mode protects it.
+            // A name that begins with a zero byte is not in the file system, so no mode protects
+            // it.
             (None, Some(path)) if path.as_os_str().as_encoded_bytes().contains(&0) => {
                 Err(invalid("the path of a Unix socket has no zero bytes"))
             }

@@ -11,7 +11,8 @@ pub struct LogConfig {
     pub level: LogLevel,
     /// Text or JSON.
     pub format: LogFormat,
-    /// Whether each request is written, at any level: its id, method, path, status, time and caller.
+    /// Whether each request is written, at any level: its id, method, path, status, time and
+    /// caller.
     pub access: bool,
 }
 
@@ -65,7 +66,8 @@ pub enum LogFormat {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceConfig {
-    /// The address of a collector that takes OTLP over HTTP, for example `http://127.0.0.1:4318`. Without one, there are no traces.
+    /// The address of a collector that takes OTLP over HTTP, for example `http://127.0.0.1:4318`.
+    /// Without one, there are no traces.
     pub otlp: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use bulla_client::Address;
 use bulla_kms::audit_log::WitnessKey;
 use bulla_kms::seal::Recipient;
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KeyFamily, KmsError, Name, Result};
+use bulla_kms::{Code, KeyId, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};
 
 pub use self::etcd::{EtcdConfig, StoreKind};
@@ -57,26 +57,31 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeystoreConfig {
-    /// Where the keystore is stored: in a file of its folder, or in the etcd cluster of the table `[etcd]`.
+    /// Where the keystore is stored: in a file of its folder, or in the etcd cluster of the table
+    /// `[etcd]`.
     pub store: StoreKind,
-    /// The file of the rollback guard of a keystore in etcd. It detects that the cluster was restored from an older copy.
+    /// The file of the rollback guard of a keystore in etcd. It detects that the cluster was
+    /// restored from an older copy.
     pub guard: Option<PathBuf>,
     /// The keystore's folder, as for the other commands; the platform's place for data by default.
     pub folder: Option<PathBuf>,
-    /// A file with the passphrase; its first line counts. Without one, a key file in the folder opens the keystore, and a keystore with a
-    /// passphrase starts sealed.
+    /// A file with the passphrase; its first line counts. Without one, a key file in the folder
+    /// opens the keystore, and a keystore with a passphrase starts sealed.
     pub passphrase_file: Option<PathBuf>,
-    /// The number of an open file descriptor from which the service reads the passphrase when it starts.
+    /// The number of an open file descriptor from which the service reads the passphrase when it
+    /// starts.
     pub passphrase_fd: Option<u32>,
     /// The name of a systemd credential with the passphrase (`LoadCredential=`).
     pub credential: Option<String>,
 }
 
-/// How a keystore's audit log is written, if the keystore has one: `bulla audit-log init` begins it.
+/// How a keystore's audit log is written, if the keystore has one: `bulla audit-log init` begins
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// Whether an entry is on the disk before its answer is sent (`grouped`), or with the next checkpoint (`at-checkpoints`).
+    /// Whether an entry is on the disk before its answer is sent (`grouped`), or with the next
+    /// checkpoint (`at-checkpoints`).
     pub durability: AuditDurability,
     /// Whether verifications are recorded too.
     pub verifications: bool,
@@ -86,7 +91,8 @@ pub struct AuditConfig {
     pub witness_seconds: u64,
 }
 
-/// A witness: somebody else's service that cosigns the checkpoints of the audit log, if the log only grew (C2SP `tlog-witness`).
+/// A witness: somebody else's service that cosigns the checkpoints of the audit log, if the log
+/// only grew (C2SP `tlog-witness`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WitnessConfig {
@@ -103,7 +109,8 @@ pub enum AuditDurability {
     /// Before the answer is sent.
     #[default]
     Grouped,
-    /// With the next checkpoint: a machine that loses its power loses the entries since the last one.
+    /// With the next checkpoint: a machine that loses its power loses the entries since the last
+    /// one.
     AtCheckpoints,
 }
 
@@ -133,7 +140,7 @@ pub struct IdentityConfig {
     /// What the caller may do; everything by default.
     pub operations: Option<Vec<Operation>>,
     /// The keys; all of the tenant by default.
-    pub keys: Option<Vec<KeyFamily>>,
+    pub keys: Option<Vec<KeyId>>,
     /// Whether the caller may mint tokens and revoke those of others.
     #[serde(default)]
     pub mints: bool,
@@ -145,14 +152,17 @@ pub struct IdentityConfig {
 pub struct ServiceConfig {
     /// How many threads serve; one for each processor by default.
     pub threads: Option<NonZeroUsize>,
-    /// The tenant whose callers may also do what concerns the whole service: read the audit log and the metrics, make backups, seal.
+    /// The tenant whose callers may also do what concerns the whole service: read the audit log and
+    /// the metrics, make backups, seal.
     pub operator_tenant: Name,
-    /// The recipients that a token's holder may have backups made for: `age1...` or `x-wing:...`. A caller who may mint tokens names any.
+    /// The recipients that a token's holder may have backups made for: `age1...` or `x-wing:...`. A
+    /// caller who may mint tokens names any.
     pub backup_recipients: Vec<String>,
     /// How many seconds a shutdown takes at most. Requests that are being answered have until
     /// shortly before.
     pub shutdown_seconds: u64,
-    /// Whether every caller may do everything: for trying the service out, with a keystore in memory. Only the command line can say so.
+    /// Whether every caller may do everything: for trying the service out, with a keystore in
+    /// memory. Only the command line can say so.
     #[serde(skip)]
     pub development: bool,
 }
@@ -190,7 +200,8 @@ impl Config {
     /// Reads a file, if one is named, puts the environment over it, and checks it.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Io`]; [`Code::InvalidArgument`] for a file or a variable that says nothing the service knows.
+    /// [`Code::NotFound`], [`Code::Io`]; [`Code::InvalidArgument`] for a file or a variable that
+    /// says nothing the service knows.
     pub fn load(path: Option<&Path>, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
         let table = match path {
             None => toml::Table::new(),
@@ -209,7 +220,8 @@ impl Config {
         Self::of(table, &mut { variables }, "")
     }
 
-    // Without a type parameter: a generic function would be compiled in each crate that calls it, and here that is all of serde and TOML.
+    // Without a type parameter: a generic function would be compiled in each crate that calls it,
+    // and here that is all of serde and TOML.
     fn of(
         mut table: toml::Table,
         variables: &mut dyn Iterator<Item = (String, String)>,
@@ -283,7 +295,8 @@ impl Config {
         self.audit.cosignatures.unwrap_or(self.witness.len())
     }
 
-    /// The settings as TOML, with every default. It contains no secret: settings only say where secrets are.
+    /// The settings as TOML, with every default. It contains no secret: settings only say where
+    /// secrets are.
     ///
     /// # Errors
     /// [`Code::Internal`]: a setting has no form in TOML.

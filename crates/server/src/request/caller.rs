@@ -52,7 +52,8 @@ impl Peer {
 /// The caller of one request, once its credential was verified.
 pub(crate) type Witness = Arc<OnceLock<Arc<Session>>>;
 
-/// The caller of a request, whose credential was verified, and the keystore as it is open for the request.
+/// The caller of a request, whose credential was verified, and the keystore as it is open for the
+/// request.
 pub(crate) struct Caller {
     pub(crate) session: Arc<Session>,
     pub(crate) opened: Arc<Opened>,
@@ -64,8 +65,8 @@ const VAULT_TOKEN: &str = "x-vault-token";
 /// The token of a request, if it has one.
 ///
 /// # Errors
-/// A credential that is no token must not give the rights of the connection, and of two tokens nobody
-/// knows which one is meant.
+/// A credential that is no token must not give the rights of the connection, and of two tokens
+/// nobody knows which one is meant.
 pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&[u8]>> {
     let unclear = |message| ApiError::new(Problem::Unauthenticated, message);
     let mut tokens = headers.get_all(VAULT_TOKEN).iter().map(HeaderValue::as_bytes);
@@ -92,8 +93,8 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
 }
 
-/// Who the connection says that the caller is: for requests that need no credential, or that no token
-/// can make.
+/// Who the connection says that the caller is: for requests that need no credential, or that no
+/// token can make.
 pub(crate) struct Connected {
     peer: Option<Peer>,
     has_token: bool,
@@ -150,7 +151,8 @@ impl Caller {
         }
         let opened = app.service.opened()?;
         let session = match (token, peer) {
-            // A token counts more than the connection: a caller who sends one wants only the rights of that token.
+            // A token counts more than the connection: a caller who sends one wants only the rights
+            // of that token.
             (Some(token), _) => app.session(&opened, token)?,
             (None, peer) => peer.ok_or_else(ApiError::refused)?,
         };

@@ -3,25 +3,26 @@
 use std::num::NonZeroU32;
 
 use bulla_kms::token::Operation;
-use bulla_kms::{KeyFamily, KeyId, KeyName, Name};
+use bulla_kms::{KeyId, KeySelector, KeyVersionId, Name};
 
 use super::caller::Caller;
 use crate::error::{ApiError, Result};
 
-/// Finds the key that a caller names by a label, by `TENANT/PURPOSE/ALGORITHM/UUID`, or by that with a version, if the caller may do
-/// `operation` with it.
+/// Finds the key that a caller names by a label, by `TENANT/PURPOSE/ALGORITHM/UUID`, or by that
+/// with a version, if the caller may do `operation` with it.
 ///
 /// # Errors
-/// The caller may not do it. A caller with rights on some keys only does not learn whether others exist.
-pub(crate) fn resolve(caller: &Caller, text: &str, operation: Operation) -> Result<KeyName> {
+/// The caller may not do it. A caller with rights on some keys only does not learn whether others
+/// exist.
+pub(crate) fn resolve(caller: &Caller, text: &str, operation: Operation) -> Result<KeySelector> {
     let session = &caller.session;
-    let key: KeyName = if text.contains('/') {
+    let key: KeySelector = if text.contains('/') {
         text.parse()?
     } else {
         let tenant = &session.authority.tenant;
         let label: Name = text.parse()?;
         match caller.opened.keystore.find(tenant, &label)? {
-            Some(family) => family.into(),
+            Some(key_id) => key_id.into(),
             None => {
                 session.check_tenant(operation)?;
                 let message = format!("the tenant {tenant} has no key with the label {label}");
@@ -29,26 +30,27 @@ pub(crate) fn resolve(caller: &Caller, text: &str, operation: Operation) -> Resu
             }
         }
     };
-    session.check(operation, key.as_ref().family())?;
+    session.check(operation, key.as_ref().key_id())?;
     Ok(key)
 }
 
-/// The version of a key that a request is about: the one in its name, the one that it asks for, or the newest.
+/// The version of a key that a request is about: the one in its name, the one that it asks for, or
+/// the newest.
 ///
 /// # Errors
 /// The two differ; the key does not exist.
-pub(crate) fn exact(caller: &Caller, key: KeyName, version: Option<NonZeroU32>) -> Result<KeyId> {
+pub(crate) fn exact(caller: &Caller, key: KeySelector, version: Option<NonZeroU32>) -> Result<KeyVersionId> {
     match (key, version) {
-        (KeyName::Version(id), None) => Ok(id),
-        (KeyName::Version(id), Some(version)) if id.version() == version.get() => Ok(id),
-        (KeyName::Version(_), Some(_)) => {
+        (KeySelector::Version(id), None) => Ok(id),
+        (KeySelector::Version(id), Some(version)) if id.version() == version.get() => Ok(id),
+        (KeySelector::Version(_), Some(_)) => {
             Err(ApiError::malformed("the key's name and `version` name two versions"))
         }
-        (KeyName::Family(family), Some(version)) => Ok(family.version(version)),
-        (KeyName::Family(family), None) => head(caller, &family),
+        (KeySelector::Key(key_id), Some(version)) => Ok(key_id.version(version)),
+        (KeySelector::Key(key_id), None) => head(caller, &key_id),
     }
 }
 
-fn head(caller: &Caller, family: &KeyFamily) -> Result<KeyId> {
-    Ok(caller.opened.keystore.head_id(family)?)
+fn head(caller: &Caller, key_id: &KeyId) -> Result<KeyVersionId> {
+    Ok(caller.opened.keystore.head_id(key_id)?)
 }

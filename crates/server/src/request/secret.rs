@@ -1,4 +1,5 @@
-//! Bodies with secrets in them. We wipe our own memory; the HTTP and TLS libraries do not wipe their copies.
+//! Bodies with secrets in them. We wipe our own memory; the HTTP and TLS libraries do not wipe
+//! their copies.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -66,7 +67,8 @@ impl Drop for SecretContent {
     }
 }
 
-/// A secret text of a body. A text without escapes stays in the body; one with escapes is a copy, which is wiped.
+/// A secret text of a body. A text without escapes stays in the body; one with escapes is a copy,
+/// which is wiped.
 pub(crate) struct SecretText<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for SecretText<'a> {
@@ -104,7 +106,8 @@ pub(crate) fn decode_secret(text: &str, what: &str) -> Result<Zeroizing<Vec<u8>>
     Ok(bytes)
 }
 
-/// An answer of JSON with a secret in it, which no cache keeps. `length` is at least that of the JSON: a buffer that grows leaves copies behind.
+/// An answer of JSON with a secret in it, which no cache keeps. `length` is at least that of the
+/// JSON: a buffer that grows leaves copies behind.
 ///
 /// # Errors
 /// The value has no JSON.

@@ -1,7 +1,7 @@
 //! Whether a request that proves itself by its connection comes from a page of another site.
 //!
-//! A browser sends such a request with the identity of its user, whichever page asks for it. Programs
-//! that are not browsers send none of these headers, except `Host`.
+//! A browser sends such a request with the identity of its user, whichever page asks for it.
+//! Programs that are not browsers send none of these headers, except `Host`.
 
 use std::net::IpAddr;
 
@@ -13,15 +13,15 @@ use crate::error::{ApiError, Problem, Result};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The types of bodies that a form of any page can send. `curl -d` names the third such type, which is
-/// accepted: with it, browsers always send `Origin`.
+/// The types of bodies that a form of any page can send. `curl -d` names the third such type, which
+/// is accepted: with it, browsers always send `Origin`.
 const OF_FORMS: [&str; 2] = ["text/plain", "multipart/form-data"];
 
 /// What the identity of a connection rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// Nothing: in development, everybody who reaches the address may do everything. A browser can be
-    /// led there by a name of any site.
+    /// Nothing: in development, everybody who reaches the address may do everything. A browser can
+    /// be led there by a name of any site.
     #[default]
     Nothing,
     /// A Unix socket, which browsers do not open, or TLS with a client certificate, for which they

@@ -1,4 +1,5 @@
-//! The access log: a line for each request, with nothing in it that a caller sent in a header, a query or a body.
+//! The access log: a line for each request, with nothing in it that a caller sent in a header, a
+//! query or a body.
 
 use std::sync::Arc;
 use std::time::Instant;

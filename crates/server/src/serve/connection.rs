@@ -82,7 +82,8 @@ impl Connections {
         Self { router: crate::router::router(Arc::clone(&reactor)), reactor, live }
     }
 
-    /// Serves a connection until it ends or, when the service shuts down, until its last request is answered.
+    /// Serves a connection until it ends or, when the service shuts down, until its last request is
+    /// answered.
     pub(super) async fn serve(
         &self,
         stream: Box<dyn Stream>,

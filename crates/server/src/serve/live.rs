@@ -1,4 +1,5 @@
-//! The settings that a reload replaces while the service runs: limits, rates, identities, certificates, the list of revoked tokens.
+//! The settings that a reload replaces while the service runs: limits, rates, identities,
+//! certificates, the list of revoked tokens.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,8 @@ use crate::access::Nodes;
 use crate::config::{Config, Listen};
 use crate::service::Service;
 
-/// The settings that a reload replaces while the service runs. `Service` has the list of revoked tokens.
+/// The settings that a reload replaces while the service runs. `Service` has the list of revoked
+/// tokens.
 pub(super) struct Live {
     pub(super) service: Arc<Service>,
     pub(super) peers: ArcSwap<Peers>,
@@ -53,7 +55,8 @@ impl Live {
     /// Takes all of the new settings or, after an error, none. Returns those that need a restart.
     ///
     /// # Errors
-    /// The settings contradict each other; a certificate, a key or the list of revoked tokens cannot be used.
+    /// The settings contradict each other; a certificate, a key or the list of revoked tokens
+    /// cannot be used.
     pub(super) fn reload(&self, mut new: Config) -> Result<Vec<&'static str>> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
@@ -69,7 +72,8 @@ impl Live {
         self.peers.store(Arc::new(peers));
         self.service.set_limits(new.limits);
         let needing_restart = config.needing_restart(&new);
-        // The settings that need a restart keep their old values, and the next reload compares with these.
+        // The settings that need a restart keep their old values, and the next reload compares with
+        // these.
         (config.limits, config.identity) = (new.limits, new.identity);
         Ok(needing_restart)
     }

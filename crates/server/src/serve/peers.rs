@@ -89,7 +89,8 @@ impl Peers {
         Ok(peers)
     }
 
-    /// The caller whose evidence the configuration names. A connection may outlive its certificate, and proves nothing then.
+    /// The caller whose evidence the configuration names. A connection may outlive its certificate,
+    /// and proves nothing then.
     pub(super) fn session(&self, evidence: &Evidence) -> Option<Arc<Session>> {
         let named = match evidence {
             Evidence::Nothing => None,

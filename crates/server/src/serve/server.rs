@@ -51,17 +51,18 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Stops accepting connections, answers the requests that have arrived, and ends [`Server::run`].
+    /// Stops accepting connections, answers the requests that have arrived, and ends
+    /// [`Server::run`].
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }
 
-    /// Takes other limits, rates, identities and certificates, while connections go on. The log says which other settings differ: they
-    /// need a restart.
+    /// Takes other limits, rates, identities and certificates, while connections go on. The log
+    /// says which other settings differ: they need a restart.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate cannot be used. Then no setting changes.
-    /// [`Code::Closed`]: the service has ended.
+    /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate
+    /// cannot be used. Then no setting changes. [`Code::Closed`]: the service has ended.
     pub fn reload(&self, config: Config) -> Result<()> {
         let ended = || KmsError::new(Code::Closed, "the service has ended");
         let needing_restart = self.live.upgrade().ok_or_else(ended)?.reload(config).inspect_err(|error| {
@@ -90,7 +91,8 @@ impl Server {
     /// Binds the addresses of the configuration. The keystore is not opened yet.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] for a configuration that contradicts itself or names no address; an address cannot be bound.
+    /// [`Code::InvalidArgument`] for a configuration that contradicts itself or names no address;
+    /// an address cannot be bound.
     pub fn bind(config: Config, source: Box<dyn KeystoreSource>) -> Result<Self> {
         config.check()?;
         if config.listen.is_empty() {
@@ -112,7 +114,8 @@ impl Server {
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
 
-    /// Reads everything that the settings name, as [`Server::bind`] and [`Handle::reload`] do it, and changes nothing.
+    /// Reads everything that the settings name, as [`Server::bind`] and [`Handle::reload`] do it,
+    /// and changes nothing.
     ///
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
@@ -143,7 +146,8 @@ impl Server {
         self.shared.service.unseal(passphrase)
     }
 
-    /// Serves until [`Handle::shut_down`] is called and all requests that have arrived are answered.
+    /// Serves until [`Handle::shut_down`] is called and all requests that have arrived are
+    /// answered.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -246,7 +250,8 @@ impl Shared {
         match stream {
             Stream::Tcp(stream, listener) => {
                 if let Ok(stream) = TcpStream::from_std(stream) {
-                    // On the heap: otherwise each plain connection would take the memory of one with TLS, and the reverse.
+                    // On the heap: otherwise each plain connection would take the memory of one
+                    // with TLS, and the reverse.
                     match self.live.tls(listener) {
                         None => {
                             let stream = Box::new(stream);

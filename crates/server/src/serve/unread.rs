@@ -13,8 +13,9 @@ const MOST: usize = 64 << 10;
 /// For how long.
 const TIME: Duration = Duration::from_secs(1);
 
-/// The body of a request. When it is dropped before its end, because the request was refused for example, the rest is read if it is short: a
-/// connection with an unread body is closed, and closing it may take the answer away that the caller has not read yet.
+/// The body of a request. When it is dropped before its end, because the request was refused for
+/// example, the rest is read if it is short: a connection with an unread body is closed, and
+/// closing it may take the answer away that the caller has not read yet.
 pub(super) struct ReadToItsEnd(Option<Incoming>);
 
 impl ReadToItsEnd {
@@ -54,7 +55,8 @@ impl Drop for ReadToItsEnd {
             && is_short
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            // Whether it ended, was too long or too slow: the connection closes then as it would have.
+            // Whether it ended, was too long or too slow: the connection closes then as it would
+            // have.
             runtime.spawn(tokio::time::timeout(TIME, discard(body)));
         }
     }

@@ -41,7 +41,8 @@ pub(crate) struct Answer {
 pub(crate) enum Ended {
     /// An answer to keep.
     Answered(Answer),
-    /// An answer that is not kept, because it contains a secret or is unknown. A repetition must not make the change again.
+    /// An answer that is not kept, because it contains a secret or is unknown. A repetition must
+    /// not make the change again.
     Unkept,
     /// Nothing was changed, and the caller may try again.
     Again,

@@ -6,9 +6,11 @@ use tokio::task::spawn_blocking;
 
 use crate::error::{ApiError, Result};
 
-/// Runs work that waits for a disk or a device, or that is slow, on another thread, so that this one goes on serving.
+/// Runs work that waits for a disk or a device, or that is slow, on another thread, so that this
+/// one goes on serving.
 ///
-/// The work and its result are boxed: so the runtime's task is compiled once, and not for each handler.
+/// The work and its result are boxed: so the runtime's task is compiled once, and not for each
+/// handler.
 ///
 /// # Errors
 /// The work panicked.

@@ -25,14 +25,15 @@ pub trait KeystoreSource: Send + Sync {
     /// Whether [`KeystoreSource::open`] needs a passphrase that the service was not given.
     fn needs_passphrase(&self) -> bool;
 
-    /// Opens the keystore, by `passphrase` or by what the service was given. Operations are counted in `metrics`.
+    /// Opens the keystore, by `passphrase` or by what the service was given. Operations are counted
+    /// in `metrics`.
     ///
     /// # Errors
     /// Those of [`Keystore::open`](bulla_kms::Keystore::open), and of opening the audit log.
     fn open(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore>;
 
-    /// The file with the revocation ids of tokens that are refused, which the service reads at its start and writes. With none, revocations
-    /// are forgotten when the service ends.
+    /// The file with the revocation ids of tokens that are refused, which the service reads at its
+    /// start and writes. With none, revocations are forgotten when the service ends.
     fn revocations(&self) -> Option<PathBuf> {
         None
     }
@@ -41,7 +42,8 @@ pub trait KeystoreSource: Send + Sync {
 /// An open keystore, with a batcher for each thread that serves.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// It makes the last checkpoint that is due when it is dropped: before the keystore, which signs it.
+    /// It makes the last checkpoint that is due when it is dropped: before the keystore, which
+    /// signs it.
     _sealer: Option<Sealer>,
     pub(crate) keystore: Arc<Keystore>,
     pub(crate) audit: Option<Arc<AuditLog>>,

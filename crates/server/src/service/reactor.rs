@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::token::Operation;
-use bulla_kms::{Algorithm, KeyId, KeyName, Keystore, Signature, Verdict};
+use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
 use super::blocking::blocking;
@@ -84,7 +84,7 @@ impl Reactor {
         self: &Arc<Self>,
         opened: &Arc<Opened>,
         session: &Arc<Session>,
-        key: KeyName,
+        key: KeySelector,
         message: Vec<u8>,
     ) -> Result<Signature> {
         if !opened.keystore.signs_quickly(key.as_ref()) {
@@ -103,11 +103,11 @@ impl Reactor {
         self: &Arc<Self>,
         opened: &Arc<Opened>,
         session: &Arc<Session>,
-        key: KeyId,
+        key: KeyVersionId,
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> Result<Verdict> {
-        if key.family().algorithm() != Algorithm::Ed25519 {
+        if key.key_id().algorithm() != Algorithm::Ed25519 {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
             return self.aside(opened, session, verify).await;
         }
@@ -145,8 +145,9 @@ impl Reactor {
         if is_operator { &self.service.of_operators } else { &self.service.slow }
     }
 
-    /// The results of a batch of `items`, in their order. `step` computes those of a range of them. A quick batch is computed on this
-    /// thread, and other connections have a turn between two steps.
+    /// The results of a batch of `items`, in their order. `step` computes those of a range of them.
+    /// A quick batch is computed on this thread, and other connections have a turn between two
+    /// steps.
     ///
     /// # Errors
     /// `step` panicked.
@@ -207,7 +208,8 @@ impl Reactor {
         self.slow_work(session).run(session.caller(), bytes, run).await?
     }
 
-    /// Schedules the waiting calls for after every ready connection had its turn, so that the batch has all their calls.
+    /// Schedules the waiting calls for after every ready connection had its turn, so that the batch
+    /// has all their calls.
     fn compute_soon(self: &Arc<Self>, opened: &Arc<Opened>) {
         if self.computing.swap(true, Ordering::Relaxed) {
             return;

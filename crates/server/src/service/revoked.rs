@@ -1,9 +1,9 @@
 //! Revoked tokens, kept in a file.
 //!
-//! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. Two lines
-//! before an id say more of it, and a reader that does not know them refuses more: `# tenant NAME`
-//! says whose token it is, and `# expires TIME` when that token expires. An id without a tenant counts
-//! for every tenant. An id without a time stays for good.
+//! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. Two
+//! lines before an id say more of it, and a reader that does not know them refuses more: `# tenant
+//! NAME` says whose token it is, and `# expires TIME` when that token expires. An id without a
+//! tenant counts for every tenant. An id without a time stays for good.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,8 +20,8 @@ const HEAD: &str = "# The revocation ids of tokens that bulla refuses. `bulla se
 const TENANT: &str = "# tenant ";
 const EXPIRES: &str = "# expires ";
 
-/// The most revocations of a tenant while holders may add their own tokens. A holder can make as many
-/// tokens as it likes.
+/// The most revocations of a tenant while holders may add their own tokens. A holder can make as
+/// many tokens as it likes.
 const MOST_BY_HOLDERS: usize = 10_000;
 
 /// Who revokes a token.
@@ -91,7 +91,8 @@ impl Revoked {
         Ok(list)
     }
 
-    /// Adds the ids from the file, which another program may have written. Ids that are only in memory stay refused.
+    /// Adds the ids from the file, which another program may have written. Ids that are only in
+    /// memory stay refused.
     ///
     /// # Errors
     /// Those of [`Revoked::read`]. Then the list does not change.

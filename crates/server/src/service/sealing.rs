@@ -28,7 +28,8 @@ impl Service {
         Ok(())
     }
 
-    /// Opens the keystore for `actor` with what the service was given at its start, if it is not open. A key file is read again.
+    /// Opens the keystore for `actor` with what the service was given at its start, if it is not
+    /// open. A key file is read again.
     ///
     /// # Errors
     /// The service was not given a passphrase, and the keystore needs one; those of the source.
@@ -41,9 +42,9 @@ impl Service {
         self.unseal_apart(None).await
     }
 
-    /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential, so
-    /// all of them together have few tries. An identity of the settings has tries of its own, which
-    /// nobody else uses up.
+    /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential,
+    /// so all of them together have few tries. An identity of the settings has tries of its own,
+    /// which nobody else uses up.
     ///
     /// # Errors
     /// There were too many tries; those of the source.

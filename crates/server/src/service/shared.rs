@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{ROOT, Revocations, Token};
-use bulla_kms::{Code, KeyFamily, KmsError, SecretString, Timestamp};
+use bulla_kms::{Code, KeyId, KmsError, SecretString, Timestamp};
 
 use super::answers::Answers;
 use super::bodies::Bodies;
@@ -245,7 +245,7 @@ impl Service {
     }
 
     /// Reacts to a change of a key: sessions depend on the root keys of tokens.
-    pub(crate) fn key_changed(&self, key: &KeyFamily) {
+    pub(crate) fn key_changed(&self, key: &KeyId) {
         if key.purpose().as_str() == ROOT {
             self.forget_sessions();
         }
@@ -259,7 +259,8 @@ impl Service {
     /// disk, or for the other nodes' store.
     ///
     /// # Errors
-    /// There are too many; the list cannot be written. The token is refused nonetheless then, until the service ends.
+    /// There are too many; the list cannot be written. The token is refused nonetheless then, until
+    /// the service ends.
     pub(crate) fn revoke(&self, revocation: Revocation, by: Revoker) -> bulla_kms::Result<()> {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         // Ids that another program wrote into the file must stay in it.

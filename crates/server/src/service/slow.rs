@@ -108,8 +108,8 @@ impl SlowWork {
     /// If the future is dropped, no further step begins.
     ///
     /// # Errors
-    /// Too many jobs of the caller wait, or their results are too long; a step panicked; the service
-    /// stops.
+    /// Too many jobs of the caller wait, or their results are too long; a step panicked; the
+    /// service stops.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         caller: &str,

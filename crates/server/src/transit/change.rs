@@ -40,8 +40,8 @@ fn purpose() -> Name {
 /// A key to make. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitCreate<'a> {
-    /// `ed25519`, `ecdsa-p256`, `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`, `mldsa-87`, or another algorithm of
-    /// bulla that signs.
+    /// `ed25519`, `ecdsa-p256`, `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`,
+    /// `mldsa-87`, or another algorithm of bulla that signs.
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = String, example = "ed25519")]
     kind: Text<'a>,
@@ -53,7 +53,8 @@ pub(super) struct TransitCreate<'a> {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     exportable: Option<bool>,
-    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for
+    /// never.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(value_type = Option<String>, example = "24h")]
     auto_rotate_period: Option<Seconds>,
@@ -116,7 +117,7 @@ async fn transit_create(
         ..NewKey::new(tenant.clone(), purpose(), algorithm)
     };
     let made = app.aside(&caller.opened, &caller.session, move |keystore| match keystore.create_key(new) {
-        Ok(key) => Ok((keystore.attest(key.family())?, true)),
+        Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
         Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
             Some(key) => Ok((key, false)),
             None => Err(error),
@@ -150,10 +151,10 @@ async fn transit_rotate(
     By(caller): By,
     Named(name): Named<String>,
 ) -> Result<Response> {
-    let family = find(&caller, &name, Operation::Rotate, || missing("key not found"))?;
+    let key_id = find(&caller, &name, Operation::Rotate, || missing("key not found"))?;
     let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
-        keystore.rotate(&family)?;
-        keystore.attest(&family)
+        keystore.rotate(&key_id)?;
+        keystore.attest(&key_id)
     });
     let rotated = rotated.await?;
     app.service.key_changed(&rotated.key);
@@ -176,7 +177,8 @@ pub(super) struct TransitConfigure {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     deletion_allowed: Option<bool>,
-    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for never.
+    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for
+    /// never.
     #[serde(default, deserialize_with = "seconds")]
     #[schema(value_type = Option<String>, example = "24h")]
     auto_rotate_period: Option<Seconds>,
@@ -285,9 +287,9 @@ async fn transit_configure(
     body: Body,
 ) -> Result<Response> {
     let none = || missing(format!("no existing key named {name} could be found"));
-    let family = find(&caller, &name, Operation::Update, none)?;
+    let key_id = find(&caller, &name, Operation::Update, none)?;
     let request: TransitConfigure = body.parse()?;
-    let key = caller.opened.keystore.attest(&family)?;
+    let key = caller.opened.keystore.attest(&key_id)?;
     let (changes, warnings) = request.changes(&key)?;
     let key = apply(&app, &caller, key, changes).await?;
     Ok(envelope::data_and_warnings(&app, &KeyData::from(&key), &warnings))
@@ -295,12 +297,12 @@ async fn transit_configure(
 
 /// Makes changes to a key that nobody else changes meanwhile, in this order.
 async fn apply(app: &App, caller: &Caller, key: Attestation, changes: Vec<KeyChange>) -> Result<Attestation> {
-    let family = key.key.clone();
+    let key_id = key.key.clone();
     let change = move |keystore: &Keystore| {
         changes.iter().try_fold(key, |key, change| keystore.update(&key.key, Some(key.revision), change))
     };
     let changed = app.aside(&caller.opened, &caller.session, change).await;
-    app.service.key_changed(&family);
+    app.service.key_changed(&key_id);
     Ok(changed?)
 }
 
@@ -313,7 +315,8 @@ pub(super) struct TransitTrim {
     min_available_version: Option<i64>,
 }
 
-/// Trim a key: revoke the versions below `min_available_version`, and destroy their private keys. This cannot be undone. PUT does the same.
+/// Trim a key: revoke the versions below `min_available_version`, and destroy their private keys.
+/// This cannot be undone. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}/trim", tag = "transit", request_body = TransitTrim,
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
@@ -323,10 +326,10 @@ async fn transit_trim(
     Named(name): Named<String>,
     body: Body,
 ) -> Result<Response> {
-    let family = find(&caller, &name, Operation::Update, || missing("invalid key name"))?;
+    let key_id = find(&caller, &name, Operation::Update, || missing("invalid key name"))?;
     let TransitTrim { min_available_version } = body.parse()?;
     let asked = min_available_version.ok_or_else(|| VaultError::invalid("missing min_available_version"))?;
-    let key = caller.opened.keystore.attest(&family)?;
+    let key = caller.opened.keystore.attest(&key_id)?;
     let trimmed = min_available(&key);
     let oldest = match asked {
         ..0 => return Err(VaultError::invalid("minimum available version cannot be negative")),
@@ -348,7 +351,8 @@ async fn transit_trim(
     Ok(envelope::data(&app, &KeyData::from(&key)))
 }
 
-/// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be undone.
+/// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be
+/// undone.
 #[utoipa::path(delete, path = "/v1/transit/keys/{name}", tag = "transit",
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 204, description = "The key is deleted"), (status = "default", body = VaultErrorBody)))]
@@ -358,8 +362,8 @@ async fn transit_delete(
     Named(name): Named<String>,
 ) -> Result<Response> {
     let none = || missing(format!("error deleting policy {name}: could not delete key; not found"));
-    let family = find(&caller, &name, Operation::Destroy, none)?;
-    let key = caller.opened.keystore.attest(&family)?;
+    let key_id = find(&caller, &name, Operation::Destroy, none)?;
+    let key = caller.opened.keystore.attest(&key_id)?;
     if !key.deletion_allowed {
         let error = KmsError::new(Code::DestructionNotDue, "set deletion_allowed in the key's config first");
         let words = format!("error deleting policy {name}: deletion is not allowed for this key");

@@ -1,4 +1,5 @@
-//! The form of Vault's answers: the result in `data`, and around it the fields that clients expect in every answer.
+//! The form of Vault's answers: the result in `data`, and around it the fields that clients expect
+//! in every answer.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};

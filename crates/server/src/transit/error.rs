@@ -26,7 +26,8 @@ pub(crate) struct VaultError {
 /// An error as clients of Vault see it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct VaultErrorBody<'a> {
-    /// What went wrong, in Vault's words. Where Vault answers an empty list, to a question about what does not exist, there is nothing else.
+    /// What went wrong, in Vault's words. Where Vault answers an empty list, to a question about
+    /// what does not exist, there is nothing else.
     #[schema(value_type = Vec<String>, example = json!(["signing key not found"]))]
     errors: &'a [&'a str],
     /// What went wrong, for programs. Vault has no such codes.

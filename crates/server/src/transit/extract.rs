@@ -1,4 +1,5 @@
-//! Extractors for requests of Vault's clients: those of the other endpoints, with errors in Vault's form.
+//! Extractors for requests of Vault's clients: those of the other endpoints, with errors in Vault's
+//! form.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -65,7 +66,8 @@ impl SecretBody {
     }
 }
 
-/// Reads JSON. Nothing and `null` count as an empty object. The library would take a list for an object.
+/// Reads JSON. Nothing and `null` count as an empty object. The library would take a list for an
+/// object.
 fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     match body.trim_ascii() {
         b"" | b"null" => Ok(parse(b"{}")?),

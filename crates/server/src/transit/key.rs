@@ -1,7 +1,7 @@
 //! The key that a client of Vault names: by its label.
 
 use bulla_kms::token::{Operation, ROOT};
-use bulla_kms::{Algorithm, Attestation, Code, KeyFamily, KeyName, Keystore, KmsError, Name};
+use bulla_kms::{Algorithm, Attestation, Code, KeyId, KeySelector, Keystore, KmsError, Name};
 
 use super::error::{Result, VaultError};
 use crate::request::{Caller, resolve};
@@ -20,7 +20,8 @@ pub(super) fn label(name: &str) -> Result<Name> {
     })
 }
 
-/// Finds a key, if the caller may do `operation` with it. If there is none and the caller may know that, the error has the text `missing`.
+/// Finds a key, if the caller may do `operation` with it. If there is none and the caller may know
+/// that, the error has the text `missing`.
 ///
 /// # Errors
 /// There is no such key; the caller may not do it.
@@ -29,10 +30,10 @@ pub(super) fn find(
     name: &str,
     operation: Operation,
     missing: impl FnOnce() -> VaultError,
-) -> Result<KeyFamily> {
+) -> Result<KeyId> {
     let label = label(name)?;
     match resolve(caller, label.as_str(), operation) {
-        Ok(KeyName::Family(family)) if is_visible(&family) => Ok(family),
+        Ok(KeySelector::Key(key_id)) if is_visible(&key_id) => Ok(key_id),
         Ok(_) => Err(missing()),
         Err(error) => {
             let error = VaultError::from(error);
@@ -41,8 +42,9 @@ pub(super) fn find(
     }
 }
 
-/// Clients of Vault do not see the root keys of tokens: Vault's transit engine has nothing like them.
-pub(super) fn is_visible(key: &KeyFamily) -> bool {
+/// Clients of Vault do not see the root keys of tokens: Vault's transit engine has nothing like
+/// them.
+pub(super) fn is_visible(key: &KeyId) -> bool {
     key.purpose().as_str() != ROOT
 }
 
@@ -59,7 +61,7 @@ pub(super) fn existing(
     label: &Name,
 ) -> bulla_kms::Result<Option<Attestation>> {
     match keystore.find(tenant, label)?.filter(is_visible) {
-        Some(family) => keystore.attest(&family).map(Some),
+        Some(key_id) => keystore.attest(&key_id).map(Some),
         None => Ok(None),
     }
 }

@@ -1,4 +1,5 @@
-//! Values as clients of Vault write them: its command line sends every value as text, and `null` counts as absent.
+//! Values as clients of Vault write them: its command line sends every value as text, and `null`
+//! counts as absent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -186,8 +187,8 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
 }
 
-/// Appends what base64 encodes, as Go's decoder reads it: it skips line breaks, which `base64 FILE` writes, and the
-/// bits that are left over at the end.
+/// Appends what base64 encodes, as Go's decoder reads it: it skips line breaks, which `base64 FILE`
+/// writes, and the bits that are left over at the end.
 ///
 /// # Errors
 /// The text is not base64; `what` names it.

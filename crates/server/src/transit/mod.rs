@@ -1,6 +1,8 @@
-//! The API for clients of HashiCorp Vault and OpenBao: the part of their transit engine that signs, under `/v1`.
+//! The API for clients of HashiCorp Vault and OpenBao: the part of their transit engine that signs,
+//! under `/v1`.
 //!
-//! Vault's name of a key is its label. `docs/vault.md` lists the offered endpoints and the differences.
+//! Vault's name of a key is its label. `docs/vault.md` lists the offered endpoints and the
+//! differences.
 
 mod change;
 mod envelope;

@@ -1,4 +1,5 @@
-//! Endpoints of Vault's transit engine that bulla does not offer. The answer says so, instead of 404.
+//! Endpoints of Vault's transit engine that bulla does not offer. The answer says so, instead of
+//! 404.
 
 use axum::http::Uri;
 use axum::routing::any;

@@ -8,7 +8,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use bulla_kms::KeyFamily;
+use bulla_kms::KeyId;
 use bulla_kms::token::Operation;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -47,7 +47,8 @@ pub(super) struct KeyNames {
     keys: Vec<String>,
 }
 
-/// List the names of the keys that the caller may read. The method LIST does the same. No key at all is 404, as in Vault.
+/// List the names of the keys that the caller may read. The method LIST does the same. No key at
+/// all is 404, as in Vault.
 #[utoipa::path(get, path = "/v1/transit/keys", tag = "transit", params(ListQuery), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The names", body = Envelope<KeyNames>), (status = "default", body = VaultErrorBody)))]
 async fn transit_list(
@@ -93,7 +94,7 @@ async fn list(app: &App, caller: &Caller) -> Result<Response> {
     let session = Arc::clone(&caller.session);
     let found = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyFamily| is_visible(key) && authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| is_visible(key) && authority.permits(Operation::Read, key);
         let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
         let names = found.into_iter().filter_map(|key| key.label.map(|label| label.to_string()));
         Ok(names.collect::<Vec<_>>())
@@ -116,6 +117,6 @@ async fn transit_read(
     Named(name): Named<String>,
 ) -> Result<Response> {
     let missing = || VaultError::nothing_there("the tenant has no key of this name");
-    let family = find(&caller, &name, Operation::Read, missing)?;
-    Ok(envelope::data(&app, &KeyData::from(&caller.opened.keystore.attest(&family)?)))
+    let key_id = find(&caller, &name, Operation::Read, missing)?;
+    Ok(envelope::data(&app, &KeyData::from(&caller.opened.keystore.attest(&key_id)?)))
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::Operation;
-use bulla_kms::{Code, KeyFamily, KeyName, Keystore, SignItem, Signature};
+use bulla_kms::{Code, KeyId, KeySelector, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -143,7 +143,7 @@ async fn transit_sign_with_hash(
 }
 
 async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
-    let family = find(&caller, name, Operation::Sign, || missing("signing key not found"))?;
+    let key_id = find(&caller, name, Operation::Sign, || missing("signing key not found"))?;
     let request: TransitSign<'_> = body.parse()?;
     let parameters = Parameters {
         in_path: hash,
@@ -152,8 +152,8 @@ async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &B
         prehashed: request.prehashed.unwrap_or_default(),
         marshaling: &request.marshaling_algorithm,
     };
-    let scheme = parameters.scheme(family.algorithm())?;
-    let key = version(family, request.key_version)?;
+    let scheme = parameters.scheme(key_id.algorithm())?;
+    let key = version(key_id, request.key_version)?;
     let Some(items) = request.batch_input else {
         let signature =
             sign_one(&app, &caller, key, scheme, &request.input, &request.signature_context).await?;
@@ -174,12 +174,12 @@ async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &B
 }
 
 /// The key, or its version that signs.
-fn version(family: KeyFamily, asked: Option<i64>) -> Result<KeyName> {
+fn version(key_id: KeyId, asked: Option<i64>) -> Result<KeySelector> {
     match asked.unwrap_or_default() {
-        0 => Ok(family.into()),
+        0 => Ok(key_id.into()),
         ..0 => Err(VaultError::invalid("requested version for signing is negative")),
         asked => match u32::try_from(asked).ok().and_then(NonZeroU32::new) {
-            Some(version) => Ok(family.version(version).into()),
+            Some(version) => Ok(key_id.version(version).into()),
             None => Err(VaultError::invalid(TOO_NEW)),
         },
     }
@@ -198,7 +198,7 @@ fn called(error: impl Into<VaultError>) -> VaultError {
 async fn sign_one(
     app: &App,
     caller: &Caller,
-    key: KeyName,
+    key: KeySelector,
     scheme: Scheme,
     input: &Text<'_>,
     context: &Text<'_>,
@@ -241,15 +241,16 @@ pub(super) fn decode_context(context: &Text<'_>, scheme: Scheme) -> Result<Vec<u
 
 /// Messages that are decoded.
 struct Batch {
-    key: KeyName,
+    key: KeySelector,
     scheme: Scheme,
     buffer: Vec<u8>,
-    /// The place of each message and the context of its signature, or the reason why it cannot be signed.
+    /// The place of each message and the context of its signature, or the reason why it cannot be
+    /// signed.
     items: Vec<Result<(Range<usize>, Vec<u8>)>>,
 }
 
 impl Batch {
-    fn read(key: KeyName, scheme: Scheme, items: &[TransitSignItem<'_>]) -> Self {
+    fn read(key: KeySelector, scheme: Scheme, items: &[TransitSignItem<'_>]) -> Self {
         let texts = items.iter().map(|item| item.input.as_deref().map_or(0, str::len));
         let mut buffer = Vec::with_capacity(texts.sum::<usize>() / 4 * 3);
         let decoded = items.iter().map(|item| {

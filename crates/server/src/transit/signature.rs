@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut Vec<u8>, signature: &Signature, marshaling: Marsha
     let version = signature.key.version();
     // Writing to a vector cannot fail.
     let _ = write!(out, "{PREFIX}{version}:");
-    let algorithm = signature.key.family().algorithm();
+    let algorithm = signature.key.key_id().algorithm();
     match (marshaling, algorithm) {
         (Marshaling::Jws, _) => URL_SAFE_NO_PAD.encode_append(&signature.bytes, out),
         (Marshaling::Asn1, Algorithm::EcdsaP256) => match Ecdsa::from_slice(&signature.bytes) {
@@ -84,7 +84,7 @@ pub(super) fn read(text: &str, scheme: Scheme, buffer: &mut Vec<u8>) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use bulla_kms::{KeyId, Keystore, NewKey};
+    use bulla_kms::{KeyVersionId, Keystore, NewKey};
     use proptest::prelude::*;
 
     use super::super::scheme::Input;
@@ -94,7 +94,7 @@ mod tests {
         Scheme { algorithm, marshaling, input: Input::Message }
     }
 
-    fn key(keystore: &Keystore, algorithm: Algorithm) -> KeyId {
+    fn key(keystore: &Keystore, algorithm: Algorithm) -> KeyVersionId {
         let new = NewKey::new("local".parse().unwrap(), "transit".parse().unwrap(), algorithm);
         keystore.create_key(new).unwrap()
     }

@@ -39,8 +39,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(mount_of_path))
 }
 
-/// The statuses to answer with. Other parameters, such as `drsecondarycode`, `performancestandbycode` and `standbyok`, have
-/// no effect: no service here is a secondary or a standby.
+/// The statuses to answer with. Other parameters, such as `drsecondarycode`,
+/// `performancestandbycode` and `standbyok`, have no effect: no service here is a secondary or a
+/// standby.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct HealthQuery {
@@ -169,7 +170,8 @@ async fn transit_seal_status(State(app): State<App>) -> Response {
     seal_status(&app)
 }
 
-/// Which node of a cluster answers requests. In bulla's clusters all nodes do, so each names itself.
+/// Which node of a cluster answers requests. In bulla's clusters all nodes do, so each names
+/// itself.
 #[derive(Serialize, ToSchema)]
 struct LeaderData {
     /// Whether nodes share the keystore, in etcd.
@@ -216,7 +218,8 @@ async fn transit_initialized() -> Response {
     envelope::bare(StatusCode::OK, &Initialized { initialized: true })
 }
 
-/// Seal the service: close the keystore as soon as the requests that use it are answered. POST does the same.
+/// Seal the service: close the keystore as soon as the requests that use it are answered. POST does
+/// the same.
 #[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
 async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response> {
@@ -229,17 +232,20 @@ async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response
 /// What unseals the service.
 #[derive(Deserialize, ToSchema)]
 struct TransitUnseal<'a> {
-    /// The keystore's passphrase. Without it, the service uses what opened the keystore at its start: it reads its key file again, for example.
+    /// The keystore's passphrase. Without it, the service uses what opened the keystore at its
+    /// start: it reads its key file again, for example.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     key: Option<SecretText<'a>>,
-    /// Vault forgets the key shares that it was given. Here there are no shares, and nothing happens.
+    /// Vault forgets the key shares that it was given. Here there are no shares, and nothing
+    /// happens.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     reset: Option<bool>,
 }
 
-/// Unseal the service with the keystore's passphrase or, for an operator whom the settings name, without it. POST does the same.
+/// Unseal the service with the keystore's passphrase or, for an operator whom the settings name,
+/// without it. POST does the same.
 #[utoipa::path(put, path = "/v1/sys/unseal", tag = "transit", request_body = TransitUnseal, extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "Whether the service is sealed", body = SealStatus),
         (status = "default", body = VaultErrorBody)))]

@@ -23,7 +23,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// The caller's own token.
 #[derive(Serialize, ToSchema)]
 pub(super) struct TokenData<'a> {
-    /// The token that the caller presented; empty for a caller without one. Clients store it as their token.
+    /// The token that the caller presented; empty for a caller without one. Clients store it as
+    /// their token.
     id: &'a str,
     /// The last of the token's revocation ids.
     accessor: String,

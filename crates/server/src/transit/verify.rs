@@ -7,7 +7,7 @@ use std::ops::Range;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::Operation;
-use bulla_kms::{Algorithm, Code, KeyFamily, KeyId, Keystore, Verdict, VerifyItem};
+use bulla_kms::{Algorithm, Code, KeyId, KeyVersionId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -150,7 +150,7 @@ async fn transit_verify_with_hash(
 }
 
 async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
-    let family = find(&caller, name, Operation::Verify, || missing("signature verification key not found"))?;
+    let key_id = find(&caller, name, Operation::Verify, || missing("signature verification key not found"))?;
     let request: TransitVerify<'_> = body.parse()?;
     let parameters = Parameters {
         in_path: hash,
@@ -159,19 +159,19 @@ async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: 
         prehashed: request.prehashed.unwrap_or_default(),
         marshaling: &request.marshaling_algorithm,
     };
-    let scheme = parameters.scheme(family.algorithm())?;
+    let scheme = parameters.scheme(key_id.algorithm())?;
     let TransitVerify { input, signature, hmac, signature_context, batch_input, .. } = request;
     if let Some(items) = batch_input {
         check(&items)?;
         count(&app, &caller, items.len())?;
-        let batch = Batch::read(&family, scheme, &items);
+        let batch = Batch::read(&key_id, scheme, &items);
         let results = verify_many(&app, &caller, batch).await?;
         return Ok(envelope::written(&app, 64 * results.len(), &[], |out| write(out, &results, &items)));
     }
     let item =
         TransitVerifyItem { input, signature, hmac, signature_context, ..TransitVerifyItem::default() };
     check(std::slice::from_ref(&item))?;
-    let valid = verify_one(&app, &caller, &family, scheme, &item).await?;
+    let valid = verify_one(&app, &caller, &key_id, scheme, &item).await?;
     let text: &[u8] = if valid { b"{\"valid\":true}" } else { b"{\"valid\":false}" };
     Ok(envelope::written(&app, text.len(), &[], |out| out.extend_from_slice(text)))
 }
@@ -203,7 +203,7 @@ fn called(error: impl Into<VaultError>) -> VaultError {
 async fn verify_one(
     app: &App,
     caller: &Caller,
-    family: &KeyFamily,
+    key_id: &KeyId,
     scheme: Scheme,
     item: &TransitVerifyItem<'_>,
 ) -> Result<bool> {
@@ -211,7 +211,7 @@ async fn verify_one(
     decode_input(&item.input, &mut message)?;
     let (version, _) = signature::read(item.signature.as_deref().unwrap_or_default(), scheme, &mut bytes)?;
     let context = decode_context(&item.signature_context, scheme)?;
-    let key = family.version(version);
+    let key = key_id.version(version);
     let verdict = match scheme.prehashed(&message, &context)? {
         Some(digest) => {
             let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
@@ -234,14 +234,14 @@ struct Item {
 /// Signatures that are decoded.
 struct Batch {
     scheme: Scheme,
-    keys: Vec<KeyId>,
+    keys: Vec<KeyVersionId>,
     buffer: Vec<u8>,
     /// The items, or the reason why each cannot be verified.
     items: Vec<Result<Item>>,
 }
 
 impl Batch {
-    fn read(family: &KeyFamily, scheme: Scheme, items: &[TransitVerifyItem<'_>]) -> Self {
+    fn read(key_id: &KeyId, scheme: Scheme, items: &[TransitVerifyItem<'_>]) -> Self {
         let length = |text: &Text<'_>| text.as_deref().map_or(0, str::len);
         let texts: usize = items.iter().map(|item| length(&item.input) + length(&item.signature)).sum();
         let mut batch =
@@ -249,7 +249,7 @@ impl Batch {
         let mut versions = HashMap::new();
         batch.items.reserve(items.len());
         for item in items {
-            let item = batch.read_item(family, &mut versions, item);
+            let item = batch.read_item(key_id, &mut versions, item);
             batch.items.push(item);
         }
         batch
@@ -257,7 +257,7 @@ impl Batch {
 
     fn read_item(
         &mut self,
-        family: &KeyFamily,
+        key_id: &KeyId,
         versions: &mut HashMap<NonZeroU32, usize>,
         item: &TransitVerifyItem<'_>,
     ) -> Result<Item> {
@@ -266,7 +266,7 @@ impl Batch {
         let (version, signature) = signature::read(text, self.scheme, &mut self.buffer)?;
         let context = decode_context(&item.signature_context, self.scheme)?;
         let key = *versions.entry(version).or_insert_with(|| {
-            self.keys.push(family.version(version));
+            self.keys.push(key_id.version(version));
             self.keys.len() - 1
         });
         Ok(Item { key, message, signature, context })

@@ -105,7 +105,8 @@ impl From<&Attestation> for KeyData {
     }
 }
 
-/// The oldest version that was not trimmed, or 0 if none was trimmed. Trimming revokes versions, so their states say this.
+/// The oldest version that was not trimmed, or 0 if none was trimmed. Trimming revokes versions, so
+/// their states say this.
 pub(super) fn min_available(key: &Attestation) -> u32 {
     let trimmed = key.versions.iter().take_while(|version| version.state == VersionState::Revoked);
     trimmed.last().map_or(0, |last| last.version + 1)

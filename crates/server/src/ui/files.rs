@@ -49,7 +49,8 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
 const PAGE: &str = include_str!("assets/index.html");
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The page itself. Its root element says whether the service is for development, so that the page can warn.
+/// The page itself. Its root element says whether the service is for development, so that the page
+/// can warn.
 static PAGES: LazyLock<[File; 2]> = LazyLock::new(|| {
     let development = PAGE.replace("data-mode=\"production\"", "data-mode=\"development\"").leak();
     [PAGE, development].map(|content| File::new(("index.html", HTML, content)))

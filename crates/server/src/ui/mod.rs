@@ -30,7 +30,8 @@ const HEADERS: [(&str, &str); 7] = [
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("x-frame-options", "DENY"),
-    // A browser asks whether its copy is still the newest: another version of the service has another page.
+    // A browser asks whether its copy is still the newest: another version of the service has
+    // another page.
     ("cache-control", "no-cache"),
 ];
 

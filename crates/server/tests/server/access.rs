@@ -28,7 +28,7 @@ fn a_token_permits_its_operations_on_its_keys_and_a_missing_key_looks_like_a_for
     let keystore = keystore(&["local", "other"]);
     let new = |tenant: &str, label: &str| {
         let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519).label(name(label));
-        keystore.create_key(new).unwrap().family().clone()
+        keystore.create_key(new).unwrap().key_id().clone()
     };
     let (mine, theirs) = (new("local", "mine"), new("local", "theirs"));
     let foreign = new("other", "foreign");

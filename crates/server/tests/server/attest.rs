@@ -59,7 +59,7 @@ fn a_caller_without_the_right_learns_nothing_and_a_key_for_tokens_attests_nothin
     keystore.create_key(label("theirs")).unwrap();
     let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("tokens")))).unwrap();
-    let narrow = token(&keystore, "local", Keys::These(vec![mine.family().clone()]), &[Operation::Read]);
+    let narrow = token(&keystore, "local", Keys::These(vec![mine.key_id().clone()]), &[Operation::Read]);
     let signs = token(&keystore, "local", Keys::All, &[Operation::Sign]);
     let all = token(&keystore, "local", Keys::All, &Operation::ALL);
     let service = Service::start(keystore, config());

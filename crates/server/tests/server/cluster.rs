@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bulla_kms::token::{Keys, Operation};
-use bulla_kms::{KeyFamily, Keystore};
+use bulla_kms::{KeyId, Keystore};
 use serde_json::json;
 
 use crate::support::etcd::Setup;
@@ -50,7 +50,8 @@ fn a_change_of_a_key_has_no_node_ask_etcd_except_the_one_that_makes_it() {
     }
     eventually("the other node has all", || other.sign(None, "a").ok()["version"] == CHANGES + 1);
     let asked = reads(&shared) - before;
-    // It looks at the state before each change. Each of the nodes asks once a second for the state, and then for revocations.
+    // It looks at the state before each change. Each of the nodes asks once a second for the state,
+    // and then for revocations.
     let expected = f64::from(CHANGES) + 4.0 * (start.elapsed().as_secs_f64() + 2.0);
     assert!(asked <= expected, "{asked} reads, {expected} are expected");
 }
@@ -195,7 +196,7 @@ fn a_root_key_that_one_node_disables_makes_no_caller_of_another() {
     for node in &nodes {
         node.get(Some(&token), "/api/v1/keys").ok();
     }
-    let root: KeyFamily = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
+    let root: KeyId = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.catch_up().unwrap();
     keystore.disable(&root).unwrap();
     for node in &nodes {

@@ -222,7 +222,8 @@ fn a_private_key_leaves_only_wrapped_and_only_when_it_is_exportable() {
     );
 }
 
-/// A keystore with a key that may leave, one to receive it, and a key for tokens that is exportable.
+/// A keystore with a key that may leave, one to receive it, and a key for tokens that is
+/// exportable.
 fn tenants() -> Keystore {
     let keystore = keystore(&["local", "other"]);
     let create = |tenant: &str, purpose: &str, algorithm, label: &str| {

@@ -163,7 +163,8 @@ fn a_shutdown_answers_what_was_asked() {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// A body that is not read ends the connection, and the next request of a caller who keeps it fails.
+/// A body that is not read ends the connection, and the next request of a caller who keeps it
+/// fails.
 #[test]
 fn a_connection_outlives_a_body_that_nobody_needs() {
     let service = Service::open();

@@ -1,4 +1,5 @@
-//! The service as its callers see it: each test starts one, on a free port of this machine, with a keystore in memory.
+//! The service as its callers see it: each test starts one, on a free port of this machine, with a
+//! keystore in memory.
 
 mod access;
 mod attest;

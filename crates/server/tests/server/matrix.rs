@@ -1,7 +1,7 @@
 //! Who may call what: every operation of the description, with every kind of credential.
 
 use bulla_kms::token::{Grant, Keys, Operation, Token};
-use bulla_kms::{Algorithm, KeyFamily, Keystore, NewKey, Timestamp};
+use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::description::{Described, description, operations};
@@ -146,7 +146,7 @@ struct Key {
 }
 
 impl Key {
-    fn family(&self) -> KeyFamily {
+    fn key_id(&self) -> KeyId {
         self.name.parse().unwrap()
     }
 }
@@ -154,7 +154,7 @@ impl Key {
 fn new_key(keystore: &Keystore, tenant: &str) -> Key {
     let label = format!("key-{}", keystore.list().unwrap().len());
     let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519).label(name(&label));
-    Key { label, name: keystore.create_key(new).unwrap().family().to_string() }
+    Key { label, name: keystore.create_key(new).unwrap().key_id().to_string() }
 }
 
 /// The status of an answer to a caller without a credential: Vault's own is another one.
@@ -202,7 +202,7 @@ fn a_token_for_one_operation_on_one_key_permits_that_and_nothing_else() {
     for granted in Operation::ALL {
         let keystore = keystore(&["local"]);
         let (mine, theirs) = (new_key(&keystore, "local"), new_key(&keystore, "local"));
-        let fresh = || token(&keystore, "local", Keys::These(vec![mine.family()]), &[granted]);
+        let fresh = || token(&keystore, "local", Keys::These(vec![mine.key_id()]), &[granted]);
         let (narrow, spare) = (fresh(), (0..8).map(|_| fresh()).collect::<Vec<_>>());
         let mut spare = spare.iter();
         let service = Service::start(keystore, config());

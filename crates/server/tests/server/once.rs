@@ -138,7 +138,8 @@ fn a_caller_who_goes_away_finds_the_answer_later() {
     write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 2\r\n\r\n{{}}")
         .unwrap();
     drop(stream);
-    // Whether or not the request arrived before its caller went away, the key has two versions in the end.
+    // Whether or not the request arrived before its caller went away, the key has two versions in
+    // the end.
     let answer = loop {
         let answer = post(&service, None, path, "k", &json!({}));
         if answer.status == 200 {

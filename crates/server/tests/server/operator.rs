@@ -39,7 +39,8 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
     service.get(Some(&reader), "/api/v1/keys").ok();
 }
 
-/// A sealed service on a Unix socket in `folder`, whose keystore opens with a key file. The settings name this user, with these operations.
+/// A sealed service on a Unix socket in `folder`, whose keystore opens with a key file. The
+/// settings name this user, with these operations.
 fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[Operation]) -> Service {
     let mut config = unix_config(&folder.join("socket"));
     config.identity = vec![me(tenant, Some(operations))];

@@ -153,7 +153,7 @@ fn the_set_has_only_keys_that_the_caller_may_read() {
         keystore.create_key(new).unwrap()
     };
     let (mine, _, _) = (new("local"), new("local"), new("other"));
-    let narrow = token(&keystore, "local", Keys::These(vec![mine.family().clone()]), &[Operation::Read]);
+    let narrow = token(&keystore, "local", Keys::These(vec![mine.key_id().clone()]), &[Operation::Read]);
     let all = token(&keystore, "local", Keys::All, &[Operation::Read]);
     let signs = token(&keystore, "local", Keys::All, &[Operation::Sign]);
     let service = Service::start(keystore, config());

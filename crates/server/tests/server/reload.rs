@@ -93,7 +93,8 @@ fn a_reload_reads_the_list_of_revoked_tokens_again() {
     assert_eq!(status(&mine), 200, "nobody asked for a reload yet");
     service.handle.reload(config()).unwrap();
     assert_eq!((status(&mine), status(&theirs), status(&third)), (403, 200, 200));
-    // What the service writes itself keeps what another program wrote, and a shorter list brings no token back.
+    // What the service writes itself keeps what another program wrote, and a shorter list brings no
+    // token back.
     std::fs::write(&list, format!("{}\n", id(&theirs))).unwrap();
     service.post(Some(&third), "/api/v1/tokens/revoke", &json!({})).ok();
     let written: Revocations = std::fs::read_to_string(&list).unwrap().parse().unwrap();

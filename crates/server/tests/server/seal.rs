@@ -104,7 +104,7 @@ fn only_keys_with_which_the_caller_may_decapsulate_open() {
     let keystore = keystore(&["local", "other"]);
     let new = |tenant: &str, label: &str| {
         let new = NewKey::new(name(tenant), name("transport"), Algorithm::XWing).label(name(label));
-        keystore.create_key(new).unwrap().family().clone()
+        keystore.create_key(new).unwrap().key_id().clone()
     };
     let (mine, theirs, _) = (new("local", "mine"), new("local", "theirs"), new("other", "foreign"));
     let narrow = Keys::These(vec![mine]);

@@ -85,7 +85,7 @@ fn who_makes_a_token_weaker_learns_nothing_of_the_keys_of_other_tenants() {
     let keystore = keystore(&["local", "other"]);
     let [mine, theirs] = ["local", "other"].map(|tenant| {
         let new = bulla_kms::NewKey::new(name(tenant), name("files"), bulla_kms::Algorithm::Ed25519);
-        keystore.create_key(new).unwrap().family().to_string()
+        keystore.create_key(new).unwrap().key_id().to_string()
     });
     let token = token(&keystore, "local", Keys::All, &[Operation::Read]);
     let service = Service::start(keystore, config());

@@ -331,7 +331,7 @@ fn without_a_right_everything_is_permission_denied() {
     let keystore = keystore(&["local"]);
     let new = |label: &str| {
         let new = NewKey::new(name("local"), name("files"), Algorithm::Ed25519).label(name(label));
-        keystore.create_key(new).unwrap().family().clone()
+        keystore.create_key(new).unwrap().key_id().clone()
     };
     let (mine, _) = (new("mine"), new("theirs"));
     let narrow = token(&keystore, "local", Keys::These(vec![mine]), &[Operation::Sign, Operation::Read]);

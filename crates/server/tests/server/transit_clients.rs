@@ -1,4 +1,5 @@
-//! What clients of Vault send that its documents do not say. A running OpenBao answered the same requests.
+//! What clients of Vault send that its documents do not say. A running OpenBao answered the same
+//! requests.
 
 use bulla_kms::token::{Keys, Operation, Token};
 use bulla_kms::{Algorithm, PublicKey};

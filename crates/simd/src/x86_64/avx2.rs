@@ -64,7 +64,8 @@ pub(super) unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [__
         let mut rows = [_mm256_setzero_si256(); 4];
         let mut j = 0;
         while j < 4 {
-            // SAFETY: the caller promised eight pointers, with 64 readable bytes at the offset of each.
+            // SAFETY: the caller promised eight pointers, with 64 readable bytes at the offset of
+            // each.
             rows[j] = unsafe {
                 let at = offset + 16 * q;
                 load_two((*blocks.add(j)).wrapping_add(at), (*blocks.add(j + 4)).wrapping_add(at))

@@ -9,8 +9,8 @@ use core::arch::x86_64::*;
 
 /// `pin`, and a `vshufps` that the compiler keeps, for a register class.
 ///
-/// LLVM would merge two shuffles into a `vpermt2d`. It takes three cycles, on the port that the latency-bound chain of the row
-/// form needs for its one-cycle operations.
+/// LLVM would merge two shuffles into a `vpermt2d`. It takes three cycles, on the port that the
+/// latency-bound chain of the row form needs for its one-cycle operations.
 macro_rules! opaque {
     ($class:ident, $register:ty) => {
         super::super::pin!("avx512f,avx512vl", $class, $register);
@@ -84,7 +84,8 @@ unsafe fn copy_padded(from: *const u8, n: usize, to: *mut u8) {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,bmi2")]
 unsafe fn padded_rows(block: *const u8, n: usize) -> [__m128i; 4] {
     let mask = _bzhi_u64(u64::MAX, n as u32);
-    // SAFETY: the mask has the n bytes that the caller promised; no other is touched. No closure, which would not be inlined.
+    // SAFETY: the mask has the n bytes that the caller promised; no other is touched. No closure,
+    // which would not be inlined.
     unsafe {
         [
             _mm_maskz_loadu_epi8(mask as u16, block.cast()),
@@ -225,7 +226,8 @@ impl Rows for U32x16 {
     }
 }
 
-/// Sixteen bytes from each of the pointers 0, `step`, 2 `step` and 3 `step`. Three loads are merged by mask: no shuffle.
+/// Sixteen bytes from each of the pointers 0, `step`, 2 `step` and 3 `step`. Three loads are merged
+/// by mask: no shuffle.
 ///
 /// # Safety
 ///
@@ -256,7 +258,8 @@ pub(super) fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
 /// As there.
 #[inline(always)]
 pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [U32x16; 16] {
-    // SAFETY: the caller has the instruction set, and promised sixteen pointers with 64 readable bytes at the offset of each.
+    // SAFETY: the caller has the instruction set, and promised sixteen pointers with 64 readable
+    // bytes at the offset of each.
     unsafe {
         let mut words = [U32x16(_mm512_setzero_si512()); 16];
         let mut q = 0;
@@ -279,7 +282,8 @@ pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [
     }
 }
 
-/// Like [`Columns::store_blocks`], by quarters of blocks: four times the stores, but no shuffles across vectors.
+/// Like [`Columns::store_blocks`], by quarters of blocks: four times the stores, but no shuffles
+/// across vectors.
 ///
 /// # Safety
 ///
@@ -328,7 +332,8 @@ impl Columns for U32x8 {
 impl Columns for U32x16 {
     #[inline(always)]
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
-        // SAFETY: the caller promised sixteen pointers, with 64 readable bytes at the offset of each.
+        // SAFETY: the caller promised sixteen pointers, with 64 readable bytes at the offset of
+        // each.
         unsafe {
             let mut words = [U32x16(_mm512_setzero_si512()); 16];
             let mut half = 0;

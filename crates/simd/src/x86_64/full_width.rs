@@ -1,9 +1,10 @@
-//! Sixteen words for CPUs that run 512-bit operations in one piece (Intel's servers, AMD Zen 5). This type builds message blocks from
-//! quarters, while `avx512::U32x16` uses halves, and it writes output blocks by quarters.
+//! Sixteen words for CPUs that run 512-bit operations in one piece (Intel's servers, AMD Zen 5).
+//! This type builds message blocks from quarters, while `avx512::U32x16` uses halves, and it writes
+//! output blocks by quarters.
 //!
-//! Masked loads read three quarters of a vector. Any vector port can merge them, so the one port with shuffles has 32 shuffles a block
-//! instead of 48. On CPUs that run 512-bit operations in two halves (AMD Zen 4), the number of operations counts, and it is 80 instead
-//! of 64.
+//! Masked loads read three quarters of a vector. Any vector port can merge them, so the one port
+//! with shuffles has 32 shuffles a block instead of 48. On CPUs that run 512-bit operations in two
+//! halves (AMD Zen 4), the number of operations counts, and it is 80 instead of 64.
 
 use super::avx512::{U32x16, load_quarters, store_quarters};
 use super::{forward, wrapper};

@@ -7,8 +7,9 @@ pub mod slow_rotate;
 pub mod sse41;
 pub mod words;
 
-/// The source of each byte when words of `word` bytes are rotated right by `by` bytes. It is for byte shuffles within halves of sixteen bytes, as the
-/// instructions for registers of 32 bytes do them too.
+/// The source of each byte when words of `word` bytes are rotated right by `by` bytes. It is for
+/// byte shuffles within halves of sixteen bytes, as the instructions for registers of 32 bytes do
+/// them too.
 pub const fn byte_rotation(word: usize, by: usize) -> [u8; 32] {
     let mut from = [0; 32];
     let mut i = 0;
@@ -24,13 +25,15 @@ macro_rules! forward {
     ($(fn $name:ident $(<$(const $imm:ident: i32),+>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
         unsafe fn $name $(<$(const $imm: i32),+>)? ($($arg: $type),*) $(-> $ret)? {
-            // SAFETY: the caller promised this backend's CPU features, and valid pointers as the trait requires.
+            // SAFETY: the caller promised this backend's CPU features, and valid pointers as the
+            // trait requires.
             unsafe { $body }
         }
     )* };
 }
 
-/// [`Vector`](crate::Vector) for a wrapper, from the vector within: `wrapper!(Wrapper, Inner)`, generic over what follows.
+/// [`Vector`](crate::Vector) for a wrapper, from the vector within: `wrapper!(Wrapper, Inner)`,
+/// generic over what follows.
 macro_rules! wrapper {
     ($Wrapper:ty, $Inner:ty $(, $($generics:tt)+)?) => {
         impl $(<$($generics)+>)? crate::vector::Vector for $Wrapper {

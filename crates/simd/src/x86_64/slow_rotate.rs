@@ -1,8 +1,8 @@
 //! AVX-512 vectors for CPUs whose rotates take two cycles (AMD Zen 4), in latency-bound code.
 //!
-//! `rotr(a ^ b)` is `rotr(a) ^ (b >> n) ^ (b << 32 - n)`, and the three-way exclusive or is one instruction. The path from b, the later
-//! operand, to the result is a shift and an exclusive or: two cycles. An exclusive or and a rotate take three. So a quarter round takes 12
-//! cycles, not 16.
+//! `rotr(a ^ b)` is `rotr(a) ^ (b >> n) ^ (b << 32 - n)`, and the three-way exclusive or is one
+//! instruction. The path from b, the later operand, to the result is a shift and an exclusive or:
+//! two cycles. An exclusive or and a rotate take three. So a quarter round takes 12 cycles, not 16.
 
 use super::avx512::{U32x4, U32x8};
 use super::{forward, wrapper};
@@ -31,8 +31,9 @@ macro_rules! xor_rotate {
         #[target_feature(enable = "avx512f,avx512vl")]
         fn $function<const R: i32, const L: i32>(a: $register, b: $register) -> $register {
             let result;
-            // SAFETY: four instructions on registers, of the features enabled here. It is assembly, because the compiler would combine
-            // the shifts into a rotate again. Overwriting the shifted b is 4 % faster than overwriting the rotated a.
+            // SAFETY: four instructions on registers, of the features enabled here. It is assembly,
+            // because the compiler would combine the shifts into a rotate again. Overwriting the
+            // shifted b is 4 % faster than overwriting the rotated a.
             unsafe {
                 asm!(
                     "vpsrld {result}, {b}, {r}",

@@ -1,5 +1,5 @@
-//! SSE4.1: 128-bit vectors without rotates. Inlined into AVX2 code, the same intrinsics have their three-operand form, so this
-//! type is also AVX2's narrow vector.
+//! SSE4.1: 128-bit vectors without rotates. Inlined into AVX2 code, the same intrinsics have their
+//! three-operand form, so this type is also AVX2's narrow vector.
 
 use super::{forward, pin, transpose4};
 use crate::vector::{Columns, Rows, Vector};

@@ -1,4 +1,5 @@
-//! Which of the vector registers that Microsoft's calling convention for x86-64 keeps, xmm6 to xmm15, a call changes.
+//! Which of the vector registers that Microsoft's calling convention for x86-64 keeps, xmm6 to
+//! xmm15, a call changes.
 
 use std::arch::{asm, global_asm};
 
@@ -21,8 +22,9 @@ fn enter<F: FnMut()>(call: &mut F, before: &Registers, after: &mut Registers) {
     extern "C" fn run<F: FnMut()>(call: &mut F) {
         call();
     }
-    // SAFETY: reads `before` and writes `after`, which have room for ten registers. The stack is as it was at the end, and has been aligned and
-    // has the 32 bytes that the convention gives to the function that is called. rsi, rdi and r12 are kept by that function.
+    // SAFETY: reads `before` and writes `after`, which have room for ten registers. The stack is as
+    // it was at the end, and has been aligned and has the 32 bytes that the convention gives to the
+    // function that is called. rsi, rdi and r12 are kept by that function.
     unsafe {
         asm!(
             "mov r12, rsp",

@@ -1,5 +1,5 @@
-// Package guts has the API of lukechampine.com/blake3/guts, version 1.4: the nodes of the tree, for programs that build their own
-// trees. Most programs need package blake3 instead.
+// Package guts has the API of lukechampine.com/blake3/guts, version 1.4: the nodes of the tree, for
+// programs that build their own trees. Most programs need package blake3 instead.
 package guts
 
 import (
@@ -23,11 +23,13 @@ const (
 	BlockSize = guts.BlockLen
 	ChunkSize = guts.ChunkLen
 
-	// MaxSIMD is the number of chunks that CompressBuffer takes, and of blocks that CompressBlocks returns.
+	// MaxSIMD is the number of chunks that CompressBuffer takes, and of blocks that CompressBlocks
+	// returns.
 	MaxSIMD = guts.MaxLanes
 )
 
-// IV is the key of the plain hash. This package does not read it: a change affects only programs that pass IV as a key.
+// IV is the key of the plain hash. This package does not read it: a change affects only programs
+// that pass IV as a key.
 var IV = [8]uint32(guts.IV)
 
 // A Node is a chunk or a parent before its last compression.
@@ -47,7 +49,8 @@ func (n *Node) inner() guts.Node {
 	return guts.Node{CV: n.CV, Block: n.Block, Counter: n.Counter, Len: n.BlockLen, Flags: n.Flags}
 }
 
-// ParentNode returns the parent of two nodes with the given chaining values. flags is the mode, with FlagRoot at the top.
+// ParentNode returns the parent of two nodes with the given chaining values. flags is the mode,
+// with FlagRoot at the top.
 func ParentNode(left, right [8]uint32, key *[8]uint32, flags uint32) Node {
 	return fromInner(guts.ParentNode((*guts.CV)(&left), (*guts.CV)(&right), (*guts.CV)(key), flags))
 }
@@ -64,7 +67,8 @@ func ChainingValue(n Node) [8]uint32 {
 	return inner.ChainingValue()
 }
 
-// CompressChunk returns the node of a chunk, before its last block. It panics if the chunk is longer than ChunkSize.
+// CompressChunk returns the node of a chunk, before its last block. It panics if the chunk is
+// longer than ChunkSize.
 func CompressChunk(chunk []byte, key *[8]uint32, counter uint64, flags uint32) Node {
 	if len(chunk) > ChunkSize {
 		panic(fmt.Sprintf("guts: a chunk of %d bytes; it has at most %d", len(chunk), ChunkSize))
@@ -72,13 +76,14 @@ func CompressChunk(chunk []byte, key *[8]uint32, counter uint64, flags uint32) N
 	return fromInner(guts.ChunkNode(chunk, (*guts.CV)(key), counter, flags))
 }
 
-// CompressBuffer returns the top node of the tree over the first buflen bytes of buf. The first chunk has number counter.
+// CompressBuffer returns the top node of the tree over the first buflen bytes of buf. The first
+// chunk has number counter.
 func CompressBuffer(buf *[MaxSIMD * ChunkSize]byte, buflen int, key *[8]uint32, counter uint64, flags uint32) Node {
 	return fromInner(guts.SubtreeNode(buf[:buflen], (*guts.CV)(key), counter, flags))
 }
 
-// CompressEigentree returns the top node of the tree over buf. The length of buf must be a power of two of chunks; otherwise it
-// panics. The first chunk has number counter. It starts no goroutines.
+// CompressEigentree returns the top node of the tree over buf. The length of buf must be a power of
+// two of chunks; otherwise it panics. The first chunk has number counter. It starts no goroutines.
 func CompressEigentree(buf []byte, key *[8]uint32, counter uint64, flags uint32) Node {
 	if len(buf)%ChunkSize != 0 || bits.OnesCount(uint(len(buf)/ChunkSize)) != 1 {
 		panic(fmt.Sprintf("guts: an eigentree of %d bytes; their number is 1024 times a power of two", len(buf)))
@@ -86,8 +91,8 @@ func CompressEigentree(buf []byte, key *[8]uint32, counter uint64, flags uint32)
 	return fromInner(guts.SubtreeNode(buf, (*guts.CV)(key), counter, flags))
 }
 
-// Eigentrees divides the given number of chunks after the first counter chunks into the largest whole trees, and returns their
-// heights from left to right.
+// Eigentrees divides the given number of chunks after the first counter chunks into the largest
+// whole trees, and returns their heights from left to right.
 func Eigentrees(counter, chunks uint64) (trees []int) {
 	for chunks > 0 {
 		height := min(bits.TrailingZeros64(counter), bits.Len64(chunks)-1)
@@ -98,7 +103,8 @@ func Eigentrees(counter, chunks uint64) (trees []int) {
 	return trees
 }
 
-// CompressBlocks fills out with the output of MaxSIMD copies of n, with counters that start at the counter of n.
+// CompressBlocks fills out with the output of MaxSIMD copies of n, with counters that start at the
+// counter of n.
 func CompressBlocks(out *[MaxSIMD * BlockSize]byte, n Node) {
 	inner := n.inner()
 	if inner.Flags&FlagRoot != 0 {

@@ -51,7 +51,8 @@ func TestNodesOfSubtrees(t *testing.T) {
 	}
 }
 
-// The outputs of a node are those of the compression function, with the flags of the node and no others.
+// The outputs of a node are those of the compression function, with the flags of the node and no
+// others.
 func TestOutputsOfNodes(t *testing.T) {
 	for _, flags := range []uint32{0, guts.FlagParent, guts.FlagRoot, guts.FlagKeyedHash | guts.FlagChunkEnd | guts.FlagRoot} {
 		n := guts.Node{CV: [8]uint32{9, 8, 7}, Block: [16]uint32{1, 1 << 31}, Counter: 1<<32 - 4, BlockLen: 8, Flags: flags}

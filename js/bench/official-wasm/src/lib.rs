@@ -1,4 +1,5 @@
-//! The official crate behind the thinnest interface that there is: input is copied to [`buffer`], results are at [`out_ptr`].
+//! The official crate behind the thinnest interface that there is: input is copied to [`buffer`],
+//! results are at [`out_ptr`].
 
 #![no_std]
 

@@ -1,5 +1,5 @@
-//! BLAKE2: the known answers of the reference code, `testvectors/blake2-kat.json`: each input of 0 to 255 bytes, plain, and with a key of
-//! full length.
+//! BLAKE2: the known answers of the reference code, `testvectors/blake2-kat.json`: each input of 0
+//! to 255 bytes, plain, and with a key of full length.
 use serde_json::{Value, json};
 
 /// Byte i of inputs and keys is i.

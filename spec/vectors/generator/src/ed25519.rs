@@ -5,8 +5,8 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
-/// RFC 8032, section 7.1: the tests 1, 2, 3, 1024 and SHA(abc). Seed and message; the rest is computed, and compared with the beginning of
-/// the RFC's signature.
+/// RFC 8032, section 7.1: the tests 1, 2, 3, 1024 and SHA(abc). Seed and message; the rest is
+/// computed, and compared with the beginning of the RFC's signature.
 const RFC_8032: [(&str, &str, &str, &str); 5] = [
     ("TEST 1", "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60", "", "e5564300c360ac72"),
     ("TEST 2", "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb", "72", "92a009a9f0d4cab8"),
@@ -212,8 +212,8 @@ fn predicates() -> Vec<Value> {
     all
 }
 
-/// Values of y that no point has. A verifier that continues with the x from decoding gets Z = 0, and with it an inverse of 0, at the given
-/// multiple of the key.
+/// Values of y that no point has. A verifier that continues with the x from decoding gets Z = 0,
+/// and with it an inverse of 0, at the given multiple of the key.
 const OFF_THE_CURVE: [(&str, u8); 8] = [
     ("ef2945cc5383c154c6af5956a5d72edc9afe26305e08b955b5aef94077b8e608", 4),
     ("fed5ba33ac7c3eab3950a6a95a28d1236501d9cfa1f746aa4a5106bf88471977", 4),

@@ -32,7 +32,8 @@ fn hashers() -> [(&'static str, Hasher); 3] {
     ]
 }
 
-/// The shape of the official `test_vectors.json`, with pieces of the output from odd positions beside it.
+/// The shape of the official `test_vectors.json`, with pieces of the output from odd positions
+/// beside it.
 pub fn cases() -> Value {
     let cases: Vec<Value> = LENGTHS
         .iter()
@@ -65,7 +66,8 @@ fn piece(input_len: usize, (position, len): (u64, usize)) -> Value {
     json!({ "input_len": input_len, "position": position.to_string(), "len": len, "hash": blake3::hash(&out).to_hex().as_str() })
 }
 
-/// For each mode and each run of 1024 lengths, the hash of the concatenation of their 32-byte hashes.
+/// For each mode and each run of 1024 lengths, the hash of the concatenation of their 32-byte
+/// hashes.
 pub fn lengths() -> Value {
     let input = pattern(LAST_LENGTH);
     let mut runs = Vec::new();

@@ -1,7 +1,8 @@
-//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`, `blake2b_simd` and `blake2s_simd`,
-//! those of dalek and RustCrypto, and `biscuit-auth`.
+//! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`,
+//! `blake2b_simd` and `blake2s_simd`, those of dalek and RustCrypto, and `biscuit-auth`.
 //!
-//! Usage: `cargo run --release -- FOLDER`. Except for BLAKE2 and Ed25519, the input of n bytes is always the pattern 0, 1, ... 250, 0, 1, ...
+//! Usage: `cargo run --release -- FOLDER`. Except for BLAKE2 and Ed25519, the input of n bytes is
+//! always the pattern 0, 1, ... 250, 0, 1, ...
 #![forbid(unsafe_code)]
 
 mod bao_vectors;

@@ -1,4 +1,5 @@
-//! ML-DSA, SLH-DSA, their composite with Ed25519, ML-KEM and X-Wing. Signatures are the deterministic ones, which every verifier accepts.
+//! ML-DSA, SLH-DSA, their composite with Ed25519, ML-KEM and X-Wing. Signatures are the
+//! deterministic ones, which every verifier accepts.
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use ml_dsa::{Keypair as _, MlDsa44, MlDsa65, MlDsa87, MlDsaParams, SignatureEncoding as _};

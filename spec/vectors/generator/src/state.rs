@@ -1,4 +1,5 @@
-//! Saved states of a hasher, built from `blake3-state.md` and the chaining values of the official crate.
+//! Saved states of a hasher, built from `blake3-state.md` and the chaining values of the official
+//! crate.
 use crate::input::{CONTEXT, KEY, pattern};
 use blake3::hazmat::{HasherExt, hash_derive_key_context};
 use blake3::{CHUNK_LEN, Hasher};

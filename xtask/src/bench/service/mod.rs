@@ -1,6 +1,8 @@
-//! `cargo xtask bench service`: requests a second of `bulla serve`, held to one processor, with the load from another.
+//! `cargo xtask bench service`: requests a second of `bulla serve`, held to one processor, with the
+//! load from another.
 //!
-//! It compares no peers. The load is made by `wrk`, and for the latency at half load by `h2load`, which keeps to a rate.
+//! It compares no peers. The load is made by `wrk`, and for the latency at half load by `h2load`,
+//! which keeps to a rate.
 
 mod caller;
 mod cases;
@@ -78,7 +80,8 @@ pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves one case at full load, `service/CASE` or `service/CASE/WAY`, and calls `observe` with the process meanwhile.
+/// Serves one case at full load, `service/CASE` or `service/CASE/WAY`, and calls `observe` with the
+/// process meanwhile.
 ///
 /// # Errors
 /// There is no such case; those of [`run`] and `observe`.

@@ -94,7 +94,8 @@ impl Served {
         Ok(served)
     }
 
-    /// Stops the service and starts it again. Returns the time from the start to the first answer to a request to sign.
+    /// Stops the service and starts it again. Returns the time from the start to the first answer
+    /// to a request to sign.
     pub(super) fn restart(&mut self, built: &Built) -> Result<Duration> {
         quiet(Command::new("kill").arg(self.process.id().to_string()))?;
         self.process.wait()?;

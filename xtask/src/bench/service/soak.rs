@@ -1,4 +1,5 @@
-//! `cargo xtask bench service-soak`: what ten minutes at full load, ten thousand idle connections and a hundred thousand keys cost.
+//! `cargo xtask bench service-soak`: what ten minutes at full load, ten thousand idle connections
+//! and a hundred thousand keys cost.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -33,7 +34,8 @@ const MAKERS: usize = 8;
 /// Builds the command, and prints the figures as they come.
 ///
 /// # Errors
-/// The service does not start, or answers anything but success; this process may not have enough files open.
+/// The service does not start, or answers anything but success; this process may not have enough
+/// files open.
 pub(crate) fn run(context: &Context) -> Result<ExitCode> {
     prepare()?;
     let built = Built::new(context)?;

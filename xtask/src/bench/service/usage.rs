@@ -25,7 +25,8 @@ pub(super) fn written(process: u32) -> Result<f64> {
     number(&fs::read_to_string(of(process, "io"))?, "write_bytes:")
 }
 
-/// The seconds for which the threads of a process have computed. Those of threads that have ended are not in it.
+/// The seconds for which the threads of a process have computed. Those of threads that have ended
+/// are not in it.
 ///
 /// `/proc/PID/stat` has them too, but counts hundredths of a second: an idle node uses fewer.
 pub(super) fn computed(process: u32) -> Result<f64> {

@@ -17,13 +17,15 @@ const LIBRARIES: [&str; 7] =
 /// The builds of a dry run are thrown away: they must be quick.
 const QUICK: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
-/// Without optimisation, the tests of every length take minutes. The sources are those of a release: their own profiles are not in a package.
+/// Without optimisation, the tests of every length take minutes. The sources are those of a
+/// release: their own profiles are not in a package.
 const OPTIMISED: [(&str, &str); 3] =
     [("CARGO_PROFILE_TEST_OPT_LEVEL", "2"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
 pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     semver::run(context)?;
-    // Cargo packages all crates, in the order in which they are published, and builds each from its package.
+    // Cargo packages all crates, in the order in which they are published, and builds each from its
+    // package.
     let mut publish = context.cargo();
     publish.args(["publish", "--dry-run", "--workspace", "--locked"]).envs(QUICK);
     let status = publish.status().context("cannot start cargo publish")?;

@@ -1,4 +1,5 @@
-//! The Go modules, as the `go` command finds them: by tags of this repository, and then by a module proxy of files.
+//! The Go modules, as the `go` command finds them: by tags of this repository, and then by a module
+//! proxy of files.
 
 use std::{
     fs,
@@ -38,8 +39,8 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
         let place = builds(&user, &cache, module)?;
         println!("{path}: {}", place.display());
     }
-    // What Go has downloaded has the layout of a proxy. A user who has nothing gets the modules from it.
-    // The usual proxy is behind it, for the public list of digests.
+    // What Go has downloaded has the layout of a proxy. A user who has nothing gets the modules
+    // from it. The usual proxy is behind it, for the public list of digests.
     let usual = quiet(Command::new("go").args(["env", "GOPROXY"]))?;
     let proxy = format!("file://{},{}", cache.join("cache/download").display(), usual.trim());
     for module in MODULES {
@@ -75,12 +76,14 @@ fn go(user: &Path, cache: &Path) -> Result<Command> {
     }
     let mut command = Command::new("go");
     command.current_dir(user).env("GOMODCACHE", cache).env("GOWORK", "off");
-    // The folder can be removed; nothing of ours is in the public list of digests yet; no other Go is downloaded.
+    // The folder can be removed; nothing of ours is in the public list of digests yet; no other Go
+    // is downloaded.
     command.env("GOFLAGS", "-modcacherw").env("GONOSUMDB", format!("{REPOSITORY}/*,{REPOSITORY}"));
     Ok(command)
 }
 
-/// Builds all packages of a module that was fetched, and checks that its licence came along. Returns its folder.
+/// Builds all packages of a module that was fetched, and checks that its licence came along.
+/// Returns its folder.
 fn builds(user: &Path, cache: &Path, module: &str) -> Result<PathBuf> {
     let path = format!("{REPOSITORY}/{module}");
     let place = quiet(go(user, cache)?.args(["list", "-m", "-f", "{{.Dir}}", &path]))?;
@@ -91,7 +94,8 @@ fn builds(user: &Path, cache: &Path, module: &str) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Runs the tests of a module that was fetched, with the oldest Go that it is for, which the `go` command downloads. Returns its name.
+/// Runs the tests of a module that was fetched, with the oldest Go that it is for, which the `go`
+/// command downloads. Returns its name.
 fn tests(user: &Path, cache: &Path, module: &str, place: &Path) -> Result<String> {
     let path = format!("{REPOSITORY}/{module}");
     let version = quiet(go(user, cache)?.args(["list", "-m", "-f", "{{.GoVersion}}", &path]))?;

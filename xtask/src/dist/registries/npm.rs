@@ -53,7 +53,8 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     files::fresh(&tree)
 }
 
-/// Installs the packed package in an empty folder, without the registry, and uses it with the Node of this machine.
+/// Installs the packed package in an empty folder, without the registry, and uses it with the Node
+/// of this machine.
 fn installed(packed: &Path, user: &Path) -> Result<()> {
     let package = files::list(packed)?.into_iter().next().context("npm packed nothing")?;
     files::fresh(user)?;

@@ -42,7 +42,8 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     quiet(maturin.arg("--out").arg(&packages))?;
     let sdist = files::list(&packages)?.into_iter().next().context("maturin made no source distribution")?;
     contents(&sdist, &source.version)?;
-    // The source distribution makes the wheel, as pip does where there is no wheel. So this shows both.
+    // The source distribution makes the wheel, as pip does where there is no wheel. So this shows
+    // both.
     let wheels = folder.join("wheels");
     let target = &context.target.join("python-sdist");
     let mut wheel = Command::new(&tools);

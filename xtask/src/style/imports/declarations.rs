@@ -106,7 +106,8 @@ impl Declarations {
         }
     }
 
-    /// Takes the word at `at`, and the tokens that belong to it. Returns the position of the next token.
+    /// Takes the word at `at`, and the tokens that belong to it. Returns the position of the next
+    /// token.
     fn word(&mut self, tokens: &[TokenTree], at: usize, level: Level, exported: &mut bool) -> usize {
         let rest = &tokens[at + 1..];
         let (word, line) = (ident(&tokens[at]).unwrap_or_default(), tokens[at].span().start().line);
@@ -231,7 +232,8 @@ fn is_punct(token: &TokenTree, wanted: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == wanted)
 }
 
-/// The attribute at `at`, whether it is an inner attribute (`#!`), and the position of the next token.
+/// The attribute at `at`, whether it is an inner attribute (`#!`), and the position of the next
+/// token.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<(Group, bool, usize)> {
     let inner = usize::from(tokens.get(at + 1).is_some_and(|token| is_punct(token, '!')));
     match (&tokens[at], tokens.get(at + 1 + inner)) {

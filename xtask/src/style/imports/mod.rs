@@ -1,8 +1,10 @@
-//! The rule that the files of a crate import one way: no chain of imports leads back to the same file.
+//! The rule that the files of a crate import one way: no chain of imports leads back to the same
+//! file.
 //!
-//! An import is a path in code outside tests: `use crate::a::B`, `super::B`, `a::b()`. It leads from its file to the file that
-//! defines the name. Re-exports are skipped, and so is a parent that declares its child. The code that a macro generates is not
-//! seen. A name without a definition counts as defined in its module's file.
+//! An import is a path in code outside tests: `use crate::a::B`, `super::B`, `a::b()`. It leads
+//! from its file to the file that defines the name. Re-exports are skipped, and so is a parent that
+//! declares its child. The code that a macro generates is not seen. A name without a definition
+//! counts as defined in its module's file.
 
 mod circles;
 mod declarations;
@@ -24,12 +26,14 @@ use super::finding::Finding;
 /// Crates for which the rule does not hold yet.
 const NOT_YET: [&str; 0] = [];
 
-/// Checks every crate among the Rust files in `sources`, given by their paths. A finding names its file.
+/// Checks every crate among the Rust files in `sources`, given by their paths. A finding names its
+/// file.
 pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
     check_but(sources, &NOT_YET)
 }
 
-/// Like [`check`]. A folder in `not_yet` may, and must, have circles: one without circles must leave the list.
+/// Like [`check`]. A folder in `not_yet` may, and must, have circles: one without circles must
+/// leave the list.
 fn check_but(sources: &BTreeMap<String, String>, not_yet: &[&str]) -> Vec<(String, Finding)> {
     let mut findings = Vec::new();
     let mut with_circles = BTreeSet::new();

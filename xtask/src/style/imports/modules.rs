@@ -44,7 +44,8 @@ enum Place {
 type Asked = BTreeSet<(usize, String)>;
 
 impl Crate {
-    /// Reads the crate with the root file `root`. `read` returns the tokens of a file, if it exists.
+    /// Reads the crate with the root file `root`. `read` returns the tokens of a file, if it
+    /// exists.
     pub(super) fn read(root: &str, read: &dyn Fn(&str) -> Option<TokenStream>) -> Self {
         let mut all = Self::default();
         if let Some(tokens) = read(root) {
@@ -112,8 +113,8 @@ impl Crate {
         places
     }
 
-    /// The meaning of `name` in `module`: `None` if there is no such name, and no places if it belongs to another
-    /// crate.
+    /// The meaning of `name` in `module`: `None` if there is no such name, and no places if it
+    /// belongs to another crate.
     fn look_up(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
         if !asked.insert((module, name.to_owned())) {
             return None;
@@ -125,8 +126,8 @@ impl Crate {
 
     fn look_up_new(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
         let names = self.modules[module].names.get(name).map_or(&[][..], Vec::as_slice);
-        // A module and a function may share a name: in the middle of a path it means the module, at the end the
-        // function.
+        // A module and a function may share a name: in the middle of a path it means the module, at
+        // the end the function.
         let is_wanted = |name: &&Name| matches!(name, Name::Here(Place::Module(_))) != last;
         let wanted: Vec<_> = names.iter().filter(is_wanted).collect();
         let names = if wanted.is_empty() { names.iter().collect() } else { wanted };

@@ -18,7 +18,8 @@ pub(super) fn check(runner: &mut Runner<'_>, places: &Places, name: Name) {
     let title = |what: &str| format!("lib{}: {what}", library.name);
     runner.check(&title("it exports what its version script says"), |context| {
         let script = fs::read_to_string(symbols_path(context, name))?;
-        // Our own functions have a version, so that a later library can change one and keep the old one. The official library's have none.
+        // Our own functions have a version, so that a later library can change one and keep the old
+        // one. The official library's have none.
         let version = if name == Name::Bulla { "@@BULLA_0.1" } else { "" };
         let should = symbols(&script).iter().map(|symbol| format!("{symbol}{version}")).collect();
         same(&exported(&["-D"], &shared)?, &should)
@@ -62,7 +63,8 @@ fn exported(options: &[&str], library: &Path) -> Result<BTreeSet<String>> {
     Ok(symbols.collect())
 }
 
-/// The functions that a header declares: names with the library's prefix before a parenthesis, outside of comments.
+/// The functions that a header declares: names with the library's prefix before a parenthesis,
+/// outside of comments.
 fn declared(header: &str, prefix: &str) -> BTreeSet<String> {
     let mut code = String::new();
     let mut rest = header;

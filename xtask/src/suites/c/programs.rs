@@ -102,7 +102,8 @@ fn started(places: &Places, program: &Path, way: Way) -> Command {
     command
 }
 
-/// Under a variable that names no kernel, the functions of `libbulla` say so, and `libblake3`, which cannot, uses its best one.
+/// Under a variable that names no kernel, the functions of `libbulla` say so, and `libblake3`,
+/// which cannot, uses its best one.
 fn no_kernel(places: &Places) -> Result<()> {
     let test = Test { source: "no_kernel.c", libraries: &["bulla", "blake3"] };
     let mut command = started(places, &build(places, &test, Way::Shared)?, Way::Shared);
@@ -110,7 +111,8 @@ fn no_kernel(places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// A program that was linked with the official library runs with ours, which the loader finds first.
+/// A program that was linked with the official library runs with ours, which the loader finds
+/// first.
 fn replaced(runner: &mut Runner<'_>, places: &Places) {
     let program = places.build.join("official-linked");
     let built = official(runner.context, places).and_then(|headers| {
@@ -136,7 +138,8 @@ fn replaced(runner: &mut Runner<'_>, places: &Places) {
     }
 }
 
-/// Builds the official shared library, with its assembly, from the sources in its crate. Returns the folder of its header.
+/// Builds the official shared library, with its assembly, from the sources in its crate. Returns
+/// the folder of its header.
 fn official(context: &Context, places: &Places) -> Result<PathBuf> {
     let metadata = quiet(context.cargo().args(["metadata", "--format-version=1", "--locked"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;

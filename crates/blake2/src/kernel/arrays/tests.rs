@@ -1,5 +1,6 @@
-//! Tests every path of the generic bodies, and of the code above them, over arrays against the portable kernel. Miri runs these tests too, with
-//! fewer sizes: the comparisons show wrong results, and Miri shows invalid reads and writes that no result shows.
+//! Tests every path of the generic bodies, and of the code above them, over arrays against the
+//! portable kernel. Miri runs these tests too, with fewer sizes: the comparisons show wrong
+//! results, and Miri shows invalid reads and writes that no result shows.
 
 use super::{NARROW, WIDE};
 use crate::kernel::Kernel;
@@ -14,7 +15,8 @@ fn input(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times as long.
+/// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times
+/// as long.
 fn sizes(in_miri: &[usize], all: impl Iterator<Item = usize>) -> Vec<usize> {
     if cfg!(miri) { in_miri.to_vec() } else { all.collect() }
 }
@@ -51,7 +53,8 @@ fn one_input() {
     one::<Blake2s>();
 }
 
-/// Inputs of one length, and of several, so that some end before others; more inputs than lanes, and fewer.
+/// Inputs of one length, and of several, so that some end before others; more inputs than lanes,
+/// and fewer.
 fn many<V: Variant>(kernel: &'static Tables) {
     let block = V::Word::BLOCK;
     let data = input(6 * block);

@@ -10,7 +10,8 @@ fn plant() {
     SPARE.set(Some(unsafe { Box::<Wide>::new_zeroed().assume_init() }));
 }
 
-/// Lets hashers use such a part, and returns how many of its bytes and words are not zero afterwards.
+/// Lets hashers use such a part, and returns how many of its bytes and words are not zero
+/// afterwards.
 fn left_behind(run: impl FnOnce()) -> usize {
     plant();
     run();
@@ -36,7 +37,8 @@ fn use_up(hasher: &mut Hasher, most: usize) {
     }
 }
 
-/// In Miri, the input ends early in the second chunk: the paths of chunks have their own tests there.
+/// In Miri, the input ends early in the second chunk: the paths of chunks have their own tests
+/// there.
 const MOST: usize = if cfg!(miri) { 1000 } else { 50_000 };
 
 #[test]

@@ -1,5 +1,6 @@
-//! Tests every path of the generic bodies, and of the tree above them, over arrays against the portable kernel. Miri runs these tests too, with
-//! fewer sizes: the comparisons show wrong results, and Miri shows invalid reads and writes that no result shows.
+//! Tests every path of the generic bodies, and of the tree above them, over arrays against the
+//! portable kernel. Miri runs these tests too, with fewer sizes: the comparisons show wrong
+//! results, and Miri shows invalid reads and writes that no result shows.
 
 use super::{MIDDLE, NARROW, WIDE_COLUMNS, WIDE_ROWS};
 use crate::hazmat::Mode;
@@ -10,8 +11,8 @@ use std::{vec, vec::Vec};
 
 const KEY: [u8; 32] = *b"a key of the tests of the arrays";
 
-/// The kernels, and the number of chunks in their groups. Miri runs two of them, which together have all forms and
-/// widths.
+/// The kernels, and the number of chunks in their groups. Miri runs two of them, which together
+/// have all forms and widths.
 const KERNELS: &[(&Functions, usize)] = if cfg!(miri) {
     &[(&NARROW, 4), (&WIDE_COLUMNS, 16)]
 } else {
@@ -22,7 +23,8 @@ fn input(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times as long.
+/// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times
+/// as long.
 fn sizes(in_miri: &[usize], all: impl Iterator<Item = usize>) -> Vec<usize> {
     if cfg!(miri) { in_miri.to_vec() } else { all.collect() }
 }
@@ -31,8 +33,8 @@ fn by(functions: &'static Functions) -> Kernel {
     Kernel(functions)
 }
 
-/// Compares with the portable kernel; under Miri, only for short inputs. There, that kernel takes as long as all the others, and other builds
-/// compare the results of every size.
+/// Compares with the portable kernel; under Miri, only for short inputs. There, that kernel takes
+/// as long as all the others, and other builds compare the results of every size.
 fn check(ours: Hash, mode: Mode<'_>, data: &[u8]) {
     if !cfg!(miri) || data.len() <= 2 * BLOCK_LEN {
         assert_eq!(ours, by(&PORTABLE).hash_in(mode, data), "{} bytes", data.len());
@@ -66,7 +68,8 @@ fn trees_of_every_shape() {
     }
 }
 
-/// Updates that fill the buffer, bypass it, and find it half full; then a copy, a saved state, and a reset.
+/// Updates that fill the buffer, bypass it, and find it half full; then a copy, a saved state, and
+/// a reset.
 #[test]
 fn streams() {
     let data = input(40 * CHUNK_LEN);
@@ -97,7 +100,8 @@ fn streams() {
     }
 }
 
-/// Inputs of one length, and of several: some lanes end before others, and some have no input of their own.
+/// Inputs of one length, and of several: some lanes end before others, and some have no input of
+/// their own.
 #[test]
 fn many_inputs() {
     let data = input(20 * CHUNK_LEN);

@@ -1,5 +1,5 @@
-//! Compares the report with the functions that run, by a kernel whose functions record their calls and call another
-//! kernel's functions.
+//! Compares the report with the functions that run, by a kernel whose functions record their calls
+//! and call another kernel's functions.
 
 use super::*;
 use crate::hazmat::Mode;
@@ -149,8 +149,8 @@ fn run(functions: &'static Functions, operation: Operation, size: usize) -> Vec<
     }
 }
 
-/// The first call shows the shape for the size: nothing runs before it. Later calls on a longer input are for the rest, which has its own
-/// line.
+/// The first call shows the shape for the size: nothing runs before it. Later calls on a longer
+/// input are for the rest, which has its own line.
 #[test]
 fn what_runs_is_what_the_report_says() {
     for kernel in runnable() {

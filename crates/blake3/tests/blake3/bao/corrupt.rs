@@ -27,7 +27,8 @@ fn typed(error: &io::Error) -> Option<Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref()).copied()
 }
 
-/// That a decoder of something wrong gives a part of `data`, and then an error; the error, and how much came.
+/// That a decoder of something wrong gives a part of `data`, and then an error; the error, and how
+/// much came.
 fn must_fail(reader: impl Read, data: &[u8], room: usize, what: &str) -> (Error, usize) {
     let (read, error) = read_until_error(reader, room);
     let error = error.unwrap_or_else(|| panic!("{what}: accepted"));
@@ -86,7 +87,8 @@ fn every_flipped_bit_of_a_slice_is_found() {
             slice[bit / 8] ^= 1 << (bit % 8);
             let decoder = SliceDecoder::new(&slice[..], &hash, start, len);
             let (read, error) = read_until_error(decoder, 3000);
-            // A changed length may show nowhere inside: it is no part of what is verified before the end.
+            // A changed length may show nowhere inside: it is no part of what is verified before
+            // the end.
             let accepted = error.is_none() && bit < 64 && read == right[..right.len().min(len as usize)];
             assert!(error.is_some() || accepted, "bit {bit} of the slice of {len} from {start}");
             assert!(right.starts_with(&read));

@@ -25,7 +25,8 @@ fn lengths() -> impl Iterator<Item = usize> {
     [0, 1, 64, 65, 100].into_iter().chain(chunks.into_iter().flat_map(around))
 }
 
-/// What a naive encoder makes of an input: the tree in pre-order with and without leaves, and the digest.
+/// What a naive encoder makes of an input: the tree in pre-order with and without leaves, and the
+/// digest.
 struct Reference {
     combined: Vec<u8>,
     outboard: Vec<u8>,

@@ -110,7 +110,8 @@ fn compare_seeks(mut ours: impl Read + Seek, mut theirs: impl Read + Seek, len: 
             2 => SeekFrom::End(anywhere as i64 - len as i64),
             _ => SeekFrom::Current(anywhere as i64 - len as i64 / 2),
         };
-        // For the `bao` crate the current position is the end of the chunk that it has read, and a seek that fails goes there.
+        // For the `bao` crate the current position is the end of the chunk that it has read, and a
+        // seek that fails goes there.
         let to = match (to, ours.seek(to)) {
             (SeekFrom::Current(_), Ok(position)) => SeekFrom::Start(position),
             (SeekFrom::End(_), Err(_)) => {
@@ -213,7 +214,8 @@ fn moves_its_reader_only_for_what_it_does_not_hold() {
         decoder.read_exact(&mut out).expect("a right encoding");
         assert!(out == data[to as usize..][..len]);
     };
-    // Back inside the 8192 bytes that are verified at once, over their end, and on to where the next ones begin.
+    // Back inside the 8192 bytes that are verified at once, over their end, and on to where the
+    // next ones begin.
     seek_and_read(0, 8192);
     seek_and_read(100, 50);
     seek_and_read(8000, 500);
@@ -238,7 +240,8 @@ fn moves_its_reader_once_for_the_length() {
     assert_eq!(seeks(&[0, -1, -50_000, -100_000]), seeks(&[0]));
 }
 
-/// The length in the header becomes visible only by an end; every way there must verify the last leaf.
+/// The length in the header becomes visible only by an end; every way there must verify the last
+/// leaf.
 #[test]
 fn believes_no_length_before_the_last_leaf() {
     let data = input(10_000);
@@ -276,7 +279,8 @@ fn keeps_its_position_when_the_end_is_corrupt() {
     assert!(more == data[5000..10_000]);
 }
 
-/// Whatever prints a decoder or an extractor prints where it is, and nothing of the input, which may be a secret.
+/// Whatever prints a decoder or an extractor prints where it is, and nothing of the input, which
+/// may be a secret.
 #[test]
 fn shows_positions_and_nothing_of_the_input() {
     let (encoded, hash) = encode_with_group_size(input(10_000), group(1));

@@ -1,5 +1,5 @@
-//! Lists that OpenPGP signed in clear text (RFC 9580, section 7), as many releases have them. bulla reads the checksums in them and
-//! does not verify the signature.
+//! Lists that OpenPGP signed in clear text (RFC 9580, section 7), as many releases have them. bulla
+//! reads the checksums in them and does not verify the signature.
 
 /// Where a list is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -89,7 +89,8 @@ struct Found {
 /// Looks at the folders of an audit before anything is read.
 ///
 /// # Errors
-/// One of them is not a folder. Or it is empty and lists will be updated: its disk may not be mounted.
+/// One of them is not a folder. Or it is empty and lists will be updated: its disk may not be
+/// mounted.
 pub(super) fn check_folders(options: &Options) -> Result<()> {
     for folder in &options.audit {
         let about = |error: Error| error.about(shown(folder));

@@ -35,8 +35,8 @@ impl Matched {
         other.0.iter().for_each(|algorithm| self.add(*algorithm));
     }
 
-    /// The function of a line: its own, or the one of the two by which other lines of the list match. If none does, the list's name
-    /// decides. `None` if nothing does.
+    /// The function of a line: its own, or the one of the two by which other lines of the list
+    /// match. If none does, the list's name decides. `None` if nothing does.
     pub(super) fn function_of(&self, functions: Functions, named: Option<Algorithm>) -> Option<Algorithm> {
         let Functions { likely, other: Some(other) } = functions else { return Some(functions.likely) };
         match (self.0.contains(&likely), self.0.contains(&other)) {

@@ -12,7 +12,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The maximum length of a line: no path is longer, and a stream without newlines must not fill the memory.
+/// The maximum length of a line: no path is longer, and a stream without newlines must not fill the
+/// memory.
 const MAX_LINE: u64 = 1 << 20;
 
 /// The most lines of a group.

@@ -141,7 +141,8 @@ impl Changes {
         (!audited.new.is_empty() && audited.function.is_none()) || self.lines.values().any(is_guess)
     }
 
-    /// Of the digests that a line may get, that of its function; `None` if nothing tells the function.
+    /// Of the digests that a line may get, that of its function; `None` if nothing tells the
+    /// function.
     fn digest<'d>(&self, list: &Path, digests: &'d [(Algorithm, Vec<u8>)]) -> Option<&'d [u8]> {
         let (likely, _) = digests.first()?;
         let functions = Functions { likely: *likely, other: digests.get(1).map(|(other, _)| *other) };
@@ -165,7 +166,8 @@ impl Changes {
         self.lines.iter().filter_map(edit).collect()
     }
 
-    /// Writes the list again, with the changes and the new files. It returns what was done, and nothing if nothing was to do.
+    /// Writes the list again, with the changes and the new files. It returns what was done, and
+    /// nothing if nothing was to do.
     pub(super) fn write(self, list: &Path, audited: &Audited, options: &Options) -> Result<Option<String>> {
         let edits = self.edits(list, audited, options.then);
         if edits.is_empty() && audited.new.is_empty() {

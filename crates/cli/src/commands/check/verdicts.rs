@@ -145,7 +145,8 @@ pub(super) struct Printer<'a> {
     folder: Folder,
     /// One folder's digest at a time has all threads.
     tree: Mutex<()>,
-    /// Whether the last line of two possible functions matched by the less likely one, which is then tried first.
+    /// Whether the last line of two possible functions matched by the less likely one, which is
+    /// then tried first.
     was_unlikely: AtomicBool,
 }
 
@@ -373,7 +374,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether the function of a line that does not match may be another one than those that were tried.
+    /// Whether the function of a line that does not match may be another one than those that were
+    /// tried.
     fn is_unnamed(&self, digests: &[(Algorithm, Vec<u8>)]) -> bool {
         let is_b3sum = self.options.dialect == Dialect::B3sum && self.options.algorithm.is_none();
         digests.len() > 1 || (is_b3sum && self.options.seek == 0)

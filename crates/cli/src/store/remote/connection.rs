@@ -102,7 +102,8 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// The token from a file, or from the environment: never from an argument, which other users can see.
+/// The token from a file, or from the environment: never from an argument, which other users can
+/// see.
 fn token(args: &ServerArgs) -> Result<Option<Zeroizing<String>>> {
     let not_text = |subject: &str| Error::new("invalid_token", "is not a token").about(subject);
     if let Some(path) = &args.token_file {

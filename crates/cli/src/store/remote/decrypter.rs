@@ -1,4 +1,5 @@
-//! Decrypting data that was sealed to a key of a service: the ciphertext of the data's key travels, and the data stays here.
+//! Decrypting data that was sealed to a key of a service: the ciphertext of the data's key travels,
+//! and the data stays here.
 
 use super::connection::Remote;
 use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider};

@@ -16,7 +16,7 @@ use bulla_kms::seal::KeyProvider;
 use bulla_kms::token::{Operation, Token};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
-    Attestation, Code, ExposeSecret as _, KeyChange, KeyId, Kind, NamedPublicKey, NewKey, PublicKey,
+    Attestation, Code, ExposeSecret as _, KeyChange, KeyVersionId, Kind, NamedPublicKey, NewKey, PublicKey,
     Signature, SignatureFile, Statement, Succession,
 };
 use std::io::Write;
@@ -90,7 +90,8 @@ impl Keys for Remote {
 
     fn foresee(&self, name: &str) -> Result<Option<Attestation>> {
         match self.key(name) {
-            // The user may be permitted to sign, and not to read. If it is neither, signing says so.
+            // The user may be permitted to sign, and not to read. If it is neither, signing says
+            // so.
             Err(error) if error.code() == Code::TokenRefused.as_str() => Ok(None),
             key => key.map(Some),
         }
@@ -181,7 +182,7 @@ impl Keys for Remote {
         Err(unexpected("the signature in it is not the one that was asked for"))
     }
 
-    fn public_key(&self, version: &KeyId) -> Result<PublicKey> {
+    fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {
         let name = version.to_string();
         let format = PublicKeyFormat::Bulla;
         let public = self.about(&name, async |client| client.public_key(&name, format).await)?;

@@ -74,8 +74,9 @@ impl Log for Remote {
         proof(&self.wait(async |client| client.prove_growth(&older).await)?)
     }
 
-    /// The service verifies its log. What it says of itself is checked here by proofs: that the newest checkpoint is one of a trusted key, and
-    /// that the log which it seals begins with those of the known checkpoints.
+    /// The service verifies its log. What it says of itself is checked here by proofs: that the
+    /// newest checkpoint is one of a trusted key, and that the log which it seals begins with those
+    /// of the known checkpoints.
     fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
         let texts: Vec<_> = known.iter().map(ToString::to_string).collect();
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::audit_log::OneCheckpoint;
-use crate::id::KeyFamily;
+use crate::id::KeyId;
 
 /// Signs nothing.
 struct Nobody;
 
 impl CheckpointSigner for Nobody {
-    fn find_key(&self, _tenant: &Name, _label: &Name) -> Result<Option<KeyFamily>> {
+    fn find_key(&self, _tenant: &Name, _label: &Name) -> Result<Option<KeyId>> {
         Ok(None)
     }
 

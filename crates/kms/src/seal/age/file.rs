@@ -1,8 +1,9 @@
-//! age files with one short secret (C2SP, age-encryption.org/v1): a header with a stanza for each recipient, and one chunk of payload. Only
-//! native X25519 recipients are supported.
+//! age files with one short secret (C2SP, age-encryption.org/v1): a header with a stanza for each
+//! recipient, and one chunk of payload. Only native X25519 recipients are supported.
 //!
-//! This module exists because the crate `age` brings translations, other tools' file formats and older generations of its ciphers, and a
-//! capsule needs none of them. The tests compare it with the program `age`.
+//! This module exists because the crate `age` brings translations, other tools' file formats and
+//! older generations of its ciphers, and a capsule needs none of them. The tests compare it with
+//! the program `age`.
 
 use base64ct::{Base64Unpadded, Encoding as _};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _};
@@ -30,8 +31,8 @@ const PAYLOAD_NONCE_LEN: usize = 16;
 /// The key that a file's stanzas carry.
 type FileKey = Zeroizing<[u8; FILE_KEY_LEN]>;
 
-/// Encrypts `secret` to `recipient` as a file. `None` if the recipient is a point of low order, to which nothing can be
-/// encrypted.
+/// Encrypts `secret` to `recipient` as a file. `None` if the recipient is a point of low order, to
+/// which nothing can be encrypted.
 ///
 /// # Errors
 /// [`Code::RandomUnavailable`](crate::Code::RandomUnavailable).
@@ -74,7 +75,8 @@ pub(super) fn decrypt(identity: &StaticSecret, file: &[u8]) -> Option<Zeroizing<
     secret.as_slice().try_into().ok().map(Zeroizing::new)
 }
 
-/// What the fuzzer does with the parser: a header that parses covers all of the file before the payload, and what is sealed comes back.
+/// What the fuzzer does with the parser: a header that parses covers all of the file before the
+/// payload, and what is sealed comes back.
 pub(super) fn fuzz(bytes: &[u8]) {
     if let Some(Header { stanzas: _, authenticated, mac, payload }) = Header::parse(bytes) {
         let mac = Base64Unpadded::encode_string(&mac);
@@ -93,7 +95,8 @@ pub(super) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// A native X25519 stanza: the sender's share, and the file key under the key that both sides derive.
+/// A native X25519 stanza: the sender's share, and the file key under the key that both sides
+/// derive.
 #[derive(Debug, PartialEq, Eq)]
 struct Stanza {
     share: [u8; 32],
@@ -180,7 +183,8 @@ fn decode(text: &str) -> Option<[u8; 32]> {
     (length == bytes.len()).then_some(bytes)
 }
 
-/// The key under which a stanza carries the file key. `None` if the two sides share nothing, because one key is of low order.
+/// The key under which a stanza carries the file key. `None` if the two sides share nothing,
+/// because one key is of low order.
 fn wrapping_key(
     secret: &StaticSecret,
     theirs: &PublicKey,

@@ -18,14 +18,15 @@ const METHOD: &str = "age-x25519";
 const RECIPIENT: Hrp = Hrp::parse_unchecked("age");
 const IDENTITY: Hrp = Hrp::parse_unchecked("age-secret-key-");
 
-/// The length of an identity's text. It is reserved at once: a growing string would leave parts of the secret behind in
-/// memory.
+/// The length of an identity's text. It is reserved at once: a growing string would leave parts of
+/// the secret behind in memory.
 const IDENTITY_LEN: usize = 74;
 const ENCODES: &str = "32 bytes are within the length that Bech32 allows";
 
 /// The public half: `age1...`, as `age-keygen` prints it.
 ///
-/// The capsule is a complete age file with the 32 bytes of the key; the program `age` can decrypt it.
+/// The capsule is a complete age file with the 32 bytes of the key; the program `age` can decrypt
+/// it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgeRecipient(PublicKey);
 
@@ -162,7 +163,8 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// The 32 bytes of a Bech32 text with this prefix. The specification of age has recipients in lower case and identities in upper case.
+/// The 32 bytes of a Bech32 text with this prefix. The specification of age has recipients in lower
+/// case and identities in upper case.
 fn decode(text: &str, prefix: Hrp) -> Option<Zeroizing<[u8; 32]>> {
     let checked = CheckedHrpstring::new::<Bech32>(text).ok()?;
     // The bits after the last byte must be zero, as in segwit, or one key would have sixteen texts.

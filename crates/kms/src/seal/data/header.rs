@@ -19,7 +19,8 @@ const MOST_BYTES: usize = 1 << 18;
 const SALT: usize = 32;
 const CHECK: usize = 32;
 
-/// The header before the payload: the data key, once under each key that opens it. Reading it does not authenticate anything yet.
+/// The header before the payload: the data key, once under each key that opens it. Reading it does
+/// not authenticate anything yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     keys: Vec<WrappedKey>,
@@ -76,8 +77,8 @@ impl Header {
     /// Opens the data key with the first provider of `with` that can, and authenticates the header.
     ///
     /// # Errors
-    /// [`Code::WrongIdentity`] if the data is encrypted to none of these keys; the provider's error if it matches but
-    /// cannot open the data; [`Code::SealedDamaged`] if the header was changed.
+    /// [`Code::WrongIdentity`] if the data is encrypted to none of these keys; the provider's error
+    /// if it matches but cannot open the data; [`Code::SealedDamaged`] if the header was changed.
     pub(super) fn open(&self, with: &[&dyn KeyProvider]) -> Result<DataKey> {
         let mut refused = None;
         for key in &self.keys {

@@ -1,8 +1,8 @@
-//! Seals data of any size to passphrases, key files, recipients, or the keys of a keystore. `spec/sealed.md` describes the
-//! format.
+//! Seals data of any size to passphrases, key files, recipients, or the keys of a keystore.
+//! `spec/sealed.md` describes the format.
 //!
-//! The data is sealed once, under its own key. The header contains that key, encrypted under each of the keys that open it. So
-//! the keys can change without encrypting the data again: [`reseal`].
+//! The data is sealed once, under its own key. The header contains that key, encrypted under each
+//! of the keys that open it. So the keys can change without encrypting the data again: [`reseal`].
 
 mod format;
 mod header;
@@ -28,7 +28,8 @@ pub fn seal(bytes: &[u8], to: &[&dyn KeyProvider], associated: &[u8]) -> Result<
     sealing.finish()
 }
 
-/// Opens sealed bytes in memory. The result is returned only after all of it is authenticated, and is wiped on drop.
+/// Opens sealed bytes in memory. The result is returned only after all of it is authenticated, and
+/// is wiped on drop.
 ///
 /// # Errors
 /// The errors of [`Opening::new`] and [`Opening::next_piece`].
@@ -42,11 +43,12 @@ pub fn open(sealed: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Resu
     Ok(bytes)
 }
 
-/// Seals the same data to other keys: it writes a new header and copies the payload, without opening or authenticating it. The
-/// data's own key stays the same. So anyone who could open the old form, and kept it or that key, still has the data.
+/// Seals the same data to other keys: it writes a new header and copies the payload, without
+/// opening or authenticating it. The data's own key stays the same. So anyone who could open the
+/// old form, and kept it or that key, still has the data.
 ///
-/// To disturb no reader, write to a new file that then replaces the old one. To lock nobody out, use [`Keep::Former`] first,
-/// and [`Keep::Nothing`] once everybody has the new key.
+/// To disturb no reader, write to a new file that then replaces the old one. To lock nobody out,
+/// use [`Keep::Former`] first, and [`Keep::Nothing`] once everybody has the new key.
 ///
 /// Returns the number of bytes of the payload.
 ///

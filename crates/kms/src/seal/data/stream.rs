@@ -1,7 +1,8 @@
 //! The payload: chunks, each encrypted for its position, and the last one marked as the last.
 //!
-//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: "Online Authenticated-Encryption and its
-//! Nonce-Reuse Misuse-Resistance", CRYPTO 2015) with XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03).
+//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: "Online
+//! Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance", CRYPTO 2015) with
+//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03).
 
 use std::io::{Read, Write};
 
@@ -45,8 +46,8 @@ impl Chunks {
         }
     }
 
-    /// Zeros (15), number of the chunk (8, big-endian), 1 for the last one. The key is used only for this data, so no two
-    /// chunks under one key share a nonce.
+    /// Zeros (15), number of the chunk (8, big-endian), 1 for the last one. The key is used only
+    /// for this data, so no two chunks under one key share a nonce.
     fn next_nonce(&mut self, position: Position) -> XNonce {
         let mut nonce = [0; 24];
         nonce[15..23].copy_from_slice(&self.number.to_be_bytes());
@@ -73,7 +74,8 @@ impl Chunks {
     }
 }
 
-/// Seals the data that is written to it, in bounded memory. Without [`Sealing::finish`], its output does not open.
+/// Seals the data that is written to it, in bounded memory. Without [`Sealing::finish`], its output
+/// does not open.
 pub struct Sealing<W> {
     sink: W,
     chunks: Chunks,
@@ -81,12 +83,12 @@ pub struct Sealing<W> {
 }
 
 impl<W: Write> Sealing<W> {
-    /// Writes the header to `sink`. Each of the 1 to 8 keys of `to` can open the data. The associated data is not written; the
-    /// sealed data opens only with the same associated data.
+    /// Writes the header to `sink`. Each of the 1 to 8 keys of `to` can open the data. The
+    /// associated data is not written; the sealed data opens only with the same associated data.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; errors of the providers; errors of
-    /// writing.
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; errors
+    /// of the providers; errors of writing.
     pub fn new(mut sink: W, to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let (header, data_key) = Header::create(to)?;
         sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
@@ -150,9 +152,11 @@ impl<R: Read> Opening<R> {
     /// Reads and authenticates the header, with the first key of `with` that opens it.
     ///
     /// # Errors
-    /// [`Code::MalformedSealed`](crate::Code::MalformedSealed), [`Code::SealedTooNew`](crate::Code::SealedTooNew),
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged); [`Code::WrongIdentity`](crate::Code::WrongIdentity) if it is
-    /// encrypted to other keys; errors of the providers; errors of reading.
+    /// [`Code::MalformedSealed`](crate::Code::MalformedSealed),
+    /// [`Code::SealedTooNew`](crate::Code::SealedTooNew),
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged);
+    /// [`Code::WrongIdentity`](crate::Code::WrongIdentity) if it is encrypted to other keys; errors
+    /// of the providers; errors of reading.
     pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let header = Header::read(&mut source)?;
         Self::after(source, &header, with, associated)
@@ -169,12 +173,12 @@ impl<R: Read> Opening<R> {
         Ok(Self { source, chunks, chunk, ahead: None, state: State::Reading })
     }
 
-    /// The next piece, authenticated at this place; `None` at the end. Only `None` proves that nothing was cut off: a caller that
-    /// uses earlier pieces must be able to undo that.
+    /// The next piece, authenticated at this place; `None` at the end. Only `None` proves that
+    /// nothing was cut off: a caller that uses earlier pieces must be able to undo that.
     ///
     /// # Errors
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also if the associated data differs; errors of
-    /// reading. After an error, there are no more pieces.
+    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also if the associated data differs;
+    /// errors of reading. After an error, there are no more pieces.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         match self.state {
             State::Ended => return Ok(None),

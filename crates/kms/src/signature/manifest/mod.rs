@@ -6,13 +6,15 @@
 //! link  latest -> releases/7
 //! ```
 //!
-//! A line has the BLAKE3 digest, the size and the path of a file; or the word `link`, the path and the target of a
-//! symbolic link, which is recorded and not followed. Before all entries, a line `exclude` has a pattern of what the signer left
-//! out, so that a verifier leaves it out as well. [`ManifestPath`] describes the text form of paths. Folders have
-//! no lines: an empty folder is not recorded.
+//! A line has the BLAKE3 digest, the size and the path of a file; or the word `link`, the path and
+//! the target of a symbolic link, which is recorded and not followed. Before all entries, a line
+//! `exclude` has a pattern of what the signer left out, so that a verifier leaves it out as well.
+//! [`ManifestPath`] describes the text form of paths. Folders have no lines: an empty folder is not
+//! recorded.
 //!
-//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and hash the lines that pass
-//! through them. The entries of a reader are authenticated only when, at the end, its digest and size are the signed ones.
+//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and
+//! hash the lines that pass through them. The entries of a reader are authenticated only when, at
+//! the end, its digest and size are the signed ones.
 
 mod path;
 
@@ -27,7 +29,8 @@ use self::path::malformed;
 use crate::encoding;
 use crate::error::{KmsError, Result};
 
-/// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them escaped.
+/// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them
+/// escaped.
 const MAX_LINE: usize = 64 * 1024;
 
 /// The most patterns of a manifest: each costs time for each file.
@@ -176,8 +179,8 @@ impl<W: Write> Writer<W> {
     /// Writes a pattern of what is left out. All patterns come before the first entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) after an entry, after 1,000 patterns, or if its line is too
-    /// long; errors of writing.
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) after an entry, after 1,000
+    /// patterns, or if its line is too long; errors of writing.
     pub fn exclude(&mut self, exclusion: &Exclusion) -> Result<()> {
         let line = format!("{EXCLUDE}{exclusion}\n");
         if line.len() > MAX_LINE {
@@ -195,8 +198,8 @@ impl<W: Write> Writer<W> {
     /// Writes an entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) if its path does not sort after the last one, or its line is too long; errors of
-    /// writing.
+    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) if its path does not sort after
+    /// the last one, or its line is too long; errors of writing.
     pub fn push(&mut self, entry: &Entry) -> Result<()> {
         let line = format!("{entry}\n");
         if line.len() > MAX_LINE {
@@ -226,12 +229,14 @@ impl<R: BufRead> Reader<R> {
         Self { reader, progress: Progress::new(), line: Vec::new(), failed: false }
     }
 
-    /// A summary of the lines read so far. When the iterator has ended without an error, compare it with the signed summary.
+    /// A summary of the lines read so far. When the iterator has ended without an error, compare it
+    /// with the signed summary.
     pub fn summary(&self) -> Summary {
         self.progress.summary()
     }
 
-    /// The patterns of what the signer left out. They are known once the first entry, or the end, was read.
+    /// The patterns of what the signer left out. They are known once the first entry, or the end,
+    /// was read.
     pub fn exclusions(&self) -> &[Exclusion] {
         &self.progress.exclusions
     }

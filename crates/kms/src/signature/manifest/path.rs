@@ -11,14 +11,16 @@ pub(super) fn malformed(message: impl Into<String>) -> KmsError {
     KmsError::new(Code::MalformedManifest, message)
 }
 
-/// A path below the signed folder. It is bytes, because a name need not be UTF-8, with `/` between the components.
+/// A path below the signed folder. It is bytes, because a name need not be UTF-8, with `/` between
+/// the components.
 ///
-/// These are refused: the empty path, absolute paths, empty components, `.` and `..`, zero bytes, and a Windows drive (`C:`,
-/// `C:\...`, `C:/...`). Paths sort by their bytes.
+/// These are refused: the empty path, absolute paths, empty components, `.` and `..`, zero bytes,
+/// and a Windows drive (`C:`, `C:\...`, `C:/...`). Paths sort by their bytes.
 ///
-/// The text form is the path itself, with these exceptions: a backslash is `\\` and a line feed `\n`; `>`, bytes that are not
-/// UTF-8, and characters that could mislead a reader (control characters, line separators, marks that reorder text) are
-/// `\xNN` for each byte, in lower-case hex. Every path has exactly one form.
+/// The text form is the path itself, with these exceptions: a backslash is `\\` and a line feed
+/// `\n`; `>`, bytes that are not UTF-8, and characters that could mislead a reader (control
+/// characters, line separators, marks that reorder text) are `\xNN` for each byte, in lower-case
+/// hex. Every path has exactly one form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManifestPath(Vec<u8>);
 
@@ -64,8 +66,8 @@ fn refusal(path: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The text of a symbolic link: not empty, without zero bytes, otherwise anything; it is compared and never followed.
-/// Its text form is that of a [`ManifestPath`].
+/// The text of a symbolic link: not empty, without zero bytes, otherwise anything; it is compared
+/// and never followed. Its text form is that of a [`ManifestPath`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkTarget(Vec<u8>);
 
@@ -88,8 +90,9 @@ impl LinkTarget {
     }
 }
 
-/// A pattern by which the signer left files out of a folder's manifest: a line of `.gitignore`, relative to the
-/// folder. It is not empty and has no zero byte. Its text form is that of a [`ManifestPath`].
+/// A pattern by which the signer left files out of a folder's manifest: a line of `.gitignore`,
+/// relative to the folder. It is not empty and has no zero byte. Its text form is that of a
+/// [`ManifestPath`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exclusion(String);
 
@@ -164,7 +167,8 @@ impl fmt::Display for Escaped<'_> {
                 match c {
                     '\\' => f.write_str("\\\\")?,
                     '\n' => f.write_str("\\n")?,
-                    // `>` is escaped in names, so that " -> " can only be between a link and its target.
+                    // `>` is escaped in names, so that " -> " can only be between a link and its
+                    // target.
                     c if c == '>' || is_deceptive(c) => hex(f, c.encode_utf8(&mut [0; 4]).as_bytes())?,
                     c => f.write_char(c)?,
                 }

@@ -11,8 +11,8 @@ use crate::store::interface::{Row, STATE, Table, changed};
 impl RemoteRows {
     /// Makes a change, and returns its revision.
     ///
-    /// It reads the state first, which detects a disconnected node before anything is sent: then the change was
-    /// certainly not made, and the caller may try again.
+    /// It reads the state first, which detects a disconnected node before anything is sent: then
+    /// the change was certainly not made, and the caller may try again.
     pub(super) async fn commit(&self, expected: Vec<u8>, change: Vec<Row>) -> Result<i64> {
         let expected = match self.state().await.map_err(|failure| self.error(failure))? {
             Some(state) if state.value == expected => state,

@@ -7,12 +7,13 @@ use super::rows::{MOST_BYTES, MOST_OPERATIONS, ROW_OVERHEAD, RemoteRows};
 use crate::error::{Code, KmsError, Result};
 use crate::store::interface::{Rows, STATE, Table};
 
-/// The row of `meta` that names the process that is creating the store. The transaction that writes the state removes
-/// it.
+/// The row of `meta` that names the process that is creating the store. The transaction that writes
+/// the state removes it.
 const CLAIM: &str = "claim";
 
-/// A store that is being created: first a claim, then the keys, then everything that makes it a store. A process that
-/// is killed meanwhile leaves no store, only rows that [`Creation::make`] refuses to mix with others.
+/// A store that is being created: first a claim, then the keys, then everything that makes it a
+/// store. A process that is killed meanwhile leaves no store, only rows that [`Creation::make`]
+/// refuses to mix with others.
 pub(super) struct Creation {
     rows: RemoteRows,
     claim: Vec<u8>,
@@ -48,8 +49,8 @@ impl Creation {
         Ok(Self { rows: remote.clone(), claim: claim.to_vec(), batches, last, state })
     }
 
-    /// Creates the store, and returns the revision of its state. A request whose answer did not arrive may be repeated:
-    /// if it was already carried out, that is detected.
+    /// Creates the store, and returns the revision of its state. A request whose answer did not
+    /// arrive may be repeated: if it was already carried out, that is detected.
     pub(super) async fn make(self) -> Result<i64> {
         if self.anything_there().await? {
             return Err(self.already_exists());

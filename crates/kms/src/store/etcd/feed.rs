@@ -1,7 +1,7 @@
 //! The rows that a watch has told of, until the store asks for them.
 //!
-//! etcd tells a watch of a change at once, but lets a new watch wait for what it missed, up to 100 ms. So one watch goes
-//! on for as long as the store is open, and what it told is kept here.
+//! etcd tells a watch of a change at once, but lets a new watch wait for what it missed, up to 100
+//! ms. So one watch goes on for as long as the store is open, and what it told is kept here.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl Feed {
         self.news.notify_waiters();
     }
 
-    /// The changes after `since` up to a revision, `until` at least; `None` if the watch did not tell of all of them.
-    /// What is asked for once is forgotten.
+    /// The changes after `since` up to a revision, `until` at least; `None` if the watch did not
+    /// tell of all of them. What is asked for once is forgotten.
     pub(super) async fn take(&self, since: i64, until: i64) -> Option<(Changes, i64)> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -89,8 +89,8 @@ impl Feed {
         }
     }
 
-    /// The changes after `since` that the watch has told of, and the revision up to which these are all; `None` if the watch does
-    /// not know of all. What is asked for once is forgotten.
+    /// The changes after `since` that the watch has told of, and the revision up to which these are
+    /// all; `None` if the watch does not know of all. What is asked for once is forgotten.
     pub(super) fn so_far(&self, since: i64) -> Option<(Changes, i64)> {
         let mut told = self.lock();
         let (changes, until) = told.as_mut().filter(|told| told.after <= since)?.take(since);

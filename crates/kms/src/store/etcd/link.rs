@@ -1,5 +1,5 @@
-//! Communication with the nodes: one thread drives the connections, and a request goes to the next node if one does not
-//! answer.
+//! Communication with the nodes: one thread drives the connections, and a request goes to the next
+//! node if one does not answer.
 
 use std::future::Future;
 use std::sync::{Arc, mpsc};
@@ -17,8 +17,8 @@ use crate::error::{Code, KmsError, Result};
 
 /// The pause before another request to a node.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The interval between probes of a connection with a pending request. etcd closes connections that probe more often
-/// than every 5 s.
+/// The interval between probes of a connection with a pending request. etcd closes connections that
+/// probe more often than every 5 s.
 const PROBE: Duration = Duration::from_secs(10);
 /// How long the answer to a probe may take.
 const PROBE_ANSWER: Duration = Duration::from_secs(5);
@@ -26,8 +26,8 @@ const PROBE_ANSWER: Duration = Duration::from_secs(5);
 /// What etcd says if its database has reached its quota.
 const FULL: &str = "space exceeded";
 
-/// A thread that drives all connections of one store, so that calls may come from any thread, even a thread of another
-/// runtime.
+/// A thread that drives all connections of one store, so that calls may come from any thread, even
+/// a thread of another runtime.
 pub(super) struct Driver {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -106,15 +106,15 @@ impl Nodes {
         Self::new(&self.options)
     }
 
-    /// How long one node may take of some time before the next one is asked. All nodes get a turn; a single node is asked
-    /// twice.
+    /// How long one node may take of some time before the next one is asked. All nodes get a turn;
+    /// a single node is asked twice.
     fn turn(&self, time: Duration) -> Duration {
         let turns = self.options.endpoints.len().max(2);
         time / u32::try_from(turns).unwrap_or(u32::MAX)
     }
 
-    /// Makes a request that may be repeated any number of times: asks one node after another until one answers or the
-    /// time is up.
+    /// Makes a request that may be repeated any number of times: asks one node after another until
+    /// one answers or the time is up.
     pub(super) async fn ask<T, F>(&self, request: impl Fn(Client) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Error>>,
@@ -207,7 +207,8 @@ fn connect(options: &EtcdOptions) -> ConnectOptions {
         .with_connect_timeout(options.timeout)
         .with_keep_alive(PROBE, PROBE_ANSWER)
         .with_keep_alive_while_idle(false)
-        // With this, a node without a leader answers so at once, and ends the watches that it cannot serve.
+        // With this, a node without a leader answers so at once, and ends the watches that it
+        // cannot serve.
         .with_require_leader(true);
     if let Some(user) = &options.user {
         connect = connect.with_user(&user.name, user.password.expose_secret()).with_auto_token_refresh(true);
@@ -223,8 +224,9 @@ fn connect(options: &EtcdOptions) -> ConnectOptions {
     connect
 }
 
-/// Whether the server refused. Every error that leaves a doubt counts as no answer. "Unauthenticated" is not a refusal:
-/// etcd returns it for an expired token, and the next connection gets a new one.
+/// Whether the server refused. Every error that leaves a doubt counts as no answer.
+/// "Unauthenticated" is not a refusal: etcd returns it for an expired token, and the next
+/// connection gets a new one.
 fn classify(error: Error) -> Failure {
     const REFUSALS: [&str; 6] = [
         "InvalidArgument",
@@ -246,8 +248,9 @@ fn classify(error: Error) -> Failure {
 }
 
 impl Failure {
-    /// Whether the server refused for lack of space. etcd checks its quota when a request arrives, and again when it carries
-    /// the request out. The second time it reports this although it made the change. So what is there has to be read.
+    /// Whether the server refused for lack of space. etcd checks its quota when a request arrives,
+    /// and again when it carries the request out. The second time it reports this although it made
+    /// the change. So what is there has to be read.
     pub(super) fn is_full(&self) -> bool {
         matches!(self, Self::Refused(error) if error.to_string().contains(FULL))
     }

@@ -1,8 +1,9 @@
 //! A store that several machines share, in an etcd cluster.
 //!
-//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction, on the condition that the state is the
-//! expected one and has the revision at which the writer found it. So two writers never both follow the same state. A
-//! late write, which its writer has given up, finds another revision and does nothing.
+//! Each row is a key of etcd, `PREFIX:TABLE/NAME`. A change is one transaction, on the condition
+//! that the state is the expected one and has the revision at which the writer found it. So two
+//! writers never both follow the same state. A late write, which its writer has given up, finds
+//! another revision and does nothing.
 
 mod commit;
 mod create;

@@ -16,14 +16,15 @@ use crate::error::{Code, KmsError, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// The client URLs of one or more nodes, `http://HOST:PORT` or `https://HOST:PORT`. If one does not answer, the
-    /// next one is asked.
+    /// The client URLs of one or more nodes, `http://HOST:PORT` or `https://HOST:PORT`. If one does
+    /// not answer, the next one is asked.
     pub endpoints: Vec<String>,
-    /// The keystore's name in the cluster: 1 to 200 of `a-z A-Z 0-9 . _ - /`. The keys of its rows begin with the
-    /// prefix and a colon; a role in etcd must permit access to these keys.
+    /// The keystore's name in the cluster: 1 to 200 of `a-z A-Z 0-9 . _ - /`. The keys of its rows
+    /// begin with the prefix and a colon; a role in etcd must permit access to these keys.
     pub prefix: String,
-    /// How long to try before a request counts as failed. A change may need three requests: one that reads the state, one that
-    /// writes, and one that finds out the result of an unanswered write.
+    /// How long to try before a request counts as failed. A change may need three requests: one
+    /// that reads the state, one that writes, and one that finds out the result of an unanswered
+    /// write.
     pub timeout: Duration,
     /// The user for etcd's authentication, if that is enabled.
     pub user: Option<EtcdUser>,
@@ -43,7 +44,8 @@ pub struct EtcdUser {
 /// How TLS connections authenticate both ends.
 #[derive(Clone, Debug)]
 pub struct EtcdTls {
-    /// The certificates, in PEM, of the authorities that sign the nodes' certificates. No others are trusted.
+    /// The certificates, in PEM, of the authorities that sign the nodes' certificates. No others
+    /// are trusted.
     pub authorities: Vec<u8>,
     /// The client's certificate, if the nodes ask for one.
     pub identity: Option<EtcdIdentity>,
@@ -59,7 +61,8 @@ pub struct EtcdIdentity {
 }
 
 impl EtcdOptions {
-    /// Options with these endpoints and this prefix, without a user or TLS, and a timeout of five seconds.
+    /// Options with these endpoints and this prefix, without a user or TLS, and a timeout of five
+    /// seconds.
     pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>, prefix: impl Into<String>) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),

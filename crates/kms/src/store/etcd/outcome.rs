@@ -4,7 +4,8 @@ use etcd_client::{Client, Txn, TxnOp, TxnOpResponse};
 
 use super::rows::{RemoteRows, Stored};
 
-/// How many past states to search for a change: as many changes as other processes may make in a few seconds.
+/// How many past states to search for a change: as many changes as other processes may make in a
+/// few seconds.
 const STEPS: usize = 1000;
 
 /// The outcome of a change.
@@ -25,9 +26,9 @@ pub(super) enum Outcome {
 impl RemoteRows {
     /// The outcome of a change from the state `expected` to a state with the value `new`.
     ///
-    /// If the state is still the expected one, that proves nothing: the change may be on its way and arrive later. So the
-    /// state is written once more, unchanged. That gives it another revision, and the change, which names the old one, can
-    /// never take effect.
+    /// If the state is still the expected one, that proves nothing: the change may be on its way
+    /// and arrive later. So the state is written once more, unchanged. That gives it another
+    /// revision, and the change, which names the old one, can never take effect.
     pub(super) async fn outcome(&self, expected: &Stored, new: &[u8]) -> Outcome {
         let fence = Txn::new()
             .when(self.is_still(expected))
@@ -61,7 +62,8 @@ impl RemoteRows {
         match state {
             None => Outcome::Gone,
             Some(state) if state.value == new => Outcome::Made { revision: state.revision },
-            // It is still the expected state, or an earlier attempt, whose answer did not arrive, wrote it again.
+            // It is still the expected state, or an earlier attempt, whose answer did not arrive,
+            // wrote it again.
             Some(state) if state.value == expected.value => Outcome::NotMade,
             Some(state) => self.search(state, expected, new).await,
         }

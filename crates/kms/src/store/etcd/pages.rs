@@ -1,8 +1,10 @@
 //! The parts in which a long range of keys is read.
 //!
-//! etcd looks at every key of the range that a request names, even if the request wants only the first thousand. So pages that all name
-//! the end of the whole range take a time that grows with the square of the number of keys. Here a page names a nearer end: the
-//! first key that differs from the page's begin in its first few bytes. How many bytes these are follows from the pages before.
+//! etcd looks at every key of the range that a request names, even if the request wants only the
+//! first thousand. So pages that all name the end of the whole range take a time that grows with
+//! the square of the number of keys. Here a page names a nearer end: the first key that differs
+//! from the page's begin in its first few bytes. How many bytes these are follows from the pages
+//! before.
 
 /// The number of rows that one request reads; fewer if they are large.
 const PAGE: usize = 1024;
@@ -13,7 +15,8 @@ const FEW: usize = PAGE / 8;
 pub(super) struct Pages {
     from: Vec<u8>,
     end: Vec<u8>,
-    /// How many of the first bytes all keys of the next page have; 0 for a page that may go on to the end.
+    /// How many of the first bytes all keys of the next page have; 0 for a page that may go on to
+    /// the end.
     same: usize,
     rows: usize,
 }
@@ -54,7 +57,8 @@ impl Pages {
         self.rows > 1
     }
 
-    /// Goes on after a page that has these keys, in their order. `more` says that the page left some out.
+    /// Goes on after a page that has these keys, in their order. `more` says that the page left
+    /// some out.
     pub(super) fn read<'a>(&mut self, keys: impl IntoIterator<Item = &'a [u8]>, more: bool) {
         let mut keys = keys.into_iter();
         let first = keys.next();
@@ -64,7 +68,8 @@ impl Pages {
         }
         match first.zip(last) {
             Some((first, last)) if more => {
-                // The next page ends with the keys that have the same byte where this one has different ones.
+                // The next page ends with the keys that have the same byte where this one has
+                // different ones.
                 self.same = first.iter().zip(last).take_while(|(a, b)| a == b).count() + 1;
                 // The smallest key after the last one.
                 self.from = [last, &[0]].concat();
@@ -85,7 +90,8 @@ mod tests {
 
     use super::*;
 
-    /// What a store does with these keys: the keys that were read, how many pages there were, and how many keys the store looked at.
+    /// What a store does with these keys: the keys that were read, how many pages there were, and
+    /// how many keys the store looked at.
     fn read(keys: &BTreeSet<Vec<u8>>, from: &str, end: &str) -> (Vec<Vec<u8>>, usize, usize) {
         let mut pages = Pages::new(from, end);
         let (mut found, mut requests, mut looked_at) = (Vec::new(), 0, 0);

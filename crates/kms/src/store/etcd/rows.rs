@@ -12,11 +12,13 @@ use crate::store::interface::{Rows, STATE, Table};
 
 /// The most operations that etcd accepts in a transaction (`--max-txn-ops`).
 pub(super) const MOST_OPERATIONS: usize = 128;
-/// The most bytes that etcd accepts in a request (`--max-request-bytes`), less the bytes that it adds to ours.
+/// The most bytes that etcd accepts in a request (`--max-request-bytes`), less the bytes that it
+/// adds to ours.
 pub(super) const MOST_BYTES: usize = (3 << 19) - 4096;
 /// The bytes of a row in a request, in addition to its name and value.
 pub(super) const ROW_OVERHEAD: usize = 32;
-/// How long a page after the first one may take. For a page without a near end, etcd looks at every key: at a million keys in half a second, or more if it is busy.
+/// How long a page after the first one may take. For a page without a near end, etcd looks at every
+/// key: at a million keys in half a second, or more if it is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often reading starts again if etcd drops the revision that is being read.
 const READINGS: usize = 3;
@@ -61,7 +63,8 @@ impl RemoteRows {
         (format!("{}:", self.prefix), format!("{}:{}0", self.prefix, Table::Records.in_etcd()))
     }
 
-    /// The first of our keys, and the first key after ours. These are the tables, and what services keep beside them.
+    /// The first of our keys, and the first key after ours. These are the tables, and what services
+    /// keep beside them.
     pub(super) fn range(&self) -> (String, String) {
         // ';' comes after ':'.
         (format!("{}:", self.prefix), format!("{};", self.prefix))
@@ -198,8 +201,8 @@ impl RemoteRows {
         Ok(answer.kvs().first().map(Stored::from))
     }
 
-    /// The conditions that the state is the one that was seen. The revision alone would be enough, except in a cluster
-    /// that was restored from a backup and counts its revisions again.
+    /// The conditions that the state is the one that was seen. The revision alone would be enough,
+    /// except in a cluster that was restored from a backup and counts its revisions again.
     pub(super) fn is_still(&self, state: &Stored) -> Vec<Compare> {
         vec![
             Compare::mod_revision(self.state_key(), CompareOp::Equal, state.revision),

@@ -1,7 +1,8 @@
 //! A table of rows that services keep beside a keystore in etcd.
 //!
-//! A row is a key of etcd, `PREFIX:service/NAME`. The keystore's state does not bind these rows, and the keystore never
-//! reads them. Every change names what it expects, so that a change whose answer did not arrive can be repeated.
+//! A row is a key of etcd, `PREFIX:service/NAME`. The keystore's state does not bind these rows,
+//! and the keystore never reads them. Every change names what it expects, so that a change whose
+//! answer did not arrive can be repeated.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -18,8 +19,8 @@ use super::rows::{MOST_BYTES, RemoteRows};
 use super::watch;
 use crate::error::{Code, KmsError, Result};
 
-/// A table of rows beside a keystore in etcd, for the services that share it. Values are public to everybody who can read from etcd:
-/// see [`Keystore::seal_note`](crate::Keystore::seal_note).
+/// A table of rows beside a keystore in etcd, for the services that share it. Values are public to
+/// everybody who can read from etcd: see [`Keystore::seal_note`](crate::Keystore::seal_note).
 pub struct EtcdTable {
     // The first field, so that it is dropped first: that ends all tasks that still run.
     driver: Driver,
@@ -68,8 +69,9 @@ impl EtcdTable {
         })
     }
 
-    /// The rows of a folder that are newer than the revision `since`, and a revision after all of them. It asks the
-    /// majority, so every acknowledged row is among them or was removed. Revision 0 is before all rows.
+    /// The rows of a folder that are newer than the revision `since`, and a revision after all of
+    /// them. It asks the majority, so every acknowledged row is among them or was removed. Revision
+    /// 0 is before all rows.
     ///
     /// # Errors
     /// [`Code::Unavailable`], [`Code::PermissionDenied`].
@@ -138,8 +140,8 @@ impl EtcdTable {
     /// Adds a row, unless a row with its name exists.
     ///
     /// # Errors
-    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may appear nonetheless. [`Code::PermissionDenied`],
-    /// [`Code::StorageFull`]: the row was not added.
+    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may appear nonetheless.
+    /// [`Code::PermissionDenied`], [`Code::StorageFull`]: the row was not added.
     pub fn insert(&self, name: &str, value: &[u8], lease: Option<EtcdLease>) -> Result<Insertion> {
         check_size(value)?;
         let (table, key, value) = (self.remote(), self.remote().key(name), value.to_vec());
@@ -162,11 +164,12 @@ impl EtcdTable {
         })
     }
 
-    /// Replaces a row's value, if it is still `old`. `None` removes the row. Returns false if it has another value.
+    /// Replaces a row's value, if it is still `old`. `None` removes the row. Returns false if it
+    /// has another value.
     ///
     /// # Errors
-    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may change nonetheless. [`Code::PermissionDenied`],
-    /// [`Code::StorageFull`]: the row was not changed.
+    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may change nonetheless.
+    /// [`Code::PermissionDenied`], [`Code::StorageFull`]: the row was not changed.
     pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
         check_size(new.unwrap_or_default())?;
         let (table, key) = (self.remote(), self.remote().key(name));
@@ -229,8 +232,9 @@ impl EtcdTable {
         })
     }
 
-    /// Announces each change of a folder's rows by `changed`, until its receiver or the table is dropped. A channel with a
-    /// capacity of one is enough: one notice covers any number of changes.
+    /// Announces each change of a folder's rows by `changed`, until its receiver or the table is
+    /// dropped. A channel with a capacity of one is enough: one notice covers any number of
+    /// changes.
     pub fn notify(&self, folder: &str, changed: SyncSender<()>) {
         let (begin, end) = self.remote().folder(folder);
         self.driver.spawn(watch::watch(self.rows.own_connection(), begin, end, changed));
@@ -316,6 +320,7 @@ struct Answer {
     made: bool,
     /// What it read.
     read: Vec<GetResponse>,
-    /// The error if etcd refused it for lack of space. It may be made nonetheless: what was read tells.
+    /// The error if etcd refused it for lack of space. It may be made nonetheless: what was read
+    /// tells.
     full: Option<KmsError>,
 }

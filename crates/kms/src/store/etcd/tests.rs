@@ -1,4 +1,5 @@
-//! A cluster for tests of the store itself; keystores in a cluster are tested in `tests/kms/etcd.rs`.
+//! A cluster for tests of the store itself; keystores in a cluster are tested in
+//! `tests/kms/etcd.rs`.
 
 #[path = "../../../tests/kms/support/etcd.rs"]
 pub(crate) mod cluster;

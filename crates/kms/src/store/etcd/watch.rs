@@ -14,7 +14,8 @@ use crate::store::interface::{Changed, Changes, STATE, Table};
 
 /// The pause before a watch that has ended is started again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The longest time that a node may take to start a watch, or to send the changes that it already has.
+/// The longest time that a node may take to start a watch, or to send the changes that it already
+/// has.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Announces each change of the keys from `begin` to before `end`, until the receiver is dropped.
@@ -49,8 +50,8 @@ pub(super) async fn follow(rows: RemoteRows, feed: Arc<Feed>, changed: SyncSende
     watch_keys(&rows, &begin, options, told).await;
 }
 
-/// Watches keys, and starts again when the watch ends. `told` gets each message, and `None` when the watch has ended; it returns false
-/// when nobody wants to know more.
+/// Watches keys, and starts again when the watch ends. `told` gets each message, and `None` when
+/// the watch has ended; it returns false when nobody wants to know more.
 async fn watch_keys(
     rows: &RemoteRows,
     begin: &str,
@@ -67,7 +68,8 @@ async fn watch_keys(
         };
         let begun = timeout(PATIENCE, client.watch_client().watch(begin, Some(options.clone()))).await;
         if let Ok(Ok(mut stream)) = begun {
-            // The first message confirms that the watch has started. Earlier changes must be looked for.
+            // The first message confirms that the watch has started. Earlier changes must be looked
+            // for.
             while let Ok(Some(message)) = stream.message().await {
                 if message.canceled() {
                     break;
@@ -86,8 +88,8 @@ async fn watch_keys(
 }
 
 impl RemoteRows {
-    /// The rows that changed since the state `known`, and the state's current revision. `None` if etcd does not answer,
-    /// or has dropped those revisions.
+    /// The rows that changed since the state `known`, and the state's current revision. `None` if
+    /// etcd does not answer, or has dropped those revisions.
     pub(super) async fn changes(&self, known: Stored, feed: &Feed) -> Result<Option<(Changes, i64)>> {
         let since = known.revision;
         let state = match self.state().await.map_err(|failure| self.error(failure))? {
@@ -128,15 +130,16 @@ impl RemoteRows {
         Ok(Some((changes, seen)))
     }
 
-    /// Adds the changes in a message. Returns the state's newest revision in it, or 0 if the state is not in it; `None`
-    /// if a row has no name.
+    /// Adds the changes in a message. Returns the state's newest revision in it, or 0 if the state
+    /// is not in it; `None` if a row has no name.
     fn take(&self, message: &WatchResponse, changes: &mut Changes) -> Option<i64> {
         let (events, newest) = self.events(message)?;
         changes.extend(events.into_iter().map(|event| (event.row, event.value)));
         Some(newest)
     }
 
-    /// The changes in a message, and the state's newest revision in it, or 0 if the state is not in it; `None` if a row has no name.
+    /// The changes in a message, and the state's newest revision in it, or 0 if the state is not in
+    /// it; `None` if a row has no name.
     fn events(&self, message: &WatchResponse) -> Option<(Vec<Event>, i64)> {
         let (mut events, mut newest) = (Vec::new(), 0);
         for event in message.events() {

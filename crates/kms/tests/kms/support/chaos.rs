@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bulla_kms::{Algorithm, Code, KeyFamily, Keystore, NewKey, Signature, Verdict, VerifyItem};
+use bulla_kms::{Algorithm, Code, KeyId, Keystore, NewKey, Signature, Verdict, VerifyItem};
 
 const SIGNERS: u32 = 3;
 const VERIFIERS: usize = 2;
-/// Rotations after which a key is left and another one takes its place: a record has a line for each version.
+/// Rotations after which a key is left and another one takes its place: a record has a line for
+/// each version.
 const ROTATIONS: u32 = 500;
 /// Signatures that verifiers choose from.
 const KEPT: usize = 512;
@@ -27,16 +28,16 @@ pub(crate) struct Report {
 
 /// What all threads see of the key that is rotated now.
 struct Key {
-    family: KeyFamily,
+    key_id: KeyId,
     /// The newest version that was acknowledged.
     acknowledged: AtomicU32,
 }
 
-/// Rotates through `writer` while others sign and verify through `reader`, which may be the same keystore or one that
-/// sees the same store, for a while.
+/// Rotates through `writer` while others sign and verify through `reader`, which may be the same
+/// keystore or one that sees the same store, for a while.
 ///
-/// Each signature is made by a version that was the head when the call began or later, and verifies: at once, and whenever
-/// it is met again.
+/// Each signature is made by a version that was the head when the call began or later, and
+/// verifies: at once, and whenever it is met again.
 pub(crate) fn run(writer: &Keystore, reader: &Keystore, time: Duration) -> Report {
     let chaos = Chaos {
         writer,
@@ -89,7 +90,7 @@ impl Chaos<'_> {
             let message = [u64::from(thread), count].map(u64::to_be_bytes).concat();
             let before = key.acknowledged.load(Ordering::SeqCst);
             let start = Instant::now();
-            let signature = match self.reader.sign(&key.family, &message) {
+            let signature = match self.reader.sign(&key.key_id, &message) {
                 // Another node may not have heard of a new key yet.
                 Err(error) if !same && error.code == Code::KeyNotFound => continue,
                 result => result.unwrap(),
@@ -111,7 +112,8 @@ impl Chaos<'_> {
         (count, slowest)
     }
 
-    /// Verifies what was signed, again and again, until the end; how often, and how long the slowest took.
+    /// Verifies what was signed, again and again, until the end; how often, and how long the
+    /// slowest took.
     fn verify(&self) -> (u64, Duration) {
         let (mut count, mut slowest) = (0_u64, Duration::ZERO);
         while !self.done.load(Ordering::SeqCst) {
@@ -139,7 +141,7 @@ impl Chaos<'_> {
         while start.elapsed() < time {
             let now = self.key();
             let began = Instant::now();
-            let id = self.writer.rotate(&now.family).unwrap();
+            let id = self.writer.rotate(&now.key_id).unwrap();
             report.slowest_rotation = report.slowest_rotation.max(began.elapsed());
             assert_eq!(id.version(), now.acknowledged.load(Ordering::SeqCst) + 1, "no rotation is lost");
             now.acknowledged.store(id.version(), Ordering::SeqCst);
@@ -154,5 +156,5 @@ impl Chaos<'_> {
 
 fn new_key(writer: &Keystore) -> Key {
     let new = NewKey::new("local".parse().unwrap(), "chaos".parse().unwrap(), Algorithm::Ed25519);
-    Key { family: writer.create_key(new).unwrap().family().clone(), acknowledged: AtomicU32::new(1) }
+    Key { key_id: writer.create_key(new).unwrap().key_id().clone(), acknowledged: AtomicU32::new(1) }
 }

@@ -1,4 +1,5 @@
-//! A test that starts its program again, as the process that comes to harm. A variable tells that process so.
+//! A test that starts its program again, as the process that comes to harm. A variable tells that
+//! process so.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ pub(crate) enum Harm {
     Kill(Duration),
     /// Its files cannot grow when it says so: see [`limit_file_size`].
     FullDisk,
-    /// Its folder is a file system of its own, of 256 KiB, if this user may mount one: see [`Filler`].
+    /// Its folder is a file system of its own, of 256 KiB, if this user may mount one: see
+    /// [`Filler`].
     SmallDisk,
 }
 
@@ -77,7 +79,8 @@ pub(crate) fn lines(test: &str, folder: &Path, harm: Harm) -> Vec<String> {
 /// What takes all room of a folder's file system, so that the file `log` in it cannot grow.
 pub(crate) enum Filler {
     File(PathBuf),
-    /// The folder is no file system of its own. A limit on the size of files stands for a full disk.
+    /// The folder is no file system of its own. A limit on the size of files stands for a full
+    /// disk.
     Limit,
 }
 

@@ -1,4 +1,5 @@
-//! Nodes of etcd on this machine, each in a folder of its own, with connections between them that can be cut.
+//! Nodes of etcd on this machine, each in a folder of its own, with connections between them that
+//! can be cut.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

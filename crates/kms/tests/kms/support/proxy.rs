@@ -1,4 +1,5 @@
-//! A proxy between one program and another that can be closed, or made to hold back what is under way.
+//! A proxy between one program and another that can be closed, or made to hold back what is under
+//! way.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

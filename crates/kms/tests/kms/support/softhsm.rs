@@ -1,7 +1,7 @@
 //! A token of SoftHSM in a temporary folder.
 //!
-//! SoftHSM reads where its tokens are from a variable, once in a process. So each test is started again as a process with that
-//! variable, and has its tokens for itself.
+//! SoftHSM reads where its tokens are from a variable, once in a process. So each test is started
+//! again as a process with that variable, and has its tokens for itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-/// Calls `strike` with delays that climb by a quarter until the process got far enough before it was struck, then from a quarter of that again: on a
-/// machine of any speed all stages of the work are met, and those after its start most often.
+/// Calls `strike` with delays that climb by a quarter until the process got far enough before it
+/// was struck, then from a quarter of that again: on a machine of any speed all stages of the work
+/// are met, and those after its start most often.
 ///
-/// `strike` tells whether the process got far enough. It is called at least `rounds` times, and until the process once did and once did not.
+/// `strike` tells whether the process got far enough. It is called at least `rounds` times, and
+/// until the process once did and once did not.
 pub(crate) fn strikes(rounds: u32, mut strike: impl FnMut(Duration) -> bool) {
     const LEAST: Duration = Duration::from_micros(100);
     let (mut delay, mut early, mut late) = (LEAST, 0, 0);

@@ -22,8 +22,8 @@ pub(super) fn peer(make: impl Fn() -> Boxed + 'static) -> Peer {
     Peer { held_to: held_to(), ..Peer::of_package("blake3", make) }
 }
 
-/// The official crate and rscrypto. No feature restricts rscrypto: if the official crate is restricted, rscrypto does
-/// not take part.
+/// The official crate and rscrypto. No feature restricts rscrypto: if the official crate is
+/// restricted, rscrypto does not take part.
 pub(super) fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Boxed + 'static) -> Vec<Peer> {
     let second = held_to().is_empty().then(|| Peer::of_package("rscrypto", second));
     [peer(first)].into_iter().chain(second).collect()

@@ -15,8 +15,8 @@ use self::{
 };
 use super::suite::{Active, Case, Peer, Suite};
 
-/// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to sixteen, because
-/// kernels of different width take over from each other there.
+/// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to
+/// sixteen, because kernels of different width take over from each other there.
 const SIZES: [usize; 29] = [
     0,
     1,
@@ -61,7 +61,8 @@ const SINGLE_UPDATES: [usize; 7] = [64, 256, 1024, 2048, 4096, 16384, 65536];
 /// The lengths for which the cost of a short input is divided into steps.
 const SHORT: [usize; 5] = [64, 128, 256, 512, 1024];
 
-/// The numbers of chunks of an input, around the powers of two, where the number of parents and their levels change.
+/// The numbers of chunks of an input, around the powers of two, where the number of parents and
+/// their levels change.
 const FOLDED: [usize; 14] = [2, 3, 4, 8, 15, 16, 17, 31, 32, 33, 64, 65, 256, 257];
 
 /// The lengths of inputs that are hashed side by side.
@@ -73,7 +74,8 @@ const OUTPUTS: [usize; 6] = [32, 64, KIB, 16 * KIB, 64 * KIB, MIB];
 /// The lengths that are hashed with two threads.
 const THREADED: [usize; 5] = [128 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB];
 
-/// The lengths at which every kernel is compared: around a block, a chunk, and the widths of the kernels.
+/// The lengths at which every kernel is compared: around a block, a chunk, and the widths of the
+/// kernels.
 const KERNEL_SIZES: [usize; 14] =
     [1, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 7168, 8192, 15360, 16384, 65536];
 
@@ -136,7 +138,8 @@ fn streaming_dispatch() -> Vec<Case> {
     cases
 }
 
-/// One parent of two chaining values, and whole inputs around the sizes at which the shape of the tree changes.
+/// One parent of two chaining values, and whole inputs around the sizes at which the shape of the
+/// tree changes.
 fn parent_folding() -> Vec<Case> {
     let merge = |id: &str, ours: fn() -> Boxed, theirs: fn() -> Boxed| Case {
         id: id.to_owned(),
@@ -154,7 +157,8 @@ fn parent_folding() -> Vec<Case> {
     cases
 }
 
-/// Where the time of a short input goes: the object, the update, the end, the mode, and choosing the kernel.
+/// Where the time of a short input goes: the object, the update, the end, the mode, and choosing
+/// the kernel.
 fn short_input_attribution() -> Vec<Case> {
     let mut cases = vec![
         case("new", 0, ours::new, both(official::new, rscrypto::new)),
@@ -213,7 +217,8 @@ fn direct() -> Peer {
     }
 }
 
-/// Many inputs of one length: one call for ours, and one call per input for peers, which have no other call.
+/// Many inputs of one length: one call for ours, and one call per input for peers, which have no
+/// other call.
 fn many() -> Vec<Case> {
     let of_length = |length: usize| Case {
         id: format!("{MANY}x/{length}"),
@@ -241,7 +246,8 @@ fn threads() -> Vec<Case> {
     THREADED.map(|bytes| case("two", bytes, ours::threads, vec![peer(official::threads)])).into()
 }
 
-/// The kernel in use against the official crate at the same instruction set. `cargo xtask bench` forces one after the other.
+/// The kernel in use against the official crate at the same instruction set. `cargo xtask bench`
+/// forces one after the other.
 fn kernel_ab() -> Vec<Case> {
     let name = active_kernel().map(|kernel| kernel.name).unwrap_or_default();
     let peers = || vec![peer(|| official::oneshot(Mode::Hash))];

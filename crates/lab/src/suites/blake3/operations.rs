@@ -95,7 +95,8 @@ pub(super) fn many_official() -> Boxed {
     })
 }
 
-/// Memory for long output. Its alignment within a cache line is worth 2 %, so it is the same for all contenders.
+/// Memory for long output. Its alignment within a cache line is worth 2 %, so it is the same for
+/// all contenders.
 pub(super) struct PageAligned {
     memory: Vec<u8>,
     range: std::ops::Range<usize>,
@@ -119,7 +120,8 @@ impl PageAligned {
     }
 }
 
-/// The operations, written once for the two crates, which have the same names, so that both get the same treatment.
+/// The operations, written once for the two crates, which have the same names, so that both get the
+/// same treatment.
 macro_rules! operations {
     ($name:ident, $library:ident) => {
         pub(super) mod $name {
@@ -139,7 +141,8 @@ macro_rules! operations {
 
             /// Of pieces of `update` bytes.
             pub(in super::super) fn stream(mode: Mode, update: usize) -> Boxed {
-                // An update of usize::MAX is a single update with everything; an empty input is one empty update.
+                // An update of usize::MAX is a single update with everything; an empty input is one
+                // empty update.
                 fn feed(hasher: &mut Hasher, input: &Input<'_>, update: usize, out: &mut [u8; 32]) {
                     for piece in input.whole.chunks(update) {
                         hasher.update(piece);

@@ -1,5 +1,6 @@
-//! Ed25519: ours compared with the crates that programs use, built as any program builds them. A separate program has the same cases with
-//! all peers built only for this machine, and with two more peers that require that: `crates/lab/ed25519-native`.
+//! Ed25519: ours compared with the crates that programs use, built as any program builds them. A
+//! separate program has the same cases with all peers built only for this machine, and with two
+//! more peers that require that: `crates/lab/ed25519-native`.
 
 mod peers;
 mod work;
@@ -80,7 +81,8 @@ fn strict(count: usize) -> Make {
     })
 }
 
-/// Our strict verification under prepared keys, with the best tables for frequent use of this many keys.
+/// Our strict verification under prepared keys, with the best tables for frequent use of this many
+/// keys.
 fn prepared(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);

@@ -1,5 +1,6 @@
-//! The peers that any program can build. Each verifies or signs the same messages. Data that a peer may keep between calls is prepared
-//! beforehand. Keys are decoded as part of the work, except in the group [`Group::Prepared`].
+//! The peers that any program can build. Each verifies or signs the same messages. Data that a peer
+//! may keep between calls is prepared beforehand. Keys are decoded as part of the work, except in
+//! the group [`Group::Prepared`].
 
 use aws_lc_rs::signature as aws;
 use ed25519_dalek::{Signature, Signer as _, VerifyingKey};

@@ -22,8 +22,8 @@ pub enum Group {
 /// The length of a message in bytes.
 pub(super) const MESSAGE: usize = 128;
 
-/// Signatures under different keys. Each message begins with a zero byte, so that peers that put the length of an empty name before
-/// messages sign the same bytes.
+/// Signatures under different keys. Each message begins with a zero byte, so that peers that put
+/// the length of an empty name before messages sign the same bytes.
 pub struct Signed {
     /// The seeds of the keys.
     pub seeds: Vec<[u8; 32]>,

@@ -1,5 +1,5 @@
-//! Nodes on which nothing happens by itself. No thread follows the store for them, and their keystores
-//! learn of changes only on the test's own thread.
+//! Nodes on which nothing happens by itself. No thread follows the store for them, and their
+//! keystores learn of changes only on the test's own thread.
 
 use std::thread::{self, ThreadId};
 

@@ -1,6 +1,7 @@
 // What can be done with keys: each asks first.
 //
-// A change names the revision that the user saw, so that it does not undo what another operator did meanwhile.
+// A change names the revision that the user saw, so that it does not undo what another operator did
+// meanwhile.
 
 import { keys } from "./api.js";
 import { ask } from "./dialog.js";

@@ -1,4 +1,5 @@
-// What the service does now: rates and latencies from its metrics, read every two seconds while somebody looks.
+// What the service does now: rates and latencies from its metrics, read every two seconds while
+// somebody looks.
 
 import * as api from "./api.js";
 import { lineChart } from "./charts.js";

@@ -1,4 +1,5 @@
-// The service's API. The credential is in this module's memory only: no storage, no cookie, no address has it.
+// The service's API. The credential is in this module's memory only: no storage, no cookie, no
+// address has it.
 
 const ROOT = new URL("../", import.meta.url);
 

@@ -93,7 +93,8 @@ async function checkHealth() {
     byId("health").dataset.health = found;
     const texts = { ready: "Ready", sealed: "Sealed", unreachable: "Not reachable" };
     byId("health-text").textContent = texts[found];
-    // The first answer decides what to show. Later, what could not be shown before may be shown now.
+    // The first answer decides what to show. Later, what could not be shown before may be shown
+    // now.
     if (before === null || found === "ready") begin();
   }
   setTimeout(checkHealth, HEALTH_EVERY);

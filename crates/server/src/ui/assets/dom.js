@@ -1,4 +1,5 @@
-// The little of a framework that the page needs. Data become text nodes and attributes, never markup.
+// The little of a framework that the page needs. Data become text nodes and attributes, never
+// markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

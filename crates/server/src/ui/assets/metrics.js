@@ -1,4 +1,5 @@
-// Metrics in the text form of OpenMetrics, and what two readings of them say about the time between.
+// Metrics in the text form of OpenMetrics, and what two readings of them say about the time
+// between.
 
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g;
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)(?: .*)?$/;

@@ -1,4 +1,5 @@
-// Package clients runs Vault's own client for Go, as it is, against a running `bulla serve`: VAULT_ADDR and VAULT_TOKEN name it.
+// Package clients runs Vault's own client for Go, as it is, against a running `bulla serve`:
+// VAULT_ADDR and VAULT_TOKEN name it.
 package clients
 
 import (

@@ -1,4 +1,5 @@
-// The page for everybody: by keyboard alone, with a screen reader, on a phone, in the dark, and with hostile data.
+// The page for everybody: by keyboard alone, with a screen reader, on a phone, in the dark, and
+// with hostile data.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

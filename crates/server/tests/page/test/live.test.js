@@ -129,7 +129,8 @@ test("the audit log is shown, the newest entries first, and verified", async () 
         await page.getByText("The log is whole.").waitFor();
         return page.textContent(".notice.good");
       };
-      // A checkpoint comes once a minute. It may come between the entry and the verification, but not twice in a row.
+      // A checkpoint comes once a minute. It may come between the entry and the verification, but
+      // not twice in a row.
       const open = /not yet signed by a checkpoint/;
       const first = await verified();
       assert.match(open.test(first) ? first : await verified(), open);

@@ -1,7 +1,8 @@
 //! That an answer is what the description of the service says.
 //!
-//! Every answer that [`super::Service`] gets is held against the operation's schema. It knows the keywords of JSON Schema that the
-//! description uses, and is stricter in one: an object has no field that is not described.
+//! Every answer that [`super::Service`] gets is held against the operation's schema. It knows the
+//! keywords of JSON Schema that the description uses, and is stricter in one: an object has no
+//! field that is not described.
 
 use std::sync::LazyLock;
 
@@ -62,7 +63,8 @@ fn json(schema: &Value, body: &[u8]) -> Result<()> {
     matches(schema, &value, "the body")
 }
 
-/// The operation of a request. Where several templates fit, the one with the fewest parameters counts, as for the router.
+/// The operation of a request. Where several templates fit, the one with the fewest parameters
+/// counts, as for the router.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let parameters = |template: &str| template.matches('{').count();
     let paths = DESCRIPTION["paths"].as_object().unwrap().iter();

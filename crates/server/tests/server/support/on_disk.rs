@@ -26,7 +26,8 @@ fn secret(text: &str) -> SecretString {
 }
 
 impl OnDisk {
-    /// Makes a keystore with a root key for the tenant `local`, and its log. It opens with a passphrase.
+    /// Makes a keystore with a root key for the tenant `local`, and its log. It opens with a
+    /// passphrase.
     pub(crate) fn create(folder: &Path) -> Self {
         Self(folder.to_owned(), Opens::WithPassphrase).created()
     }

@@ -1,4 +1,5 @@
-//! AVX-512: four or eight 64-bit words in a register, and the 32-bit vectors; rotates, masks, and 32 registers.
+//! AVX-512: four or eight 64-bit words in a register, and the 32-bit vectors; rotates, masks, and
+//! 32 registers.
 
 use super::avx2::{
     self, load_blocks as load_blocks4, load_halves as load_halves4, load_halves32,

@@ -1,4 +1,5 @@
-//! Shared methods of vectors of several instruction sets: by one instruction, or by the inner 32-bit vector.
+//! Shared methods of vectors of several instruction sets: by one instruction, or by the inner
+//! 32-bit vector.
 
 /// `WordRows::turn1` to `turn3` by one instruction that takes an immediate.
 macro_rules! turns {
@@ -11,7 +12,8 @@ macro_rules! turns {
     };
 }
 
-/// Implements `WordColumns` for a vector of 32-bit words, by its `Columns` and functions that load and store states.
+/// Implements `WordColumns` for a vector of 32-bit words, by its `Columns` and functions that load
+/// and store states.
 macro_rules! columns32 {
     ($type:ty, $register:ty, $load_halves:path, $store_halves:path) => {
         impl WordColumns for $type {

@@ -1,4 +1,5 @@
-//! The word traits on x86-64: vectors of 64-bit words, and the 32-bit vectors of the sibling modules under the same traits.
+//! The word traits on x86-64: vectors of 64-bit words, and the 32-bit vectors of the sibling
+//! modules under the same traits.
 
 mod avx2;
 mod avx512;

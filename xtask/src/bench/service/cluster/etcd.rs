@@ -186,7 +186,8 @@ fn sum(metrics: &str, name: &str) -> f64 {
     metrics.lines().filter_map(number).sum()
 }
 
-/// The time of writes of 2 KiB that are synced one by one, as etcd does it: the median, and the 99th of 100, in milliseconds.
+/// The time of writes of 2 KiB that are synced one by one, as etcd does it: the median, and the
+/// 99th of 100, in milliseconds.
 pub(super) fn sync_times(folder: &Path) -> Result<(f64, f64)> {
     fs::create_dir_all(folder)?;
     let path = folder.join("synced");

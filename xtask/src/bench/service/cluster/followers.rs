@@ -35,7 +35,8 @@ pub(super) const CHANGE: usize = 3;
 pub(super) const FOLLOWING: usize = 5;
 pub(super) const MEDIAN: usize = 6;
 
-/// Starts ever more nodes. They are idle for a time, and then the first one makes changes, which the last one is watched to use.
+/// Starts ever more nodes. They are idle for a time, and then the first one makes changes, which
+/// the last one is watched to use.
 pub(super) fn measure(nodes: &mut Nodes<'_>, table: &mut Table) -> Result<()> {
     for count in COUNTS {
         nodes.keep(count);

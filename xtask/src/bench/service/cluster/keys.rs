@@ -1,7 +1,9 @@
-//! `cargo xtask bench service-cluster-keys`: a keystore with a hundred thousand keys in etcd, and one with a million.
+//! `cargo xtask bench service-cluster-keys`: a keystore with a hundred thousand keys in etcd, and
+//! one with a million.
 //!
-//! An example of the keystore's library makes them, by restoring a backup: one request after another would take hours. They stay in the build
-//! folder for the next time, and the changes of the last time are in them too.
+//! An example of the keystore's library makes them, by restoring a backup: one request after
+//! another would take hours. They stay in the build folder for the next time, and the changes of
+//! the last time are in them too.
 
 use std::{
     fs,

@@ -1,7 +1,9 @@
-//! `cargo xtask bench service-cluster`: what nodes over one etcd do together, what a change costs each of them, and a model of many nodes.
+//! `cargo xtask bench service-cluster`: what nodes over one etcd do together, what a change costs
+//! each of them, and a model of many nodes.
 //!
-//! Everything runs on this machine: the nodes, the members of etcd and the load. So the figures to compare are seconds of CPU. The times
-//! hold for as many nodes as the machine has processors to spare.
+//! Everything runs on this machine: the nodes, the members of etcd and the load. So the figures to
+//! compare are seconds of CPU. The times hold for as many nodes as the machine has processors to
+//! spare.
 
 mod etcd;
 mod followers;
@@ -37,7 +39,8 @@ const TOOLS: [DebianTool; 2] = [
     DebianTool { program: "etcdctl", package: "etcd-client" },
 ];
 
-/// How many changes are watched until the other two of three nodes use them, and how often one is made.
+/// How many changes are watched until the other two of three nodes use them, and how often one is
+/// made.
 const WATCHED: usize = 1000;
 const INTERVAL: Duration = Duration::from_millis(15);
 

@@ -12,7 +12,8 @@ use super::{
 /// For how many nodes the model says something.
 const NODES: [u32; 3] = [10, 100, 1000];
 
-/// A straight line through points, by least squares of the relative errors: a small figure counts as much as a large one.
+/// A straight line through points, by least squares of the relative errors: a small figure counts
+/// as much as a large one.
 struct Line {
     at_zero: f64,
     slope: f64,
@@ -47,11 +48,13 @@ struct Model {
     change: Line,
     /// Milliseconds of a node's CPU for the change of another node.
     following: f64,
-    /// Milliseconds from the answer until half of the changes are used elsewhere; none if they are used before it.
+    /// Milliseconds from the answer until half of the changes are used elsewhere; none if they are
+    /// used before it.
     used: Option<Line>,
 }
 
-/// Fits the model. Prints its constants, how far it is from what was measured, and what it says about more nodes.
+/// Fits the model. Prints its constants, how far it is from what was measured, and what it says
+/// about more nodes.
 pub(super) fn print(signing: &Table, rotations: &Table, followers: &Table) -> Option<String> {
     // One node follows nobody.
     let several = |column: usize| -> Vec<(f64, f64)> {
@@ -145,7 +148,8 @@ mod tests {
         assert!((9.0..11.0).contains(&between.at(1.0)) && (between.at(2.0) - 20.0).abs() < 1e-9);
     }
 
-    /// The model of figures on lines, where other nodes use changes so many milliseconds after their answers.
+    /// The model of figures on lines, where other nodes use changes so many milliseconds after
+    /// their answers.
     fn printed(used: impl Fn(f64) -> f64) -> String {
         let mut signing = Table::new("", "", &[("", 0), ("", 0)]);
         let mut rotations = Table::new("", "", &[("", 0)]);

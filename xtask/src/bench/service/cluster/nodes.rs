@@ -107,7 +107,8 @@ impl<'a> Nodes<'a> {
         self.all.truncate(first);
     }
 
-    /// A folder for a node, with its settings and the key file that the first node has; and the node's address.
+    /// A folder for a node, with its settings and the key file that the first node has; and the
+    /// node's address.
     fn prepare(&self, number: usize) -> Result<(PathBuf, String)> {
         let folder = self.folder.join(format!("node{number}"));
         fs::create_dir_all(&folder)?;

@@ -31,7 +31,8 @@ pub(super) const COLUMNS: &[Column] = &[
     ("growth of the database, bytes", 0),
 ];
 
-/// Rotates through the first node and through two, by one caller and by many. The last node only follows.
+/// Rotates through the first node and through two, by one caller and by many. The last node only
+/// follows.
 pub(super) fn measure(nodes: &Nodes<'_>, members: &str, table: &mut Table) -> Result<()> {
     for (makers, callers) in [(1, 1), (1, 8), (2, 8)] {
         let rotated = AtomicU64::new(0);

@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Times {
     /// From the request to rotate until its answer.
     pub(super) rotation: Vec<f64>,
-    /// From the answer until another node signs with the new version; 0 if that node was quicker than the answer.
+    /// From the answer until another node signs with the new version; 0 if that node was quicker
+    /// than the answer.
     pub(super) use_elsewhere: Vec<f64>,
 }
 
@@ -36,7 +37,8 @@ pub(super) fn within(times: &[f64], share: usize) -> f64 {
     times.get((times.len() * share / 100).min(times.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Makes changes through the first node, one each `interval` at the most, and has these other nodes sign until they use them.
+/// Makes changes through the first node, one each `interval` at the most, and has these other nodes
+/// sign until they use them.
 pub(super) fn measure(
     nodes: &Nodes<'_>,
     others: &[usize],
@@ -95,7 +97,8 @@ fn make(
     Ok(times)
 }
 
-/// Signs by a node: tells when it has the old version of the key of each change, and when it first uses the new one.
+/// Signs by a node: tells when it has the old version of the key of each change, and when it first
+/// uses the new one.
 fn watch(
     mut node: Caller,
     changes: usize,

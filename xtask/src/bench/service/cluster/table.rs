@@ -21,7 +21,8 @@ impl Table {
         Self { title, rows_are, columns, rows: Vec::new() }
     }
 
-    /// Adds the figures of one launch to a row: one for each column, not a number where there is none.
+    /// Adds the figures of one launch to a row: one for each column, not a number where there is
+    /// none.
     pub(super) fn add(&mut self, row: impl ToString, figures: &[f64]) {
         debug_assert_eq!(figures.len(), self.columns.len());
         let name = row.to_string();
