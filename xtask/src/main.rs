@@ -48,6 +48,8 @@ struct Args {
 enum Command {
     /// Run every test in every language, or only the named suites
     Test(suites::Args),
+    /// Check the rules of our style only, in a second
+    Style,
     /// Benchmark our implementations against the best peers
     Bench(bench::Args),
     /// Check that ours is as fast as lab/limits.toml demands
@@ -82,6 +84,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Test(args) => suites::run(&args, &Args::command()),
+        Command::Style => style::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Lanes(args) => lanes::run(&args),

@@ -5,12 +5,18 @@ mod imports;
 mod rust;
 mod text;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use ignore::WalkBuilder;
 
 use self::finding::Finding;
+
+/// `cargo xtask style`.
+pub(crate) fn run() -> Result<ExitCode> {
+    crate::context::Context::find().and_then(|context| check(&context.root))?;
+    Ok(ExitCode::SUCCESS)
+}
 
 /// Checks every file that git would not ignore under `root`.
 ///

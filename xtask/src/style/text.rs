@@ -3,7 +3,7 @@
 use super::finding::Finding;
 
 /// The most lines of a source file that a person wrote.
-const MAX_LINES: usize = 600;
+const MAX_LINES: usize = 800;
 
 /// The endings of source files. The length of these files is limited.
 const SOURCE: [&str; 12] = [".rs", ".go", ".s", ".S", ".asm", ".c", ".h", ".ts", ".js", ".mjs", ".py", ".sh"];

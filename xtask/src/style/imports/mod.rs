@@ -1,5 +1,5 @@
-//! The rule that the files of a crate import one way: no chain of imports leads back to the same
-//! file.
+//! The rule that the modules of a crate import one way: no chain of imports leads from a folder to
+//! another one and back to the same file. Files within one folder may import each other.
 //!
 //! An import is a path in code outside tests: `use crate::a::B`, `super::B`, `a::b()`. It leads
 //! from its file to the file that defines the name. Re-exports are skipped, and so is a parent that
@@ -23,35 +23,10 @@ use self::{
 };
 use super::finding::Finding;
 
-/// Crates for which the rule does not hold yet.
-const NOT_YET: [&str; 0] = [];
-
 /// Checks every crate among the Rust files in `sources`, given by their paths. A finding names its
 /// file.
 pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
-    check_but(sources, &NOT_YET)
-}
-
-/// Like [`check`]. A folder in `not_yet` may, and must, have circles: one without circles must
-/// leave the list.
-fn check_but(sources: &BTreeMap<String, String>, not_yet: &[&str]) -> Vec<(String, Finding)> {
-    let mut findings = Vec::new();
-    let mut with_circles = BTreeSet::new();
-    for root in sources.keys().filter(|path| is_root(path)) {
-        let found = check_crate(sources, root);
-        match not_yet.iter().find(|folder| of_package(root, folder)) {
-            Some(folder) if !found.is_empty() => drop(with_circles.insert(*folder)),
-            _ => findings.extend(found),
-        }
-    }
-    for folder in not_yet {
-        let here = sources.keys().find(|root| is_root(root) && of_package(root, folder));
-        if let Some(root) = here.filter(|_| !with_circles.contains(folder)) {
-            let message = format!("{folder} imports one way: strike it from the list of those not held");
-            findings.push((root.clone(), Finding { line: 1, message }));
-        }
-    }
-    findings
+    sources.keys().filter(|path| is_root(path)).flat_map(|root| check_crate(sources, root)).collect()
 }
 
 /// Whether this file is the root of a crate.
@@ -64,22 +39,30 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// Whether the crate's root belongs to the package in `folder`, and not to one in a folder below.
-fn of_package(root: &str, folder: &str) -> bool {
-    root.strip_prefix(folder).is_some_and(|rest| rest.starts_with("/src/"))
-}
-
 fn check_crate(sources: &BTreeMap<String, String>, root: &str) -> Vec<(String, Finding)> {
     // Another rule reports files that are not Rust.
     let read = |path: &str| TokenStream::from_str(sources.get(path)?).ok();
     let arrows = arrows(&Crate::read(root, &read));
     let mut findings = Vec::new();
-    for (number, circle) in circles(&arrows).iter().enumerate() {
-        for arrow in circle {
-            findings.push((arrow.from.clone(), finding(arrow, number + 1, circle)));
+    let between_folders = circles(&arrows).into_iter().filter(|circle| !is_in_one_folder(circle));
+    for (number, circle) in between_folders.enumerate() {
+        for arrow in &circle {
+            findings.push((arrow.from.clone(), finding(arrow, number + 1, &circle)));
         }
     }
     findings
+}
+
+/// Whether the files of one module folder make the whole circle. `a.rs` belongs to the folder `a/`,
+/// as `a/mod.rs` does, and to the folder that it is in.
+fn is_in_one_folder(circle: &[&Arrow]) -> bool {
+    let folder = |file: &str| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    let files: BTreeSet<&str> = circle.iter().map(|arrow| arrow.from.as_str()).collect();
+    let folders: BTreeSet<_> = files.iter().map(|file| folder(file)).collect();
+    folders.iter().any(|of| {
+        let face = format!("{of}.rs");
+        files.iter().all(|file| folder(file) == *of || **file == face)
+    })
 }
 
 fn finding(arrow: &Arrow, number: usize, circle: &[&Arrow]) -> Finding {

@@ -186,33 +186,44 @@ fn every_arrow_of_each_circle_is_named_with_its_line() {
     let files = [
         ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\nmod e;"),
         ("a.rs", "\nuse crate::b::B;\npub struct A;"),
-        ("b.rs", "use crate::c::C;\npub struct B;"),
+        ("b/mod.rs", "use crate::c::C;\npub struct B;"),
         ("c.rs", "pub struct C(crate::a::A,\ncrate::d::D);"),
-        ("d.rs", "pub struct D;\nuse crate::e::E;"),
+        ("d/mod.rs", "pub struct D;\nuse crate::e::E;"),
         ("e.rs", "pub struct E;\nuse crate::d::D;"),
     ];
-    let findings: Vec<_> = check_but(&sources("crates/x", &files), &[])
-        .into_iter()
-        .map(|(path, finding)| format!("{path}:{}: {}", finding.line, finding.message))
-        .collect();
     assert_eq!(
-        findings,
+        findings(&files),
         [
-            "crates/x/src/a.rs:2: imports B of crates/x/src/b.rs, which leads back here (circle 1, 3 files)",
-            "crates/x/src/b.rs:1: imports C of crates/x/src/c.rs, which leads back here (circle 1, 3 files)",
-            "crates/x/src/c.rs:1: imports a::A of crates/x/src/a.rs, which leads back here (circle 1, 3 files)",
-            "crates/x/src/d.rs:2: imports E of crates/x/src/e.rs, which leads back here (circle 2, 2 files)",
-            "crates/x/src/e.rs:2: imports D of crates/x/src/d.rs, which leads back here (circle 2, 2 files)",
+            "a.rs:2: imports B of crates/x/src/b/mod.rs, which leads back here (circle 1, 3 files)",
+            "b/mod.rs:1: imports C of crates/x/src/c.rs, which leads back here (circle 1, 3 files)",
+            "c.rs:1: imports a::A of crates/x/src/a.rs, which leads back here (circle 1, 3 files)",
+            "d/mod.rs:2: imports E of crates/x/src/e.rs, which leads back here (circle 2, 2 files)",
+            "e.rs:2: imports D of crates/x/src/d/mod.rs, which leads back here (circle 2, 2 files)",
         ]
     );
 }
 
 #[test]
-fn a_crate_that_is_not_held_yet_is_held_once_it_has_no_circle() {
-    let circle = [FACE, ("a.rs", "use crate::B; pub struct A;"), ("b.rs", "use crate::A; pub struct B;")];
-    assert_eq!(check_but(&sources("crates/x", &circle), &["crates/x"]), []);
-    assert_eq!(check_but(&sources("crates/x", &circle), &["crates/xy"]).len(), 2);
-    assert_eq!(check_but(&sources("crates/x/fuzz", &circle), &["crates/x"]).len(), 2);
-    let found = check_but(&sources("crates/x", &[FACE]), &["crates/x"]);
-    assert!(found[0].1.message.contains("strike it"), "{found:?}");
+fn files_of_one_folder_may_import_each_other() {
+    let (a, b) = ("use crate::B; pub struct A;", "use crate::A; pub struct B;");
+    assert_eq!(findings(&[FACE, ("a.rs", a), ("b.rs", b)]), [""; 0]);
+    let lib = ("lib.rs", "mod m; pub use m::{A, B};");
+    let face = "mod a; mod b; pub use self::{a::A, b::B}; pub fn f(x: A) {}";
+    let child = "use super::f; pub struct A;";
+    for parent in ["m.rs", "m/mod.rs"] {
+        assert_eq!(findings(&[lib, (parent, face), ("m/a.rs", child), ("m/b.rs", b)]), [""; 0]);
+        let below = ("m/b/mod.rs", b);
+        let a = "use super::b::B; pub struct A;";
+        assert_eq!(findings(&[lib, (parent, face), ("m/a.rs", a), below]).len(), 2, "{parent}");
+    }
+}
+
+/// The findings in the crate `crates/x`, as `path:line: message`.
+fn findings(files: &[(&str, &str)]) -> Vec<String> {
+    check(&sources("crates/x", files))
+        .into_iter()
+        .map(|(path, finding)| {
+            format!("{}:{}: {}", path.trim_start_matches("crates/x/src/"), finding.line, finding.message)
+        })
+        .collect()
 }
