@@ -15,7 +15,7 @@ use crate::error::{Code, KmsError, Result};
 ///
 /// The clock counts on while the machine sleeps. A new lease was never renewed and permits nothing.
 #[derive(Debug)]
-pub struct UseLease {
+pub struct StoreLease {
     length: Duration,
     /// The newest moment at which the view was known to be current, plus one nanosecond; 0 for
     /// never.
@@ -24,9 +24,9 @@ pub struct UseLease {
 
 /// A moment on the lease's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct BootInstant(u64);
 
-impl Moment {
+impl BootInstant {
     /// This moment.
     pub fn now() -> Self {
         Self(nanoseconds())
@@ -49,7 +49,7 @@ fn nanoseconds() -> u64 {
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl UseLease {
+impl StoreLease {
     /// A lease of this length, which still has to be renewed for the first time.
     pub fn new(length: Duration) -> Self {
         Self { length, renewed: AtomicU64::new(0) }
@@ -57,31 +57,31 @@ impl UseLease {
 
     /// Renews the lease. `known` is a moment before the store was asked for its newest state, which
     /// this process has now.
-    pub fn renew(&self, known: Moment) {
+    pub fn renew(&self, known: BootInstant) {
         self.renewed.fetch_max(known.0.saturating_add(1), Ordering::AcqRel);
     }
 
     /// How long ago the process last knew the newest state; `None` if it never did.
     pub fn age(&self) -> Option<Duration> {
-        self.age_at(Moment::now())
+        self.age_at(BootInstant::now())
     }
 
     /// The moment from which the lease counts; `None` if it was never renewed.
-    pub fn renewed_at(&self) -> Option<Moment> {
-        self.renewed.load(Ordering::Acquire).checked_sub(1).map(Moment)
+    pub fn renewed_at(&self) -> Option<BootInstant> {
+        self.renewed.load(Ordering::Acquire).checked_sub(1).map(BootInstant)
     }
 
-    fn age_at(&self, now: Moment) -> Option<Duration> {
+    fn age_at(&self, now: BootInstant) -> Option<Duration> {
         let renewed = self.renewed_at()?;
         Some(Duration::from_nanos(now.0.saturating_sub(renewed.0)))
     }
 
     /// Whether private keys may be used now.
     pub fn lasts(&self) -> bool {
-        self.lasts_at(Moment::now())
+        self.lasts_at(BootInstant::now())
     }
 
-    fn lasts_at(&self, now: Moment) -> bool {
+    fn lasts_at(&self, now: BootInstant) -> bool {
         self.age_at(now).is_some_and(|age| age <= self.length)
     }
 
@@ -106,13 +106,13 @@ impl UseLease {
 mod tests {
     use super::*;
 
-    fn at(millis: u64) -> Moment {
-        Moment(millis * 1_000_000)
+    fn at(millis: u64) -> BootInstant {
+        BootInstant(millis * 1_000_000)
     }
 
     #[test]
     fn a_lease_lasts_from_the_moment_before_the_question_and_no_longer() {
-        let lease = UseLease::new(Duration::from_millis(10));
+        let lease = StoreLease::new(Duration::from_millis(10));
         assert!(!lease.lasts_at(at(0)) && lease.age_at(at(0)).is_none(), "it was never renewed");
         lease.renew(at(100));
         assert!(lease.lasts_at(at(110)) && !lease.lasts_at(at(111)));
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_lease_that_has_ended_says_so_as_an_error_that_may_be_tried_again() {
-        let lease = UseLease::new(Duration::from_secs(3600));
+        let lease = StoreLease::new(Duration::from_secs(3600));
         let error = lease.check().unwrap_err();
         assert!(error.code == Code::Unavailable && error.retryable);
-        lease.renew(Moment::now());
+        lease.renew(BootInstant::now());
         lease.check().unwrap();
     }
 }

@@ -78,7 +78,7 @@ pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreIdentity};
 pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, VerifyItem};
-pub use lease::{Moment, UseLease};
+pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
 pub use seal::{KeyFile, Unlock, UnlockMethod};

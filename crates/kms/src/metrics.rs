@@ -24,7 +24,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::algorithm::Algorithm;
-use crate::audit_log::{Operation, Outcome};
+use crate::audit_log::{AuditOperation, Outcome};
 use crate::error::Code;
 use crate::verdict::Verdict;
 
@@ -88,8 +88,10 @@ impl Default for Metrics {
             batch_len: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             batch_wait: latencies(),
             flushes: Family::default(),
-            known_ops: (0..Operation::ALL.len() * Algorithm::ALL.len()).map(|_| OnceLock::new()).collect(),
-            known_latencies: Operation::ALL.map(|_| OnceLock::new()).into(),
+            known_ops: (0..AuditOperation::ALL.len() * Algorithm::ALL.len())
+                .map(|_| OnceLock::new())
+                .collect(),
+            known_latencies: AuditOperation::ALL.map(|_| OnceLock::new()).into(),
         }
     }
 }
@@ -118,7 +120,12 @@ impl Metrics {
     }
 
     /// Counts an operation with a key of this algorithm, or on the whole store.
-    pub(crate) fn operation(&self, operation: Operation, algorithm: Option<Algorithm>, outcome: Outcome) {
+    pub(crate) fn operation(
+        &self,
+        operation: AuditOperation,
+        algorithm: Option<Algorithm>,
+        outcome: Outcome,
+    ) {
         let (op, alg) = (operation.as_str(), label(algorithm));
         let counter = || self.ops.get_or_create(&Done { op, alg }).clone();
         match algorithm {
@@ -137,16 +144,16 @@ impl Metrics {
     }
 
     /// Counts a call that failed before it became an operation.
-    pub(crate) fn refused(&self, operation: Operation, code: Code) {
+    pub(crate) fn refused(&self, operation: AuditOperation, code: Code) {
         self.failure(operation, code.as_str());
     }
 
-    fn failure(&self, operation: Operation, kind: &'static str) {
+    fn failure(&self, operation: AuditOperation, kind: &'static str) {
         tracing::debug!(op = operation.as_str(), kind, "kms operation failed");
         self.failures.get_or_create(&Failed { op: operation.as_str(), kind }).inc();
     }
 
-    pub(crate) fn latency(&self, operation: Operation, took: Duration) {
+    pub(crate) fn latency(&self, operation: AuditOperation, took: Duration) {
         let op = operation.as_str();
         let histogram = self.known_latencies[operation as usize]
             .get_or_init(|| self.latency.get_or_create(&Took { op }).clone());
@@ -171,7 +178,7 @@ impl fmt::Debug for Metrics {
 }
 
 /// The span of an operation. It names no key, no message and no actor.
-pub(crate) fn span(operation: Operation, algorithm: Option<Algorithm>) -> tracing::Span {
+pub(crate) fn span(operation: AuditOperation, algorithm: Option<Algorithm>) -> tracing::Span {
     tracing::debug_span!("kms", op = operation.as_str(), alg = label(algorithm))
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bulla_client::{Address, Witness};
-use bulla_kms::audit_log::{AskWitness, AuditLog, WitnessAnswer, Witnessed, Witnesses};
+use bulla_kms::audit_log::{AuditLog, WitnessAnswer, WitnessReport, WitnessTransport, Witnesses};
 use bulla_kms::{Code, Keystore, KmsError, Result};
 
 use crate::config::{Config, WitnessConfig};
@@ -28,7 +28,7 @@ pub fn witnesses(config: &Config) -> Result<Option<Witnesses>> {
     Ok(Some(Witnesses::new(all.collect::<Result<_>>()?, config.required_witnesses())))
 }
 
-fn ask(witness: &WitnessConfig) -> Result<Box<AskWitness>> {
+fn ask(witness: &WitnessConfig) -> Result<Box<WitnessTransport>> {
     let invalid = |error: bulla_client::Error| {
         let message = format!("the witness {}: {error}", witness.key.name());
         KmsError::new(Code::InvalidArgument, message)
@@ -94,9 +94,9 @@ fn run(
 
 /// Tells the service's log what became of a round, where that changed. Returns how many entries all
 /// witnesses have cosigned.
-fn note(outcome: Result<Witnessed>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
+fn note(outcome: Result<WitnessReport>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
     let (failed, size) = match outcome {
-        Ok(Witnessed { checkpoint, failed, .. }) => {
+        Ok(WitnessReport { checkpoint, failed, .. }) => {
             let size = failed.is_empty().then(|| checkpoint.size());
             (failed, size)
         }

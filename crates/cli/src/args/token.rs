@@ -31,9 +31,11 @@ pub(crate) enum TokenCommand {
     Inspect(TokenInspectArgs),
 }
 
-fn operation() -> impl TypedValueParser<Value = bulla_kms::token::Operation> {
-    PossibleValuesParser::new(bulla_kms::token::Operation::ALL.map(bulla_kms::token::Operation::as_str))
-        .try_map(|name| name.parse::<bulla_kms::token::Operation>())
+fn operation() -> impl TypedValueParser<Value = bulla_kms::token::TokenOperation> {
+    PossibleValuesParser::new(
+        bulla_kms::token::TokenOperation::ALL.map(bulla_kms::token::TokenOperation::as_str),
+    )
+    .try_map(|name| name.parse::<bulla_kms::token::TokenOperation>())
 }
 
 /// Mint a token
@@ -50,7 +52,7 @@ Exit status: 0 minted, 2 not minted.")]
 pub(crate) struct TokenNewArgs {
     /// An operation that the token permits; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation(), required = true)]
-    pub(crate) operations: Vec<bulla_kms::token::Operation>,
+    pub(crate) operations: Vec<bulla_kms::token::TokenOperation>,
 
     /// A key that the token is valid for: its label or its id; may be given several times
     #[arg(long = "key", value_name = "LABEL|ID")]
@@ -85,7 +87,7 @@ pub(crate) struct TokenAttenuateArgs {
 
     /// An operation that stays permitted; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation())]
-    pub(crate) operations: Vec<bulla_kms::token::Operation>,
+    pub(crate) operations: Vec<bulla_kms::token::TokenOperation>,
 
     /// A key that the token stays valid for, by its id; may be given several times
     #[arg(long = "key", value_name = "ID")]

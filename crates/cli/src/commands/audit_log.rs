@@ -18,7 +18,7 @@ use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Holder, Seen};
 use crate::style;
 use bulla_kms::audit_log::{
-    Checkpoint, ConsistencyProof, Cosigned, InclusionProof, Report, Witnessed, verifier_key,
+    Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, verifier_key,
 };
 use bulla_kms::{Code, Verdict, VersionState};
 use serde::Serialize;
@@ -94,7 +94,7 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
             #[serde(flatten)]
             report: &'a Report,
             #[serde(skip_serializing_if = "Option::is_none")]
-            cosigned: Option<&'a Cosigned>,
+            cosigned: Option<&'a CosignedReport>,
         }
         let status = if report.problems.is_empty() { "ok" } else { "failed" };
         out.json(&Verified { log: place.into(), status, report: &report, cosigned: cosigned.as_ref() })?;
@@ -108,7 +108,12 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
     Ok(if report.problems.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn print_good(out: &mut Out, folder: &Path, report: &Report, cosigned: Option<&Cosigned>) -> Result<()> {
+fn print_good(
+    out: &mut Out,
+    folder: &Path,
+    report: &Report,
+    cosigned: Option<&CosignedReport>,
+) -> Result<()> {
     let good = out.style(style::GOOD);
     let open = match report.entries.saturating_sub(report.sealed) {
         0 => String::new(),
@@ -117,10 +122,10 @@ fn print_good(out: &mut Out, folder: &Path, report: &Report, cosigned: Option<&C
     let seen = match cosigned {
         None => String::new(),
         // Without settings, nobody knows which witnesses count.
-        Some(Cosigned { size, witnesses, .. }) if witnesses.is_empty() => {
+        Some(CosignedReport { size, witnesses, .. }) if witnesses.is_empty() => {
             format!(", {size} shown to witnesses that --config does not name")
         }
-        Some(Cosigned { size, witnesses, .. }) => {
+        Some(CosignedReport { size, witnesses, .. }) => {
             let witnesses: Vec<_> = witnesses
                 .iter()
                 .map(|(name, time)| format!("{} at {time}", shown(Path::new(name))))
@@ -280,7 +285,7 @@ fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
     let none =
         || Error::new("invalid_argument", "the settings name no witnesses").hint("add tables [[witness]]");
     let mut witnesses = bulla_server::witnesses(&config)?.ok_or_else(none)?;
-    let Witnessed { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
+    let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());
     }

@@ -77,7 +77,10 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
     let own = Some(cluster.log_folder()).filter(|own| own.exists());
     let folders: Vec<_> = own.into_iter().chain(args.log.iter().cloned()).collect();
     // What nodes remember comes first: etcd has it, or something newer.
-    let remembered = folders.iter().map(|folder| audit_log::others(folder)).collect::<Result<Vec<_>, _>>()?;
+    let remembered = folders
+        .iter()
+        .map(|folder| audit_log::read_peer_checkpoints(folder))
+        .collect::<Result<Vec<_>, _>>()?;
     let gathered = cluster.gathered()?;
     let trust = match &args.public_key {
         Some(text) => Trust::Given(Box::new(GivenKey::read(text)?)),

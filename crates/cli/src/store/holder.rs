@@ -9,7 +9,7 @@ use super::recording::LOG_LABEL;
 use super::remote::Remote;
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
-use bulla_kms::audit_log::{Checkpoint, Witnessed, Witnesses};
+use bulla_kms::audit_log::{Checkpoint, WitnessReport, Witnesses};
 use bulla_kms::{Attestation, Code};
 use std::path::Path;
 
@@ -89,7 +89,7 @@ impl Holder {
     }
 
     /// Has witnesses cosign the audit log.
-    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<Witnessed> {
+    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<WitnessReport> {
         match self {
             Self::Here(access) => access.witness_log(witnesses),
             Self::There(_) => {

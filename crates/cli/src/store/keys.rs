@@ -9,7 +9,7 @@ use crate::diagnostics::note_line;
 use crate::error::Result;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::seal::{KeyProvider, Recipient};
-use bulla_kms::token::{Grant, Keys as TokenKeys, Operation, ROOT, Revocations, Token};
+use bulla_kms::token::{Grant, Keys as TokenKeys, ROOT, Revocations, Token, TokenOperation};
 use bulla_kms::{
     Algorithm, Attestation, BackupSummary, KeyChange, KeyId, KeyVersionId, Keystore, KeystoreIdentity,
     KmsError, Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
@@ -61,7 +61,7 @@ pub(crate) trait Keys: ReadKeys {
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey>;
 
     /// Mints a token for these keys, or for all keys if none is named.
-    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token>;
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token>;
 
     /// Imports a key: its newest version is the imported one.
     fn import(&self, material: &Material, place: Place) -> Result<Attestation>;
@@ -173,7 +173,7 @@ impl Keys for Keystore {
         Ok(self.public_key(version)?)
     }
 
-    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token> {
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token> {
         let tenant = tenant()?;
         let mut key_ids = Vec::new();
         for key in keys {

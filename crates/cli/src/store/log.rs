@@ -7,7 +7,7 @@ use super::recording::{self, Begun, LOG_LABEL, begun};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::files::name::shown;
-use bulla_kms::audit_log::{AuditLog, Checkpoint, FindKey, Problem, ProblemKind, Witnessed, Witnesses};
+use bulla_kms::audit_log::{AuditLog, Checkpoint, FindKey, Problem, ProblemKind, WitnessReport, Witnesses};
 use bulla_kms::{Attestation, KeyId, KeyVersionId, Keystore, PublicKey, VersionState};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Access {
     }
 
     /// Has witnesses cosign the audit log.
-    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<Witnessed> {
+    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<WitnessReport> {
         self.with_log(|log, keystore, key| witnesses.witness(log, keystore, key))
     }
 

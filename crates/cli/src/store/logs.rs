@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use bulla_kms::audit_log::{
-    self, Checkpoint, ConsistencyProof, Cosigned, Entry, FindKey, InclusionProof, LogId, Report,
+    self, Checkpoint, ConsistencyProof, CosignedReport, Entry, FindKey, InclusionProof, LogId, Report,
 };
 use bulla_server::Config;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(crate) trait Log {
 
     /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses of the settings.
     /// `None` if there is none, or if it cannot be seen from here.
-    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<Cosigned>>;
+    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<CosignedReport>>;
 }
 
 /// A log in a folder.
@@ -48,12 +48,12 @@ impl Log for LogFolder {
     }
 
     fn id(&self) -> Result<LogId> {
-        Ok(audit_log::log_id(&self.0)?)
+        Ok(audit_log::read_log_id(&self.0)?)
     }
 
     fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen> {
         let mut failed = None;
-        let report = audit_log::read(&self.0, &mut |entry, line| {
+        let report = audit_log::for_each_entry(&self.0, &mut |entry, line| {
             if failed.is_none() {
                 failed = each(entry, line).err();
             }
@@ -78,7 +78,7 @@ impl Log for LogFolder {
         Ok(audit_log::verify(&self.0, keys, known)?)
     }
 
-    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<Cosigned>> {
+    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<CosignedReport>> {
         let witnesses: Vec<_> = config.witness.iter().map(|witness| witness.key.clone()).collect();
         Ok(audit_log::verify_cosigned(&self.0, keys, &witnesses, config.required_witnesses())?)
     }

@@ -29,7 +29,7 @@ pub(super) enum Begun {
 }
 
 pub(super) fn begun(folder: &Path) -> Result<Begun> {
-    match audit_log::read(folder, &mut |_, _| Ok(())) {
+    match audit_log::for_each_entry(folder, &mut |_, _| Ok(())) {
         Err(error) if error.code == Code::NotFound => Ok(Begun::No),
         Err(error) => Err(error.into()),
         Ok(report) if report.checkpoint.is_none() => Ok(Begun::Half),

@@ -8,7 +8,7 @@ use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
 use bulla_kms::metrics::Metrics;
-use bulla_kms::token::{Grant, Keys, Operation};
+use bulla_kms::token::{Grant, Keys, TokenOperation};
 use bulla_kms::{
     Code, Keystore, KeystoreOptions, KmsError, Name, SecretString, Timestamp, Unlock, UnlockMethod,
 };
@@ -41,7 +41,7 @@ impl KeystoreSource for MemorySource {
         let grant = Grant {
             tenant: self.tenant.clone(),
             keys: Keys::All,
-            operations: Operation::ALL.to_vec(),
+            operations: TokenOperation::ALL.to_vec(),
             expires: in_a_year()?,
         };
         // Standard output, and not the log: logs are collected and kept.

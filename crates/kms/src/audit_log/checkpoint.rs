@@ -170,7 +170,7 @@ mod tests {
         let log = "0f".repeat(16).parse().unwrap();
         let unsigned =
             UnsignedCheckpoint { log, size: 7, root: Hash::from_bytes([2; 32]), time: Timestamp::default() };
-        let signer = keystore.one_checkpoint((&id).into()).unwrap();
+        let signer = keystore.checkpoint_signing_key((&id).into()).unwrap();
         let signature = signer.sign_checkpoint(&unsigned).unwrap();
         let checkpoint = unsigned.signed(id, &public_key, signature.bytes);
         assert_eq!(checkpoint.verify_with(&public_key), Verdict::Valid);

@@ -63,14 +63,14 @@ pub struct Entry {
     pub time: Timestamp,
     /// The actor on whose behalf it was done.
     pub who: Actor,
-    /// The operation: the word of an [`Operation`](super::Operation).
+    /// The operation: the word of an [`AuditOperation`](super::AuditOperation).
     #[serde(rename = "op")]
-    pub operation: Word,
+    pub operation: EventName,
     /// The key that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeySelector>,
     /// The result: the word of an [`Outcome`](super::Outcome).
-    pub result: Word,
+    pub result: EventName,
     /// The BLAKE3 digest of the message, as lower-case hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
@@ -85,9 +85,9 @@ impl Entry {
             number,
             time: Timestamp::now()?,
             who: event.who.clone(),
-            operation: Word(event.operation.as_str().to_owned()),
+            operation: EventName(event.operation.as_str().to_owned()),
             key: event.key.map(KeySelector::from),
-            result: Word(event.outcome.as_str().to_owned()),
+            result: EventName(event.outcome.as_str().to_owned()),
             digest: event.digest.map(Digest),
         })
     }
@@ -101,22 +101,22 @@ impl Entry {
 /// A word of a log: 1 to 64 of `a-z` and `_`. A newer program may write words that an older one
 /// does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word(String);
+pub struct EventName(String);
 
-impl Word {
+impl EventName {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for EventName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl FromStr for Word {
+impl FromStr for EventName {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -129,7 +129,7 @@ impl FromStr for Word {
     }
 }
 
-serde_as_text!(Word);
+serde_as_text!(EventName);
 
 /// The first line of a file. It summarizes all earlier files, so that this file can be read and
 /// appended to alone.

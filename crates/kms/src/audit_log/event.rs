@@ -88,7 +88,7 @@ serde_as_text!(Actor);
 /// An operation, as a word that never changes once released.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum AuditOperation {
     /// A key was made.
     Create,
     /// A key was imported.
@@ -139,7 +139,7 @@ pub enum Operation {
     Recover,
 }
 
-impl Operation {
+impl AuditOperation {
     /// All of them.
     pub const ALL: [Self; 24] = [
         Self::Create,
@@ -199,7 +199,7 @@ impl Operation {
     }
 }
 
-impl Operation {
+impl AuditOperation {
     /// Whether it changes the keystore. Its result is then in the store before its entry is in the
     /// log, so the entry's place is reserved first.
     pub(crate) const fn changes_keystore(self) -> bool {
@@ -232,7 +232,7 @@ impl Operation {
     }
 }
 
-impl From<&KeyChange> for Operation {
+impl From<&KeyChange> for AuditOperation {
     fn from(change: &KeyChange) -> Self {
         match change {
             KeyChange::Label(_) => Self::Label,
@@ -251,7 +251,7 @@ impl From<&KeyChange> for Operation {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for AuditOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -287,7 +287,7 @@ pub struct AuditEvent<'a> {
     /// The actor on whose behalf it was done.
     pub who: Actor,
     /// The operation.
-    pub operation: Operation,
+    pub operation: AuditOperation,
     /// The key, or key version, that was used.
     pub key: Option<KeyRef<'a>>,
     /// How it ended.
@@ -301,7 +301,7 @@ pub struct AuditEvent<'a> {
 pub trait AuditSink: fmt::Debug + Send + Sync {
     /// Whether the sink wants events of this operation. The keystore asks before each operation, so
     /// that unwanted events cost nothing.
-    fn wants(&self, operation: Operation) -> bool;
+    fn wants(&self, operation: AuditOperation) -> bool;
 
     /// Called before a change of the keystore: makes room for its event, so that
     /// [`AuditSink::record`] does not fail for want of space. After an error the change is not

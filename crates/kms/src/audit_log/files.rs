@@ -69,7 +69,7 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
 ///
 /// # Errors
 /// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] if the first line cannot be read.
-pub fn log_id(folder: &Path) -> Result<LogId> {
+pub fn read_log_id(folder: &Path) -> Result<LogId> {
     let parts = parts(folder)?;
     let (part, mut line) = (&parts[0], String::new());
     let unreadable = |error: io::Error| match error.kind() {
@@ -196,7 +196,7 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
 ///
 /// # Errors
 /// [`Code::LogDamaged`] if the file is not such a checkpoint; errors of reading.
-pub fn cosigned(folder: &Path) -> Result<Option<CosignedCheckpoint>> {
+pub fn read_cosigned_checkpoint(folder: &Path) -> Result<Option<CosignedCheckpoint>> {
     note(&folder.join(COSIGNED))
 }
 

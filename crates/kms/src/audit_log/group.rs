@@ -7,7 +7,7 @@ use std::ops::Range;
 use bulla_blake3::Hash;
 
 use super::entry::{END, LINK, LINK_DIGITS, TAIL};
-use super::event::{Actor, AuditEvent, Operation, Outcome};
+use super::event::{Actor, AuditEvent, AuditOperation, Outcome};
 use super::tree;
 use crate::id::{KeyRef, KeySelector};
 use crate::time::Timestamp;
@@ -27,7 +27,7 @@ pub(super) struct Group {
 /// What a line says between its time and its digest.
 struct Said {
     who: Actor,
-    operation: Operation,
+    operation: AuditOperation,
     key: Option<KeySelector>,
     outcome: Outcome,
 }
@@ -162,7 +162,7 @@ mod tests {
                 for outcome in outcomes {
                     for digest in digests {
                         let who = actor.parse().unwrap();
-                        let event = AuditEvent { who, operation: Operation::Sign, key, outcome, digest };
+                        let event = AuditEvent { who, operation: AuditOperation::Sign, key, outcome, digest };
                         group.push(number, &event);
                         let mut entry = Entry::new(number, &event).unwrap();
                         entry.time = group.time.parse().unwrap();
@@ -191,7 +191,7 @@ mod tests {
         let id = key_id.version(u32::MAX.try_into().unwrap());
         // A quotation mark takes two bytes.
         let who: Actor = "\"".repeat(Actor::MAX).parse().unwrap();
-        let operation = *Operation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
+        let operation = *AuditOperation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
         let code = *Code::ALL.iter().max_by_key(|code| code.as_str().len()).unwrap();
         let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));
         let digest = Some(bulla_blake3::hash(b"a message"));

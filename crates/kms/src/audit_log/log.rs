@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
-use super::event::{Actor, AuditEvent, AuditSink, Operation, Outcome};
+use super::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use super::files::{self, Lock, Part};
 use super::log_id::LogId;
 use super::owed::OwedEntry;
-use super::reading::{read, verify};
+use super::reading::{for_each_entry, verify};
 use super::signer::CheckpointSigner;
 use super::state::{Folder, Medium, State, Syncing};
 use super::tree::Frontier;
@@ -50,7 +50,7 @@ enum Wanted {
     IfDue,
 }
 
-/// With a [`Sealer`](super::Sealer), the disk gets this many bytes at a time: little is left to
+/// With a [`CheckpointThread`](super::CheckpointThread), the disk gets this many bytes at a time: little is left to
 /// wait for when a file is full.
 const FLUSH: u64 = 8 << 20;
 
@@ -164,7 +164,7 @@ impl AuditLog {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
         let head = files::head(folder)?;
-        let id = files::log_id(folder)?;
+        let id = files::read_log_id(folder)?;
         let known = options.known.iter().filter(|known| known.log == id).cloned().collect();
         let (stand, part, whole) = read_from(folder, head.clone(), known)?;
         let file = files::append_to(&part)?;
@@ -184,7 +184,7 @@ impl AuditLog {
         let medium = Folder::new(folder.to_owned(), part, file, whole, lock);
         let log = Self::new(options, Medium::Folder(medium), stand, recovered)?;
         if log.recovered.is_some() {
-            let (who, operation, outcome) = (Actor::current(), Operation::Recover, Outcome::Done);
+            let (who, operation, outcome) = (Actor::current(), AuditOperation::Recover, Outcome::Done);
             log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }])?;
         }
         Ok(log)
@@ -316,7 +316,7 @@ impl AuditLog {
             Medium::Folder(folder) => {
                 let path = folder.path.clone();
                 drop(state);
-                read(&path, &mut each)?
+                for_each_entry(&path, &mut each)?
             }
             Medium::Memory(text) => {
                 let mut walk = Walk::new(None, Vec::new());
@@ -379,8 +379,8 @@ impl AuditLog {
 }
 
 impl AuditSink for AuditLog {
-    fn wants(&self, operation: Operation) -> bool {
-        operation != Operation::Verify || self.options.verifications == Verifications::Recorded
+    fn wants(&self, operation: AuditOperation) -> bool {
+        operation != AuditOperation::Verify || self.options.verifications == Verifications::Recorded
     }
 
     fn reserve(&self) -> Result<()> {
@@ -440,7 +440,7 @@ impl AuditSink for AuditLog {
     }
 }
 
-/// What a [`Sealer`](super::Sealer) does.
+/// What a [`CheckpointThread`](super::CheckpointThread) does.
 impl AuditLog {
     /// From now on, operations only wake the thread that makes checkpoints.
     ///
@@ -486,7 +486,7 @@ impl AuditLog {
         signer: &dyn CheckpointSigner,
         key: KeyRef<'_>,
     ) -> Result<Checkpoint> {
-        let signing = signer.one_checkpoint(key)?;
+        let signing = signer.checkpoint_signing_key(key)?;
         let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         state.check()?;

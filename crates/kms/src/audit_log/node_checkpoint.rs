@@ -44,7 +44,7 @@ impl NodeCheckpoint {
 ///
 /// # Errors
 /// Errors of reading.
-pub fn others(folder: &Path) -> Result<Vec<NodeCheckpoint>> {
+pub fn read_peer_checkpoints(folder: &Path) -> Result<Vec<NodeCheckpoint>> {
     let path = folder.join(OTHERS);
     match fs::read(&path) {
         Ok(text) => Ok(text
@@ -60,7 +60,10 @@ pub fn others(folder: &Path) -> Result<Vec<NodeCheckpoint>> {
 ///
 /// # Errors
 /// Errors of writing.
-pub fn set_others<'a>(folder: &Path, others: impl IntoIterator<Item = &'a NodeCheckpoint>) -> Result<()> {
+pub fn write_peer_checkpoints<'a>(
+    folder: &Path,
+    others: impl IntoIterator<Item = &'a NodeCheckpoint>,
+) -> Result<()> {
     let text: String = others.into_iter().map(|other| other.to_json() + "\n").collect();
     files::replace(&folder.join(OTHERS), text.as_bytes())
 }

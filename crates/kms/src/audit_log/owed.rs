@@ -2,7 +2,7 @@
 
 use bulla_blake3::Hash;
 
-use super::event::{Actor, AuditEvent, Operation, Outcome};
+use super::event::{Actor, AuditEvent, AuditOperation, Outcome};
 use crate::error::Result;
 use crate::id::KeySelector;
 use crate::time::Timestamp;
@@ -13,7 +13,7 @@ pub(super) struct OwedEntry {
     /// When the change was made.
     pub(super) time: Timestamp,
     who: Actor,
-    operation: Operation,
+    operation: AuditOperation,
     key: Option<KeySelector>,
     outcome: Outcome,
     digest: Option<Hash>,

@@ -144,7 +144,7 @@ struct Tree {
 impl Tree {
     fn read(folder: &Path, wanted: Option<u64>) -> Result<Self> {
         let (mut leaves, mut line) = (Vec::new(), None);
-        let report = reading::read(folder, &mut |entry, text| {
+        let report = reading::for_each_entry(folder, &mut |entry, text| {
             leaves.push(tree::leaf(text.as_bytes()));
             if Some(entry.number) == wanted {
                 line = Some(text.to_owned());

@@ -36,7 +36,7 @@ pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result
 ///
 /// # Errors
 /// The errors of [`verify`], and of `each`.
-pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Report> {
+pub fn for_each_entry(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Report> {
     walk(folder, None, &[], each)
 }
 
@@ -46,7 +46,7 @@ pub fn read(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> 
 /// # Errors
 /// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that cannot be read, or
 /// an entry that is missing; errors of reading.
-pub fn page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
+pub fn read_entry_page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
     let mut entries = Vec::new();
@@ -156,26 +156,29 @@ pub fn verify_cosigned(
     keys: &FindKey<'_>,
     witnesses: &[WitnessKey],
     required: usize,
-) -> Result<Option<Cosigned>> {
+) -> Result<Option<CosignedReport>> {
     let problem =
         |kind, message: String| Problem { kind, file: "cosigned".to_owned(), line: 1, entry: None, message };
-    let found = match files::cosigned(folder) {
+    let found = match files::read_cosigned_checkpoint(folder) {
         Err(error) if error.code == Code::LogDamaged => {
             let problems =
                 vec![problem(ProblemKind::Malformed, "it is not a checkpoint for witnesses".to_owned())];
-            return Ok(Some(Cosigned { problems, ..Cosigned::default() }));
+            return Ok(Some(CosignedReport { problems, ..CosignedReport::default() }));
         }
         found => found?,
     };
     let Some(checkpoint) = found else {
         let message = || "there is no checkpoint that witnesses cosigned".to_owned();
         let problems = || vec![problem(ProblemKind::Removed, message())];
-        return Ok((required > 0).then(|| Cosigned { problems: problems(), ..Cosigned::default() }));
+        return Ok(
+            (required > 0).then(|| CosignedReport { problems: problems(), ..CosignedReport::default() })
+        );
     };
-    let mut cosigned = Cosigned { size: checkpoint.size(), ..Cosigned::default() };
+    let mut cosigned = CosignedReport { size: checkpoint.size(), ..CosignedReport::default() };
     let problems = &mut cosigned.problems;
     match sha256_tree(folder, checkpoint.size()) {
-        Ok(tree) if checkpoint.log() == files::log_id(folder)? && tree.root() == checkpoint.head.root => {}
+        Ok(tree)
+            if checkpoint.log() == files::read_log_id(folder)? && tree.root() == checkpoint.head.root => {}
         Ok(_) => problems.push(problem(
             ProblemKind::Altered,
             "the log does not have the entries that witnesses saw".to_owned(),
@@ -211,7 +214,7 @@ pub fn verify_cosigned(
 
 /// What a checkpoint that witnesses cosigned shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cosigned {
+pub struct CosignedReport {
     /// How many entries it seals.
     pub size: u64,
     /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their

@@ -15,12 +15,12 @@ use crate::error::{Code, KmsError, Result};
 /// It also seals the last entries before a pause, and has the disk write a long file before the
 /// file is full.
 #[derive(Debug)]
-pub struct Sealer {
+pub struct CheckpointThread {
     log: Arc<AuditLog>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Sealer {
+impl CheckpointThread {
     /// Starts the thread. A log has one at a time.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Sealer {
     }
 }
 
-impl Drop for Sealer {
+impl Drop for CheckpointThread {
     /// Makes the checkpoint that is due, and waits for it: whoever opens the log next finds it
     /// unlocked.
     fn drop(&mut self) {

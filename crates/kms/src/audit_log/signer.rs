@@ -21,11 +21,11 @@ pub trait CheckpointSigner {
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`](crate::Keystore::sign).
-    fn one_checkpoint(&self, key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>>;
+    fn checkpoint_signing_key(&self, key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>>;
 }
 
-/// The right to sign one checkpoint: see [`CheckpointSigner::one_checkpoint`].
-pub trait OneCheckpoint {
+/// The right to sign one checkpoint: see [`CheckpointSigner::checkpoint_signing_key`].
+pub trait CheckpointSigningKey {
     /// The public key that verifies the signature.
     fn public_key(&self) -> &PublicKey;
 

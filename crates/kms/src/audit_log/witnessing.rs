@@ -25,12 +25,12 @@ pub struct WitnessAnswer {
 }
 
 /// Sends a request to a witness: the body of `POST add-checkpoint`.
-pub type AskWitness = dyn Fn(&str) -> Result<WitnessAnswer> + Send + Sync;
+pub type WitnessTransport = dyn Fn(&str) -> Result<WitnessAnswer> + Send + Sync;
 
 /// A witness, and what it has of a log.
 struct Witness {
     key: WitnessKey,
-    ask: Box<AskWitness>,
+    ask: Box<WitnessTransport>,
     /// The tree that it has seen. A witness that has seen more says so when it is asked.
     seen: Frontier<Sha256>,
 }
@@ -45,7 +45,7 @@ pub struct Witnesses {
 
 /// What came of asking all witnesses.
 #[derive(Clone, Debug)]
-pub struct Witnessed {
+pub struct WitnessReport {
     /// The checkpoint with all cosignatures that arrived.
     pub checkpoint: CosignedCheckpoint,
     /// The witnesses that did not cosign, by their names, and why.
@@ -56,7 +56,7 @@ pub struct Witnessed {
 
 impl Witnesses {
     /// Witnesses, of which `required` must cosign a checkpoint before it is stored.
-    pub fn new(all: Vec<(WitnessKey, Box<AskWitness>)>, required: usize) -> Self {
+    pub fn new(all: Vec<(WitnessKey, Box<WitnessTransport>)>, required: usize) -> Self {
         let all = all.into_iter().map(|(key, ask)| Witness { key, ask, seen: Frontier::default() }).collect();
         Self { all, required, tree: Frontier::default() }
     }
@@ -72,7 +72,7 @@ impl Witnesses {
         log: &AuditLog,
         signer: &dyn CheckpointSigner,
         key: impl Into<KeyRef<'a>>,
-    ) -> Result<Witnessed> {
+    ) -> Result<WitnessReport> {
         let in_memory = || KmsError::new(Code::InvalidArgument, "a log in memory has no witnesses");
         let folder = log.folder().ok_or_else(in_memory)?;
         let mut checkpoint = self.sign(&folder, log, signer, key.into())?;
@@ -91,7 +91,7 @@ impl Witnesses {
         if stored {
             files::set_cosigned(&folder, &checkpoint)?;
         }
-        Ok(Witnessed { checkpoint, failed, stored })
+        Ok(WitnessReport { checkpoint, failed, stored })
     }
 
     /// A checkpoint of all entries, signed for witnesses by the key version that signed the log's
@@ -105,7 +105,7 @@ impl Witnesses {
     ) -> Result<CosignedCheckpoint> {
         for _ in 0..TRIES {
             let sealed = log.checkpoint(signer, key)?;
-            let signing = signer.one_checkpoint(key)?;
+            let signing = signer.checkpoint_signing_key(key)?;
             let public_key = signing.public_key();
             if public_key.algorithm() != Algorithm::Ed25519 {
                 let message =

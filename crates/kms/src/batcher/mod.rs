@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use self::answer_cell::{AnswerCell, Reply, Unpark, Wakers, internal};
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
-use crate::audit_log::{Actor, Operation};
+use crate::audit_log::{Actor, AuditOperation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeySelector, KeyVersionId, Name};
 use crate::key_signature::Signature;
@@ -175,7 +175,13 @@ impl Batcher {
         let (key, message, signature) = (key.into(), message.into(), signature.into());
         let tenant = key.key_id().tenant().clone();
         let who = Actor::said();
-        self.submit(tenant, Operation::Verify, |reply| Call::Verify { who, key, message, signature, reply })
+        self.submit(tenant, AuditOperation::Verify, |reply| Call::Verify {
+            who,
+            key,
+            message,
+            signature,
+            reply,
+        })
     }
 
     /// Does the same as [`Keystore::sign`], together with other calls.
@@ -187,7 +193,7 @@ impl Batcher {
         let (key, message) = (key.into(), message.into());
         let tenant = key.as_ref().key_id().tenant().clone();
         let who = Actor::said();
-        self.submit(tenant, Operation::Sign, |reply| Call::Sign { who, key, message, reply })
+        self.submit(tenant, AuditOperation::Sign, |reply| Call::Sign { who, key, message, reply })
     }
 
     /// Like [`Batcher::verify`], for a thread that waits. If nothing else is waiting, the thread
@@ -229,7 +235,7 @@ impl Batcher {
     fn submit<T>(
         &self,
         tenant: Name,
-        operation: Operation,
+        operation: AuditOperation,
         call: impl FnOnce(Reply<T>) -> Call,
     ) -> Answer<T> {
         let cell = AnswerCell::new();
@@ -402,7 +408,7 @@ impl Shared {
         self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
     }
 
-    fn refuse<T>(&self, operation: Operation, refused: Refused, cell: &AnswerCell<T>) {
+    fn refuse<T>(&self, operation: AuditOperation, refused: Refused, cell: &AnswerCell<T>) {
         let error = match refused {
             Refused::Full => KmsError::new(Code::Busy, "too many calls wait; try again soon"),
             Refused::TenantFull => {

@@ -15,7 +15,7 @@ use super::options::KeystoreOptions;
 use super::{guard_name, load, open};
 use crate::algorithm::Use;
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::backend::{Backends, KeyMaterial};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
@@ -75,7 +75,7 @@ impl Keystore {
         begin: impl FnOnce(&BackupSummary) -> W,
         to: &[&dyn KeyProvider],
     ) -> Result<BackupSummary> {
-        self.observed(Subject::store(Operation::Backup), || self.write_backup(begin, to))
+        self.observed(Subject::store(AuditOperation::Backup), || self.write_backup(begin, to))
     }
 
     fn write_backup<W: Write>(

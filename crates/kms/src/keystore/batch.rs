@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::handle::Keystore;
 use super::observe::Subject;
 use crate::algorithm::Algorithm;
-use crate::audit_log::{Actor, Operation, Outcome};
+use crate::audit_log::{Actor, AuditOperation, Outcome};
 use crate::backend::{Backend, Request, SignRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -107,8 +107,8 @@ impl Keystore {
         who: &dyn Fn(usize) -> Actor,
     ) -> Vec<Verdict> {
         self.observed_together(
-            Operation::Verify,
-            |place| Subject::message(Operation::Verify, items[place].key, items[place].message),
+            AuditOperation::Verify,
+            |place| Subject::message(AuditOperation::Verify, items[place].key, items[place].message),
             who,
             || self.verdicts(items, threads),
             |verdict| (Outcome::Verdict(*verdict), None),
@@ -167,8 +167,8 @@ impl Keystore {
         who: &dyn Fn(usize) -> Actor,
     ) -> Vec<Result<Signature>> {
         self.observed_together(
-            Operation::Sign,
-            |place| Subject::message(Operation::Sign, items[place].key, items[place].message),
+            AuditOperation::Sign,
+            |place| Subject::message(AuditOperation::Sign, items[place].key, items[place].message),
             who,
             || self.signatures(items),
             |result| match result {

@@ -10,7 +10,7 @@ use super::index::Index;
 use super::options::Observers;
 use super::writer::Writer;
 use crate::backend::Backends;
-use crate::lease::UseLease;
+use crate::lease::StoreLease;
 use crate::rollback::RollbackGuard;
 use crate::seal::Sealer;
 use crate::store::FileIdentity;
@@ -36,7 +36,7 @@ pub struct Keystore {
     /// store that is not in a file.
     pub(super) file: Option<Arc<FileIdentity>>,
     /// Limits the use of private keys; none for a keystore that no other process changes.
-    pub(super) lease: Option<Arc<UseLease>>,
+    pub(super) lease: Option<Arc<StoreLease>>,
     /// Who hears of other processes' changes to the root keys of tokens.
     pub(super) roots_changed: Arc<OnceLock<SyncSender<()>>>,
 }

@@ -10,7 +10,7 @@ use super::observe::Subject;
 use super::writer::{Edit, NewVersion};
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::Attestation;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
@@ -81,7 +81,7 @@ impl Keystore {
     /// that sign digests; errors of the backend; errors of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyVersionId> {
         let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
-        self.add_key(Operation::Create, new, || {
+        self.add_key(AuditOperation::Create, new, || {
             if exportable {
                 self.check_gives_keys(&backend, algorithm)?;
             }
@@ -101,7 +101,7 @@ impl Keystore {
     /// Adds a key whose version 1 `first` makes.
     pub(super) fn add_key(
         &self,
-        operation: Operation,
+        operation: AuditOperation,
         new: NewKey,
         first: impl Fn() -> Result<NewVersion>,
     ) -> Result<KeyVersionId> {
@@ -150,7 +150,7 @@ impl Keystore {
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that
     /// was revoked or is below the key's minimum version.
     pub fn verify(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
-        self.observed(Subject::message(Operation::Verify, key, message), || {
+        self.observed(Subject::message(AuditOperation::Verify, key, message), || {
             let index = self.index.load();
             let public_key = &index.key(key.key_id())?.usable(key)?.public_key;
             let backend = self.backends.verifier(public_key.algorithm())?;
@@ -169,7 +169,7 @@ impl Keystore {
         message: &Prehashed,
         signature: &[u8],
     ) -> Result<Verdict> {
-        self.observed(Subject::key(Operation::Verify, key), || {
+        self.observed(Subject::key(AuditOperation::Verify, key), || {
             let index = self.index.load();
             let version = index.key(key.key_id())?.usable(key)?;
             message.form(key.key_id().algorithm())?;
@@ -206,7 +206,7 @@ impl Keystore {
     /// [`Code::WrongUse`] if the key is one for signatures; [`Code::InvalidCiphertext`]; errors of
     /// the backend.
     pub fn decapsulate(&self, key: &KeyVersionId, ciphertext: &[u8]) -> Result<SharedKey> {
-        self.observed(Subject::message(Operation::Decapsulate, key, ciphertext), || {
+        self.observed(Subject::message(AuditOperation::Decapsulate, key, ciphertext), || {
             // Before the keys are read: they are then at least as current as the lease says.
             self.check_lease()?;
             let index = self.index.load();
@@ -234,7 +234,7 @@ impl Keystore {
     /// [`Code::KeyDestroyed`], [`Code::VersionsExhausted`]; errors of the backend; errors of
     /// writing.
     pub fn rotate(&self, key_id: &KeyId) -> Result<KeyVersionId> {
-        self.observed(Subject::key(Operation::Rotate, key_id), || {
+        self.observed(Subject::key(AuditOperation::Rotate, key_id), || {
             self.rotate_if(key_id, |_| Ok(true)).map(|id| id.expect("the rotation is unconditional"))
         })
     }
@@ -244,7 +244,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::Conflict`] if it is not; the errors of [`Keystore::rotate`].
     pub fn rotate_from(&self, head: &KeyVersionId) -> Result<KeyVersionId> {
-        self.observed(Subject::key(Operation::Rotate, head.key_id()), || {
+        self.observed(Subject::key(AuditOperation::Rotate, head.key_id()), || {
             let rotated = self.rotate_if(head.key_id(), |record| {
                 if record.head().get() == head.version() {
                     return Ok(true);

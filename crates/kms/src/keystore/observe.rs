@@ -12,7 +12,7 @@ use super::handle::Keystore;
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{Actor, AuditEvent, AuditSink, Operation, Outcome};
+use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -24,7 +24,7 @@ use crate::verdict::Verdict;
 /// The subject of an operation, as far as it is known before the operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    operation: Operation,
+    operation: AuditOperation,
     /// `None` for an operation on the whole store.
     key: Option<KeyRef<'a>>,
     /// The message. Only its digest is recorded.
@@ -33,17 +33,17 @@ pub(crate) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// An operation on the whole store.
-    pub(crate) fn store(operation: Operation) -> Self {
+    pub(crate) fn store(operation: AuditOperation) -> Self {
         Self { operation, key: None, message: None }
     }
 
     /// An operation with a key and without a message.
-    pub(crate) fn key(operation: Operation, key: impl Into<KeyRef<'a>>) -> Self {
+    pub(crate) fn key(operation: AuditOperation, key: impl Into<KeyRef<'a>>) -> Self {
         Self { key: Some(key.into()), ..Self::store(operation) }
     }
 
     /// An operation with a key on a message.
-    pub(crate) fn message(operation: Operation, key: impl Into<KeyRef<'a>>, message: &'a [u8]) -> Self {
+    pub(crate) fn message(operation: AuditOperation, key: impl Into<KeyRef<'a>>, message: &'a [u8]) -> Self {
         Self { message: Some(message), ..Self::key(operation, key) }
     }
 
@@ -129,14 +129,14 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// Counts the operations, and how long all of them took.
     #[cfg(feature = "with-metrics")]
-    fn stop<'a>(self, operation: Operation, done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
+    fn stop<'a>(self, operation: AuditOperation, done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
         let Some((metrics, started)) = self.metrics else { return };
         done.for_each(|(subject, outcome)| metrics.operation(operation, subject.algorithm(), outcome));
         metrics.latency(operation, started.elapsed());
     }
 
     #[cfg(not(feature = "with-metrics"))]
-    fn stop<'a>(self, _operation: Operation, _done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
+    fn stop<'a>(self, _operation: AuditOperation, _done: impl Iterator<Item = (Subject<'a>, Outcome)>) {
         let PhantomData = self.metrics;
     }
 }
@@ -200,7 +200,7 @@ impl Keystore {
     ///
     /// # Errors
     /// Those of [`AuditSink::reserve`]: the change must not be made.
-    pub(super) fn reserve_entry(&self, operation: Operation) -> Result<Option<Reserved<'_>>> {
+    pub(super) fn reserve_entry(&self, operation: AuditOperation) -> Result<Option<Reserved<'_>>> {
         let sink = self.observers.audit.as_deref();
         let sink = sink.filter(|sink| operation.changes_keystore() && sink.wants(operation));
         sink.map(|sink| sink.reserve().map(|()| Reserved(sink))).transpose()
@@ -233,7 +233,7 @@ impl Keystore {
     /// error.
     pub(super) fn observed_together<'a, T>(
         &self,
-        operation: Operation,
+        operation: AuditOperation,
         subject: impl Fn(usize) -> Subject<'a>,
         who: &dyn Fn(usize) -> Actor,
         run: impl FnOnce() -> Vec<T>,
@@ -275,7 +275,7 @@ impl Keystore {
         }
     }
 
-    fn records(&self, operation: Operation) -> bool {
+    fn records(&self, operation: AuditOperation) -> bool {
         self.observers.audit.as_ref().is_some_and(|sink| sink.wants(operation))
     }
 

@@ -4,7 +4,7 @@ use super::handle::Keystore;
 use super::load;
 use super::observe::Subject;
 use super::writer::Writer;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::seal::{Protection, Unlock};
 use crate::store::{PROTECTION, Row, Table};
@@ -26,7 +26,7 @@ impl Keystore {
     /// memory, which no secret opens; the errors of `new`; errors of writing; errors of recording,
     /// after which the change is still made.
     pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {
-        self.observed(Subject::store(Operation::Reseal), || self.change_secret(old, new))
+        self.observed(Subject::store(AuditOperation::Reseal), || self.change_secret(old, new))
     }
 
     fn change_secret(&self, old: &Unlock, new: &Unlock) -> Result<()> {

@@ -7,7 +7,7 @@ use super::guard_name;
 use super::handle::Keystore;
 use super::observe::Subject;
 use super::writer::Writer;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::error::Result;
 use crate::record::StoreState;
 use crate::rollback::RollbackGuard;
@@ -36,7 +36,7 @@ impl Keystore {
     /// The errors of both guards; the new guard is asked before anything is written. Errors of
     /// writing.
     pub fn set_guard(self, guard: &dyn RollbackGuard) -> Result<()> {
-        self.observed(Subject::store(Operation::Guard), || {
+        self.observed(Subject::store(AuditOperation::Guard), || {
             let mark = |writer: &Writer| writer.state.mark(self.sealer.store(), &writer.sealed_state);
             guard.check(&mark(&self.writer()))?;
             self.persist(|writer, index| {

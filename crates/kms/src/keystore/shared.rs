@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::handle::Keystore;
 use crate::error::{Code, KmsError, Result};
-use crate::lease::UseLease;
+use crate::lease::StoreLease;
 use crate::seal::Place;
 
 /// The longest name of a note.
@@ -17,7 +17,7 @@ impl Keystore {
     /// Permits the use of private keys from now on only while `lease` lasts. Verifying needs no
     /// lease, and neither do the checkpoints of an audit log.
     #[must_use]
-    pub fn leased(mut self, lease: Arc<UseLease>) -> Self {
+    pub fn leased(mut self, lease: Arc<StoreLease>) -> Self {
         self.lease = Some(lease);
         self
     }
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::keystore::{KeystoreOptions, NewKey, SignItem, VerifyItem};
-    use crate::lease::Moment;
+    use crate::lease::BootInstant;
     use crate::{Algorithm, Verdict};
 
     fn new_key(purpose: &str) -> NewKey {
@@ -137,7 +137,7 @@ mod tests {
         let keystore = KeystoreOptions::default().in_memory();
         let key = keystore.create_key(new_key("files")).unwrap();
         let signature = keystore.sign(&key, b"m").unwrap().bytes;
-        let lease = Arc::new(UseLease::new(Duration::from_secs(3600)));
+        let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
         let keystore = keystore.leased(Arc::clone(&lease));
         let item = SignItem { key: (&key).into(), message: b"m" };
         let refused = |error: KmsError| assert_eq!(error.code, Code::Unavailable);
@@ -147,7 +147,7 @@ mod tests {
         refused(keystore.sign_time(key.key_id(), &[0; 32]).unwrap_err());
         let verify = VerifyItem { key: &key, message: b"m", signature: &signature };
         assert_eq!(keystore.verify_batch(&[verify]), [Verdict::Valid]);
-        lease.renew(Moment::now());
+        lease.renew(BootInstant::now());
         keystore.sign(&key, b"m").unwrap();
         keystore.sign_batch(&[item]).remove(0).unwrap();
     }
@@ -155,8 +155,8 @@ mod tests {
     #[cfg(all(feature = "tokens", feature = "mlkem"))]
     #[test]
     fn without_its_lease_a_keystore_neither_mints_nor_decapsulates() {
-        use crate::token::{Grant, Keys, Operation};
-        let lease = Arc::new(UseLease::new(Duration::from_secs(3600)));
+        use crate::token::{Grant, Keys, TokenOperation};
+        let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
         let keystore = Keystore::in_memory().leased(Arc::clone(&lease));
         let tenant: crate::Name = "local".parse().unwrap();
         keystore.create_token_root(&tenant).unwrap();
@@ -164,11 +164,11 @@ mod tests {
         let kem = keystore.create_key(kem).unwrap();
         let ciphertext = keystore.public_key(&kem).unwrap().encapsulate().unwrap().ciphertext;
         let expires = crate::Timestamp::from_unix_millis(4_000_000_000_000).unwrap();
-        let grant = Grant { tenant, keys: Keys::All, operations: vec![Operation::Sign], expires };
+        let grant = Grant { tenant, keys: Keys::All, operations: vec![TokenOperation::Sign], expires };
         assert_eq!(keystore.mint_token(&grant).unwrap_err().code, Code::Unavailable);
         let decapsulated = keystore.decapsulate(&kem, &ciphertext);
         assert_eq!(decapsulated.map(drop).unwrap_err().code, Code::Unavailable);
-        lease.renew(Moment::now());
+        lease.renew(BootInstant::now());
         keystore.mint_token(&grant).unwrap();
         keystore.decapsulate(&kem, &ciphertext).unwrap();
     }

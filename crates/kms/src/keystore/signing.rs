@@ -10,7 +10,9 @@ use super::observe::Subject;
 use super::writer::Edit;
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{CheckpointSigner, OneCheckpoint, Operation, TreeHead, UnsignedCheckpoint};
+use crate::audit_log::{
+    AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
+};
 use crate::backend::{SOFTWARE, wrong_use};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
@@ -48,7 +50,7 @@ impl Keystore {
     /// rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
-        self.observed(Subject::message(Operation::Sign, key, message), || {
+        self.observed(Subject::message(AuditOperation::Sign, key, message), || {
             let (id, loaded) = self.version_for_message(key, message)?;
             let bytes = loaded.private_key(&id, &self.sealer, &self.backends)?.sign(message)?;
             Ok(Signature { key: id, bytes })
@@ -99,10 +101,10 @@ impl Keystore {
             match check_purpose(key).and_then(|()| self.check_lease()).and_then(|()| self.one_signature(key))
             {
                 Ok(signing) => signing,
-                Err(error) => return self.observed(Subject::key(Operation::Sign, key), || Err(error)),
+                Err(error) => return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error)),
             };
         let message = message(&signing.id, signing.public_key());
-        self.observed(Subject::message(Operation::Sign, key, &message), || signing.sign(&message))
+        self.observed(Subject::message(AuditOperation::Sign, key, &message), || signing.sign(&message))
     }
 
     /// The right to make one signature with a key's head. Taking it may rotate the key; using it
@@ -125,7 +127,7 @@ impl Keystore {
             let message = format!("only ed25519 keys sign statements by their digest, not {algorithm} keys");
             return Err(KmsError::new(Code::WrongUse, message));
         }
-        self.observed(Subject::key(Operation::Sign, key), || {
+        self.observed(Subject::key(AuditOperation::Sign, key), || {
             check_purpose(key)?;
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content)?;
@@ -172,7 +174,7 @@ impl Keystore {
     /// # Errors
     /// The errors of [`Keystore::sign`].
     pub fn attest_signed(&self, key_id: &KeyId) -> Result<SignedAttestation> {
-        self.observed(Subject::key(Operation::Attest, key_id), || {
+        self.observed(Subject::key(AuditOperation::Attest, key_id), || {
             check_purpose(key_id.into())?;
             self.check_lease()?;
             let signing = self.one_signature(KeyRef::Key(key_id))?;
@@ -214,9 +216,9 @@ impl Keystore {
     /// it due, only one rotates it.
     fn replace(&self, head: &KeyVersionId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
         let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
-        let _reserved = self.reserve_entry(Operation::Rotate)?;
+        let _reserved = self.reserve_entry(AuditOperation::Rotate)?;
         match self.rotate_if(head.key_id(), wanted)? {
-            Some(id) => self.note(Subject::key(Operation::Rotate, &id)),
+            Some(id) => self.note(Subject::key(AuditOperation::Rotate, &id)),
             None => Ok(()),
         }
     }
@@ -324,12 +326,12 @@ impl CheckpointSigner for Keystore {
         self.find(tenant, label)
     }
 
-    fn one_checkpoint(&self, key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
+    fn checkpoint_signing_key(&self, key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>> {
         Ok(Box::new(self.one_signature(key)?))
     }
 }
 
-impl OneCheckpoint for OneSignature<'_> {
+impl CheckpointSigningKey for OneSignature<'_> {
     fn public_key(&self) -> &PublicKey {
         OneSignature::public_key(self)
     }

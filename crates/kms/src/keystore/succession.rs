@@ -7,7 +7,7 @@ use super::load;
 use super::observe::Subject;
 use super::signing::check_purpose;
 use crate::algorithm::Use;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::backend::wrong_use;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyId, KeyVersionId};
@@ -78,7 +78,7 @@ impl Keystore {
             signature: Vec::new(),
         };
         let message = unsigned.signed_bytes();
-        let signature = self.observed(Subject::message(Operation::Sign, id, &message), || {
+        let signature = self.observed(Subject::message(AuditOperation::Sign, id, &message), || {
             let bytes = self.sign_as_older(rows, key, id, &message)?;
             Ok(Signature { key: id.clone(), bytes })
         })?;

@@ -8,7 +8,7 @@ use super::lifecycle::check_state;
 use super::observe::Subject;
 use super::signing::Content;
 use crate::algorithm::Algorithm;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId, Name};
 use crate::public_key::PublicKey;
@@ -33,7 +33,7 @@ impl Keystore {
     /// device; the errors of [`Keystore::sign`].
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
-        self.observed(Subject::key(Operation::Sign, &root), || {
+        self.observed(Subject::key(AuditOperation::Sign, &root), || {
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), Content::Statement)?;
             let seed = loaded.material(&id, &self.sealer, &self.backends)?;
@@ -91,9 +91,9 @@ impl Keystore {
         token: &Token,
         revoked: &Revocations,
     ) -> Result<crate::transfer::WrappedKey> {
-        self.observed(Subject::key(Operation::Export, key), || {
+        self.observed(Subject::key(AuditOperation::Export, key), || {
             let now = crate::time::Timestamp::now()?;
-            let request = Request::on_key(crate::token::Operation::Export, key.key_id(), now);
+            let request = Request::on_key(crate::token::TokenOperation::Export, key.key_id(), now);
             self.authorize(token, &request, revoked)?;
             self.wrap_key(key, recipient)
         })

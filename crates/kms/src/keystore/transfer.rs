@@ -10,7 +10,7 @@ use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
 use crate::algorithm::Use;
-use crate::audit_log::Operation;
+use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId};
 use crate::policy::Origin;
@@ -27,7 +27,7 @@ impl Keystore {
     pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyVersionId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         let backend = new.backend.clone();
-        self.add_key(Operation::Import, new, || self.imported(&backend, key))
+        self.add_key(AuditOperation::Import, new, || self.imported(&backend, key))
     }
 
     /// Makes an imported private key the next version of a key. It becomes the head.
@@ -38,7 +38,7 @@ impl Keystore {
     /// [`Keystore::rotate`].
     pub fn import_version(&self, key_id: &KeyId, key: &PrivateKeyData) -> Result<KeyVersionId> {
         check_algorithm(key_id.algorithm(), key.algorithm())?;
-        self.observed(Subject::key(Operation::Import, key_id), || {
+        self.observed(Subject::key(AuditOperation::Import, key_id), || {
             let id = self.add_version(key_id, |record| {
                 check_enabled(record)?;
                 check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
@@ -61,7 +61,7 @@ impl Keystore {
                 "a key with only a public key has no private key to export: import it without `exportable`";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        self.add_key(Operation::Import, new, || Ok(public_only(key)))
+        self.add_key(AuditOperation::Import, new, || Ok(public_only(key)))
     }
 
     /// Makes a public key the next version of a key that has only public keys.
@@ -71,7 +71,7 @@ impl Keystore {
     /// that public key; the errors of [`Keystore::rotate`].
     pub fn import_public_version(&self, key_id: &KeyId, key: &PublicKey) -> Result<KeyVersionId> {
         check_algorithm(key_id.algorithm(), key.algorithm())?;
-        self.observed(Subject::key(Operation::Import, key_id), || {
+        self.observed(Subject::key(AuditOperation::Import, key_id), || {
             let id = self.add_version(key_id, |record| {
                 if !record.is_public_only() {
                     let message =

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::grant::{Grant, Keys, Limits, Operation};
+use super::grant::{Grant, Keys, Limits, TokenOperation};
 use super::request::Request;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
@@ -36,7 +36,7 @@ pub(super) fn limits(limits: &Limits) -> Result<String> {
     if let Some(operations) = &limits.operations {
         code.push_str(&any_of(
             "request_operation",
-            operations.iter().map(|operation: &Operation| operation.as_str()),
+            operations.iter().map(|operation: &TokenOperation| operation.as_str()),
         )?);
     }
     if let Some(keys) = &limits.keys {

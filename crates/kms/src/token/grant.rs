@@ -14,7 +14,7 @@ pub const ROOT: &str = "tokens";
 /// An operation that a token may permit. The names are stable.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum TokenOperation {
     /// Signing a message, a digest or a statement.
     Sign,
     /// Verifying in the keystore.
@@ -44,7 +44,7 @@ pub enum Operation {
     Backup,
 }
 
-impl Operation {
+impl TokenOperation {
     /// All of them.
     pub const ALL: [Self; 13] = [
         Self::Sign,
@@ -82,13 +82,13 @@ impl Operation {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for TokenOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Operation {
+impl FromStr for TokenOperation {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -100,7 +100,7 @@ impl FromStr for Operation {
     }
 }
 
-serde_as_text!(Operation);
+serde_as_text!(TokenOperation);
 
 /// The keys of a tenant that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Grant {
     /// The keys that it covers.
     pub keys: Keys,
     /// The permitted operations; at least one.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<TokenOperation>,
     /// The expiry time, to the second; fractions of a second are cut off.
     pub expires: Timestamp,
 }
@@ -131,7 +131,7 @@ pub struct Limits {
     /// Only these keys.
     pub keys: Option<Vec<KeyId>>,
     /// Only these operations.
-    pub operations: Option<Vec<Operation>>,
+    pub operations: Option<Vec<TokenOperation>>,
     /// Only until this time.
     pub expires: Option<Timestamp>,
 }

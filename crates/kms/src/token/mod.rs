@@ -2,7 +2,7 @@
 //! (<https://www.biscuitsec.org>, format 3): anyone can check a token with only a public key, and
 //! its holder can pass on a weaker token without asking.
 //!
-//! A token begins with a [`Grant`], signed by a root key: a tenant, keys, [`Operation`]s, and an
+//! A token begins with a [`Grant`], signed by a root key: a tenant, keys, [`TokenOperation`]s, and an
 //! expiry time. Each block that a holder adds ([`Token::attenuate`]) can only restrict: no block
 //! can permit what the grant does not.
 //!
@@ -27,7 +27,7 @@ mod rights;
 
 pub use self::authorize::Permit;
 pub use self::bearer::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN, Token};
-pub use self::grant::{Grant, Keys, Limits, Operation, ROOT};
+pub use self::grant::{Grant, Keys, Limits, ROOT, TokenOperation};
 pub use self::request::Request;
 pub use self::revocation::Revocations;
 pub use self::rights::Rights;

@@ -1,13 +1,13 @@
 //! The request that is checked against a token.
 
-use super::grant::Operation;
+use super::grant::TokenOperation;
 use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
 /// The operation that a token's holder requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    pub(super) operation: Operation,
+    pub(super) operation: TokenOperation,
     pub(super) tenant: &'a Name,
     pub(super) key: Option<&'a KeyId>,
     pub(super) now: Timestamp,
@@ -15,13 +15,13 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// A request about a key, in any version.
-    pub fn on_key(operation: Operation, key: &'a KeyId, now: Timestamp) -> Self {
+    pub fn on_key(operation: TokenOperation, key: &'a KeyId, now: Timestamp) -> Self {
         Self { operation, tenant: key.tenant(), key: Some(key), now }
     }
 
     /// A request in a tenant without a key, for example to create one: only for tokens with
     /// [`Keys::All`](super::Keys::All).
-    pub fn in_tenant(operation: Operation, tenant: &'a Name, now: Timestamp) -> Self {
+    pub fn in_tenant(operation: TokenOperation, tenant: &'a Name, now: Timestamp) -> Self {
         Self { operation, tenant, key: None, now }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::authorize::{Permit, permit, token_refused, what};
 use super::bearer::Token;
 use super::form;
-use super::grant::{Keys, Operation};
+use super::grant::{Keys, TokenOperation};
 use super::request::Request;
 use super::revocation::Revocations;
 use crate::error::{Code, KmsError, Result};
@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     tenant: Name,
-    operations: Vec<Operation>,
+    operations: Vec<TokenOperation>,
     /// None for all keys, and for operations without a key.
     keys: Option<BTreeSet<KeyId>>,
     expires: Timestamp,
@@ -101,7 +101,7 @@ impl Rights {
     }
 
     /// The operations that the token permits.
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[TokenOperation] {
         &self.operations
     }
 

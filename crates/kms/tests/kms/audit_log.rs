@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{
-    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditSink, Checkpoint, Durability, Operation,
+    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditOperation, AuditSink, Checkpoint, Durability,
     ProblemKind, Report, Verifications,
 };
 use bulla_kms::rollback::StoreGuard;
@@ -485,7 +485,7 @@ fn a_log_that_lacks_what_a_checkpoint_elsewhere_seals_is_not_opened() {
     // A checkpoint of as many entries, which this log does not have.
     let other: Checkpoint = first.to_string().replacen("\n5\n", "\n6\n", 1).parse().unwrap();
     assert_eq!(open(&whole, &[&other]).unwrap_err().code, Code::LogDamaged);
-    assert_eq!(audit_log::log_id(place.path()).unwrap(), first.log);
+    assert_eq!(audit_log::read_log_id(place.path()).unwrap(), first.log);
 }
 
 #[test]
@@ -518,8 +518,8 @@ fn entries_of_many_threads_make_one_chain_and_are_durable_in_groups() {
 struct Refusing;
 
 impl AuditSink for Refusing {
-    fn wants(&self, operation: Operation) -> bool {
-        [Operation::Sign, Operation::Verify, Operation::Backup].contains(&operation)
+    fn wants(&self, operation: AuditOperation) -> bool {
+        [AuditOperation::Sign, AuditOperation::Verify, AuditOperation::Backup].contains(&operation)
     }
 
     fn record(&self, _events: &[AuditEvent<'_>]) -> Result<()> {

@@ -53,7 +53,7 @@ fn no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed() {
             assert!(entries.iter().any(|entry| entry.digest() == digest), "{message} is lost");
         }
         drop(log);
-        let report = audit_log::read(folder.path(), &mut |_, _| Ok(())).unwrap();
+        let report = audit_log::for_each_entry(folder.path(), &mut |_, _| Ok(())).unwrap();
         assert_eq!(report.problems, []);
         told.len() >= before + 40
     });
@@ -89,7 +89,7 @@ fn a_full_disk_withholds_what_cannot_be_recorded_and_passes() {
     let (code, signed) = told[0].split_once(' ').unwrap();
     assert_eq!(code, "storage_full");
     let mut entries = 0;
-    let report = audit_log::read(folder.path(), &mut |_, _| {
+    let report = audit_log::for_each_entry(folder.path(), &mut |_, _| {
         entries += 1;
         Ok(())
     });

@@ -13,7 +13,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 fn read(files: &Files) -> Result<Report> {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
-    audit_log::read(folder.path(), &mut |_, _| Ok(()))
+    audit_log::for_each_entry(folder.path(), &mut |_, _| Ok(()))
 }
 
 /// The first file with another text.

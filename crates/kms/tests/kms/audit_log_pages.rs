@@ -31,7 +31,7 @@ fn first_of(part: &Path) -> u64 {
 }
 
 fn numbers(place: &Place, from: u64, limit: usize) -> Vec<u64> {
-    let page = audit_log::page(place.path(), from, limit).unwrap();
+    let page = audit_log::read_entry_page(place.path(), from, limit).unwrap();
     page.iter().map(|(entry, _)| entry.number).collect()
 }
 
@@ -40,7 +40,7 @@ fn every_page_has_the_entries_and_lines_that_were_written() {
     let place = in_files();
     parts(&place);
     let mut all = Vec::new();
-    audit_log::read(place.path(), &mut |entry, line| {
+    audit_log::for_each_entry(place.path(), &mut |entry, line| {
         all.push((entry.clone(), line.to_owned()));
         Ok(())
     })
@@ -48,7 +48,7 @@ fn every_page_has_the_entries_and_lines_that_were_written() {
     assert_eq!(all.len(), 11);
     for from in 0..=all.len() + 1 {
         for limit in 0..=all.len() + 1 {
-            let page = audit_log::page(place.path(), from as u64, limit).unwrap();
+            let page = audit_log::read_entry_page(place.path(), from as u64, limit).unwrap();
             let expected: Vec<_> = all.iter().skip(from).take(limit).cloned().collect();
             assert_eq!(page, expected, "{limit} from {from}");
         }
@@ -90,15 +90,15 @@ fn a_page_of_a_damaged_file_is_an_error_that_names_the_file() {
         assert_ne!(damaged, text);
         fs::write(&parts[1], &damaged).unwrap();
         for from in [0, second] {
-            let error = audit_log::page(place.path(), from, 100).unwrap_err();
+            let error = audit_log::read_entry_page(place.path(), from, 100).unwrap_err();
             assert_eq!(error.code, Code::LogDamaged, "{from}: {error}");
             assert!(error.message.contains(name), "{error}");
         }
     }
     fs::write(&parts[1], b"\xff\n").unwrap();
-    assert_eq!(audit_log::page(place.path(), second, 1).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::LogDamaged);
     fs::write(&parts[1], text.replacen("\"bulla-audit-log\":1", "\"bulla-audit-log\":2", 1)).unwrap();
-    assert_eq!(audit_log::page(place.path(), second, 1).unwrap_err().code, Code::LogTooNew);
+    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::LogTooNew);
 }
 
 /// Also if it is the first or the last of its file, or the first of the page.
@@ -112,7 +112,7 @@ fn a_page_without_one_of_its_entries_is_an_error() {
             fs::write(&part, text.replacen(&format!("{line}\n"), "", 1)).unwrap();
             // Nothing follows the last one, so a page cannot tell.
             for from in (0..=number).filter(|_| number < 10) {
-                let error = audit_log::page(place.path(), from, 100).unwrap_err();
+                let error = audit_log::read_entry_page(place.path(), from, 100).unwrap_err();
                 assert_eq!(error.code, Code::LogDamaged, "without {number}, from {from}: {error}");
             }
             assert_eq!(numbers(&place, number + 1, 100), (number + 1..11).collect::<Vec<_>>());

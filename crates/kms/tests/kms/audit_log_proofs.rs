@@ -120,7 +120,7 @@ fn the_newest_checkpoint_is_missed_when_its_file_is_gone_or_is_none() {
     let found = |change: &dyn Fn(&std::path::Path)| {
         let folder = copy(&place);
         change(&folder.path().join("head"));
-        audit_log::read(folder.path(), &mut |_, _| Ok(()))
+        audit_log::for_each_entry(folder.path(), &mut |_, _| Ok(()))
     };
     assert_eq!(kinds(&found(&|_| ()).unwrap()), [], "there is none yet");
     place.sign(2);
@@ -147,7 +147,7 @@ fn a_line_without_an_end_is_torn_only_when_nobody_writes() {
     assert_eq!(kinds(&place.verify_at(place.path())), []);
     let Place { folder, log, keystore, .. } = place;
     drop((log, keystore));
-    let report = audit_log::read(folder.path(), &mut |_, _| Ok(())).unwrap();
+    let report = audit_log::for_each_entry(folder.path(), &mut |_, _| Ok(())).unwrap();
     assert_eq!((kinds(&report), report.entries), (vec![ProblemKind::Torn], 3));
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bulla_kms::audit_log::{
-    AuditLog, AuditLogOptions, CheckpointSigner, OneCheckpoint, Report, Sealer, verify,
+    AuditLog, AuditLogOptions, CheckpointSigner, CheckpointSigningKey, CheckpointThread, Report, verify,
 };
 use bulla_kms::{Code, KeyId, KeyRef, Keystore, Name, Result};
 
@@ -36,8 +36,8 @@ impl CheckpointSigner for Held {
         self.keystore.find_key(tenant, label)
     }
 
-    fn one_checkpoint(&self, key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
-        self.keystore.one_checkpoint(key)
+    fn checkpoint_signing_key(&self, key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>> {
+        self.keystore.checkpoint_signing_key(key)
     }
 }
 
@@ -49,7 +49,7 @@ fn operations_do_not_wait_for_a_checkpoint_that_is_due() {
     // The key's creation made one by itself.
     let made = log.newest_checkpoint().unwrap().size;
     assert_eq!(made, 1);
-    let sealer = Sealer::start(&held, &log).unwrap();
+    let sealer = CheckpointThread::start(&held, &log).unwrap();
     (0..10).for_each(|_| drop(held.keystore.sign(&key, b"a message").unwrap()));
     assert_eq!((log.len(), log.newest_checkpoint().unwrap().size), (11, 1));
     drop(allow);
@@ -62,8 +62,8 @@ fn operations_do_not_wait_for_a_checkpoint_that_is_due() {
 fn a_sealer_leaves_no_due_entry_open_and_operations_make_checkpoints_after_it() {
     let mut place = place(due_after(5, NEVER));
     let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
-    let sealer = Sealer::start(&keystore, &place.log).unwrap();
-    let other = Sealer::start(&keystore, &place.log).unwrap_err();
+    let sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
+    let other = CheckpointThread::start(&keystore, &place.log).unwrap_err();
     assert_eq!(other.code, Code::AlreadyExists);
     let sign = |times: usize| (0..times).for_each(|_| drop(keystore.sign(&place.key, b"a message").unwrap()));
     sign(30);
@@ -74,14 +74,14 @@ fn a_sealer_leaves_no_due_entry_open_and_operations_make_checkpoints_after_it() 
     assert!(open(&report()) < 5 && report().checkpoints > 0, "{:?}", report());
     sign(5);
     assert!(open(&report()) < 5 && report().sealed > 31 - 5, "{:?}", report());
-    drop(Sealer::start(&keystore, &place.log).unwrap());
+    drop(CheckpointThread::start(&keystore, &place.log).unwrap());
 }
 
 #[test]
 fn the_last_entries_before_a_pause_are_sealed() {
     let mut place = place(due_after(u64::MAX, Duration::from_millis(5)));
     let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
-    let _sealer = Sealer::start(&keystore, &place.log).unwrap();
+    let _sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
     (0..3).for_each(|_| drop(keystore.sign(&place.key, b"a message").unwrap()));
     let start = Instant::now();
     while place.log.newest_checkpoint().is_none_or(|newest| newest.size < 4) {
@@ -95,7 +95,7 @@ fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_agai
     let options = AuditLogOptions { max_file_bytes: 5000, ..due_after(7, Duration::ZERO) };
     let mut place = place(options.clone());
     let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
-    let sealer = Sealer::start(&keystore, &place.log).unwrap();
+    let sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let (keystore, place) = (&keystore, &place);

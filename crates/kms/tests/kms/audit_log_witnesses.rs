@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use base64ct::{Base64, Encoding as _};
 use bulla_kms::audit_log::{
-    self, AuditLogOptions, Cosigned, ProblemKind, WitnessAnswer, WitnessKey, Witnessed, Witnesses,
+    self, AuditLogOptions, CosignedReport, ProblemKind, WitnessAnswer, WitnessKey, WitnessReport, Witnesses,
 };
 use bulla_kms::{Code, KeyVersionId, Keystore, Result};
 use sha2::{Digest as _, Sha256};
@@ -134,14 +134,14 @@ fn asking(witness: &Arc<Witness>) -> Witnesses {
 }
 
 impl Watched {
-    fn witness(&mut self) -> Witnessed {
+    fn witness(&mut self) -> WitnessReport {
         let place = &self.place;
         let witnessed = self.witnesses.witness(&place.log, &place.keystore, place.key.key_id()).unwrap();
         assert!(witnessed.stored && witnessed.failed.is_empty(), "{:?}", witnessed.failed);
         witnessed
     }
 
-    fn verify(&self, required: usize) -> Result<Option<Cosigned>> {
+    fn verify(&self, required: usize) -> Result<Option<CosignedReport>> {
         let keys = |id: &KeyVersionId| self.place.keystore.public_key(id).ok();
         audit_log::verify_cosigned(self.place.path(), &keys, &[self.witness.key()], required)
     }
@@ -157,7 +157,7 @@ impl Watched {
     }
 }
 
-fn kinds(cosigned: &Cosigned) -> Vec<ProblemKind> {
+fn kinds(cosigned: &CosignedReport) -> Vec<ProblemKind> {
     cosigned.problems.iter().map(|problem| problem.kind).collect()
 }
 
@@ -256,7 +256,7 @@ fn a_log_that_is_not_what_witnesses_saw_is_found() {
     assert_eq!(in_first("\"sign\"", "\"sing\""), [ProblemKind::Altered]);
     assert_eq!(in_first("{\"n\":1,", "{\"m\":1,"), [ProblemKind::Truncated]);
     // The entries are the same, but they are said to be those of another log.
-    let log = audit_log::log_id(watched.place.path()).unwrap().to_string();
+    let log = audit_log::read_log_id(watched.place.path()).unwrap().to_string();
     assert_eq!(in_first(&log, &"0".repeat(log.len())), [ProblemKind::Altered]);
     // The newest of the entries that were seen is cut off, with the checkpoint that sealed it.
     let last = parts.iter().rposition(|(first, _)| *first < 9).unwrap();

@@ -99,7 +99,7 @@ fn signs_no_statement(keystore: &Keystore, key: &KeyId) {
     refused(keystore.sign_time(key, &[7; 32]), Code::WrongUse);
     refused(keystore.successions(key), Code::WrongUse);
     let checkpoints: &dyn bulla_kms::audit_log::CheckpointSigner = keystore;
-    refused(checkpoints.one_checkpoint(key.into()).map(drop), Code::WrongUse);
+    refused(checkpoints.checkpoint_signing_key(key.into()).map(drop), Code::WrongUse);
     refused(keystore.sign(key, b"bulla signature\0"), Code::ReservedMessage);
     assert!(keystore.attest(key).unwrap().signs_digests);
     keystore.sign_prehashed(key, &digests(b"m")[1]).unwrap();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulla_kms::audit_log::{Actor, Operation};
+use bulla_kms::audit_log::{Actor, AuditOperation};
 use bulla_kms::batcher::{Batcher, BatcherOptions, Reason};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::{Algorithm, Keystore, KeystoreOptions, NewKey, Unlock, VerifyItem};
@@ -101,7 +101,7 @@ fn labels_are_fixed_sets_and_name_nobody() {
     assert!(!text.contains("secret") && !text.contains(&key.key_id().uuid().to_string()), "{text}");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<BTreeSet<_>>();
     let allowed = BTreeMap::from([
-        ("op", words(&Operation::ALL.map(Operation::as_str))),
+        ("op", words(&AuditOperation::ALL.map(AuditOperation::as_str))),
         ("alg", &words(&Algorithm::ALL.map(Algorithm::as_str)) | &words(&["none"])),
         ("reason", words(&Reason::ALL.map(Reason::as_str))),
         ("kind", words(&["key_not_found", "not_found", "invalid"])),

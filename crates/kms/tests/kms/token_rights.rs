@@ -1,7 +1,7 @@
 //! The rights of a token, read once, say the same as the token asked each time.
 #![cfg(feature = "tokens")]
 
-use bulla_kms::token::{Grant, Keys, Limits, Operation, Request, Revocations, Token};
+use bulla_kms::token::{Grant, Keys, Limits, Request, Revocations, Token, TokenOperation};
 use bulla_kms::{Algorithm, Code, KeyChange, KeyId, Keystore, Name, NewKey, Timestamp};
 use proptest::prelude::*;
 
@@ -30,8 +30,8 @@ fn keystore() -> (Keystore, Vec<KeyId>) {
     (keystore, keys)
 }
 
-fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    proptest::sample::subsequence(Operation::ALL.to_vec(), 1..=4)
+fn operations() -> impl Strategy<Value = Vec<TokenOperation>> {
+    proptest::sample::subsequence(TokenOperation::ALL.to_vec(), 1..=4)
 }
 
 /// Places of keys of the first tenant.
@@ -44,7 +44,7 @@ fn times() -> impl Strategy<Value = Timestamp> {
     (NOON - 3000..NOON + 3000).prop_map(at)
 }
 
-type Limit = (Option<Vec<Operation>>, Option<Vec<usize>>, Option<Timestamp>);
+type Limit = (Option<Vec<TokenOperation>>, Option<Vec<usize>>, Option<Timestamp>);
 
 fn limits() -> impl Strategy<Value = Vec<Limit>> {
     let limit = (proptest::option::of(operations()), places(), proptest::option::of(times()));
@@ -75,7 +75,7 @@ proptest! {
         let none = Revocations::default();
         let rights = keystore.rights(&token, &none).unwrap();
         for now in now {
-            for operation in Operation::ALL {
+            for operation in TokenOperation::ALL {
                 for key in &keys[..4] {
                     let request = Request::on_key(operation, key, now);
                     let asked = keystore.authorize(&token, &request, &none).is_ok();
@@ -96,7 +96,7 @@ proptest! {
 fn rights_name_all_that_is_left_after_the_restrictions() {
     let (keystore, keys) = keystore();
     let none = Revocations::default();
-    let operations = vec![Operation::Sign, Operation::Verify];
+    let operations = vec![TokenOperation::Sign, TokenOperation::Verify];
     let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 2000) };
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &none).unwrap();
@@ -104,13 +104,16 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
     assert_eq!((rights.keys(), rights.expires()), (None, at(NOON + 2000)));
     let limits = [
         Limits { keys: Some(keys[..2].to_vec()), expires: Some(at(NOON + 3000)), ..Limits::default() },
-        Limits { operations: Some(vec![Operation::Export, Operation::Verify]), ..Limits::default() },
+        Limits {
+            operations: Some(vec![TokenOperation::Export, TokenOperation::Verify]),
+            ..Limits::default()
+        },
         Limits { keys: Some(keys[1..].to_vec()), expires: Some(at(NOON)), ..Limits::default() },
     ];
     let limited = |token: Token, limits: &Limits| token.attenuate(limits).unwrap();
     let weaker = limits.iter().fold(token.clone(), limited);
     let left = keystore.rights(&weaker, &none).unwrap();
-    assert_eq!((left.tenant(), left.operations()), (&grant.tenant, &[Operation::Verify][..]));
+    assert_eq!((left.tenant(), left.operations()), (&grant.tenant, &[TokenOperation::Verify][..]));
     assert_eq!((left.keys(), left.expires()), (Some(&[keys[1].clone()].into()), at(NOON)));
     assert_eq!(left.permit().root_version, 1);
     let ids: Vec<_> = weaker.inspect().unwrap().blocks.into_iter().map(|block| block.revocation_id).collect();
@@ -120,11 +123,11 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
 #[test]
 fn rights_last_to_the_end_of_the_second_in_which_the_token_expires() {
     let (keystore, keys) = keystore();
-    let operations = vec![Operation::Sign];
+    let operations = vec![TokenOperation::Sign];
     let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 300) };
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &Revocations::default()).unwrap();
-    let permits = |now| rights.permits(&Request::on_key(Operation::Sign, &keys[0], at(now))).is_ok();
+    let permits = |now| rights.permits(&Request::on_key(TokenOperation::Sign, &keys[0], at(now))).is_ok();
     for now in [0, NOON - 1, NOON, NOON + 300, NOON + 301, NOON + 999] {
         assert!(permits(now), "{now}");
     }
@@ -143,7 +146,7 @@ fn a_token_of_nobody_has_no_rights() {
     let grant = |tenant: &str| Grant {
         tenant: name(tenant),
         keys: Keys::All,
-        operations: vec![Operation::Sign],
+        operations: vec![TokenOperation::Sign],
         expires: at(NOON),
     };
     let none = Revocations::default();

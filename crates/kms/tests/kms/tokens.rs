@@ -7,7 +7,7 @@ use std::str::FromStr as _;
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 use bulla_kms::token::{
-    Grant, Keys, Limits, MAX_BLOCKS, MAX_TOKEN, Operation, ROOT, Request, Revocations, Token,
+    Grant, Keys, Limits, MAX_BLOCKS, MAX_TOKEN, ROOT, Request, Revocations, Token, TokenOperation,
 };
 use bulla_kms::transfer::WrappedKey;
 use bulla_kms::{
@@ -40,11 +40,11 @@ fn keystore() -> (Keystore, KeyVersionId) {
     (keystore, key)
 }
 
-fn grant(keys: Keys, operations: &[Operation]) -> Grant {
+fn grant(keys: Keys, operations: &[TokenOperation]) -> Grant {
     Grant { tenant: name("local"), keys, operations: operations.to_vec(), expires: after(3600) }
 }
 
-fn ask(keystore: &Keystore, token: &Token, operation: Operation, key: &KeyId) -> Result<(), Code> {
+fn ask(keystore: &Keystore, token: &Token, operation: TokenOperation, key: &KeyId) -> Result<(), Code> {
     let request = Request::on_key(operation, key, Timestamp::now().unwrap());
     keystore.authorize(token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
 }
@@ -57,9 +57,9 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
     let (keystore, key) = keystore();
     let other = create(&keystore, "local", Algorithm::Ed25519);
     let keys = Keys::These(vec![key.key_id().clone()]);
-    let token = keystore.mint_token(&grant(keys, &[Operation::Sign, Operation::Rotate])).unwrap();
-    for operation in Operation::ALL {
-        let granted = matches!(operation, Operation::Sign | Operation::Rotate);
+    let token = keystore.mint_token(&grant(keys, &[TokenOperation::Sign, TokenOperation::Rotate])).unwrap();
+    for operation in TokenOperation::ALL {
+        let granted = matches!(operation, TokenOperation::Sign | TokenOperation::Rotate);
         let expected = if granted { Ok(()) } else { REFUSED };
         assert_eq!(ask(&keystore, &token, operation, key.key_id()), expected, "{operation}");
         assert_eq!(ask(&keystore, &token, operation, other.key_id()), REFUSED, "{operation}");
@@ -73,30 +73,31 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
 #[test]
 fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign, Operation::Create])).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, key.key_id()), Ok(()));
+    let token =
+        keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Create])).unwrap();
+    assert_eq!(ask(&keystore, &token, TokenOperation::Sign, key.key_id()), Ok(()));
     let local = name("local");
-    let request = Request::in_tenant(Operation::Create, &local, Timestamp::now().unwrap());
+    let request = Request::in_tenant(TokenOperation::Create, &local, Timestamp::now().unwrap());
     assert!(keystore.authorize(&token, &request, &Revocations::default()).is_ok());
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     assert_eq!(
-        ask(&keystore, &token, Operation::Sign, theirs.key_id()),
+        ask(&keystore, &token, TokenOperation::Sign, theirs.key_id()),
         Err(Code::KeyNotFound),
         "no root key"
     );
     keystore.create_token_root(&name("other")).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, theirs.key_id()), INVALID, "another root key");
+    assert_eq!(ask(&keystore, &token, TokenOperation::Sign, theirs.key_id()), INVALID, "another root key");
 }
 
 #[test]
 fn a_token_ends_when_it_says() {
     let (keystore, key) = keystore();
-    let operations = [Operation::Sign];
+    let operations = [TokenOperation::Sign];
     let token = keystore.mint_token(&Grant { expires: before(1), ..grant(Keys::All, &operations) }).unwrap();
-    assert_eq!(ask(&keystore, &token, Operation::Sign, key.key_id()), REFUSED);
+    assert_eq!(ask(&keystore, &token, TokenOperation::Sign, key.key_id()), REFUSED);
     let token = keystore.mint_token(&Grant { expires: after(100), ..grant(Keys::All, &operations) }).unwrap();
     let at = |now| {
-        let request = Request::on_key(Operation::Sign, key.key_id(), now);
+        let request = Request::on_key(TokenOperation::Sign, key.key_id(), now);
         keystore.authorize(&token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
     };
     assert_eq!(at(after(98)), Ok(()));
@@ -107,22 +108,23 @@ fn a_token_ends_when_it_says() {
 fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
     let (keystore, key) = keystore();
     let other = create(&keystore, "local", Algorithm::Ed25519);
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign, Operation::Verify])).unwrap();
+    let token =
+        keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Verify])).unwrap();
     let weaker = token
         .attenuate(&Limits {
-            operations: Some(vec![Operation::Verify, Operation::Export]),
+            operations: Some(vec![TokenOperation::Verify, TokenOperation::Export]),
             ..Limits::default()
         })
         .unwrap();
-    assert_eq!(ask(&keystore, &weaker, Operation::Verify, key.key_id()), Ok(()));
-    assert_eq!(ask(&keystore, &weaker, Operation::Sign, key.key_id()), REFUSED, "taken away");
-    assert_eq!(ask(&keystore, &weaker, Operation::Export, key.key_id()), REFUSED, "never granted");
+    assert_eq!(ask(&keystore, &weaker, TokenOperation::Verify, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &weaker, TokenOperation::Sign, key.key_id()), REFUSED, "taken away");
+    assert_eq!(ask(&keystore, &weaker, TokenOperation::Export, key.key_id()), REFUSED, "never granted");
     let narrow =
         weaker.attenuate(&Limits { keys: Some(vec![key.key_id().clone()]), ..Limits::default() }).unwrap();
-    assert_eq!(ask(&keystore, &narrow, Operation::Verify, key.key_id()), Ok(()));
-    assert_eq!(ask(&keystore, &narrow, Operation::Verify, other.key_id()), REFUSED);
+    assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, other.key_id()), REFUSED);
     let ended = narrow.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
-    assert_eq!(ask(&keystore, &ended, Operation::Verify, key.key_id()), REFUSED);
+    assert_eq!(ask(&keystore, &ended, TokenOperation::Verify, key.key_id()), REFUSED);
     assert_eq!(token.attenuate(&Limits::default()).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(
         token.attenuate(&Limits { keys: Some(Vec::new()), ..Limits::default() }).unwrap_err().code,
@@ -133,22 +135,22 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
 #[test]
 fn a_refusal_says_what_was_asked_and_whether_a_restriction_forbids_it() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     let ended = token.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
     let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.key_id());
     let said = |token: &Token, request: Request<'_>| {
         keystore.authorize(token, &request, &Revocations::default()).unwrap_err().message
     };
     assert_eq!(
-        said(&token, Request::on_key(Operation::Verify, key, now)),
+        said(&token, Request::on_key(TokenOperation::Verify, key, now)),
         format!("the token does not permit this: verify with the key {key}")
     );
     assert_eq!(
-        said(&token, Request::in_tenant(Operation::Create, &local, now)),
+        said(&token, Request::in_tenant(TokenOperation::Create, &local, now)),
         "the token does not permit this: create in the tenant local"
     );
     assert_eq!(
-        said(&ended, Request::on_key(Operation::Sign, key, now)),
+        said(&ended, Request::on_key(TokenOperation::Sign, key, now)),
         format!("the token has expired, or a restriction forbids this: sign with the key {key}")
     );
 }
@@ -163,7 +165,7 @@ fn append(token: &Token, code: &str) -> String {
 #[test]
 fn blocks_of_another_form_are_refused() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Verify])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Verify])).unwrap();
     let many: String = (0..400).map(|n| format!("n({n});")).collect();
     for code in [
         "operation(\"sign\");",
@@ -194,7 +196,7 @@ fn blocks_of_another_form_are_refused() {
 fn a_block_that_only_prints_like_one_of_ours_is_refused() {
     use biscuit_auth::builder::{Fact, Term};
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Verify])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Verify])).unwrap();
     let fact = Fact::new("check if request_operation".to_owned(), vec![Term::Str("verify".to_owned())]);
     let forged = UnverifiedBiscuit::from_base64(token.expose())
         .unwrap()
@@ -205,7 +207,7 @@ fn a_block_that_only_prints_like_one_of_ours_is_refused() {
     assert_eq!(forged.print_block_source(1).unwrap(), printed);
     assert_eq!(Token::from_str(&forged.to_base64().unwrap()).unwrap_err().code, Code::InvalidToken);
     let honest = Token::from_str(&honest).unwrap();
-    assert_eq!(ask(&keystore, &honest, Operation::Verify, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &honest, TokenOperation::Verify, key.key_id()), Ok(()));
 }
 
 #[test]
@@ -220,26 +222,34 @@ fn tokens_of_other_roots_and_without_a_version_are_invalid() {
         Token::from_str(&builder.build(&KeyPair::new()).unwrap().to_base64().unwrap()).unwrap()
     };
     for version in [None, Some(0), Some(1), Some(2), Some(u32::MAX)] {
-        assert_eq!(ask(&keystore, &forge(version), Operation::Sign, key.key_id()), INVALID, "{version:?}");
+        assert_eq!(
+            ask(&keystore, &forge(version), TokenOperation::Sign, key.key_id()),
+            INVALID,
+            "{version:?}"
+        );
     }
 }
 
 #[test]
 fn every_changed_character_makes_a_token_invalid() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     let token = token.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
     let text = token.expose().to_owned();
     for index in 0..text.len() {
         assert!(
             Token::from_str(&text[..index])
-                .map_or(true, |cut| { ask(&keystore, &cut, Operation::Sign, key.key_id()) == INVALID })
+                .map_or(true, |cut| { ask(&keystore, &cut, TokenOperation::Sign, key.key_id()) == INVALID })
         );
         let mut changed = text.clone().into_bytes();
         changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(changed).unwrap();
         if let Ok(changed) = Token::from_str(&changed) {
-            assert_ne!(ask(&keystore, &changed, Operation::Sign, key.key_id()), Ok(()), "character {index}");
+            assert_ne!(
+                ask(&keystore, &changed, TokenOperation::Sign, key.key_id()),
+                Ok(()),
+                "character {index}"
+            );
         }
     }
 }
@@ -247,7 +257,7 @@ fn every_changed_character_makes_a_token_invalid() {
 #[test]
 fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     let (keystore, key) = keystore();
-    let first = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let first = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     let child = first.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
     let blocks = child.inspect().unwrap().blocks;
     assert_eq!(
@@ -256,7 +266,7 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     );
     let revoked = |id: &str| Revocations::from_str(&format!("# why\n\n{id}\n")).unwrap();
     let ask_with = |token: &Token, revoked: &Revocations| {
-        let request = Request::on_key(Operation::Sign, key.key_id(), Timestamp::now().unwrap());
+        let request = Request::on_key(TokenOperation::Sign, key.key_id(), Timestamp::now().unwrap());
         keystore.authorize(token, &request, revoked).map(drop).map_err(|error| error.code)
     };
     assert_eq!(ask_with(&child, &revoked(&blocks[1].revocation_id)), REFUSED);
@@ -271,14 +281,14 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
 
     let root = keystore.find(&name("local"), &name(ROOT)).unwrap().unwrap();
     keystore.rotate(&root).unwrap();
-    let second = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let second = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     assert_eq!(second.inspect().unwrap().root_version, Some(2));
-    assert_eq!(ask(&keystore, &first, Operation::Sign, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &first, TokenOperation::Sign, key.key_id()), Ok(()));
     keystore.update(&root, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
-    assert_eq!(ask(&keystore, &first, Operation::Sign, key.key_id()), INVALID);
-    assert_eq!(ask(&keystore, &second, Operation::Sign, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &first, TokenOperation::Sign, key.key_id()), INVALID);
+    assert_eq!(ask(&keystore, &second, TokenOperation::Sign, key.key_id()), Ok(()));
     keystore.disable(&root).unwrap();
-    assert_eq!(ask(&keystore, &second, Operation::Sign, key.key_id()), Err(Code::KeyDisabled));
+    assert_eq!(ask(&keystore, &second, TokenOperation::Sign, key.key_id()), Err(Code::KeyDisabled));
 }
 
 #[test]
@@ -311,7 +321,7 @@ fn a_root_key_signs_tokens_and_nothing_else() {
     // A key that has the label but not the purpose is no root.
     let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(ROOT));
     keystore.create_key(new).unwrap();
-    let theirs = Grant { tenant: name("other"), ..grant(Keys::All, &[Operation::Sign]) };
+    let theirs = Grant { tenant: name("other"), ..grant(Keys::All, &[TokenOperation::Sign]) };
     assert_eq!(keystore.mint_token(&theirs).unwrap_err().code, Code::KeyNotFound);
 }
 
@@ -321,8 +331,8 @@ fn grants_of_nothing_and_of_others_keys_are_refused() {
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     for bad in [
         grant(Keys::All, &[]),
-        grant(Keys::These(Vec::new()), &[Operation::Sign]),
-        grant(Keys::These(vec![theirs.key_id().clone()]), &[Operation::Sign]),
+        grant(Keys::These(Vec::new()), &[TokenOperation::Sign]),
+        grant(Keys::These(vec![theirs.key_id().clone()]), &[TokenOperation::Sign]),
     ] {
         assert_eq!(keystore.mint_token(&bad).unwrap_err().code, Code::InvalidArgument);
     }
@@ -331,12 +341,12 @@ fn grants_of_nothing_and_of_others_keys_are_refused() {
 #[test]
 fn hostile_tokens_end_in_an_error() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     let mut long = token.clone();
     for _ in 1..MAX_BLOCKS {
         long = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
     }
-    assert_eq!(ask(&keystore, &long, Operation::Sign, key.key_id()), Ok(()));
+    assert_eq!(ask(&keystore, &long, TokenOperation::Sign, key.key_id()), Ok(()));
     let error = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap_err();
     assert_eq!(error.code, Code::InvalidToken);
     for text in ["", "A", "====", "\u{0}", "ä", &"A".repeat(MAX_TOKEN + 1), &"A".repeat(MAX_TOKEN)] {
@@ -347,7 +357,7 @@ fn hostile_tokens_end_in_an_error() {
 #[test]
 fn a_block_of_a_third_party_is_refused() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     let biscuit = UnverifiedBiscuit::from_base64(token.expose()).unwrap();
     let request = biscuit.third_party_request().unwrap();
     let party = KeyPair::new_with_algorithm(RootAlgorithm::Ed25519);
@@ -359,7 +369,7 @@ fn a_block_of_a_third_party_is_refused() {
 #[test]
 fn a_token_prints_nothing_of_itself() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[Operation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
     assert_eq!(format!("{token:?}"), "Token(..)");
     let source = token.inspect().unwrap().blocks[0].source.clone();
     assert!(source.contains("operation(\"sign\")") && source.contains("tenant(\"local\")"), "{source}");
@@ -380,7 +390,7 @@ impl Export {
         let theirs = Keystore::in_memory();
         let recipient = create(&theirs, "them", recipient);
         let keys = Keys::These(vec![key.key_id().clone()]);
-        let token = ours.mint_token(&grant(keys, &[Operation::Export])).unwrap();
+        let token = ours.mint_token(&grant(keys, &[TokenOperation::Export])).unwrap();
         Self { ours, key, theirs, recipient, token }
     }
 
@@ -414,7 +424,7 @@ fn keys_of_all_algorithms_go_out_and_come_in() {
         }
         let (ours, _) = keystore();
         let key = create(&ours, "local", algorithm);
-        let token = ours.mint_token(&grant(Keys::All, &[Operation::Export])).unwrap();
+        let token = ours.mint_token(&grant(Keys::All, &[TokenOperation::Export])).unwrap();
         let to = theirs.public_key(&recipient).unwrap();
         let wrapped = ours.export_key(&key, &to, &token, &Revocations::default()).unwrap();
         let data = theirs.unwrap_key(&recipient, &wrapped.to_string().parse().unwrap()).unwrap();
@@ -426,12 +436,12 @@ fn keys_of_all_algorithms_go_out_and_come_in() {
 fn only_exportable_keys_leave_and_only_with_a_token() {
     let mut it = Export::new(Algorithm::XWing);
     let sealed = it.ours.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
-    let all = it.ours.mint_token(&grant(Keys::All, &[Operation::Export])).unwrap();
+    let all = it.ours.mint_token(&grant(Keys::All, &[TokenOperation::Export])).unwrap();
     let right = std::mem::replace(&mut it.token, all);
     let exportable = std::mem::replace(&mut it.key, sealed);
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
     it.key = exportable;
-    it.token = it.ours.mint_token(&grant(Keys::All, &[Operation::Sign, Operation::Read])).unwrap();
+    it.token = it.ours.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Read])).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::TokenRefused);
     it.token = right;
     it.export().unwrap();
@@ -450,7 +460,7 @@ fn no_token_takes_out_a_key_that_signs_tokens() {
     let mut it = Export::new(Algorithm::XWing);
     let new = NewKey::new(name("local"), name(ROOT), Algorithm::Ed25519);
     it.key = it.ours.create_key(NewKey { exportable: true, ..new }).unwrap();
-    it.token = it.ours.mint_token(&grant(Keys::All, &Operation::ALL)).unwrap();
+    it.token = it.ours.mint_token(&grant(Keys::All, &TokenOperation::ALL)).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
 }
 

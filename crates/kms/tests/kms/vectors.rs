@@ -13,7 +13,7 @@ use std::path::Path;
 use std::str::FromStr as _;
 
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::{Operation, Request, Revocations, Token};
+use bulla_kms::token::{Request, Revocations, Token, TokenOperation};
 use bulla_kms::transfer::{
     PrivateFormat, PrivateKeyData, PublicFormat, WrappedKey, export_public, import_public,
 };
@@ -179,7 +179,7 @@ fn tokens_of_the_vectors_permit_what_they_say() {
             token.inspect().unwrap().blocks.into_iter().map(|block| block.revocation_id).collect();
         assert_eq!(serde_json::json!(ids), found["revocation_ids"]);
         let (now, tenant) = (text(case, "now").parse().unwrap(), text(case, "tenant").parse().unwrap());
-        let operation: Operation = text(case, "operation").parse().unwrap();
+        let operation: TokenOperation = text(case, "operation").parse().unwrap();
         let key: Option<KeyId> = case["key"].as_str().map(|key| key.parse().unwrap());
         let request = match &key {
             Some(key) => Request::on_key(operation, key, now),

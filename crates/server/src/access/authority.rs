@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bulla_kms::token::{Operation, ROOT, Rights};
+use bulla_kms::token::{ROOT, Rights, TokenOperation};
 use bulla_kms::{KeyId, Name, Timestamp};
 
 /// A set of operations.
@@ -12,13 +12,13 @@ pub(crate) struct OperationSet(u32);
 impl OperationSet {
     pub(crate) const ALL: Self = Self(u32::MAX);
 
-    pub(crate) fn contains(self, operation: Operation) -> bool {
+    pub(crate) fn contains(self, operation: TokenOperation) -> bool {
         self.0 & 1 << operation as u32 != 0
     }
 }
 
-impl<'a> FromIterator<&'a Operation> for OperationSet {
-    fn from_iter<I: IntoIterator<Item = &'a Operation>>(operations: I) -> Self {
+impl<'a> FromIterator<&'a TokenOperation> for OperationSet {
+    fn from_iter<I: IntoIterator<Item = &'a TokenOperation>>(operations: I) -> Self {
         Self(operations.into_iter().fold(0, |set, operation| set | 1 << *operation as u32))
     }
 }
@@ -37,7 +37,7 @@ pub(crate) struct Authority {
 
 impl Authority {
     /// Whether the caller may do this with a key.
-    pub(crate) fn permits(&self, operation: Operation, key: &KeyId) -> bool {
+    pub(crate) fn permits(&self, operation: TokenOperation, key: &KeyId) -> bool {
         self.operations.contains(operation)
             && self.is_about(key)
             && (self.mints || !changes(operation) || key.purpose().as_str() != ROOT)
@@ -50,7 +50,7 @@ impl Authority {
 
     /// Whether the caller may do this in its tenant, with a key that does not exist yet or with
     /// none.
-    pub(crate) fn permits_in_tenant(&self, operation: Operation) -> bool {
+    pub(crate) fn permits_in_tenant(&self, operation: TokenOperation) -> bool {
         self.operations.contains(operation) && self.keys.is_none()
     }
 
@@ -62,8 +62,8 @@ impl Authority {
 
 /// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes
 /// or stops all of them: so only a caller who mints may do it.
-fn changes(operation: Operation) -> bool {
-    use Operation::{Destroy, Export, Import, Restore, Rotate, Update};
+fn changes(operation: TokenOperation) -> bool {
+    use TokenOperation::{Destroy, Export, Import, Restore, Rotate, Update};
     matches!(operation, Rotate | Update | Destroy | Restore | Import | Export)
 }
 
@@ -91,7 +91,7 @@ mod tests {
         format!("{tenant}/files/ed25519/00000000-0000-7000-8000-{number:012x}").parse().unwrap()
     }
 
-    fn authority(operations: &[Operation], keys: Option<Vec<KeyId>>) -> Authority {
+    fn authority(operations: &[TokenOperation], keys: Option<Vec<KeyId>>) -> Authority {
         let keys = keys.map(|keys| keys.into_iter().collect());
         let operations = operations.iter().collect();
         Authority { tenant: name("local"), operations, keys, expires: None, mints: false }
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn an_authority_is_for_its_operations_its_keys_and_its_tenant() {
-        for operation in Operation::ALL {
-            let one = authority(&[Operation::Sign, Operation::Rotate], Some(vec![key("local", 1)]));
-            let granted = matches!(operation, Operation::Sign | Operation::Rotate);
+        for operation in TokenOperation::ALL {
+            let one = authority(&[TokenOperation::Sign, TokenOperation::Rotate], Some(vec![key("local", 1)]));
+            let granted = matches!(operation, TokenOperation::Sign | TokenOperation::Rotate);
             assert_eq!(one.permits(operation, &key("local", 1)), granted);
             assert!(!one.permits(operation, &key("local", 2)));
             assert!(!one.permits(operation, &key("other", 1)));
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn only_who_mints_changes_the_root_key_of_tokens() {
         let root = "local/tokens/ed25519/00000000-0000-7000-8000-000000000001".parse().unwrap();
-        let mut one = authority(&Operation::ALL, None);
-        for operation in Operation::ALL {
+        let mut one = authority(&TokenOperation::ALL, None);
+        for operation in TokenOperation::ALL {
             one.mints = false;
             assert_eq!(one.permits(operation, &root), !changes(operation), "{operation:?}");
             one.mints = true;

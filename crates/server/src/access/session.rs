@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulla_kms::audit_log::Actor;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeyId, Timestamp};
 
 use super::authority::Authority;
@@ -31,13 +31,13 @@ impl Session {
 
     /// # Errors
     /// The caller may not do this with the key, or its time has ended.
-    pub(crate) fn check(&self, operation: Operation, key: &KeyId) -> Result<()> {
+    pub(crate) fn check(&self, operation: TokenOperation, key: &KeyId) -> Result<()> {
         if self.authority.permits(operation, key) { Ok(()) } else { Err(ApiError::refused()) }
     }
 
     /// # Errors
     /// The caller may not do this in its tenant.
-    pub(crate) fn check_tenant(&self, operation: Operation) -> Result<()> {
+    pub(crate) fn check_tenant(&self, operation: TokenOperation) -> Result<()> {
         if self.authority.permits_in_tenant(operation) { Ok(()) } else { Err(ApiError::refused()) }
     }
 

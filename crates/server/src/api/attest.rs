@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::Succession;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -113,7 +113,7 @@ async fn attest(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Read)?;
+    let key = resolve(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
     let attested =
         app.aside(&caller.opened, &caller.session, move |keystore| keystore.attest_signed(&key_id));
@@ -141,7 +141,7 @@ async fn successions(
     caller: Caller,
     Path(key): Path<String>,
 ) -> Result<Json<Successions>> {
-    let key = resolve(&caller, &key, Operation::Read)?;
+    let key = resolve(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
     let made = app.aside(&caller.opened, &caller.session, move |keystore| keystore.successions(&key_id));
     Ok(Json(Successions { successions: made.await? }))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, Entry, InclusionProof, Report};
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyVersionId, Keystore, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// # Errors
 /// The caller may not; there is no log.
 fn log(app: &App, caller: &Caller) -> Result<Arc<AuditLog>> {
-    check_operator(app, caller, Operation::Audit)?;
+    check_operator(app, caller, TokenOperation::Audit)?;
     let none = || ApiError::new(Problem::NoAuditLog, "the keystore has no audit log");
     caller.opened.audit.clone().ok_or_else(none)
 }
@@ -122,7 +122,9 @@ async fn entries(
         return Err(ApiError::malformed("`limit` is from 1 to 1000"));
     }
     let from = after.map_or(0, |after| after.saturating_add(1));
-    let page = app.aside(&caller.opened, &caller.session, move |_| audit_log::page(&folder, from, limit + 1));
+    let page = app.aside(&caller.opened, &caller.session, move |_| {
+        audit_log::read_entry_page(&folder, from, limit + 1)
+    });
     let mut found = page.await?;
     let more = found.len() > limit;
     found.truncate(limit);

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::seal::{KeyProvider, Recipient};
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{BackupSummary, KmsError};
 use hyper::body::{Bytes, Frame};
 use serde::Deserialize;
@@ -68,7 +68,7 @@ struct BackupFile(Vec<u8>);
             ("bulla-backup-made" = String, description = "When it was made"))),
         (status = "default", body = ErrorBody)))]
 async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    check_operator(&app, &caller, Operation::Backup)?;
+    check_operator(&app, &caller, TokenOperation::Backup)?;
     let MakeBackup { recipients } = parse(&body)?;
     let to = recipients.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
     check_recipients(&app, &caller, &to)?;

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use bulla_kms::token::{Grant, Keys, Operation, Token};
+use bulla_kms::token::{Grant, Keys, Token, TokenOperation};
 use bulla_kms::{Code, KeyVersionId, Keystore, KmsError, NamedPublicKey, PublicKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -69,13 +69,13 @@ async fn export(
     headers: HeaderMap,
     Content(body): Content,
 ) -> Result<Json<Exported>> {
-    let key = resolve(&caller, &key, Operation::Export)?;
+    let key = resolve(&caller, &key, TokenOperation::Export)?;
     check_purpose(&caller, key.as_ref().key_id().purpose())?;
     let Export { recipient, recipient_key, version } = parse(&body)?;
     let recipient = match (recipient, recipient_key) {
         (Some(text), None) => public_key(&text)?,
         (None, Some(name)) => {
-            let key = exact(&caller, resolve(&caller, &name, Operation::Read)?, None)?;
+            let key = exact(&caller, resolve(&caller, &name, TokenOperation::Read)?, None)?;
             caller.opened.keystore.recipient(&key)?.public_key
         }
         _ => return Err(ApiError::malformed("name exactly one of `recipient` and `recipient_key`")),
@@ -112,8 +112,12 @@ fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token
     let end = Timestamp::now()?.unix_millis() + LIFE;
     let keys = Keys::These(vec![key.key_id().clone()]);
     let expires = Timestamp::from_unix_millis(end)?;
-    let grant =
-        Grant { tenant: key.key_id().tenant().clone(), keys, operations: vec![Operation::Export], expires };
+    let grant = Grant {
+        tenant: key.key_id().tenant().clone(),
+        keys,
+        operations: vec![TokenOperation::Export],
+        expires,
+    };
     keystore.mint_token(&grant).map_err(|error| match error.code {
         Code::KeyNotFound => {
             let message = format!("{}: an export needs it", error.message);

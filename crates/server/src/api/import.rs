@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey, import_public};
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyId, KeyVersionId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
@@ -189,7 +189,7 @@ impl Brought {
                 passphrase: passphrase.map(|text| SecretString::from(text.to_owned())),
             }),
             (None, Some(WrappedKeyText { wrapped, recipient }), None) => {
-                let recipient = resolve(caller, &recipient, Operation::Decapsulate)?;
+                let recipient = resolve(caller, &recipient, TokenOperation::Decapsulate)?;
                 let recipient = recipient.as_ref().key_id().clone();
                 Ok(Self::Wrapped { wrapped: Box::new(wrapped.parse()?), recipient })
             }
@@ -279,7 +279,7 @@ async fn import(
     caller: Caller,
     body: SecretContent,
 ) -> Result<(StatusCode, Json<KeyView>)> {
-    caller.session.check_tenant(Operation::Import)?;
+    caller.session.check_tenant(TokenOperation::Import)?;
     let ImportKey {
         private_key,
         wrapped_key,
@@ -320,7 +320,7 @@ async fn import_version(
     Path(key): Path<String>,
     body: SecretContent,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Import)?;
+    let key = resolve(&caller, &key, TokenOperation::Import)?;
     let key_id = key.as_ref().key_id().clone();
     check_purpose(&caller, key_id.purpose())?;
     let ImportVersion { private_key, wrapped_key, public_key } = parse(&body)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeySelector, KeyVersionId};
 
 use crate::error::{ApiError, ErrorBody, Problem, Result};
@@ -38,7 +38,7 @@ impl Buffer {
 /// The keys of a batch, each found once.
 pub(crate) struct Keys<'a> {
     caller: &'a Caller,
-    operation: Operation,
+    operation: TokenOperation,
     found: HashMap<(&'a str, Option<NonZeroU32>), Result<usize>>,
     /// The key of the last item: most batches have one key.
     last: Option<((&'a str, Option<NonZeroU32>), usize)>,
@@ -46,7 +46,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(caller: &'a Caller, operation: Operation) -> Self {
+    pub(crate) fn new(caller: &'a Caller, operation: TokenOperation) -> Self {
         Self { caller, operation, found: HashMap::new(), last: None, keys: Vec::new() }
     }
 

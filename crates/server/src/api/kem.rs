@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::Keystore;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -61,7 +61,7 @@ async fn encapsulate(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Read)?;
+    let key = resolve(&caller, &key, TokenOperation::Read)?;
     let Encapsulate { version } = if body.is_empty() { Encapsulate::default() } else { parse(&body)? };
     let key = exact(&caller, key, version)?;
     let id = key.clone();
@@ -117,7 +117,7 @@ async fn decapsulate(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Decapsulate)?;
+    let key = resolve(&caller, &key, TokenOperation::Decapsulate)?;
     let Decapsulate { ciphertext, version } = parse(&body)?;
     let key = exact(&caller, key, version)?;
     let ciphertext = decode(&ciphertext, "ciphertext")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bulla_kms::token::{Operation, ROOT};
+use bulla_kms::token::{ROOT, TokenOperation};
 use bulla_kms::{Algorithm, Attestation, KeyChange, KeyId, Name, NewKey, RotationPolicy, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -95,7 +95,7 @@ async fn create(
     caller: Caller,
     Content(body): Content,
 ) -> Result<(StatusCode, Json<KeyView>)> {
-    caller.session.check_tenant(Operation::Create)?;
+    caller.session.check_tenant(TokenOperation::Create)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
     // The caller could mint tokens with a root key.
     if purpose.as_str() == ROOT && !caller.session.authority.mints {
@@ -147,7 +147,7 @@ async fn list(
     Query(ListKeys { limit, after }): Query<ListKeys>,
 ) -> Result<Json<KeyPage>> {
     let session = Arc::clone(&caller.session);
-    if !session.authority.operations.contains(Operation::Read) {
+    if !session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::refused());
     }
     let limit = limit.unwrap_or(100);
@@ -157,7 +157,7 @@ async fn list(
     let after = after.map(|after| after.parse::<KeyId>()).transpose()?;
     let page = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyId| authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
         Ok(keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read))
     });
     let mut found = page.await?;
@@ -172,7 +172,7 @@ async fn list(
     extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn read(caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Read)?;
+    let key = resolve(&caller, &key, TokenOperation::Read)?;
     Ok(Json((&caller.opened.keystore.attest(key.as_ref().key_id())?).into()))
 }
 
@@ -188,7 +188,7 @@ async fn rotate(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Rotate)?;
+    let key = resolve(&caller, &key, TokenOperation::Rotate)?;
     let key_id = key.as_ref().key_id().clone();
     let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
         keystore.rotate(&key_id)?;
@@ -251,7 +251,7 @@ async fn update(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Update)?;
+    let key = resolve(&caller, &key, TokenOperation::Update)?;
     let update: UpdateKey = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
     let changed = apply(&app, &caller, key_id, update.revision, update.change()?).await?;
@@ -292,7 +292,7 @@ async fn schedule(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let ScheduleDestruction { after } = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::ScheduleDestruction(after)).await?).into()))
@@ -308,7 +308,7 @@ async fn restore(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Restore)?;
+    let key = resolve(&caller, &key, TokenOperation::Restore)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Restore).await?).into()))
 }
@@ -323,7 +323,7 @@ async fn destroy(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Destroy).await?).into()))
 }
@@ -339,7 +339,7 @@ async fn revoke_version(
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Update)?;
+    let key = resolve(&caller, &key, TokenOperation::Update)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Revoke(version)).await?).into()))
 }
@@ -355,7 +355,7 @@ async fn destroy_version(
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, Operation::Destroy)?;
+    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::DestroyVersion(version)).await?).into()))
 }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,7 +40,7 @@ async fn metrics(
         Err(error) if app.service.is_sealed() => connected?.caller()?.ok_or(error)?,
         Err(error) => return Err(error),
     };
-    check_operator_session(&app, &session, Operation::Read)?;
+    check_operator_session(&app, &session, TokenOperation::Read)?;
     let service = Arc::clone(&app.service);
     let text = blocking(move || text(&service)).await?;
     let mut response = Response::new(Body::from(text));

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::SecretString;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -35,7 +35,7 @@ struct SealState {
 #[utoipa::path(post, path = "/api/v1/operator/seal", tag = "operator", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 200, description = "The service is sealed", body = SealState), (status = "default", body = ErrorBody)))]
 async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<SealState>> {
-    check_operator(&app, &caller, Operation::Update)?;
+    check_operator(&app, &caller, TokenOperation::Update)?;
     let Caller { session, opened } = caller;
     app.service.close(opened, &session.actor).await?;
     Ok(Json(SealState { sealed: true }))
@@ -88,6 +88,6 @@ pub(crate) async fn open_again(app: &App, connected: Connected) -> Result<()> {
     // Asked only now, when the body is there.
     let session = connected.caller()?.ok_or_else(|| ApiError::new(Problem::Unauthenticated, message))?;
     session.count(1)?;
-    check_operator_session(app, &session, Operation::Update)?;
+    check_operator_session(app, &session, TokenOperation::Update)?;
     app.service.open_again(&session.actor).await
 }

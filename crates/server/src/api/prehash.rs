@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::prehash::{Digest, Prehashed};
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -77,7 +77,7 @@ async fn sign_digest(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Sign)?;
+    let key = resolve(&caller, &key, TokenOperation::Sign)?;
     let SignDigest { prehash, digest, context } = parse(&body)?;
     let message = prehashed(prehash, &digest, &context)?;
     let sign = move |keystore: &bulla_kms::Keystore| keystore.sign_prehashed(key.as_ref(), &message);
@@ -117,7 +117,7 @@ async fn verify_digest(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Verify)?;
+    let key = resolve(&caller, &key, TokenOperation::Verify)?;
     let VerifyDigest { prehash, digest, context, signature, version } = parse(&body)?;
     let key = exact(&caller, key, version)?;
     let (message, signature) = (prehashed(prehash, &digest, &context)?, decode(&signature, "signature")?);

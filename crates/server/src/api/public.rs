@@ -7,7 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::transfer::{PublicFormat, export_public};
 use bulla_kms::{Algorithm, Attestation, Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey};
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ async fn public(
     Path(key): Path<String>,
     query: Result<Query<PublicQuery>, QueryRejection>,
 ) -> Result<([(HeaderName, HeaderValue); 2], Json<PublicKeyView>)> {
-    let key = resolve(&caller, &key, Operation::Read)?;
+    let key = resolve(&caller, &key, TokenOperation::Read)?;
     let Query(PublicQuery { format, version }) =
         query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let key = exact(&caller, key, version)?;
@@ -184,12 +184,12 @@ struct Jwk {
     responses((status = 200, description = "The keys", body = Jwks), (status = "default", body = ErrorBody)))]
 async fn jwks(State(app): State<App>, caller: Caller) -> Result<([(HeaderName, HeaderValue); 2], Response)> {
     let session = caller.session.clone();
-    if !session.authority.operations.contains(Operation::Read) {
+    if !session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::refused());
     }
     let made = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyId| authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
         let keys = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
         let sets = keys.iter().map(|key| jwks_of(keystore, key)).collect::<bulla_kms::Result<Vec<_>>>()?;
         // Written here, because a tenant may have many keys.

@@ -6,7 +6,7 @@
 //! operators' tenant; `minter` a caller that may mint tokens.
 
 use bulla_kms::Name;
-use bulla_kms::token::{Operation, ROOT};
+use bulla_kms::token::{ROOT, TokenOperation};
 
 use crate::access::Session;
 use crate::error::{ApiError, Result};
@@ -17,7 +17,7 @@ use crate::service::App;
 ///
 /// # Errors
 /// The caller may not, or it is another tenant.
-pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -> Result<()> {
+pub(crate) fn check_operator(app: &App, caller: &Caller, operation: TokenOperation) -> Result<()> {
     check_operator_session(app, &caller.session, operation)
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn check_operator(app: &App, caller: &Caller, operation: Operation) -
 ///
 /// # Errors
 /// Those of [`check_operator`].
-pub(crate) fn check_operator_session(app: &App, session: &Session, operation: Operation) -> Result<()> {
+pub(crate) fn check_operator_session(app: &App, session: &Session, operation: TokenOperation) -> Result<()> {
     if session.authority.tenant != app.service.config.service.operator_tenant {
         return Err(ApiError::refused());
     }

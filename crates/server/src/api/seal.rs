@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::seal::data;
 use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient};
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyVersionId, KeystoreIdentity, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -80,13 +80,13 @@ fn associated(text: Option<&str>) -> Result<Vec<u8>> {
 #[utoipa::path(post, path = "/api/v1/seal", tag = "encryption", request_body = Seal, extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The sealed data", body = Sealed), (status = "default", body = ErrorBody)))]
 async fn seal(State(app): State<App>, caller: Caller, body: SecretContent) -> Result<axum::Json<Sealed>> {
-    if !caller.session.authority.operations.contains(Operation::Read) {
+    if !caller.session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::refused());
     }
     let Seal { data, keys, recipients, associated_data } = parse(&body)?;
     let mut to: Vec<Box<dyn KeyProvider>> = Vec::new();
     for name in keys {
-        let key = exact(&caller, resolve(&caller, &name, Operation::Read)?, None)?;
+        let key = exact(&caller, resolve(&caller, &name, TokenOperation::Read)?, None)?;
         to.push(Box::new(KeystoreRecipient::new(caller.opened.keystore.recipient(&key)?)?));
     }
     for text in recipients {
@@ -148,7 +148,7 @@ impl KeyProvider for CallerIdentity<'_> {
     }
 
     fn fits(&self, capsule: &Capsule) -> bool {
-        let permitted = |key: KeyVersionId| self.authority.permits(Operation::Decapsulate, key.key_id());
+        let permitted = |key: KeyVersionId| self.authority.permits(TokenOperation::Decapsulate, key.key_id());
         self.keystore.fits(capsule) && capsule.key_name().parse().is_ok_and(permitted)
     }
 }
@@ -158,7 +158,7 @@ impl KeyProvider for CallerIdentity<'_> {
     extensions(("x-permission" = json!("decapsulate"))),
     responses((status = 200, description = "The data", body = Opened), (status = "default", body = ErrorBody)))]
 async fn open(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    if !caller.session.authority.operations.contains(Operation::Decapsulate) {
+    if !caller.session.authority.operations.contains(TokenOperation::Decapsulate) {
         return Err(ApiError::refused());
     }
     let Open { sealed, associated_data } = parse(&body)?;

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeySelector, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -56,7 +56,7 @@ async fn sign(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Sign)?;
+    let key = resolve(&caller, &key, TokenOperation::Sign)?;
     let Sign { message } = parse(&body)?;
     let message = decode(&message, "message")?;
     let signature = app.sign(&caller.opened, &caller.session, key, message).await?;
@@ -166,7 +166,7 @@ struct Batch {
 fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
     let SignMany { key, items } = parse(body)?;
     count(app, caller, items.len())?;
-    let mut keys = Keys::new(caller, Operation::Sign);
+    let mut keys = Keys::new(caller, TokenOperation::Sign);
     let mut buffer =
         Buffer::with_capacity(items.iter().map(|item| item.message.len()).sum::<usize>() / 4 * 3);
     let decoded = items.iter().map(|item| {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Kind, SignatureFile};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -79,7 +79,7 @@ async fn sign_statement(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<SignedStatement>> {
-    let key = resolve(&caller, &key, Operation::Sign)?;
+    let key = resolve(&caller, &key, TokenOperation::Sign)?;
     let SignStatement { kind, digest, size, comment, prehash } = parse(&body)?;
     let digest: [u8; 32] = decode(&digest, "digest")?
         .try_into()

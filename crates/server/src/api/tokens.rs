@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Grant, Keys, Limits, Operation, ROOT, Token};
+use bulla_kms::token::{Grant, Keys, Limits, ROOT, Token, TokenOperation};
 use bulla_kms::{Code, KeyId, KeySelector, Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -37,7 +37,7 @@ type NamedKeys = List<String, 256>;
 struct MintToken {
     /// What the token permits. The caller must be permitted it, too.
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 16, example = json!(["sign", "verify"]))]
-    operations: List<Operation, 16>,
+    operations: List<TokenOperation, 16>,
     /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations
     /// that concern no key.
     #[schema(value_type = Option<Vec<String>>, max_items = 256, example = json!(["invoices"]))]
@@ -128,7 +128,7 @@ fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
 ///
 /// # Errors
 /// It may not, or one of them does not exist.
-fn key_ids(caller: &Caller, keys: &[String], operations: &[Operation]) -> Result<Vec<KeyId>> {
+fn key_ids(caller: &Caller, keys: &[String], operations: &[TokenOperation]) -> Result<Vec<KeyId>> {
     let (authority, keystore) = (&caller.session.authority, &caller.opened.keystore);
     let key_id = |text: &String| {
         let key_id = if text.contains('/') {
@@ -153,7 +153,7 @@ fn key_ids(caller: &Caller, keys: &[String], operations: &[Operation]) -> Result
 struct AttenuateToken {
     /// Only these operations.
     #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 16, example = json!(["sign"]))]
-    operations: Option<List<Operation, 16>>,
+    operations: Option<List<TokenOperation, 16>>,
     /// Only these keys, by their labels or names.
     #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 256, example = json!(["invoices"]))]
     keys: Option<NamedKeys>,
@@ -196,7 +196,7 @@ struct OwnAuthority {
     tenant: String,
     /// What the caller may do.
     #[schema(value_type = Vec<String>)]
-    operations: Vec<Operation>,
+    operations: Vec<TokenOperation>,
     /// The keys. None means all keys of the tenant, and the operations that concern no key.
     keys: Option<Vec<String>>,
     /// When they end; none for a caller without a token.
@@ -216,7 +216,10 @@ async fn own(caller: Caller) -> Json<OwnAuthority> {
     Json(OwnAuthority {
         name: session.actor.to_string(),
         tenant: authority.tenant.to_string(),
-        operations: Operation::ALL.into_iter().filter(|one| authority.operations.contains(*one)).collect(),
+        operations: TokenOperation::ALL
+            .into_iter()
+            .filter(|one| authority.operations.contains(*one))
+            .collect(),
         keys: authority.keys.as_ref().map(|keys| keys.iter().map(ToString::to_string).collect()),
         expires: authority.expires.map(|expires| expires.to_string()),
         mints: authority.mints,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeyVersionId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -59,7 +59,7 @@ async fn verify(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, Operation::Verify)?;
+    let key = resolve(&caller, &key, TokenOperation::Verify)?;
     let Verify { message, signature, version } = parse(&body)?;
     let key = exact(&caller, key, version)?;
     let (message, signature) = (decode(&message, "message")?, decode(&signature, "signature")?);
@@ -153,7 +153,7 @@ struct Batch {
 fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
     let VerifyMany { key, items } = parse(body)?;
     count(app, caller, items.len())?;
-    let mut keys = Keys::new(caller, Operation::Verify);
+    let mut keys = Keys::new(caller, TokenOperation::Verify);
     let texts: usize = items.iter().map(|item| item.message.len() + item.signature.len()).sum();
     let mut buffer = Buffer::with_capacity(texts / 4 * 3);
     let decoded = items.iter().map(|item| {

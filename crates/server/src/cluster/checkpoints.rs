@@ -139,7 +139,7 @@ impl Gathering {
         let (rows, read) = table.read(FOLDER, self.read.unwrap_or(0))?;
         let mut news = self.failed;
         if self.read.is_none() {
-            let before = audit_log::others(&folder).unwrap_or_default();
+            let before = audit_log::read_peer_checkpoints(&folder).unwrap_or_default();
             before.into_iter().for_each(|other| news |= self.remember(other, keystore, log));
             prune(table, log, &rows)?;
         }
@@ -147,7 +147,7 @@ impl Gathering {
         told.for_each(|other| news |= self.remember(other, keystore, log));
         self.read = Some(read);
         if news {
-            let written = audit_log::set_others(&folder, self.others.values());
+            let written = audit_log::write_peer_checkpoints(&folder, self.others.values());
             if let (Err(error), false) = (&written, self.failed) {
                 let code = error.code.as_str();
                 tracing::warn!(code, "cannot keep the checkpoints of other nodes: {}", error.message);

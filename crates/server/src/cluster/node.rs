@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use bulla_kms::audit_log::AuditLog;
-use bulla_kms::{Code, Keystore, KmsError, Moment, Result, UseLease};
+use bulla_kms::{BootInstant, Code, Keystore, KmsError, Result, StoreLease};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -66,7 +66,7 @@ pub(crate) struct Freshness {
 /// A node among those that share the keystore.
 pub(crate) struct Cluster {
     settings: EtcdConfig,
-    lease: Arc<UseLease>,
+    lease: Arc<StoreLease>,
     member: OnceLock<Weak<dyn Member>>,
     /// The change up to which the node knows everything: keys and revocations.
     synced: watch::Sender<u64>,
@@ -120,7 +120,7 @@ impl Cluster {
     pub(crate) fn new(settings: &EtcdConfig) -> Self {
         Self {
             settings: settings.clone(),
-            lease: Arc::new(UseLease::new(settings.stale_after())),
+            lease: Arc::new(StoreLease::new(settings.stale_after())),
             member: OnceLock::new(),
             synced: watch::Sender::new(0),
             nodes: AtomicU32::new(1),
@@ -136,7 +136,7 @@ impl Cluster {
     }
 
     /// What limits the use of private keys.
-    pub(crate) fn lease(&self) -> Arc<UseLease> {
+    pub(crate) fn lease(&self) -> Arc<StoreLease> {
         Arc::clone(&self.lease)
     }
 
@@ -201,7 +201,7 @@ impl Cluster {
 
     /// Asks for the newest state, and takes note of it.
     fn sync(&self, attached: &Attached, keystore: &Keystore, known: &mut Known, cause: Cause) -> Result<()> {
-        let now = Moment::now();
+        let now = BootInstant::now();
         keystore.catch_up()?;
         let revision = keystore.revision();
         let new = match cause {

@@ -46,7 +46,7 @@ fn everything() -> Config {
             uid: Some(1),
             certificate: Some("a".to_owned()),
             tenant: "local".parse().unwrap(),
-            operations: Some(vec![Operation::Sign]),
+            operations: Some(vec![TokenOperation::Sign]),
             keys: Some(Vec::new()),
             mints: false,
         }],

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bulla_client::Address;
 use bulla_kms::audit_log::WitnessKey;
 use bulla_kms::seal::Recipient;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyId, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,7 @@ pub struct IdentityConfig {
     /// Whose keys.
     pub tenant: Name,
     /// What the caller may do; everything by default.
-    pub operations: Option<Vec<Operation>>,
+    pub operations: Option<Vec<TokenOperation>>,
     /// The keys; all of the tenant by default.
     pub keys: Option<Vec<KeyId>>,
     /// Whether the caller may mint tokens and revoke those of others.

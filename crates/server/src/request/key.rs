@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeyId, KeySelector, KeyVersionId, Name};
 
 use super::caller::Caller;
@@ -14,7 +14,7 @@ use crate::error::{ApiError, Result};
 /// # Errors
 /// The caller may not do it. A caller with rights on some keys only does not learn whether others
 /// exist.
-pub(crate) fn resolve(caller: &Caller, text: &str, operation: Operation) -> Result<KeySelector> {
+pub(crate) fn resolve(caller: &Caller, text: &str, operation: TokenOperation) -> Result<KeySelector> {
     let session = &caller.session;
     let key: KeySelector = if text.contains('/') {
         text.parse()?

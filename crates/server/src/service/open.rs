@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bulla_kms::audit_log::{AuditLog, Durability, Sealer};
+use bulla_kms::audit_log::{AuditLog, CheckpointThread, Durability};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::{Keystore, Result, SecretString};
@@ -44,7 +44,7 @@ pub trait KeystoreSource: Send + Sync {
 pub(crate) struct Opened {
     /// It makes the last checkpoint that is due when it is dropped: before the keystore, which
     /// signs it.
-    _sealer: Option<Sealer>,
+    _sealer: Option<CheckpointThread>,
     pub(crate) keystore: Arc<Keystore>,
     pub(crate) audit: Option<Arc<AuditLog>>,
     /// Whether computing a batch waits for the disk.
@@ -66,7 +66,7 @@ impl Opened {
             None => None,
         };
         // A batch that is computed must not wait for the disk because a checkpoint is due.
-        let sealer = audit.as_ref().map(|log| Sealer::start(&keystore, log)).transpose()?;
+        let sealer = audit.as_ref().map(|log| CheckpointThread::start(&keystore, log)).transpose()?;
         Ok(Self { _sealer: sealer, keystore, audit, waits_for_disk, batchers, _witnessing: witnessing })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
@@ -141,7 +141,7 @@ impl Reactor {
     /// Where the slow work of a caller waits.
     fn slow_work(&self, session: &Session) -> &Arc<SlowWork> {
         let is_operator = session.authority.tenant == self.service.config.service.operator_tenant
-            && session.authority.permits_in_tenant(Operation::Update);
+            && session.authority.permits_in_tenant(TokenOperation::Update);
         if is_operator { &self.service.of_operators } else { &self.service.slow }
     }
 

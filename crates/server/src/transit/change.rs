@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyChange, KeyState, Keystore, KmsError, Name, NewKey, RotationPolicy,
     Timestamp,
@@ -90,7 +90,7 @@ async fn transit_create(
     Named(name): Named<String>,
     body: Body,
 ) -> Result<Response> {
-    caller.session.check_tenant(Operation::Create)?;
+    caller.session.check_tenant(TokenOperation::Create)?;
     let label = label(&name)?;
     let request: TransitCreate<'_> = body.parse()?;
     let algorithm = algorithm(request.kind.given(), request.parameter_set.given())?;
@@ -132,7 +132,7 @@ async fn transit_create(
     let taken = |why: &str| {
         VaultError::from(KmsError::new(Code::LabelTaken, format!("the key {name} exists already{why}")))
     };
-    if !caller.session.authority.permits(Operation::Read, &key.key) {
+    if !caller.session.authority.permits(TokenOperation::Read, &key.key) {
         return Err(taken(""));
     }
     if key.algorithm != algorithm {
@@ -151,7 +151,7 @@ async fn transit_rotate(
     By(caller): By,
     Named(name): Named<String>,
 ) -> Result<Response> {
-    let key_id = find(&caller, &name, Operation::Rotate, || missing("key not found"))?;
+    let key_id = find(&caller, &name, TokenOperation::Rotate, || missing("key not found"))?;
     let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
         keystore.rotate(&key_id)?;
         keystore.attest(&key_id)
@@ -287,7 +287,7 @@ async fn transit_configure(
     body: Body,
 ) -> Result<Response> {
     let none = || missing(format!("no existing key named {name} could be found"));
-    let key_id = find(&caller, &name, Operation::Update, none)?;
+    let key_id = find(&caller, &name, TokenOperation::Update, none)?;
     let request: TransitConfigure = body.parse()?;
     let key = caller.opened.keystore.attest(&key_id)?;
     let (changes, warnings) = request.changes(&key)?;
@@ -326,7 +326,7 @@ async fn transit_trim(
     Named(name): Named<String>,
     body: Body,
 ) -> Result<Response> {
-    let key_id = find(&caller, &name, Operation::Update, || missing("invalid key name"))?;
+    let key_id = find(&caller, &name, TokenOperation::Update, || missing("invalid key name"))?;
     let TransitTrim { min_available_version } = body.parse()?;
     let asked = min_available_version.ok_or_else(|| VaultError::invalid("missing min_available_version"))?;
     let key = caller.opened.keystore.attest(&key_id)?;
@@ -362,7 +362,7 @@ async fn transit_delete(
     Named(name): Named<String>,
 ) -> Result<Response> {
     let none = || missing(format!("error deleting policy {name}: could not delete key; not found"));
-    let key_id = find(&caller, &name, Operation::Destroy, none)?;
+    let key_id = find(&caller, &name, TokenOperation::Destroy, none)?;
     let key = caller.opened.keystore.attest(&key_id)?;
     if !key.deletion_allowed {
         let error = KmsError::new(Code::DestructionNotDue, "set deletion_allowed in the key's config first");

@@ -1,6 +1,6 @@
 //! The key that a client of Vault names: by its label.
 
-use bulla_kms::token::{Operation, ROOT};
+use bulla_kms::token::{ROOT, TokenOperation};
 use bulla_kms::{Algorithm, Attestation, Code, KeyId, KeySelector, Keystore, KmsError, Name};
 
 use super::error::{Result, VaultError};
@@ -28,7 +28,7 @@ pub(super) fn label(name: &str) -> Result<Name> {
 pub(super) fn find(
     caller: &Caller,
     name: &str,
-    operation: Operation,
+    operation: TokenOperation,
     missing: impl FnOnce() -> VaultError,
 ) -> Result<KeyId> {
     let label = label(name)?;

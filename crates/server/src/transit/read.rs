@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use bulla_kms::KeyId;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -85,7 +85,7 @@ async fn list_method(method: Method, State(app): State<App>, caller: Result<By>)
 /// # Errors
 /// The caller may read no key.
 fn check(caller: &Caller) -> Result<()> {
-    let may_read = caller.session.authority.operations.contains(Operation::Read);
+    let may_read = caller.session.authority.operations.contains(TokenOperation::Read);
     if may_read { Ok(()) } else { Err(ApiError::refused().into()) }
 }
 
@@ -94,7 +94,7 @@ async fn list(app: &App, caller: &Caller) -> Result<Response> {
     let session = Arc::clone(&caller.session);
     let found = app.aside(&caller.opened, &caller.session, move |keystore| {
         let authority = &session.authority;
-        let may_read = |key: &KeyId| is_visible(key) && authority.permits(Operation::Read, key);
+        let may_read = |key: &KeyId| is_visible(key) && authority.permits(TokenOperation::Read, key);
         let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
         let names = found.into_iter().filter_map(|key| key.label.map(|label| label.to_string()));
         Ok(names.collect::<Vec<_>>())
@@ -117,6 +117,6 @@ async fn transit_read(
     Named(name): Named<String>,
 ) -> Result<Response> {
     let missing = || VaultError::nothing_there("the tenant has no key of this name");
-    let key_id = find(&caller, &name, Operation::Read, missing)?;
+    let key_id = find(&caller, &name, TokenOperation::Read, missing)?;
     Ok(envelope::data(&app, &KeyData::from(&caller.opened.keystore.attest(&key_id)?)))
 }

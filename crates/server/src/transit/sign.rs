@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyId, KeySelector, Keystore, SignItem, Signature};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -143,7 +143,7 @@ async fn transit_sign_with_hash(
 }
 
 async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
-    let key_id = find(&caller, name, Operation::Sign, || missing("signing key not found"))?;
+    let key_id = find(&caller, name, TokenOperation::Sign, || missing("signing key not found"))?;
     let request: TransitSign<'_> = body.parse()?;
     let parameters = Parameters {
         in_path: hash,

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{SecretString, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -223,7 +223,7 @@ async fn transit_initialized() -> Response {
 #[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
 async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response> {
-    check_operator(&app, &caller, Operation::Update)?;
+    check_operator(&app, &caller, TokenOperation::Update)?;
     let Caller { session, opened } = caller;
     app.service.close(opened, &session.actor).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

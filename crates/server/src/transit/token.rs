@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bulla_kms::Timestamp;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -69,7 +69,8 @@ async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: He
     let session = &caller.session;
     let authority = &session.authority;
     let now = Timestamp::now()?.unix_millis() / 1000;
-    let permitted = Operation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
+    let permitted =
+        TokenOperation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
     // A token that was verified is text.
     let id = token(&headers)?.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     let token = TokenData {
@@ -79,7 +80,7 @@ async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: He
         expire_time: authority.expires.map(|time| time.to_string()),
         ttl: authority.expires.map_or(0, |time| (time.unix_millis() / 1000).saturating_sub(now)),
         meta: TokenMeta { tenant: authority.tenant.to_string() },
-        policies: permitted.map(Operation::as_str).collect(),
+        policies: permitted.map(TokenOperation::as_str).collect(),
         renewable: false,
         explicit_max_ttl: 0,
         orphan: true,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, Code, KeyId, KeyVersionId, Keystore, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -150,7 +150,8 @@ async fn transit_verify_with_hash(
 }
 
 async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
-    let key_id = find(&caller, name, Operation::Verify, || missing("signature verification key not found"))?;
+    let key_id =
+        find(&caller, name, TokenOperation::Verify, || missing("signature verification key not found"))?;
     let request: TransitVerify<'_> = body.parse()?;
     let parameters = Parameters {
         in_path: hash,

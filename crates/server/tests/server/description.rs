@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use serde_json::Value;
 
 /// An operation of the description.
@@ -61,7 +61,7 @@ fn every_operation_is_described() {
         let permission = permission.unwrap_or_else(|| panic!("{what} has no x-permission"));
         let of = permission.strip_prefix("operator:").unwrap_or(permission);
         assert!(
-            matches!(permission, "open" | "caller" | "minter") || of.parse::<Operation>().is_ok(),
+            matches!(permission, "open" | "caller" | "minter") || of.parse::<TokenOperation>().is_ok(),
             "{what}: {permission}"
         );
         let responses = operation["responses"].as_object().unwrap();

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bulla_kms::Keystore;
-use bulla_kms::token::{Keys, Operation};
+use bulla_kms::token::{Keys, TokenOperation};
 use serde_json::json;
 
 use crate::support::{Service, config, keystore, token};
@@ -89,8 +89,8 @@ fn a_slow_caller_is_cut_off() {
 fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     let keystore = keystore(&["local"]);
     let (slow, other) = (
-        token(&keystore, "local", Keys::All, &[Operation::Read, Operation::Sign]),
-        token(&keystore, "local", Keys::All, &[Operation::Read]),
+        token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Sign]),
+        token(&keystore, "local", Keys::All, &[TokenOperation::Read]),
     );
     let mut config = config();
     let (per_second, burst) = (1.try_into().unwrap(), 5.try_into().unwrap());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bulla_kms::audit_log::{self, AuditEvent, AuditSink};
-use bulla_kms::token::{Keys, Operation, Token};
+use bulla_kms::token::{Keys, Token, TokenOperation};
 use bulla_kms::{Code, KeystoreOptions, KmsError};
 use serde_json::{Value, json};
 
@@ -64,8 +64,8 @@ fn an_import_is_made_once() {
 #[test]
 fn a_key_is_for_one_request_of_one_caller() {
     let keystore = keystore(&["local"]);
-    let mut tokens = [(); 2].map(|()| token(&keystore, "local", Keys::All, &Operation::ALL)).to_vec();
-    let stranger = token(&crate::support::keystore(&["local"]), "local", Keys::All, &Operation::ALL);
+    let mut tokens = [(); 2].map(|()| token(&keystore, "local", Keys::All, &TokenOperation::ALL)).to_vec();
+    let stranger = token(&crate::support::keystore(&["local"]), "local", Keys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let create = |token: &Token, path: &str, label: &str| {
         post(&service, Some(token), path, "k", &json!({ "label": label }))
@@ -156,8 +156,8 @@ fn a_caller_who_goes_away_finds_the_answer_later() {
 struct Full(AtomicU32);
 
 impl AuditSink for Full {
-    fn wants(&self, operation: audit_log::Operation) -> bool {
-        operation == audit_log::Operation::Rotate
+    fn wants(&self, operation: audit_log::AuditOperation) -> bool {
+        operation == audit_log::AuditOperation::Rotate
     }
 
     fn record(&self, _events: &[AuditEvent<'_>]) -> bulla_kms::Result<()> {
@@ -187,7 +187,7 @@ fn a_change_that_could_not_be_recorded_is_not_made_again() {
 #[test]
 fn requests_that_are_refused_for_their_key_or_their_body_count_towards_the_rate() {
     let keystore = keystore(&["local"]);
-    let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[Operation::Create]));
+    let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Create]));
     let mut config = config();
     config.limits.body_bytes = 1000;
     config.limits.rate =

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bulla_kms::Keystore;
-use bulla_kms::token::{Keys, Operation};
+use bulla_kms::token::{Keys, TokenOperation};
 use bulla_server::Server;
 use serde_json::json;
 
@@ -20,8 +20,8 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", Keys::All, &[Operation::Update, Operation::Read]);
-    let reader = token(&prepared, "local", Keys::All, &[Operation::Read]);
+    let operator = token(&prepared, "local", Keys::All, &[TokenOperation::Update, TokenOperation::Read]);
+    let reader = token(&prepared, "local", Keys::All, &[TokenOperation::Read]);
     drop(prepared);
     let service = source.start(config());
     assert_eq!(unseal(&service, "anything").ok()["sealed"], false, "it is not sealed");
@@ -41,7 +41,7 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
 
 /// A sealed service on a Unix socket in `folder`, whose keystore opens with a key file. The
 /// settings name this user, with these operations.
-fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[Operation]) -> Service {
+fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[TokenOperation]) -> Service {
     let mut config = unix_config(&folder.join("socket"));
     config.identity = vec![me(tenant, Some(operations))];
     Service::run(Server::bind(config, Box::new(OnDisk::create_with_key_file(folder))).unwrap())
@@ -53,7 +53,8 @@ const VAULT_UNSEAL: &str = "/v1/sys/unseal";
 #[test]
 fn an_operator_unseals_a_keystore_with_a_key_file_which_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let service = sealed_with_key_file(folder.path(), "local", &[Operation::Read, Operation::Update]);
+    let service =
+        sealed_with_key_file(folder.path(), "local", &[TokenOperation::Read, TokenOperation::Update]);
     let mut connection = UnixClient::connect(&folder.path().join("socket"));
     let (key, away) = (folder.path().join("key"), folder.path().join("away"));
     for unseal in [UNSEAL, VAULT_UNSEAL] {
@@ -74,7 +75,7 @@ fn an_operator_unseals_a_keystore_with_a_key_file_which_is_read_again() {
 
 #[test]
 fn without_a_passphrase_only_an_operator_whom_the_settings_name_unseals() {
-    for (tenant, operation) in [("local", Operation::Read), ("other", Operation::Update)] {
+    for (tenant, operation) in [("local", TokenOperation::Read), ("other", TokenOperation::Update)] {
         let folder = tempfile::tempdir().unwrap();
         let _service = sealed_with_key_file(folder.path(), tenant, &[operation]);
         let mut connection = UnixClient::connect(&folder.path().join("socket"));
@@ -85,7 +86,7 @@ fn without_a_passphrase_only_an_operator_whom_the_settings_name_unseals() {
     }
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create_with_key_file(folder.path());
-    let operator = token(&source.keystore(), "local", Keys::All, &[Operation::Update]);
+    let operator = token(&source.keystore(), "local", Keys::All, &[TokenOperation::Update]);
     let service = source.start(config());
     service.post(Some(&operator), "/api/v1/operator/seal", &json!({})).ok();
     for caller in [None, Some(&operator)] {
@@ -124,7 +125,7 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
     let socket = folder.path().join("socket");
     let mut config = config();
     config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
-    config.identity = vec![me("local", Some(&[Operation::Update]))];
+    config.identity = vec![me("local", Some(&[TokenOperation::Update]))];
     let service = Service::run(Server::bind(config, Box::new(OnDisk::create(folder.path()))).unwrap());
     while unseal(&service, "a guess").error().1 != "rate_limited" {}
     let mut connection = UnixClient::connect(&socket);
@@ -142,8 +143,8 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
 #[test]
 fn metrics_are_for_operators() {
     let keystore = keystore(&["local", "other"]);
-    let operator = token(&keystore, "local", Keys::All, &[Operation::Read]);
-    let other = token(&keystore, "other", Keys::All, &[Operation::Read]);
+    let operator = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     assert_eq!(service.get(None, "/metrics").error().0, 401);
     assert_eq!(service.get(Some(&other), "/metrics").error().0, 403);
@@ -170,6 +171,6 @@ fn a_sealed_service_shows_its_metrics_to_a_caller_that_the_configuration_names()
     service.post(None, "/api/v1/operator/seal", &json!({})).ok();
     let text = service.get(None, "/metrics").text();
     assert!(text.lines().any(|line| line == "bulla_sealed 1"), "{text}");
-    let stranger = token(&keystore(&["local"]), "local", Keys::All, &[Operation::Read]);
+    let stranger = token(&keystore(&["local"]), "local", Keys::All, &[TokenOperation::Read]);
     assert_eq!(service.get(Some(&stranger), "/metrics").error(), (503, "sealed".to_owned()));
 }

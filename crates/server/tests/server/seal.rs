@@ -1,7 +1,7 @@
 //! Sealed data: what is sealed opens, for whom it was sealed.
 
 use bulla_kms::seal::{Identity, IdentityKind, data};
-use bulla_kms::token::{Keys, Operation};
+use bulla_kms::token::{Keys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NamedPublicKey, NewKey};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -108,10 +108,10 @@ fn only_keys_with_which_the_caller_may_decapsulate_open() {
     };
     let (mine, theirs, _) = (new("local", "mine"), new("local", "theirs"), new("other", "foreign"));
     let narrow = Keys::These(vec![mine]);
-    let narrow = token(&keystore, "local", narrow, &[Operation::Read, Operation::Decapsulate]);
-    let all = token(&keystore, "local", Keys::All, &[Operation::Read, Operation::Decapsulate]);
-    let other = token(&keystore, "other", Keys::All, &[Operation::Read, Operation::Decapsulate]);
-    let reads = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let narrow = token(&keystore, "local", narrow, &[TokenOperation::Read, TokenOperation::Decapsulate]);
+    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
+    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
+    let reads = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     let seal = |token, keys: &[&str]| {
         service.post(Some(token), "/api/v1/seal", &json!({ "data": base64(b"secret"), "keys": keys }))

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use bulla_kms::token::{Keys, Operation};
+use bulla_kms::token::{Keys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
 use bulla_server::{Config, IdentityConfig, Server};
 use rustls::HandshakeKind;
@@ -22,7 +22,7 @@ fn identity(certificate: &Certified) -> IdentityConfig {
         uid: None,
         certificate: Some(certificate.digest()),
         tenant: name("local"),
-        operations: Some(vec![Operation::Read]),
+        operations: Some(vec![TokenOperation::Read]),
         keys: None,
         mints: false,
     }
@@ -91,7 +91,7 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     config.identity = vec![identity(&known)];
     let keystore = keystore(&["local"]);
     keystore.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
-    let reader = token(&keystore, "local", Keys::All, &[Operation::Read]);
+    let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config);
     let get = |client: &Client, token| client.get(&service.url, KEYS, token);
     let robot = Client::showing(&authority, &known);

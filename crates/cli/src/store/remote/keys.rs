@@ -13,7 +13,7 @@ use bulla_client::{
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::seal::KeyProvider;
-use bulla_kms::token::{Operation, Token};
+use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
     Attestation, Code, ExposeSecret as _, KeyChange, KeyVersionId, Kind, NamedPublicKey, NewKey, PublicKey,
@@ -190,7 +190,7 @@ impl Keys for Remote {
         if named.key == *version { Ok(named.public_key) } else { Err(unexpected("it is about another key")) }
     }
 
-    fn mint(&self, keys: &[String], operations: &[Operation], lifetime: Duration) -> Result<Token> {
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token> {
         let grant = Grant {
             operations: operations.iter().map(ToString::to_string).collect(),
             keys: (!keys.is_empty()).then(|| keys.to_vec()),

@@ -7,8 +7,8 @@ use super::convert::read;
 use crate::error::{Error, Result};
 use bulla_client::LogProblem;
 use bulla_kms::audit_log::{
-    Checkpoint, ConsistencyProof, Cosigned, Entry, FindKey, InclusionProof, LogId, Problem, ProblemKind,
-    Report,
+    Checkpoint, ConsistencyProof, CosignedReport, Entry, FindKey, InclusionProof, LogId, Problem,
+    ProblemKind, Report,
 };
 use bulla_kms::{Code, Verdict};
 use bulla_server::Config;
@@ -96,7 +96,7 @@ impl Log for Remote {
     }
 
     /// Cosignatures are beside the log, and the service does not send them.
-    fn verify_cosigned(&self, _keys: &FindKey<'_>, _config: &Config) -> Result<Option<Cosigned>> {
+    fn verify_cosigned(&self, _keys: &FindKey<'_>, _config: &Config) -> Result<Option<CosignedReport>> {
         Ok(None)
     }
 }

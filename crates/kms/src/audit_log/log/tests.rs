@@ -1,7 +1,7 @@
 //! Tests that need internals of the writer.
 
 use super::*;
-use crate::audit_log::OneCheckpoint;
+use crate::audit_log::CheckpointSigningKey;
 use crate::id::KeyId;
 
 /// Signs nothing.
@@ -12,7 +12,7 @@ impl CheckpointSigner for Nobody {
         Ok(None)
     }
 
-    fn one_checkpoint(&self, _key: KeyRef<'_>) -> Result<Box<dyn OneCheckpoint + '_>> {
+    fn checkpoint_signing_key(&self, _key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>> {
         Err(KmsError::new(Code::KeyNotFound, "no key"))
     }
 }
@@ -23,7 +23,7 @@ fn the_disk_gets_a_long_file_before_it_is_full() {
     let options = AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() };
     let log = AuditLog::create(folder.path(), options).unwrap();
     let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
-    let (operation, outcome) = (Operation::Sign, Outcome::Done);
+    let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
     let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
     let mut on_the_disk = Vec::new();
     while on_the_disk.last().is_none_or(|durable| *durable == 0) {
@@ -60,7 +60,7 @@ fn a_checkpoint_is_due_by_the_time_that_passed_whatever_the_clock_says() {
     let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
     let options = AuditLogOptions { signer, checkpoint_interval: interval, ..AuditLogOptions::default() };
     let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
-    let (who, operation, outcome) = (Actor::current(), Operation::Sign, Outcome::Done);
+    let (who, operation, outcome) = (Actor::current(), AuditOperation::Sign, Outcome::Done);
     log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();
     while log.state().sealed_at.elapsed() < interval {}
     assert!(log.is_due(&log.state()));

@@ -23,7 +23,7 @@ mod proxy;
 struct OnlyOn {
     thread: ThreadId,
     /// The moment at which a change was read last.
-    read: Mutex<Option<Moment>>,
+    read: Mutex<Option<BootInstant>>,
 }
 
 impl RollbackGuard for OnlyOn {
@@ -31,9 +31,9 @@ impl RollbackGuard for OnlyOn {
         if thread::current().id() != self.thread {
             return Err(KmsError::new(Code::InvalidArgument, "this thread learns of no changes"));
         }
-        let now = Moment::now();
+        let now = BootInstant::now();
         // What comes after this has a later moment.
-        while Moment::now() == now {
+        while BootInstant::now() == now {
             std::hint::spin_loop();
         }
         *locked(&self.read) = Some(now);

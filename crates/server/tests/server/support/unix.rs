@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use bulla_kms::token::Operation;
+use bulla_kms::token::TokenOperation;
 use bulla_server::{Config, IdentityConfig, Listen};
 
 use super::conforms::{Answered, conforms};
@@ -16,13 +16,13 @@ pub(crate) fn my_uid() -> u32 {
 }
 
 /// The user who runs the test, in the settings of a service: with these operations, or with all.
-pub(crate) fn me(tenant: &str, operations: Option<&[Operation]>) -> IdentityConfig {
+pub(crate) fn me(tenant: &str, operations: Option<&[TokenOperation]>) -> IdentityConfig {
     IdentityConfig {
         name: "me".to_owned(),
         uid: Some(my_uid()),
         certificate: None,
         tenant: super::name(tenant),
-        operations: operations.map(<[Operation]>::to_vec),
+        operations: operations.map(<[TokenOperation]>::to_vec),
         keys: None,
         mints: false,
     }
