@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import blake3 as official
 
-import bulla
+import bulla_hash
 
 Call = Callable[[], object]
 
@@ -72,12 +72,12 @@ def one_call() -> Iterator[Case]:
     """The digest of a complete input."""
     for size in SIZES:
         data = random.randbytes(size)
-        yield Case(f"blake3(x).digest(), {text(size)}", digest(bulla.blake3, data), digest(official.blake3, data))
+        yield Case(f"blake3(x).digest(), {text(size)}", digest(bulla_hash.blake3, data), digest(official.blake3, data))
 
 
 def shapes() -> Iterator[Case]:
     """Other calls of the class `blake3`."""
-    ours, peer = bulla.blake3, official.blake3
+    ours, peer = bulla_hash.blake3, official.blake3
     data, key, view = random.randbytes(64), random.randbytes(32), memoryview(bytearray(64))
     yield Case("blake3(x).hexdigest(), 64 B", lambda: ours(data).hexdigest(), lambda: peer(data).hexdigest())
     yield Case("blake3(x, key=k).digest(), 64 B", lambda: ours(data, key=key).digest(), lambda: peer(data, key=key).digest())
@@ -99,7 +99,7 @@ def many() -> Iterator[Case]:
     """Many inputs in one call, against one call each."""
 
     def ours(inputs: list[bytes]) -> Call:
-        return lambda: bulla.hash_many(inputs)
+        return lambda: bulla_hash.hash_many(inputs)
 
     def peer(inputs: list[bytes]) -> Call:
         make = official.blake3
@@ -115,7 +115,7 @@ def blake2() -> Iterator[Case]:
     for name in ("blake2b", "blake2s"):
         for size in (0, 64, 1024, 1 << 20):
             data = random.randbytes(size)
-            ours, peer = digest(getattr(bulla, name), data), digest(getattr(hashlib, name), data)
+            ours, peer = digest(getattr(bulla_hash, name), data), digest(getattr(hashlib, name), data)
             yield Case(f"{name}(x).digest(), {text(size)}", ours, peer)
 
 
@@ -172,7 +172,7 @@ def main() -> None:
         for line in subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines():
             name, *figures = json.loads(line)
             found.setdefault(name, []).append(Result(*figures))
-    print(f"Python {sys.version.split()[0]}, bulla {bulla.__version__} ({bulla.kernel()}), blake3 {official.__version__}")
+    print(f"Python {sys.version.split()[0]}, bulla {bulla_hash.__version__} ({bulla_hash.kernel()}), blake3 {official.__version__}")
     print(f"\n| {'case':<46} | {'ours, ns':>11} | {'ratio':>6} | {'control':>7} |\n|:{'-' * 46}-|{'-' * 12}:|{'-' * 7}:|{'-' * 8}:|")
     for name, results in found.items():
         ours, ratio, control = (statistics.median(figures) for figures in zip(*results))

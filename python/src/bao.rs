@@ -1,4 +1,4 @@
-//! The functions behind the Python module `bulla.bao`, where they are documented.
+//! The functions behind the Python module `bulla_hash.bao`, where they are documented.
 
 use crate::buffer::{Input, compute};
 use bulla_blake3::bao::GroupSize;
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use std::io::{self, Cursor, Read};
 
 create_exception!(
-    bulla.bao,
+    bulla_hash.bao,
     DecodeError,
     PyValueError,
     "An encoding is truncated, corrupt, or not of this digest."

@@ -377,7 +377,7 @@ where
 macro_rules! class {
     ($class:ident, $name:literal, $state:ty, $sizes:expr, $doc:literal, { $($constant:ident = $value:expr;)* }, $($new:tt)*) => {
         #[doc = $doc]
-        #[pyclass(name = $name, module = "bulla", frozen)]
+        #[pyclass(name = $name, module = "bulla_hash", frozen)]
         pub(crate) struct $class(Shared<$state>);
 
         #[pymethods]

@@ -29,7 +29,7 @@ const AUTO: isize = -1;
 /// more; `blake3.AUTO` means as many as there are processors. `usedforsecurity` changes nothing.
 ///
 /// Several threads may use one hasher. Long input is hashed without the interpreter's lock.
-#[pyclass(name = "blake3", module = "bulla", frozen)]
+#[pyclass(name = "blake3", module = "bulla_hash", frozen)]
 pub(crate) struct Blake3 {
     mode: Mode,
     threads: Threads,

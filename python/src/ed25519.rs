@@ -1,4 +1,4 @@
-//! The functions behind the Python module `bulla.ed25519`, where they are documented.
+//! The functions behind the Python module `bulla_hash.ed25519`, where they are documented.
 
 use crate::buffer::Input;
 use bulla_ed25519::{Item, Reason, Verdict, verify_many};
@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 /// The verdict on a key or a signature of another length than those of Ed25519.
 const WRONG_LENGTH: u8 = 6;
 
-/// The number of a verdict, by which `bulla/ed25519.py` names it.
+/// The number of a verdict, by which `bulla_hash/ed25519.py` names it.
 const fn number(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Valid => 0,

@@ -1,4 +1,4 @@
-//! The native module of the Python package `bulla`. `bulla/` in this folder has the package, and
+//! The native module of the Python package `bulla_hash`. `bulla_hash/` in this folder has the package, and
 //! the documentation of what users call.
 
 // The macro that makes a module checks names of items as if they were ours.
@@ -16,9 +16,9 @@ mod state;
 
 use pyo3::prelude::*;
 
-/// The native half of the package `bulla`.
+/// The native half of the package `bulla_hash`.
 #[pymodule(gil_used = false)]
-mod _bulla {
+mod _native {
     #[pymodule_export]
     use super::bao::{DecodeError, bao_decode, bao_decode_slice, bao_encode, bao_outboard, bao_slice};
     #[pymodule_export]

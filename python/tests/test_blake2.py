@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import error_of, pattern, vectors
 
-import bulla
+import bulla_hash
 
-CLASSES = {name: getattr(bulla, name) for name in ("blake2b", "blake2s", "blake2bp", "blake2sp")}
+CLASSES = {name: getattr(bulla_hash, name) for name in ("blake2b", "blake2s", "blake2bp", "blake2sp")}
 SEQUENTIAL = ("blake2b", "blake2s")
 
 

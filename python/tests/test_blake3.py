@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import error_of, pattern, vectors
 
-import bulla
+import bulla_hash
 
 LENGTHS = [0, 1, 63, 64, 65, 127, 128, 255, 256, 257, 1023, 1024, 1025, 4096, 8191, 8192, 16384, 16385, 65537, 262144, 1_000_001]
 
@@ -34,10 +34,10 @@ def test_the_vectors_of_every_mode() -> None:
         data = pattern(case["input_len"])
         for mode, named in modes.items():
             expected = case[mode]
-            hasher = bulla.blake3(data, **named)
+            hasher = bulla_hash.blake3(data, **named)
             assert hasher.hexdigest(len(expected) // 2) == expected
             assert hasher.digest() == bytes.fromhex(expected)[:32]
-            halves = bulla.blake3(**named)
+            halves = bulla_hash.blake3(**named)
             assert halves.update(data[: len(data) // 2]).update(data[len(data) // 2 :]) is halves
             assert halves.hexdigest() == expected[:64]
 
@@ -46,8 +46,8 @@ def test_every_length_of_the_vectors() -> None:
     file = vectors("blake3-lengths")
     data = pattern(file["runs"][8]["to"])
     for run in file["runs"][:8]:
-        every = (bulla.blake3(data[:length]).digest() for length in range(run["from"], run["to"] + 1))
-        assert bulla.blake3(b"".join(every)).hexdigest() == run["hash"]
+        every = (bulla_hash.blake3(data[:length]).digest() for length in range(run["from"], run["to"] + 1))
+        assert bulla_hash.blake3(b"".join(every)).hexdigest() == run["hash"]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -55,12 +55,12 @@ def test_every_length_of_the_vectors() -> None:
 def test_every_kind_of_object_has_the_official_digest(length: int, kind: Callable[[bytes], Any]) -> None:
     data = pattern(length)
     expected = official.blake3(data)
-    for threads in (1, 2, bulla.blake3.AUTO):
-        hasher = bulla.blake3(kind(data), max_threads=threads)
+    for threads in (1, 2, bulla_hash.blake3.AUTO):
+        hasher = bulla_hash.blake3(kind(data), max_threads=threads)
         assert hasher.digest() == expected.digest()
         assert hasher.hexdigest() == expected.hexdigest()
         assert hasher.digest(200, seek=17) == expected.digest(200, seek=17)
-        later = bulla.blake3(b"first", max_threads=threads).update(kind(data))
+        later = bulla_hash.blake3(b"first", max_threads=threads).update(kind(data))
         assert later.digest() == official.blake3(b"first" + data).digest()
 
 
@@ -76,7 +76,7 @@ def test_pieces_copies_and_output_are_the_official_ones(
 ) -> None:
     start = () if first is None else (pattern(first),)
     named: dict[str, Any] = {} if key is None else {"key": key}
-    ours, theirs = bulla.blake3(*start, key=key), official.blake3(*start, **named)
+    ours, theirs = bulla_hash.blake3(*start, key=key), official.blake3(*start, **named)
     for piece in pieces:
         copy, before = ours.copy(), theirs.digest()
         ours.update(pattern(piece))
@@ -94,29 +94,29 @@ def test_pieces_copies_and_output_are_the_official_ones(
 @given(context=st.text(), material=st.binary())
 def test_a_derived_key_is_the_official_one(context: str, material: bytes) -> None:
     expected = official.blake3(material, derive_key_context=context).digest()
-    assert bulla.blake3(material, derive_key_context=context).digest() == expected
-    assert bulla.blake3(derive_key_context=context).update(material).digest() == expected
+    assert bulla_hash.blake3(material, derive_key_context=context).digest() == expected
+    assert bulla_hash.blake3(derive_key_context=context).update(material).digest() == expected
 
 
 def test_a_digest_changes_nothing() -> None:
     for length in LENGTHS:
-        hasher = bulla.blake3(pattern(length))
+        hasher = bulla_hash.blake3(pattern(length))
         assert [hasher.digest() for _ in range(3)] == [official.blake3(pattern(length)).digest()] * 3
         hasher.update(b"more")
         assert hasher.digest() == official.blake3(pattern(length) + b"more").digest()
 
 
 def test_constants_are_of_the_class_and_of_its_objects() -> None:
-    for owner in (bulla.blake3, bulla.blake3()):
+    for owner in (bulla_hash.blake3, bulla_hash.blake3()):
         assert (owner.name, owner.digest_size, owner.block_size, owner.key_size, owner.AUTO) == ("blake3", 32, 64, 32, -1)
-    assert (bulla.blake3.__name__, bulla.blake3.__module__) == ("blake3", "bulla")
-    assert bulla.__version__.count(".") == 2
+    assert (bulla_hash.blake3.__name__, bulla_hash.blake3.__module__) == ("blake3", "bulla_hash")
+    assert bulla_hash.__version__.count(".") == 2
 
 
 def test_hashlib_digests_files_with_it(tmp_path: Path) -> None:
     path, data = tmp_path / "file", pattern(1_000_000)
     path.write_bytes(data)
-    make: Any = bulla.blake3
+    make: Any = bulla_hash.blake3
     with path.open("rb") as file:
         # Its annotation wants an update that returns nothing. Ours returns the hasher, as the
         # official one does.
@@ -129,14 +129,14 @@ def test_hashlib_digests_files_with_it(tmp_path: Path) -> None:
 def test_files_are_mapped(tmp_path: Path, length: int, threads: int) -> None:
     path, data = tmp_path / "file", pattern(length)
     path.write_bytes(data)
-    hasher = bulla.blake3(b"before", max_threads=threads)
+    hasher = bulla_hash.blake3(b"before", max_threads=threads)
     assert hasher.update_mmap(path) is hasher
     hasher.update_mmap(path=str(path)).update(b"after")
     assert hasher.digest() == official.blake3(b"before" + data + data + b"after").digest()
 
 
 def test_a_file_that_cannot_be_read_leaves_the_hasher_as_it_was(tmp_path: Path) -> None:
-    hasher = bulla.blake3(b"before")
+    hasher = bulla_hash.blake3(b"before")
     for path in (tmp_path / "none", tmp_path, Path("a\0b")):
         error = error_of(hasher.update_mmap, path)
         assert error is not None and error is error_of(official.blake3().update_mmap, path)
@@ -174,9 +174,9 @@ def test_objects_are_refused_as_the_official_package_refuses_them(hostile: Any) 
     ]
     for call in calls:
         expected = error_of(call, official)
-        assert error_of(call, bulla) is expected
+        assert error_of(call, bulla_hash) is expected
         if expected is None:
-            assert call(bulla) == call(official)
+            assert call(bulla_hash) == call(official)
 
 
 ARGUMENTS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
@@ -201,7 +201,7 @@ ARGUMENTS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 def test_arguments_are_refused_as_the_official_package_refuses_them(args: tuple[Any, ...], named: dict[str, Any]) -> None:
     expected = error_of(official.blake3, *args, **named)
     assert expected is not None
-    assert error_of(bulla.blake3, *args, **named) is expected
+    assert error_of(bulla_hash.blake3, *args, **named) is expected
 
 
 @pytest.mark.parametrize(
@@ -225,27 +225,27 @@ def test_lengths_are_refused_as_the_official_package_refuses_them(
 ) -> None:
     expected = error_of(getattr(official.blake3(b"x"), method), *args, **named)
     assert expected is not None
-    assert error_of(getattr(bulla.blake3(b"x"), method), *args, **named) is expected
+    assert error_of(getattr(bulla_hash.blake3(b"x"), method), *args, **named) is expected
 
 
 def test_more_threads_than_there_can_be_are_no_error() -> None:
     data = pattern(1_000_000)
-    assert bulla.blake3(data, max_threads=sys.maxsize).digest() == official.blake3(data).digest()
+    assert bulla_hash.blake3(data, max_threads=sys.maxsize).digest() == official.blake3(data).digest()
 
 
 def test_buffers_are_released() -> None:
     data, key = bytearray(pattern(300_000)), bytearray(32)
-    hasher = bulla.blake3(data, key=key)
+    hasher = bulla_hash.blake3(data, key=key)
     hasher.update(data)
-    bulla.hash_many([data], key=key)
-    error_of(bulla.blake3, data, key=data)
+    bulla_hash.hash_many([data], key=key)
+    error_of(bulla_hash.blake3, data, key=data)
     data.append(0)
     key.append(0)
 
 
 def test_an_object_that_is_kept_is_not_the_callers_array() -> None:
     data = bytearray(b"before")
-    hasher = bulla.blake3(data)
+    hasher = bulla_hash.blake3(data)
     data[:] = b"after!"
     assert hasher.digest() == official.blake3(b"before").digest()
 
@@ -253,12 +253,12 @@ def test_an_object_that_is_kept_is_not_the_callers_array() -> None:
 def test_what_a_hasher_keeps_is_freed() -> None:
     data = bytes(bytearray(10_000))
     before = sys.getrefcount(data)
-    hashers = [bulla.blake3(data) for _ in range(10)] + [bulla.blake3(data).copy() for _ in range(10)]
+    hashers = [bulla_hash.blake3(data) for _ in range(10)] + [bulla_hash.blake3(data).copy() for _ in range(10)]
     hashers[0].update(b"more")
     hashers[1].reset()
     hashers[2].digest(100)
     del hashers
-    bulla.hash_many([data] * 10)
+    bulla_hash.hash_many([data] * 10)
     assert sys.getrefcount(data) == before
 
 
@@ -267,11 +267,11 @@ def test_more_input_after_a_digest_of_the_first_piece(first: int) -> None:
     data = pattern(first + 300)
     modes: list[dict[str, Any]] = [{}, {"key": bytes(32)}, {"derive_key_context": "context"}]
     for named in modes:
-        hasher = bulla.blake3(data[:first], **named)
+        hasher = bulla_hash.blake3(data[:first], **named)
         before = hasher.digest()
-        assert before == bulla.blake3(bytearray(data[:first]), **named).digest() == bytes.fromhex(hasher.hexdigest())
+        assert before == bulla_hash.blake3(bytearray(data[:first]), **named).digest() == bytes.fromhex(hasher.hexdigest())
         copy = hasher.copy()
-        assert hasher.update(data[first:]).digest() == bulla.blake3(bytearray(data), **named).digest()
+        assert hasher.update(data[first:]).digest() == bulla_hash.blake3(bytearray(data), **named).digest()
         assert copy.digest() == before and copy.update(data[first:]).digest() == hasher.digest()
         hasher.reset()
-        assert hasher.digest() == bulla.blake3(**named).digest()
+        assert hasher.digest() == bulla_hash.blake3(**named).digest()

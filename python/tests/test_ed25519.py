@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import error_of, vectors
 
-from bulla.ed25519 import Verdict, verify, verify_many
+from bulla_hash.ed25519 import Verdict, verify, verify_many
 
 Item = tuple[bytes, bytes, bytes]
 

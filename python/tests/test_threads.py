@@ -15,9 +15,9 @@ import blake3 as official
 import pytest
 from support import pattern
 
-import bulla
+import bulla_hash
 
-MAKERS: list[Callable[[], Any]] = [bulla.blake3, lambda: bulla.blake3(max_threads=bulla.blake3.AUTO), bulla.blake2b, bulla.blake2s, bulla.blake2bp, bulla.blake2sp]
+MAKERS: list[Callable[[], Any]] = [bulla_hash.blake3, lambda: bulla_hash.blake3(max_threads=bulla_hash.blake3.AUTO), bulla_hash.blake2b, bulla_hash.blake2s, bulla_hash.blake2bp, bulla_hash.blake2sp]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -77,13 +77,13 @@ LONG = bytes(32 << 20)
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: bulla.blake3(LONG),
-        lambda: bulla.blake3().update(LONG),
-        lambda: bulla.blake3().digest(len(LONG)),
-        lambda: bulla.hash_many([LONG]),
-        lambda: bulla.blake2b(LONG),
-        lambda: bulla.blake2sp().update(LONG),
-        lambda: bulla.bao.outboard(LONG),
+        lambda: bulla_hash.blake3(LONG),
+        lambda: bulla_hash.blake3().update(LONG),
+        lambda: bulla_hash.blake3().digest(len(LONG)),
+        lambda: bulla_hash.hash_many([LONG]),
+        lambda: bulla_hash.blake2b(LONG),
+        lambda: bulla_hash.blake2sp().update(LONG),
+        lambda: bulla_hash.bao.outboard(LONG),
     ],
 )
 def test_others_run_while_long_input_is_hashed(work: Callable[[], object]) -> None:
@@ -92,17 +92,17 @@ def test_others_run_while_long_input_is_hashed(work: Callable[[], object]) -> No
 
 def test_short_input_keeps_the_lock() -> None:
     # The control of the test above: it can tell the two apart.
-    assert not runs_beside(lambda: bulla.blake3(b"short").digest())
+    assert not runs_beside(lambda: bulla_hash.blake3(b"short").digest())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     data = pattern(4_000_000)
     expected = official.blake3(data).digest()
-    assert bulla.blake3(data, max_threads=2).digest() == expected
+    assert bulla_hash.blake3(data, max_threads=2).digest() == expected
     child = os.fork()
     if child == 0:
-        os._exit(0 if bulla.blake3(data, max_threads=2).digest() == expected else 1)
+        os._exit(0 if bulla_hash.blake3(data, max_threads=2).digest() == expected else 1)
     for _ in range(600):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -117,5 +117,5 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 
 def test_big_input() -> None:
     data = pattern(100_000_000)
-    assert bulla.blake3(data, max_threads=2).digest() == bulla.blake3(data).digest() == official.blake3(data).digest()
-    assert bulla.blake2b(data).digest() == hashlib.blake2b(data).digest()
+    assert bulla_hash.blake3(data, max_threads=2).digest() == bulla_hash.blake3(data).digest() == official.blake3(data).digest()
+    assert bulla_hash.blake2b(data).digest() == hashlib.blake2b(data).digest()

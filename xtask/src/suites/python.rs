@@ -30,8 +30,8 @@ const OFFICIAL: &str = "blake3==1.0.11";
 const OFFICIAL_TESTS: usize = 20;
 
 /// What Python imports only if the package is complete and needs nothing else.
-const ALONE: &str = "import bulla, sys\n\
-    assert bulla.blake3(b'abc').hexdigest().startswith('6437b3ac38465133')\n\
+const ALONE: &str = "import bulla_hash, sys\n\
+    assert bulla_hash.blake3(b'abc').hexdigest().startswith('6437b3ac38465133')\n\
     assert not {'numpy', 'typing_extensions', 'blake3'} & set(sys.modules)";
 
 /// A Python of this machine.
@@ -92,7 +92,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     }
     let package = context.root.join("python");
     runner.command("mypy", environment.module("mypy").current_dir(&package));
-    let config = ["--mypy-config-file", "pyproject.toml", "bulla"];
+    let config = ["--mypy-config-file", "pyproject.toml", "bulla_hash"];
     runner.command("stubtest", environment.module("mypy.stubtest").args(config).current_dir(&package));
 }
 
@@ -233,7 +233,7 @@ impl Environment {
         let folder = context.root.join("python");
         let mut command = self.module("pytest");
         command.args(["-q", "--doctest-glob=README.md", "--doctest-modules", "tests", "README.md"]);
-        command.args(["--pyargs", "bulla"]).current_dir(folder);
+        command.args(["--pyargs", "bulla_hash"]).current_dir(folder);
         command.env("HYPOTHESIS_STORAGE_DIRECTORY", self.python.with_file_name("hypothesis"));
         command.env("BULLA_VECTORS", context.root.join("spec/vectors"));
         command
@@ -256,7 +256,7 @@ fn official_tests(context: &Context, tools: &Path) -> Result<PathBuf> {
     for entry in fs::read_dir(source.join("tests"))? {
         let path = entry?.path();
         let text = fs::read_to_string(&path)?;
-        let ours = text.replace("from blake3 import", "from bulla import");
+        let ours = text.replace("from blake3 import", "from bulla_hash import");
         changed += usize::from(ours != text);
         tests += ours.lines().filter(|line| line.starts_with("def test_")).count();
         fs::write(folder.join(path.file_name().unwrap_or_default()), ours)?;

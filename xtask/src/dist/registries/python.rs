@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// What shows that the package is complete.
-const USE: &str = "import bulla, hashlib, platform\n\
-    from bulla import bao\n\
-    assert bulla.blake2b(b'abc').digest() == hashlib.blake2b(b'abc').digest()\n\
+const USE: &str = "import bulla_hash, hashlib, platform\n\
+    from bulla_hash import bao\n\
+    assert bulla_hash.blake2b(b'abc').digest() == hashlib.blake2b(b'abc').digest()\n\
     encoded, digest = bao.encode(bytes(5000))\n\
     assert bao.decode(encoded, digest) == bytes(5000)\n\
-    print(bulla.blake3(b'abc').hexdigest(), platform.python_version(), sep='\\n')";
+    print(bulla_hash.blake3(b'abc').hexdigest(), platform.python_version(), sep='\\n')";
 
 /// The wheels are thrown away: their builds must be quick.
 const QUICK: [(&str, &str); 3] = [

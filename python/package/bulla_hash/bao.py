@@ -3,7 +3,7 @@
 An encoding contains the input and the chaining values of the tree. A reader that knows the 32 bytes of the digest can verify any part of it, and
 need not trust where it came from. The bytes are those of the `bao` crate.
 
->>> from bulla import bao
+>>> from bulla_hash import bao
 >>> encoded, digest = bao.encode(b"some input")
 >>> bao.decode(encoded, digest)
 b'some input'
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._bulla import DecodeError, bao_decode, bao_decode_slice, bao_encode, bao_outboard, bao_slice
+from ._native import DecodeError, bao_decode, bao_decode_slice, bao_encode, bao_outboard, bao_slice
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -1,6 +1,6 @@
 """Ed25519 (RFC 8032): strict verification of many signatures at once, with one verdict each.
 
->>> from bulla import ed25519
+>>> from bulla_hash import ed25519
 >>> ed25519.verify(bytes(32), b"any message", bytes(64))
 <Verdict.KEY_OF_SMALL_ORDER: 3>
 
@@ -13,7 +13,7 @@ import enum
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ._bulla import ed25519_verify_many
+from ._native import ed25519_verify_many
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
