@@ -1,8 +1,10 @@
-/* Times BLAKE3 of ours and of others in one process, in a new random order in each round. README.md says how to build and run it.
+/* Times BLAKE3 of ours and of others in one process, in a new random order in each round. README.md
+ * says how to build and run it.
  *
  *     bench [--records] [--sizes A,B,...|sweep] [--runs N] LIBBULLA LIBBLAKE3 OFFICIAL [RUST]
  *
- * Prints a line of JSON for each size and contender; with --records the records of spec/bench-record.md, for `cargo xtask bench c`.
+ * Prints a line of JSON for each size and contender; with --records the records of
+ * spec/bench-record.md, for `cargo xtask bench c`.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -164,7 +166,7 @@ static void read_sizes(struct sizes *sizes, const char *text) {
     }
 }
 
-/* Whether a variable is not set, or its list has the word, or for names: the beginning of the word. */
+/* Whether a variable is not set, or its list has the word, or for names: the beginning of the word.
 static int wanted(const char *variable, const char *word, int is_name) {
     const char *at = getenv(variable);
     if (at == NULL || *at == '\0') {

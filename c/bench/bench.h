@@ -39,7 +39,8 @@ struct result {
     double ns[MOST_CONTENDERS][MOST_ROUNDS]; /* of one call */
 };
 
-/* Takes a sample of each contender in each round, in a new random order. Ends the process if two contenders have different digests. */
+/* Takes a sample of each contender in each round, in a new random order. Ends the process if two
+ * contenders have different digests. */
 void measure(const struct test_case *test, const uint8_t *input, struct settings settings, struct result *result);
 
 /* The frequency of the core in GHz. */

@@ -1,4 +1,5 @@
-/* A program for the official C library: it hashes its standard input. To move it to ours, change only how it is built:
+/* A program for the official C library: it hashes its standard input. To move it to ours, change
+ * only how it is built:
  *
  *     cc moved.c $(pkg-config --cflags --libs libblake3) -o moved
  */

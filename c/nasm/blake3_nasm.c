@@ -1,4 +1,5 @@
-/* BLAKE3 (specification, section 2): the tree and the compression function in C, eight chunks or parents at once in blake3_avx2.asm. */
+/* BLAKE3 (specification, section 2): the tree and the compression function in C, eight chunks or
+ * parents at once in blake3_avx2.asm. */
 #include "blake3_nasm.h"
 
 #include <stdatomic.h>
@@ -15,13 +16,15 @@
 enum { BLOCK = 64, CHUNK = 1024, OUT = 32, LANES = 8 };
 enum { START = 1, END = 2, PARENT = 4, ROOT = 8, KEYED = 16, CONTEXT = 32, MATERIAL = 64 };
 
-/* With fewer chunks or parents, one after the other in C is faster than eight lanes of which most are idle. */
+/* With fewer chunks or parents, one after the other in C is faster than eight lanes of which most
+ * are idle. */
 enum { FEWEST_LANES = 3 };
 
 static const uint32_t IV[8] = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,
                                0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19};
 
-/* The words of the message that each of the seven rounds uses, in order: each line permutes the one above (table 2). */
+/* The words of the message that each of the seven rounds uses, in order: each line permutes the one
+ * above (table 2). */
 static const uint8_t SCHEDULE[7][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
     {3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1}, {10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6},
@@ -63,7 +66,8 @@ static inline void quarter(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d, u
         quarter(&v3, &v4, &v9, &v14, m[SCHEDULE[r][14]], m[SCHEDULE[r][15]]);                        \
     } while (0)
 
-/* The compression function: the next chaining value is the first half of `out`; all of it is an output block. */
+/* The compression function: the next chaining value is the first half of `out`; all of it is an
+ * output block. */
 static void compress(const uint32_t value[8], const uint8_t *block, uint64_t counter, uint32_t len, uint32_t flags,
                      uint32_t out[16]) {
     uint32_t m[16];
@@ -172,7 +176,8 @@ static void one(const uint8_t *input, const uint32_t key[8], const struct level 
     store_value(out, words);
 }
 
-/* The chaining values of n neighbours of a level. `out` may be the beginning of the input, if that has one block each. */
+/* The chaining values of n neighbours of a level. `out` may be the beginning of the input, if that
+ * has one block each. */
 static void many(const uint8_t *input, size_t n, const uint32_t key[8], const struct level *level, uint8_t *out) {
     size_t done = 0;
     while (has_avx2() && n - done >= FEWEST_LANES) {
@@ -207,7 +212,7 @@ static void chunks(const uint8_t *input, size_t n, const uint32_t key[8], uint32
     many(input, n, key, &level, out);
 }
 
-/* Replaces n values by their parents, an odd last value by itself; returns how many there are then. */
+/* Replaces n values by their parents, an odd last value by itself; returns how many there are then.
 static size_t ascend(uint8_t *values, size_t n, const uint32_t key[8], uint32_t flags) {
     const struct level level = {1, BLOCK, flags | PARENT, 0, 0, 0, 0};
     many(values, n / 2, key, &level, values);
@@ -217,7 +222,8 @@ static size_t ascend(uint8_t *values, size_t n, const uint32_t key[8], uint32_t 
     return (n + 1) / 2;
 }
 
-/* The values of a complete subtree of n chunks, a power of two: up to 8 of them, but at least 2 for several chunks. */
+/* The values of a complete subtree of n chunks, a power of two: up to 8 of them, but at least 2 for
+ * several chunks. */
 static size_t subtree(const uint8_t *input, size_t n, const uint32_t key[8], uint32_t flags, uint64_t counter,
                       uint8_t out[LANES * OUT]) {
     if (n <= LANES) {
@@ -247,7 +253,8 @@ static unsigned ones(uint64_t word) {
     return n;
 }
 
-/* Merges neighbours of equal size. The last subtree stays as it is until another one follows, because its parent may be the root. */
+/* Merges neighbours of equal size. The last subtree stays as it is until another one follows,
+ * because its parent may be the root. */
 static void merge(bulla_nasm_hasher *self) {
     while (self->stack_len > ones(self->chunks)) {
         uint8_t *left = self->stack[self->stack_len - 2];
@@ -298,7 +305,8 @@ static void compress_block(const bulla_nasm_hasher *self, uint64_t counter, uint
     compress(self->value, self->block, counter, self->block_len, self->flags | start | more_flags, words);
 }
 
-/* Takes more bytes of the unfinished chunk, at most those that it lacks. The last block waits: it may be the end. */
+/* Takes more bytes of the unfinished chunk, at most those that it lacks. The last block waits: it
+ * may be the end. */
 static void fill_chunk(bulla_nasm_hasher *self, const uint8_t *input, size_t len) {
     if (chunk_len(self) == 0) {
         memcpy(self->value, self->key, OUT);

@@ -1,14 +1,16 @@
 /*
- * A freestanding BLAKE3 in C11 with a kernel for AVX2 in NASM. It needs no other library, no heap, and of the C library only memcpy and
- * memset. Build it with
+ * A freestanding BLAKE3 in C11 with a kernel for AVX2 in NASM. It needs no other library, no heap,
+ * and of the C library only memcpy and memset. Build it with
  *
  *     nasm -f elf64 -o blake3_avx2.o blake3_avx2.asm        (or -f win64)
  *     cc -O3 -c blake3_nasm.c
  *
- * Where the CPU has no AVX2, or with -DBULLA_NASM_PORTABLE and without the object of the assembler, C alone does the work.
+ * Where the CPU has no AVX2, or with -DBULLA_NASM_PORTABLE and without the object of the assembler,
+ * C alone does the work.
  *
- * All functions may be called from any threads at the same time; one thread at a time may change a hasher. A hasher needs no destructor, and
- * a copy of its bytes is another hasher in the same state. No pointer may be NULL, except that of an input of length 0.
+ * All functions may be called from any threads at the same time; one thread at a time may change a
+ * hasher. A hasher needs no destructor, and a copy of its bytes is another hasher in the same
+ * state. No pointer may be NULL, except that of an input of length 0.
  */
 #ifndef BULLA_BLAKE3_NASM_H
 #define BULLA_BLAKE3_NASM_H
@@ -33,7 +35,8 @@ typedef struct {
     uint8_t stack_len, block_len, blocks, flags;
 } bulla_nasm_hasher;
 
-/* Initialises a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a context. */
+/* Initialises a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a
+ * context. */
 void bulla_nasm_init(bulla_nasm_hasher *self);
 void bulla_nasm_init_keyed(bulla_nasm_hasher *self, const uint8_t *key);
 void bulla_nasm_init_derive_key(bulla_nasm_hasher *self, const void *context, size_t context_len);
@@ -41,7 +44,8 @@ void bulla_nasm_init_derive_key(bulla_nasm_hasher *self, const void *context, si
 /* Hashes more input. */
 void bulla_nasm_update(bulla_nasm_hasher *self, const void *input, size_t len);
 
-/* Writes `out_len` bytes of output from position `seek` on: the digest is the first 32 bytes. The hasher can take more input. */
+/* Writes `out_len` bytes of output from position `seek` on: the digest is the first 32 bytes. The
+ * hasher can take more input. */
 void bulla_nasm_finalize(const bulla_nasm_hasher *self, uint64_t seek, uint8_t *out, size_t out_len);
 
 /* The digest of `len` bytes. */

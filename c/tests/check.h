@@ -1,4 +1,5 @@
-/* A harness of a few lines, which prints what the harness of Rust prints, so that `cargo xtask` counts the tests. */
+/* A harness of a few lines, which prints what the harness of Rust prints, so that `cargo xtask`
+ * counts the tests. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -59,7 +60,8 @@ static inline uint8_t *input_of(size_t len) {
     return input;
 }
 
-/* Writes the bytes of hexadecimal digits, at most `room`, and returns how many there are. A dash means none. */
+/* Writes the bytes of hexadecimal digits, at most `room`, and returns how many there are. A dash
+ * means none. */
 static inline size_t from_hex(const char *hex, uint8_t *out, size_t room) {
     size_t n = 0;
     if (hex[0] == '-') {
@@ -75,7 +77,8 @@ static inline size_t from_hex(const char *hex, uint8_t *out, size_t room) {
     return n;
 }
 
-/* Calls `use` with the words of each line of the vectors that begins with `kind`; returns how many there were. `cargo xtask` writes that
+/* Calls `use` with the words of each line of the vectors that begins with `kind`; returns how many
+ * there were. `cargo xtask` writes that
  * file from spec/vectors, and names it in the environment. */
 static inline int for_vectors(const char *kind, void (*use)(char **words, int n)) {
     static char line[1 << 16];

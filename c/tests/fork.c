@@ -1,4 +1,5 @@
-/* Processes that fork after the threads have started, as prefork servers do: threads do not exist in the new process. */
+/* Processes that fork after the threads have started, as prefork servers do: threads do not exist
+ * in the new process. */
 #define _POSIX_C_SOURCE 200809L
 #include "blake3.h"
 #include "bulla.h"
@@ -39,7 +40,8 @@ static int all_functions_agree(void) {
     return 1;
 }
 
-/* Whether `work` returns true in a new process. If it hangs, the alarm ends that process. It never exits: valgrind would
+/* Whether `work` returns true in a new process. If it hangs, the alarm ends that process. It never
+ * exits: valgrind would
  * report what only the threads of the parent process point to. */
 static int in_child(int (*work)(void)) {
     int pipes[2];

@@ -1,4 +1,5 @@
-/* The freestanding BLAKE3 of c/nasm: the vectors, and on both ABIs that the assembly keeps the registers that it must. */
+/* The freestanding BLAKE3 of c/nasm: the vectors, and on both ABIs that the assembly keeps the
+ * registers that it must. */
 #include "blake3_nasm.h"
 #include "check.h"
 
@@ -62,7 +63,8 @@ static void the_kernel_is_the_wanted_one(void) {
 }
 
 #if !defined(BULLA_NASM_PORTABLE)
-/* registers.asm: fills every register that a function must keep, calls the kernel, and returns a bit for each one that it changed. */
+/* registers.asm: fills every register that a function must keep, calls the kernel, and returns a
+ * bit for each one that it changed. */
 extern uint64_t bulla_nasm_changed_registers(const void *job);
 
 static void the_kernel_keeps_registers(void) {

@@ -1,4 +1,5 @@
-/* The official library's functions. This program knows nothing of ours: it is also linked with the official library, and must then run with
+/* The official library's functions. This program knows nothing of ours: it is also linked with the
+ * official library, and must then run with
  * ours in its place. */
 #include "blake3.h"
 #include "check.h"

@@ -81,7 +81,11 @@ function peer(name, run) {
   return { name, version, role: /** @type {const} */ ("peer"), kernel: "", run };
 }
 
-/** The peers as contenders, and a second instance of the first as the control. @param {Peer[]} peers @param {(peer: Peer) => any} use */
+/**
+ * The peers as contenders, and a second instance of the first as the control.
+ * @param {Peer[]} peers
+ * @param {(peer: Peer) => any} use
+ */
 function each(peers, use) {
   const contenders = peers.map((one) => ({ ...peer(one.name, () => use(one)), version: one.version }));
   return [...contenders, { ...contenders[0], role: /** @type {const} */ ("control") }];

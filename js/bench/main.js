@@ -26,7 +26,10 @@ if (group === undefined) {
   process.exit();
 }
 
-/** Whether the user's restrictions include the case. @param {{ name: string, bytes: number }} test */
+/**
+ * Whether the user's restrictions include the case.
+ * @param {{ name: string, bytes: number }} test
+ */
 function isWanted({ name, bytes }) {
   const list = (/** @type {string} */ variable) => (process.env[variable] ?? "").split(",").filter((item) => item !== "");
   const prefixes = list("BULLA_BENCH_CASES");

@@ -45,7 +45,11 @@ export async function measure({ name, bytes, isAsync, contenders }) {
   return honest.map((contender, i) => record(name, bytes, contender, iterations[i], samples[i]));
 }
 
-/** The contenders that give our result; others are reported on standard error. @param {string} name @param {Contender[]} contenders */
+/**
+ * The contenders that give our result; others are reported on standard error.
+ * @param {string} name
+ * @param {Contender[]} contenders
+ */
 async function agreeing(name, contenders) {
   const expected = hexOf(await contenders[0].run());
   const honest = [];
@@ -67,7 +71,11 @@ function hexOf(result) {
   return Array.isArray(result) ? result.map(hexOf).join() : Buffer.from(result).toString("hex");
 }
 
-/** The number of operations that fill a sample, after the compiler has warmed up. @param {any} time @param {() => any} run */
+/**
+ * The number of operations that fill a sample, after the compiler has warmed up.
+ * @param {any} time
+ * @param {() => any} run
+ */
 async function calibrate(time, run) {
   let iterations = 1;
   while ((await time(run, iterations)) < 30 * SAMPLE_NS && iterations < 2 ** 22) iterations *= 2;
@@ -101,7 +109,13 @@ function shuffled(count) {
   return order;
 }
 
-/** @param {string} name @param {number} bytes @param {Contender} contender @param {number} iterations @param {number[]} samples */
+/**
+ * @param {string} name
+ * @param {number} bytes
+ * @param {Contender} contender
+ * @param {number} iterations
+ * @param {number[]} samples
+ */
 function record(name, bytes, { name: implementation, version, role, kernel }, iterations, samples) {
   return {
     schema: 2,

@@ -11,7 +11,8 @@ const require = createRequire(import.meta.url);
  * @property {string} version
  * @property {(data: Uint8Array) => Uint8Array} hash
  * @property {(data: Uint8Array) => Uint8Array} hash64 64 bytes of output
- * @property {(data: Uint8Array, piece: number) => Uint8Array} stream the hash by updates of `piece` bytes
+ * @property {(data: Uint8Array, piece: number) => Uint8Array} stream the hash by updates of `piece`
+ * bytes
  */
 
 /** @param {string} name */
@@ -19,7 +20,12 @@ function versionOf(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), "utf8")).version;
 }
 
-/** Feeds `data` to `update` piece by piece. @param {Uint8Array} data @param {number} piece @param {(piece: Uint8Array) => void} update */
+/**
+ * Feeds `data` to `update` piece by piece.
+ * @param {Uint8Array} data
+ * @param {number} piece
+ * @param {(piece: Uint8Array) => void} update
+ */
 export function feed(data, piece, update) {
   for (let at = 0; at < data.length; at += piece) update(data.subarray(at, at + piece));
 }
@@ -58,7 +64,11 @@ async function hashWasm() {
   };
 }
 
-/** The packages `blake3` and `blake3-wasm`, which have one API. @param {string} name @returns {Peer} */
+/**
+ * The packages `blake3` and `blake3-wasm`, which have one API.
+ * @param {string} name
+ * @returns {Peer}
+ */
 function connor(name) {
   const { hash, createHash } = require(name);
   return {
@@ -92,7 +102,10 @@ async function jit() {
   };
 }
 
-/** The official crate in WebAssembly, behind the thinnest interface: official-wasm/. @returns {Peer} */
+/**
+ * The official crate in WebAssembly, behind the thinnest interface: official-wasm/.
+ * @returns {Peer}
+ */
 function official() {
   const path = process.env.BULLA_BENCH_OFFICIAL_WASM ?? defaultModule();
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)));

@@ -1,5 +1,6 @@
 /**
- * What a pasted text says about a digest. The text may be the digest alone, in either case, or a line as `b3sum` writes it.
+ * What a pasted text says about a digest. The text may be the digest alone, in either case, or a
+ * line as `b3sum` writes it.
  *
  * @param {string} text
  * @param {string | undefined} digest 64 lower-case hexadecimal digits, once there is one

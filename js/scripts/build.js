@@ -16,7 +16,10 @@ const { status } = spawnSync(process.execPath, [compiler, "--project", fileURLTo
 process.exitCode = status ?? 1;
 if (status === 0) await embedWorker();
 
-/** Makes one text of dist/parallel/worker.js and all its imports, as src/parallel/worker-text.d.ts declares it. */
+/**
+ * Makes one text of dist/parallel/worker.js and all its imports, as src/parallel/worker-text.d.ts
+ * declares it.
+ */
 async function embedWorker() {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL("dist/parallel/worker.js", root))],

@@ -13,7 +13,11 @@ const root = fileURLToPath(new URL("../", import.meta.url));
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 const publishes = process.argv.includes("--publish");
 
-/** Runs a program to its end, or ends with its status. @param {string} program @param {string[]} args */
+/**
+ * Runs a program to its end, or ends with its status.
+ * @param {string} program
+ * @param {string[]} args
+ */
 function run(program, args) {
   const { status, stdout } = spawnSync(program, args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   if (status !== 0) fail(`${program} ${args.join(" ")} failed${stdout ? `:\n${stdout}` : ""}`);

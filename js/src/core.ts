@@ -10,8 +10,8 @@ export const KEYED = 1;
 export const DERIVE = 2;
 
 /**
- * One implementation of BLAKE3 under the API. Its callers have checked the arguments: keys have 32 bytes (for
- * {@link DERIVE} the context key), saved states are well-formed, views have memory.
+ * One implementation of BLAKE3 under the API. Its callers have checked the arguments: keys have 32
+ * bytes (for {@link DERIVE} the context key), saved states are well-formed, views have memory.
  */
 export interface Core {
   readonly kernel: Kernel;

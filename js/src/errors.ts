@@ -16,8 +16,9 @@ export type ErrorCode =
   | StateErrorCode;
 
 /**
- * The problem of bytes that are not a saved state (`spec/blake3-state.md`). "count" does not match the length, "range" is beyond the
- * longest input, and "subtree" has absorbed more than there is below its offset.
+ * The problem of bytes that are not a saved state (`spec/blake3-state.md`). "count" does not match
+ * the length, "range" is beyond the longest input, and "subtree" has absorbed more than there is
+ * below its offset.
  */
 export type StateField =
   | "magic"
@@ -50,7 +51,9 @@ export function typeError(code: ErrorCode, message: string): TypeError & { code:
   return Object.assign(new TypeError(message), { code });
 }
 
-/** The same, for a value that is not of the `expected` type. The message ends with the value's type. */
+/**
+ * The same, for a value that is not of the `expected` type. The message ends with the value's type.
+ */
 export function kindError(code: ErrorCode, expected: string, value: unknown): TypeError & { code: ErrorCode } {
   return typeError(code, `${expected}, not ${typeof value}`);
 }

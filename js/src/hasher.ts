@@ -17,7 +17,10 @@ export interface HasherOptions {
   context?: string | ArrayBufferView | undefined;
 }
 
-/** An incremental BLAKE3 hash. `createHasher` makes it. A digest may be taken at any time, and more input may follow. */
+/**
+ * An incremental BLAKE3 hash. `createHasher` makes it. A digest may be taken at any time, and more
+ * input may follow.
+ */
 export class Hasher {
   readonly #core: Core;
   #state: State;
@@ -38,7 +41,8 @@ export class Hasher {
    * Absorbs data: text as UTF-8, or bytes under any view or buffer.
    *
    * @returns the hasher itself
-   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1 bytes, or
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError
+   * (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1 bytes, or
    *   beyond the subtree of a restored state. An error does not change the hasher.
    */
   update(data: Data): this {
@@ -55,7 +59,8 @@ export class Hasher {
   /**
    * The digest of everything absorbed so far.
    *
-   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree; RangeError (`ERR_LENGTH`) if that much output
+   * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree;
+   * RangeError (`ERR_LENGTH`) if that much output
    *   does not fit into memory or into a string
    */
   digest(encoding?: "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer>;
@@ -92,7 +97,8 @@ export class Hasher {
   /**
    * The state, for {@link restore} here or in the project's Rust and Go packages.
    *
-   * **It contains the key of a keyed hash and the last bytes of the input**: keep it as secret as those.
+   * **It contains the key of a keyed hash and the last bytes of the input**: keep it as secret as
+   * those.
    */
   save(): Uint8Array<ArrayBuffer> {
     return this.#state.save();
@@ -101,7 +107,8 @@ export class Hasher {
   /**
    * Replaces the hasher's state by a saved state, with its mode and key.
    *
-   * @throws StateError if `saved` is not exactly one saved state. An error does not change the hasher.
+   * @throws StateError if `saved` is not exactly one saved state. An error does not change the
+   * hasher.
    */
   restore(saved: ArrayBufferView | ArrayBufferLike): this {
     if (typeof saved === "string") throw kindError("ERR_DATA_TYPE", "a saved state must be bytes", saved);
@@ -138,7 +145,8 @@ export class OutputReader {
   /**
    * Moves to a position from 0 to 2^64 - 1.
    *
-   * @throws TypeError, RangeError (`ERR_POSITION`) for anything else. An error does not move the reader.
+   * @throws TypeError, RangeError (`ERR_POSITION`) for anything else. An error does not move the
+   * reader.
    */
   seek(position: number | bigint): this {
     if (typeof position !== "number" && typeof position !== "bigint") {
@@ -163,7 +171,8 @@ export class OutputReader {
   /**
    * Fills `target` with the next bytes and returns it.
    *
-   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are left before 2^64 - 1). An error changes
+   * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are
+   * left before 2^64 - 1). An error changes
    *   neither the reader nor the target.
    */
   readInto<T extends ArrayBufferView>(target: T): T {

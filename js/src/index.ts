@@ -1,6 +1,6 @@
 /**
- * BLAKE3. The first call chooses the fastest core that the platform runs: WebAssembly with SIMD, or JavaScript if WebAssembly is
- * forbidden. All calls are synchronous, except those for streams.
+ * BLAKE3. The first call chooses the fastest core that the platform runs: WebAssembly with SIMD, or
+ * JavaScript if WebAssembly is forbidden. All calls are synchronous, except those for streams.
  *
  * @module
  */

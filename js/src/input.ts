@@ -1,6 +1,9 @@
 import { kindError, rangeError, typeError } from "./errors.js";
 
-/** Data that can be hashed: text as UTF-8, and the bytes of any view or buffer, including shared and resizable ones. */
+/**
+ * Data that can be hashed: text as UTF-8, and the bytes of any view or buffer, including shared and
+ * resizable ones.
+ */
 export type Data = string | ArrayBufferView | ArrayBufferLike;
 
 // The language's own accessors: an object cannot forge or hide their results by its own properties,
@@ -32,7 +35,10 @@ export function placeOf(bytes: Uint8Array): { buffer: ArrayBufferLike; byteOffse
   return { buffer: bufferOf.call(bytes), byteOffset: offsetOf.call(bytes) };
 }
 
-/** `bytes` from `from` to before `to`, in the same memory: like `subarray`, which a subclass could replace. */
+/**
+ * `bytes` from `from` to before `to`, in the same memory: like `subarray`, which a subclass could
+ * replace.
+ */
 export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
   const { buffer, byteOffset } = placeOf(bytes);
   return new Uint8Array(buffer, byteOffset + from, to - from);
@@ -41,7 +47,8 @@ export function part(bytes: Uint8Array, from: number, to: number): Uint8Array {
 /**
  * The bytes of `data`, without a copy unless it is text.
  *
- * @throws TypeError if it is something else, or if its memory is gone, because it would then read as empty
+ * @throws TypeError if it is something else, or if its memory is gone, because it would then read
+ * as empty
  */
 export function bytesOf(data: Data): Uint8Array {
   if (isBytes(data)) {

@@ -12,7 +12,9 @@ const FORCE = "BULLA_BLAKE3_FORCE_KERNEL";
 const KERNELS = { "wasm32/simd128": createWasmCore, portable: createPureCore } as const;
 const NAMES = Object.keys(KERNELS) as Kernel[];
 
-/** The kernels that were tried so far. An error is the reason why the platform does not have one. */
+/**
+ * The kernels that were tried so far. An error is the reason why the platform does not have one.
+ */
 const tried = new Map<Kernel, Core | Error>();
 let chosen: Core | undefined;
 
@@ -34,7 +36,8 @@ export function kernel(): Kernel {
 /**
  * Uses this kernel from now on, instead of the best one. Open hashers keep theirs.
  *
- * @throws TypeError (`ERR_KERNEL`) for an unknown name; Error (`ERR_KERNEL`) for a kernel that this platform does not run
+ * @throws TypeError (`ERR_KERNEL`) for an unknown name; Error (`ERR_KERNEL`) for a kernel that this
+ * platform does not run
  */
 export function forceKernel(name: Kernel): void {
   chosen = demand(name);

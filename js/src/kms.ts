@@ -1,16 +1,21 @@
 /**
- * A client of bulla's key management service (`bulla serve`). It signs and verifies with keys that never leave the service.
+ * A client of bulla's key management service (`bulla serve`). It signs and verifies with keys that
+ * never leave the service.
  *
- * A key is named by its label, by its name (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the name of one version, as
- * {@link Signature.key} has it.
+ * A key is named by its label, by its name (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the name of one
+ * version, as {@link Signature.key} has it.
  *
- * A call repeats its request, at most as often as {@link ClientOptions.retries} says, in these cases:
+ * A call repeats its request, at most as often as {@link ClientOptions.retries} says, in these
+ * cases:
  *
- * - The service refused it and says that a repetition may help ({@link KmsError.retryable}). It changed nothing then.
- * - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request changes nothing.
+ * - The service refused it and says that a repetition may help ({@link KmsError.retryable}). It
+ * changed nothing then.
+ * - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request
+ * changes nothing.
  *
- * The pause is at least as long as the answer asks for (`Retry-After`). A call that would have to pause for more than 30 seconds fails
- * instead. A certificate that one side refuses stays refused, so that the request is not repeated.
+ * The pause is at least as long as the answer asks for (`Retry-After`). A call that would have to
+ * pause for more than 30 seconds fails instead. A certificate that one side refuses stays refused,
+ * so that the request is not repeated.
  */
 import { textOf } from "./text.js";
 
@@ -20,19 +25,22 @@ export interface ClientOptions {
   token?: string;
   /** How often a request is repeated at most; 3 by default. */
   retries?: number;
-  /** The longest first pause before a repetition, in milliseconds; 50 by default. It doubles each time. */
+  /**
+   * The longest first pause before a repetition, in milliseconds; 50 by default. It doubles each
+   * time.
+   */
   backoff?: number;
   /** How long one attempt may take, in milliseconds; 30,000 by default. */
   timeout?: number;
   /**
-   * Another `fetch`. In Node, the one of the package `undici` takes a `dispatcher`, which trusts other authorities (`ca`) and shows a
-   * client certificate (`cert`, `key`):
+   * Another `fetch`. In Node, the one of the package `undici` takes a `dispatcher`, which trusts
+   * other authorities (`ca`) and shows a client certificate (`cert`, `key`):
    *
    * ```js
    * import { Agent, fetch } from "undici";
    * const dispatcher = new Agent({ connect: { ca, cert, key } });
-   * const client = new Client(address, { fetch: (url, init) => fetch(url, { ...init, dispatcher }) });
-   * ```
+   * const client = new Client(address, { fetch: (url, init) => fetch(url, { ...init, dispatcher })
+   * }); ```
    */
   fetch?: typeof fetch;
 }
@@ -44,9 +52,11 @@ export interface CallOptions {
 }
 
 /**
- * The service's refusal. Two codes are this client's own: with `http`, the answer with this status is not one of the service; with
- * `certificate`, the client does not trust the service's certificate, or the service refused the client's. Some platforms do not say that
- * a certificate is the reason, and the error is a `TypeError`: browsers, and Node if the service refuses the client's certificate in TLS 1.3.
+ * The service's refusal. Two codes are this client's own: with `http`, the answer with this status
+ * is not one of the service; with `certificate`, the client does not trust the service's
+ * certificate, or the service refused the client's. Some platforms do not say that a certificate is
+ * the reason, and the error is a `TypeError`: browsers, and Node if the service refuses the
+ * client's certificate in TLS 1.3.
  */
 export class KmsError extends Error {
   override readonly name = "KmsError";
@@ -81,10 +91,16 @@ export interface NewKey {
   algorithm?: string;
   label?: string;
   exportable?: boolean;
-  /** Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no statements. */
+  /**
+   * Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no
+   * statements.
+   */
   signs_digests?: boolean;
   rotation?: Rotation;
-  /** What makes and keeps the private keys: `pkcs11` is the token with which the service was started. In software when absent. */
+  /**
+   * What makes and keeps the private keys: `pkcs11` is the token with which the service was
+   * started. In software when absent.
+   */
   backend?: string;
 }
 
@@ -153,7 +169,10 @@ const BATCH = 1000;
 /** The longest pause for which an answer may ask, in milliseconds. */
 const LONGEST_PAUSE = 30_000;
 
-/** Whether a request may be repeated after it failed without an answer, when it may have had its effect. */
+/**
+ * Whether a request may be repeated after it failed without an answer, when it may have had its
+ * effect.
+ */
 type Repeatable = "once" | "any";
 
 /** A client of one service. */
@@ -220,13 +239,19 @@ export class Client {
     return (await this.#call("POST", pathOf(key, "/verify"), body, "any", options)).valid === true;
   }
 
-  /** Signs many messages: a signature or an error for each, in their order. One item's error does not touch the others. */
+  /**
+   * Signs many messages: a signature or an error for each, in their order. One item's error does
+   * not touch the others.
+   */
   async signMany(items: readonly SignItem[], options?: CallOptions): Promise<(Signature | KmsError)[]> {
     const each = (item: SignItem) => ({ key: item.key, message: base64(item.message) });
     return this.#many("/api/v1/sign", items.map(each), (one) => (one.error ? errorOf(one.error) : signatureOf(one)), options);
   }
 
-  /** Verifies many signatures: a verdict for each, in their order. No verdict depends on another item. */
+  /**
+   * Verifies many signatures: a verdict for each, in their order. No verdict depends on another
+   * item.
+   */
   async verifyMany(items: readonly VerifyItem[], options?: CallOptions): Promise<Verdict[]> {
     const each = ({ key, message, signature }: VerifyItem) => ({ key, message: base64(message), signature: base64(signature) });
     const verdict = (one: any) => (one.error ? { valid: false, error: errorOf(one.error) } : { valid: one.valid === true });
@@ -276,7 +301,10 @@ export class Client {
   }
 }
 
-/** What one attempt gave: a value, or an error with the pause that the answer asks for, in milliseconds. */
+/**
+ * What one attempt gave: a value, or an error with the pause that the answer asks for, in
+ * milliseconds.
+ */
 type Attempt = { value: any } | { error: unknown; wait?: number };
 
 /** Whether a repetition may help, and does no harm. */
@@ -299,7 +327,10 @@ async function refusalOf(response: Response): Promise<Attempt> {
   return { error: new KmsError(message, "http", status === 503 || status === 429, status, id), wait };
 }
 
-/** The codes that Node gives to the refusal of a certificate: by OpenSSL, by its own check of names, and by the service in an alert. */
+/**
+ * The codes that Node gives to the refusal of a certificate: by OpenSSL, by its own check of names,
+ * and by the service in an alert.
+ */
 const CERTIFICATE_CODE = /CERT|ALERT_UNKNOWN_CA|^UNABLE_TO_VERIFY|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$/;
 
 function certificateError(error: unknown): KmsError | undefined {

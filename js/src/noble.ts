@@ -1,5 +1,6 @@
 /**
- * The call shapes of `@noble/hashes/blake3.js`, over the cores of this package: change the import and nothing else.
+ * The call shapes of `@noble/hashes/blake3.js`, over the cores of this package: change the import
+ * and nothing else.
  *
  * @module
  */
@@ -115,7 +116,10 @@ function ended() {
   return plainError("ERR_FINISHED", "digest() was already called");
 }
 
-/** The options as noble reads them: it ignores unknown ones and inherited ones, and refuses an object that is not plain. */
+/**
+ * The options as noble reads them: it ignores unknown ones and inherited ones, and refuses an
+ * object that is not plain.
+ */
 function ownOptions(opts: Blake3Opts | undefined): Blake3Opts {
   if (opts !== undefined) {
     const prototype = Object.getPrototypeOf(opts ?? 0);

@@ -17,7 +17,10 @@ import type { StreamOptions } from "./index.js";
 
 export type { StreamOptions } from "./index.js";
 
-/** The number of bytes of one read. Larger reads would leave the processor's cache before they are hashed. */
+/**
+ * The number of bytes of one read. Larger reads would leave the processor's cache before they are
+ * hashed.
+ */
 const READ = 256 * 1024;
 
 /**

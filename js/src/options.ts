@@ -13,12 +13,16 @@ export const OUT_LEN = 32;
 type Values<T, Names extends readonly (keyof T)[]> = { [I in keyof Names]: T[Names[I]] | undefined };
 
 /**
- * The values of the given options. Only the object's own properties count, because a property of `Object.prototype` is not an option.
+ * The values of the given options. Only the object's own properties count, because a property of
+ * `Object.prototype` is not an option.
  *
  * @param names - the options that the call takes
- * @returns their values in a list: an object would inherit too, or take longer to make than hashing a short input
- * @throws TypeError (`ERR_OPTIONS`) for any other option, because a mistyped `key` must not result in a hash without its key; and for an
- *   object that inherits from anything except the `Object.prototype` of some realm, because an inherited key would be lost
+ * @returns their values in a list: an object would inherit too, or take longer to make than hashing
+ * a short input
+ * @throws TypeError (`ERR_OPTIONS`) for any other option, because a mistyped `key` must not result
+ * in a hash without its key; and for an
+ *   object that inherits from anything except the `Object.prototype` of some realm, because an
+ * inherited key would be lost
  */
 export function optionsOf<T extends object, const Names extends readonly (keyof T)[]>(
   options: T | undefined,

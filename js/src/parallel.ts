@@ -30,10 +30,11 @@ export interface ParallelOptions extends HasherOptions, OutputOptions {
 }
 
 /**
- * The hash of a large input, computed by workers. They read shared memory in place; other memory is copied for them, piece
- * by piece. The input must not change until the promise settles.
+ * The hash of a large input, computed by workers. They read shared memory in place; other memory is
+ * copied for them, piece by piece. The input must not change until the promise settles.
  *
- * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if a worker cannot start or fails
+ * @throws what `hash` throws; RangeError (`ERR_OPTIONS`); Error (`ERR_WORKER`) if a worker cannot
+ * start or fails
  */
 export async function hashParallel(data: Data, options?: ParallelOptions): Promise<Uint8Array<ArrayBuffer>> {
   const [key, context, size, signal, workers] = optionsOf(options, "key", "context", "length", "signal", "workers");
@@ -74,7 +75,9 @@ interface Member {
 /** The idle workers. */
 const idle: Member[] = [];
 
-/** Hashes the parts of `bytes`, each worker one after the other, and returns their states in order. */
+/**
+ * Hashes the parts of `bytes`, each worker one after the other, and returns their states in order.
+ */
 async function hashParts(
   bytes: Uint8Array,
   empty: Saved,

@@ -1,6 +1,7 @@
 /**
- * BLAKE3 in pure JavaScript, for places where WebAssembly is forbidden or the download must be small. It has the same
- * functions as the main entry, on the core `portable`. For streams, see the entry `bulla/stream`.
+ * BLAKE3 in pure JavaScript, for places where WebAssembly is forbidden or the download must be
+ * small. It has the same functions as the main entry, on the core `portable`. For streams, see the
+ * entry `bulla/stream`.
  *
  * @module
  */

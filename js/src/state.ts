@@ -85,14 +85,20 @@ export function parseState(given: Uint8Array): Saved {
   };
 }
 
-/** How many more bytes a hasher with this offset may absorb after `count`: to the end of its subtree, or to 2^64 - 1 in all. */
+/**
+ * How many more bytes a hasher with this offset may absorb after `count`: to the end of its
+ * subtree, or to 2^64 - 1 in all.
+ */
 export function roomOf(offset: bigint, count: bigint): bigint {
   const longest = END - offset;
   const subtree = offset & -offset;
   return (offset === 0n || longest < subtree ? longest : subtree) - count;
 }
 
-/** Bytes of chaining values after `count` > 1024 bytes: one value for each one bit of the number of finished chunks. */
+/**
+ * Bytes of chaining values after `count` > 1024 bytes: one value for each one bit of the number of
+ * finished chunks.
+ */
 function stackLength(count: bigint): number {
   const chunks = count >> 10n;
   let values = 0;

@@ -12,7 +12,10 @@ import { optionsOf } from "./options.js";
 
 /** Options for reading a stream. */
 export interface StreamOptions {
-  /** Called after each piece, with the number of bytes absorbed so far, and with the total if that is known. */
+  /**
+   * Called after each piece, with the number of bytes absorbed so far, and with the total if that
+   * is known.
+   */
   onProgress?: ((bytes: number, total?: number) => void) | undefined;
   /** Stops: the promise is rejected with the signal's reason, and the source is closed. */
   signal?: AbortSignal | undefined;
@@ -25,7 +28,8 @@ export type Source = ReadableStream<Data> | AsyncIterable<Data> | Iterable<Data>
  * Absorbs a whole stream.
  *
  * @returns the hasher itself
- * @throws the errors of the source, `onProgress` and the hasher, or the signal's reason. After an error, the hasher has absorbed a part
+ * @throws the errors of the source, `onProgress` and the hasher, or the signal's reason. After an
+ * error, the hasher has absorbed a part
  */
 export async function updateFrom(hasher: Hasher, source: Source, options?: StreamOptions): Promise<Hasher> {
   const [onProgress, signal] = optionsOf(options, "onProgress", "signal");
@@ -45,7 +49,10 @@ interface Pieces {
   close(reason: unknown): unknown;
 }
 
-/** The pieces of a source. Streams are read by their reader, because not every browser can iterate over them. */
+/**
+ * The pieces of a source. Streams are read by their reader, because not every browser can iterate
+ * over them.
+ */
 function piecesOf(source: Source): Pieces {
   const { getReader } = (source ?? {}) as Partial<ReadableStream<Data>>;
   if (typeof getReader === "function") {
@@ -64,7 +71,9 @@ function piecesOf(source: Source): Pieces {
   return { next: () => iterator.next(), close: () => iterator.return?.() };
 }
 
-/** Passes each piece to `take`, until the source ends or fails, `take` throws, or `signal` aborts. */
+/**
+ * Passes each piece to `take`, until the source ends or fails, `take` throws, or `signal` aborts.
+ */
 async function eachPiece(pieces: Pieces, signal: AbortSignal | undefined, take: (piece: Data) => void): Promise<void> {
   // One listener for the whole stream: a promise that lives that long would collect one reaction
   // for each piece.

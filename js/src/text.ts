@@ -5,7 +5,10 @@ import { rangeError, typeError } from "./errors.js";
 /** The form in which a digest is returned. */
 export type Encoding = "bytes" | "hex" | "base64";
 
-/** The number of bytes that are converted to text at once: a multiple of 3, and few enough to be the arguments of one call. */
+/**
+ * The number of bytes that are converted to text at once: a multiple of 3, and few enough to be the
+ * arguments of one call.
+ */
 const PIECE = 12288;
 
 /** The number of bytes whose text has 2^29 - 24 characters, which is the longest string of V8. */
@@ -16,7 +19,8 @@ const decoder = /* @__PURE__ */ new TextDecoder();
 /**
  * `bytes` in lower-case hexadecimal.
  *
- * @throws RangeError (`ERR_LENGTH`) for more than 2^28 - 12 bytes: their text is longer than the longest string
+ * @throws RangeError (`ERR_LENGTH`) for more than 2^28 - 12 bytes: their text is longer than the
+ * longest string
  */
 export function toHex(bytes: Uint8Array): string {
   return textOf("hex", bytes);

@@ -6,14 +6,20 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { Client, KmsError } from "bulla/kms";
 
-/** @typedef {{ method: string, url: string, headers: import("node:http").IncomingHttpHeaders, body: any }} Request */
+/**
+ * @typedef {{ method: string, url: string, headers: import("node:http").IncomingHttpHeaders, body:
+ * any }} Request
+ */
 /** @typedef {(request: Request, response: import("node:http").ServerResponse) => void} Handler */
 
 /** @type {import("node:http").Server[]} */
 const servers = [];
 after(() => servers.forEach((server) => server.close()));
 
-/** A client of a server that answers with the handlers in turn, and with the last one ever after. @param {Handler[]} handlers */
+/**
+ * A client of a server that answers with the handlers in turn, and with the last one ever after.
+ * @param {Handler[]} handlers
+ */
 async function answering(...handlers) {
   /** @type {Request[]} */
   const requests = [];

@@ -9,7 +9,8 @@ import { test } from "node:test";
 import { createHasher, toHex } from "bulla";
 
 /**
- * Runs code in a process of its own; `inWorker` runs first in each worker, `inMain` first in the process.
+ * Runs code in a process of its own; `inWorker` runs first in each worker, `inMain` first in the
+ * process.
  *
  * @param {string} code @param {{ inWorker?: string, inMain?: string, flags?: string[] }} [more]
  */

@@ -4,7 +4,9 @@
 /** The digits: printable ASCII without the quote and the backslash. */
 const DIGITS = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).filter((c) => c !== '"' && c !== '\\');
 
-/** Bytes below this are a digit each; the others are one of the two digits from it on, and another. */
+/**
+ * Bytes below this are a digit each; the others are one of the two digits from it on, and another.
+ */
 const SINGLE = DIGITS.length - 2;
 
 /** @param {Uint8Array} bytes */

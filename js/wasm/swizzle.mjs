@@ -14,8 +14,9 @@ const NOP = 0x01;
 const rotation = (bytes) => Array.from({ length: 16 }, (_, i) => (i & ~3) | ((i + bytes) & 3));
 
 /**
- * The module with `local.get x; i8x16.shuffle mask` replaced by `v128.const mask; i8x16.swizzle`, which is as long (a byte less, if x takes two), for the masks of
- * rotations by 8 and 16 bits. Such a shuffle takes no byte of its second operand.
+ * The module with `local.get x; i8x16.shuffle mask` replaced by `v128.const mask; i8x16.swizzle`,
+ * which is as long (a byte less, if x takes two), for the masks of rotations by 8 and 16 bits. Such
+ * a shuffle takes no byte of its second operand.
  */
 export function swizzle(module) {
   const bytes = module.slice();

@@ -9,7 +9,10 @@ import { launch } from "../../../js/test/browser/chromium.js";
 
 /** @typedef {import("playwright-core").Page} Page */
 
-/** The site as `cargo xtask site` builds it, and where screenshots for people go: the suite that runs this names both. */
+/**
+ * The site as `cargo xtask site` builds it, and where screenshots for people go: the suite that
+ * runs this names both.
+ */
 const site = named("BULLA_SITE");
 const pictures = named("BULLA_SITE_PICTURES");
 
@@ -36,8 +39,10 @@ after(() => browser?.close());
 const pages = readdirSync(site, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html")).sort();
 const MAIN = ["index.html", "readme.html", "docs/tutorials/sign-a-terabyte.html", "docs/operations.html", "spec/http-api.html", "docs/decisions/index.html"];
 
-/** Opens a page of the browser, and holds that nothing goes wrong in it and that it asks for nothing but the site.
- * @param {import("playwright-core").BrowserContextOptions} options @param {(page: Page) => Promise<void>} work */
+/** Opens a page of the browser, and holds that nothing goes wrong in it and that it asks for
+ * nothing but the site.
+ * @param {import("playwright-core").BrowserContextOptions} options
+ * @param {(page: Page) => Promise<void>} work */
 async function withPage(options, work) {
   const context = await browser.newContext({ viewport: WIDE, ...options });
   const page = await context.newPage();

@@ -1,11 +1,17 @@
 import type { Kernel } from "../core.js";
 
-/** The first message to a worker, after it has sent {@link READY}: the bytes of the WebAssembly module. */
+/**
+ * The first message to a worker, after it has sent {@link READY}: the bytes of the WebAssembly
+ * module.
+ */
 export interface Setup {
   code: Uint8Array;
 }
 
-/** A job: absorb `bytes` into the hasher with the state `start` on `kernel`, and answer with its new state. */
+/**
+ * A job: absorb `bytes` into the hasher with the state `start` on `kernel`, and answer with its new
+ * state.
+ */
 export interface Job {
   kernel: Kernel;
   start: Uint8Array;
@@ -24,7 +30,9 @@ export interface WorkerPort {
   onMessage: (message: typeof READY | Answer) => void;
   /** The worker cannot start, or has died. */
   onFailure: (error: Error) => void;
-  /** Sets whether the process waits for this worker before it ends, on platforms with this choice. */
+  /**
+   * Sets whether the process waits for this worker before it ends, on platforms with this choice.
+   */
   hold(isBusy: boolean): void;
   terminate(): void;
 }

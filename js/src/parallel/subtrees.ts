@@ -6,7 +6,10 @@ import type { Mode } from "../core.js";
 import { formatState } from "../state.js";
 import type { Saved } from "../state.js";
 
-/** A part of the input that is a whole subtree: a power of two of chunks, at least two, at a multiple of its own length. */
+/**
+ * A part of the input that is a whole subtree: a power of two of chunks, at least two, at a
+ * multiple of its own length.
+ */
 export interface Part {
   from: number;
   length: number;
@@ -19,8 +22,9 @@ const PARENT = 4;
 const FLAGS = { 0: PARENT, 1: PARENT | 16, 2: PARENT | 64 } as const;
 
 /**
- * Cuts `length` bytes into parts for `workers`, from left to right: equal ones, several for each worker, so that a slow worker
- * does not delay the others, and then smaller and smaller ones. The rest after the last part is less than {@link LEAST}.
+ * Cuts `length` bytes into parts for `workers`, from left to right: equal ones, several for each
+ * worker, so that a slow worker does not delay the others, and then smaller and smaller ones. The
+ * rest after the last part is less than {@link LEAST}.
  */
 export function partsOf(length: number, workers: number): Part[] {
   let size = LEAST;
@@ -56,7 +60,10 @@ export class Join {
     this.#count += length;
   }
 
-  /** The saved state. Its last subtree is stored as its halves, because their parent may be the root. */
+  /**
+   * The saved state. Its last subtree is stored as its halves, because their parent may be the
+   * root.
+   */
   state(): Uint8Array {
     while (this.#canMerge() && this.#stack.at(-3)?.length === 2 * this.#stack.at(-1)!.length) this.#merge();
     const words = new Int32Array(8 * this.#stack.length);

@@ -7,7 +7,9 @@ import { coreOf } from "../wasm/core.js";
 import { READY } from "./protocol.js";
 import type { Answer, Job, Setup } from "./protocol.js";
 
-/** The worker's own side: the global object, or Node's port, which the text gets under this name. */
+/**
+ * The worker's own side: the global object, or Node's port, which the text gets under this name.
+ */
 const port = (globalThis as { bullaPort?: typeof globalThis }).bullaPort ?? globalThis;
 let code: Uint8Array<ArrayBuffer>;
 

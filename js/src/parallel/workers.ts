@@ -37,7 +37,10 @@ export async function startWorker(): Promise<WorkerPort> {
   }
 }
 
-/** Whether workers are Node threads, as in Deno and Bun too. They are not in an Electron window, where Node's workers do not run. */
+/**
+ * Whether workers are Node threads, as in Deno and Bun too. They are not in an Electron window,
+ * where Node's workers do not run.
+ */
 function isNode(): boolean {
   const { process } = globalThis as { process?: { versions?: { node?: string }; type?: string } };
   return process?.versions?.node !== undefined && process.type !== "renderer";

@@ -48,7 +48,10 @@ const LENGTH = 24;
 const FLAGS = 25;
 const NODE_WORDS = 26;
 
-/** Builds the core. Its scratch memory belongs to it, not to the module, so that importing allocates nothing. */
+/**
+ * Builds the core. Its scratch memory belongs to it, not to the module, so that importing allocates
+ * nothing.
+ */
 export function createPureCore(): Core {
   const scratch = new Int32Array(4 * CHUNK_LEN);
   const scratchBytes = new Uint8Array(scratch.buffer);
@@ -57,7 +60,10 @@ export function createPureCore(): Core {
   // The root of the running call; before that, the node above the stack.
   const node = new Int32Array(NODE_WORDS);
 
-  /** Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising counter. */
+  /**
+   * Writes output from position `hi * 2^32 + lo` on, from the root's compressions with a rising
+   * counter.
+   */
   function output(root: Int32Array, lo: number, hi: number, out: Uint8Array): void {
     const size = sizeOf(out);
     let skip = lo & 63;
@@ -90,7 +96,9 @@ export function createPureCore(): Core {
     else node.set(key.subarray(keyAt, keyAt + CV_WORDS), CV);
   }
 
-  /** Zeroes `words` after `size` bytes, to the end of the block. Words are in little-endian order. */
+  /**
+   * Zeroes `words` after `size` bytes, to the end of the block. Words are in little-endian order.
+   */
   function pad(words: Int32Array, size: number): void {
     const end = size === 0 ? BLOCK_WORDS : ((size + 63) >>> 6) * BLOCK_WORDS;
     let i = size >>> 2;
@@ -117,7 +125,10 @@ export function createPureCore(): Core {
 
   class PureState implements State {
     readonly #words = new Int32Array(STATE_WORDS);
-    /** The unfinished chunk: its bytes in input order, which are not yet words on a big-endian machine. */
+    /**
+     * The unfinished chunk: its bytes in input order, which are not yet words on a big-endian
+     * machine.
+     */
     readonly #bytes = new Uint8Array(this.#words.buffer, 0, CHUNK_LEN);
 
     begin(mode: Mode | typeof CONTEXT, key: Int32Array): this {
@@ -228,7 +239,10 @@ export function createPureCore(): Core {
       return MODE_FLAGS[this.#words[MODE] as Mode];
     }
 
-    /** Merges the highest subtrees for as long as the number of chunks, without the lowest bits of `mask`, is even. */
+    /**
+     * Merges the highest subtrees for as long as the number of chunks, without the lowest bits of
+     * `mask`, is even.
+     */
     #mergeEven(mask: 1 | 3): void {
       const own = this.#words;
       for (let c = own[CHUNKS]!, above = own[CHUNKS + 1]!; (c & mask) === 0; above >>>= 1) {
@@ -298,7 +312,9 @@ export function createPureCore(): Core {
       });
     }
 
-    /** Finishes a full chunk that may be the last one: the highest subtree stays as its two halves. */
+    /**
+     * Finishes a full chunk that may be the last one: the highest subtree stays as its two halves.
+     */
     #settle(): this {
       const own = this.#words;
       order(own, 0, KEY);

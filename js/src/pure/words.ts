@@ -2,7 +2,10 @@
 
 import { placeOf, sizeOf } from "../input.js";
 
-/** The key of a plain hash: the fractional parts of the square roots of the first eight primes, 32 bits each (section 2.1 of the paper). */
+/**
+ * The key of a plain hash: the fractional parts of the square roots of the first eight primes, 32
+ * bits each (section 2.1 of the paper).
+ */
 export const IV = /* @__PURE__ */ Int32Array.from([2, 3, 5, 7, 11, 13, 17, 19], (prime) => Math.sqrt(prime) * 2 ** 32);
 
 /** Whether the machine's byte order is BLAKE3's. */
@@ -28,7 +31,9 @@ export function wordsInPlace(bytes: Uint8Array, at: number): Int32Array | undefi
   return new Int32Array(buffer, byteOffset + at, (sizeOf(bytes) - at) >>> 2);
 }
 
-/** The 32 bytes of the eight words from `at` on. The words are numbers, independent of byte order. */
+/**
+ * The 32 bytes of the eight words from `at` on. The words are numbers, independent of byte order.
+ */
 export function digestOf(words: Int32Array, at: number): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(32);
   // Storing bytes in a loop costs a third of `slice` and `set`.

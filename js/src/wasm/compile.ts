@@ -18,7 +18,10 @@ export function createWasmCore(): Core {
   return coreOf(new WebAssembly.Instance(new WebAssembly.Module(moduleBytes())));
 }
 
-/** The same, in the background, for platforms that do not compile a module of this size synchronously. */
+/**
+ * The same, in the background, for platforms that do not compile a module of this size
+ * synchronously.
+ */
 export async function createWasmCoreLater(): Promise<Core> {
   return coreOf((await WebAssembly.instantiate(moduleBytes())).instance);
 }

@@ -14,7 +14,10 @@ import type { Exports } from "./exports.js";
 /** The number of bytes up to which storing them one by one is faster than a call of `set`. */
 const FEW = 32;
 
-/** If a hasher that must make room holds more bytes than this, it absorbs them instead of copying them. */
+/**
+ * If a hasher that must make room holds more bytes than this, it absorbs them instead of copying
+ * them.
+ */
 const WORTH_COPYING = 8192;
 
 /** Bytes of a chunk: a leaf of the tree. */
@@ -268,7 +271,10 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
     return derived;
   }
 
-  /** Hashes as many inputs of one length from the `from`-th on as fit into the module at once; returns where it stopped. */
+  /**
+   * Hashes as many inputs of one length from the `from`-th on as fit into the module at once;
+   * returns where it stopped.
+   */
   function hashSome(inputs: readonly Uint8Array[], from: number, digests: Uint8Array<ArrayBuffer>[]): number {
     const size = sizeOf(inputs[from]!);
     const fit = size > CHUNK ? 1 : Math.min(OUT >> 5, Math.floor(INPUT / Math.max(size, 1)));

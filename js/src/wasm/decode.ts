@@ -1,6 +1,6 @@
 /**
- * The bytes that wasm/encode.mjs wrote as text. Its digits are the printable characters of ASCII without the quote and the backslash, 93
- * in all: a byte below 91 is one digit, another is two.
+ * The bytes that wasm/encode.mjs wrote as text. Its digits are the printable characters of ASCII
+ * without the quote and the backslash, 93 in all: a byte below 91 is one digit, another is two.
  */
 export function decode(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(text.length);

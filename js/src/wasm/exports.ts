@@ -1,7 +1,8 @@
 /**
- * The exports of the module of `crates/wasm`. Its memory has a fixed size. It has two areas for input: `input` for one-shot
- * calls, `buffer` for the one hasher that is in the module, so that neither disturbs the other. All positions are byte offsets in
- * the memory; a mode is its number in a saved state, and modes 1 and 2 take 32 bytes of key at `key_ptr`.
+ * The exports of the module of `crates/wasm`. Its memory has a fixed size. It has two areas for
+ * input: `input` for one-shot calls, `buffer` for the one hasher that is in the module, so that
+ * neither disturbs the other. All positions are byte offsets in the memory; a mode is its number in
+ * a saved state, and modes 1 and 2 take 32 bytes of key at `key_ptr`.
  */
 export interface Exports {
   memory: WebAssembly.Memory;
@@ -26,20 +27,28 @@ export interface Exports {
 
   /** Makes the hasher in the module a new one. */
   begin(mode: number): void;
-  /** The hasher absorbs the first bytes of `buffer`: whole chunks. A single chunk must not be the whole input. */
+  /**
+   * The hasher absorbs the first bytes of `buffer`: whole chunks. A single chunk must not be the
+   * whole input.
+   */
   update(length: number): void;
-  /** Its digest, with the first `held` bytes of `buffer` after the absorbed input. Neither changes. */
+  /**
+   * Its digest, with the first `held` bytes of `buffer` after the absorbed input. Neither changes.
+   */
   finalize(held: number, outLength: number): void;
   /** The hasher's position: opaque bytes that may be copied out and back. */
   state_ptr(): number;
   state_len(): number;
-  /** Writes its saved state, with the first `held` bytes of `buffer`, to `out_ptr`; returns the length. */
+  /**
+   * Writes its saved state, with the first `held` bytes of `buffer`, to `out_ptr`; returns the
+   * length.
+   */
   save(held: number): number;
   /** The same for a hasher that has absorbed nothing. */
   save_of(mode: number, held: number): number;
   /**
-   * Restores the hasher from the saved state in the first bytes of `input`. Returns how many bytes of input it put into `buffer`,
-   * or a negative error code.
+   * Restores the hasher from the saved state in the first bytes of `input`. Returns how many bytes
+   * of input it put into `buffer`, or a negative error code.
    */
   restore(length: number): number;
 

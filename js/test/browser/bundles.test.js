@@ -23,7 +23,9 @@ const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-em
 const ONLY_OWN = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'";
 
 /** What the program says on a page.
- * @param {Record<string, string | URL>} files @param {Record<string, string>} headers @param {boolean} [isScript] */
+ * @param {Record<string, string | URL>} files
+ * @param {Record<string, string>} headers
+ * @param {boolean} [isScript] */
 async function resultOf(files, headers, isScript = false) {
   const page = `<!doctype html><title>bulla</title><script ${isScript ? "defer" : 'type="module"'} src="program.js"></script>`;
   const server = await serve({ "/": page, ...files }, headers);

@@ -14,7 +14,8 @@ const TYPES = {
 };
 
 /**
- * Serves files by their address, each a text or the URL of a file, all with the same headers, and what a folder holds below its address.
+ * Serves files by their address, each a text or the URL of a file, all with the same headers, and
+ * what a folder holds below its address.
  *
  * @param {Record<string, string | URL>} files
  * @param {Record<string, string>} headers

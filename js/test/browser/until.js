@@ -1,5 +1,6 @@
 /**
- * Waits until a condition holds; Playwright's own way to wait evaluates text, which a page's policy forbids.
+ * Waits until a condition holds; Playwright's own way to wait evaluates text, which a page's policy
+ * forbids.
  *
  * @param {() => Promise<boolean>} holds
  */

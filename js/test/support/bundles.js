@@ -11,7 +11,8 @@ import { rollup } from "rollup";
 const INSTALLED = { main: "bulla", parallel: "bulla/parallel" };
 
 /**
- * The program: the promise `RESULT` is "same" where workers give the digest that one thread gives, and else what went wrong.
+ * The program: the promise `RESULT` is "same" where workers give the digest that one thread gives,
+ * and else what went wrong.
  *
  * @param {typeof INSTALLED} from
  */
@@ -32,7 +33,9 @@ export function program({ main, parallel } = INSTALLED) {
 
 /** @typedef {"node" | "browser"} Place */
 
-/** @type {{ name: string, runs: Place[], make: (entry: string, out: string) => Promise<unknown> }[]} */
+/**
+ * @type {{ name: string, runs: Place[], make: (entry: string, out: string) => Promise<unknown> }[]}
+ */
 const WAYS = [
   { name: "esbuild for browsers", runs: ["browser", "node"], make: byEsbuild({ format: "esm", platform: "browser" }) },
   { name: "esbuild as a script", runs: ["browser"], make: byEsbuild({ format: "iife", platform: "browser", minify: true }) },
@@ -65,7 +68,8 @@ function byRollup(options) {
 }
 
 /**
- * Makes the bundles that run in a place. Each is alone in its folder: what a bundler left behind is not there.
+ * Makes the bundles that run in a place. Each is alone in its folder: what a bundler left behind is
+ * not there.
  *
  * @param {Place} place
  */

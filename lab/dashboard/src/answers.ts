@@ -36,7 +36,10 @@ function onMachine(page: Page, machine: Machine): HTMLElement {
   );
 }
 
-/** Our results at the sizes that most readers look for: where ours leads, by how much, and where it does not. */
+/**
+ * Our results at the sizes that most readers look for: where ours leads, by how much, and where it
+ * does not.
+ */
 function sentence(page: Page, run: Run, { count, group, least, most }: Machine["main"]): (HTMLElement | string)[] {
   const all = total(count);
   const where = `${count.fastest === all ? `all ${all}` : `${count.fastest} of ${all}`} ${all === 1 ? "size" : "sizes"}`;

@@ -70,7 +70,10 @@ function decades(values: number[]): number[] {
   return inside.length > 13 ? inside.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6)) : inside;
 }
 
-/** Level lines with their figures. They are drawn here, because on a logarithmic scale the library labels only some of the given ticks. */
+/**
+ * Level lines with their figures. They are drawn here, because on a logarithmic scale the library
+ * labels only some of the given ticks.
+ */
 function levels(ticks: number[], show: (tick: number) => string): Plot.Markish[] {
   return [Plot.gridY(ticks), Plot.axisY(ticks, { text: (tick: number) => show(tick), tickSize: 0, label: null })];
 }
@@ -142,7 +145,10 @@ const sign = (look: Look | undefined) => ({ glyph: look?.glyph ?? "", color: loo
 /** Ticks for ratios of speeds. */
 const TIMES = [0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100];
 
-/** The scale of ratios with its lines: logarithmic, so that twice as fast and half as fast have the same distance from even. */
+/**
+ * The scale of ratios with its lines: logarithmic, so that twice as fast and half as fast have the
+ * same distance from even.
+ */
 function times(values: number[], height: number): { y: Plot.ScaleOptions; low: number; lines: Plot.Markish[] } {
   const [low, high] = [Math.min(0.93, ...values) * 0.98, Math.max(1.12, ...values) * 1.03];
   const room = height / 26;
@@ -153,7 +159,9 @@ function times(values: number[], height: number): { y: Plot.ScaleOptions; low: n
   return { y: { type: "log", domain: [low, high], axis: null }, low, lines: levels(ticks, (tick) => `${tick}×`) };
 }
 
-/** The background of ratios: where ours is slower, where the two are even, and the line of equals. */
+/**
+ * The background of ratios: where ours is slower, where the two are even, and the line of equals.
+ */
 function ground(even: number, low: number): Plot.Markish[] {
   return [
     Plot.rect([0], { y1: low, y2: 1 - even, fill: "var(--lost-wash)" }),
@@ -212,7 +220,10 @@ function aside(index: number, count: number, width: number): number {
   return (index - (count - 1) / 2) * step;
 }
 
-/** The spread of the run's launches, in percent of their median, together with that of two equal programs. */
+/**
+ * The spread of the run's launches, in percent of their median, together with that of two equal
+ * programs.
+ */
 export function spread(scene: Scene): Drawing {
   const { run, axis, looks } = scene;
   const rows = placedRows(run, axis).filter((row) => visible(scene, row.peer));
@@ -266,7 +277,10 @@ interface Moment {
   high: number;
 }
 
-/** Ours against each peer, run by run: of one case with its interval, or of a group as its geometric mean. */
+/**
+ * Ours against each peer, run by run: of one case with its interval, or of a group as its geometric
+ * mean.
+ */
 export function moments(history: Run[], group: string, chosen: string): Moment[] {
   return history.flatMap((run) =>
     run.peers.flatMap((label, peer) => {

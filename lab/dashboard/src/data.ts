@@ -12,7 +12,10 @@ export interface Page {
   suites: { name: string; title: string; about: string }[];
   /** Our results on each machine: the one with the most cases first. */
   machines: Machine[];
-  /** The worst comparison of every run that is the newest of its kind and has a loss: the greatest first. */
+  /**
+   * The worst comparison of every run that is the newest of its kind and has a loss: the greatest
+   * first.
+   */
   losses: Loss[];
   /** The oldest first. */
   runs: Run[];
@@ -131,7 +134,10 @@ export function distinct<T>(values: Iterable<T>): T[] {
 /** The displayed name of a lane; runs from before there were lanes have none. */
 export const laneName = (lane: string) => lane || "no lane recorded";
 
-/** A machine in few words: the lane's description up to its first comma, or the processor's own name. */
+/**
+ * A machine in few words: the lane's description up to its first comma, or the processor's own
+ * name.
+ */
 export function machineName(page: Page, lane: string, cpus: string[]): string {
   const about = page.lanes.find((known) => known.name === lane)?.about;
   if (about === undefined) return cpus.join(", ") || laneName(lane);

@@ -11,7 +11,10 @@ import { word } from "./words.js";
 /** With more sizes than this, the grid shows only the main ones, unless the reader wants all. */
 const MANY = 14;
 
-/** Powers of two from 64 on; and every case in which ours is not the only fastest, so that no loss is left out. */
+/**
+ * Powers of two from 64 on; and every case in which ours is not the only fastest, so that no loss
+ * is left out.
+ */
 function isMain(found: Case): boolean {
   const power = Number.isInteger(Math.log2(found.bytes));
   return (power && found.bytes >= 64) || found.fastest.peer !== null || found.fastest.even.length > 0;
@@ -56,7 +59,10 @@ export function grid(page: Page, run: Run, group: string, looks: Map<string, Loo
 
 const nameOf = (run: Run, place: number | null) => (place === null ? run.implementation : (run.peers[place] ?? "").replace(/ v?[\d.]+.*$/, ""));
 
-/** The fastest, and how many times as fast as the next it is: in words, and in a shorter form for little room. */
+/**
+ * The fastest, and how many times as fast as the next it is: in words, and in a shorter form for
+ * little room.
+ */
 function winner(run: Run, found: Case): { names: string; lead: string; short: string; kind: string } {
   const { peer, lead, even } = found.fastest;
   if (even.length === 0) return { names: nameOf(run, peer), lead: `${times(lead)} the next`, short: times(lead), kind: peer === null ? "won" : "lost" };

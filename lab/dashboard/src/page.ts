@@ -63,7 +63,10 @@ class View {
     this.table.show(run);
   }
 
-  /** Goes to the part of the page that the address names. In the chart, the values of the chosen case are open. */
+  /**
+   * Goes to the part of the page that the address names. In the chart, the values of the chosen
+   * case are open.
+   */
   private lead(part: Seen, choice: Choice): void {
     const target = byId(part === "grid" ? "grid-title" : "ratio");
     target.focus({ preventScroll: true });

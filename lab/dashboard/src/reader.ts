@@ -13,8 +13,8 @@ export interface Stop {
 }
 
 /**
- * Puts a drawing into its place and lets its stops be read. Without stops, the drawing is only a picture.
- * Returns the function that opens the stop with a name.
+ * Puts a drawing into its place and lets its stops be read. Without stops, the drawing is only a
+ * picture. Returns the function that opens the stop with a name.
  */
 export function readable(host: HTMLElement, drawing: SVGSVGElement, stops: Stop[], label: string): (name: string) => void {
   const width = Number(drawing.getAttribute("width"));

@@ -16,7 +16,10 @@ export interface Choice {
 
 const KEYS = ["lane", "suite", "kernel", "run", "group", "case", "sizes"] as const;
 
-/** The parts of the page that an address can lead to. The part is not kept: addresses written later name only the view. */
+/**
+ * The parts of the page that an address can lead to. The part is not kept: addresses written later
+ * name only the view.
+ */
 export const SEEN = ["grid", "ratio"] as const;
 export type Seen = (typeof SEEN)[number];
 

@@ -15,7 +15,8 @@ import { built, pageWith, pictures, texts, withPage } from "./open.js";
 /** @param {Page} page @returns {Promise<Data>} */
 const dataOf = (page) => page.evaluate(() => /** @type {any} */ (globalThis).bullaLab);
 
-/** The newest run of every lane, suite and forced kernel: the runs stand in the order of their time.
+/** The newest run of every lane, suite and forced kernel: the runs stand in the order of their
+ * time.
  * @param {Data} data */
 function newest(data) {
   return [...new Map(data.runs.map((run) => [JSON.stringify([run.lane, run.suite, run.forced]), run])).values()];
@@ -136,7 +137,8 @@ async function phone(copy, work, hash = "") {
   return /** @type {T} */ (result);
 }
 
-/** The grid as it is shown: for each case who has which mark, the cells in words, and the column of the fastest.
+/** The grid as it is shown: for each case who has which mark, the cells in words, and the column of
+ * the fastest.
  * @param {Page} page */
 function gridOf(page) {
   return page.evaluate(() =>

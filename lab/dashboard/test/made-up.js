@@ -42,7 +42,10 @@ function run(other) {
   };
 }
 
-/** Two runs of one suite, of which the newer has one loss and one even case, and a run of another without lane and sizes. */
+/**
+ * Two runs of one suite, of which the newer has one loss and one even case, and a run of another
+ * without lane and sizes.
+ */
 export function madeUp() {
   const hash = (/** @type {number} */ most) =>
     SIZES.map((bytes) => found(`hash/${bytes}`, bytes, [bytes === 1024 ? 0.8 : bytes === 4096 ? 1.005 : 1.25, most], 9));

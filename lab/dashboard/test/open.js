@@ -9,7 +9,10 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { launch } from "../../../js/test/browser/chromium.js";
 
 export const folder = mkdtempSync(join(tmpdir(), "bulla-dashboard-"));
-/** The page as `cargo xtask dashboard` builds it, with the data of the kept runs: named by the suite that runs this. */
+/**
+ * The page as `cargo xtask dashboard` builds it, with the data of the kept runs: named by the suite
+ * that runs this.
+ */
 export const built = process.env.BULLA_DASHBOARD ?? fileURLToPath(new URL("../dist", import.meta.url));
 /** Screenshots for people to look at stay where the suite wants them. */
 export const pictures = process.env.BULLA_DASHBOARD_PICTURES ?? join(folder, "pictures");
@@ -40,7 +43,8 @@ export function pageWith(name, data) {
 
 /** Opens a page, and holds that it ends without errors and asks for nothing but its own files.
  * @param {string} copy
- * @param {{ options?: import("playwright-core").BrowserContextOptions, hash?: string, missing?: string[] }} how
+ * @param {{ options?: import("playwright-core").BrowserContextOptions, hash?: string, missing?:
+ * string[] }} how
  * @param {(page: import("playwright-core").Page) => Promise<void>} work */
 export async function withPage(copy, { options = {}, hash = "", missing = [] }, work) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });

@@ -236,7 +236,8 @@ test("names with markup are text", async () => {
   });
 });
 
-/** Width, height and the number of different bytes of a PNG's data: an even surface compresses to next to nothing.
+/** Width, height and the number of different bytes of a PNG's data: an even surface compresses to
+ * next to nothing.
  * @param {Buffer} png */
 function measure(png) {
   assert.equal(png.toString("latin1", 1, 4), "PNG");

@@ -1,6 +1,9 @@
 // The contrast of text as WCAG 2 defines it.
 
-/** Runs in the page: the text with too little contrast, as lines. Large text needs 3, other text 4.5. */
+/**
+ * Runs in the page: the text with too little contrast, as lines. Large text needs 3, other text
+ * 4.5.
+ */
 export function weakText() {
   const parse = (colour) => {
     const [r, g, b, a = 1] = /^rgba?\((.*)\)$/.exec(colour)[1].split(/[ ,/]+/).map(Number);

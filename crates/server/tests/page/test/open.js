@@ -35,9 +35,11 @@ before(async () => {
 after(() => browser?.close());
 
 /**
- * Opens the page of a service, and holds that it works without an error, violates no policy and asks nobody else for anything.
+ * Opens the page of a service, and holds that it works without an error, violates no policy and
+ * asks nobody else for anything.
  *
- * `refused` are paths whose refusal is part of the test: Chromium reports each answer with a status of failure as an error.
+ * `refused` are paths whose refusal is part of the test: Chromium reports each answer with a status
+ * of failure as an error.
  */
 export async function withPage(origin, { hash = "", refused = [], routes = {}, options = {} }, work) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });

@@ -25,7 +25,10 @@ function freePort() {
   });
 }
 
-/** Starts a service, and waits until it answers. Another program may take the port meanwhile: then another port is tried. */
+/**
+ * Starts a service, and waits until it answers. Another program may take the port meanwhile: then
+ * another port is tried.
+ */
 export async function start(args, { tries = 5 } = {}) {
   const origin = `http://127.0.0.1:${await freePort()}`;
   const child = spawn(program, ["serve", ...args, "--listen", origin.slice(7)], { env, stdio: ["ignore", "ignore", "pipe"] });
@@ -60,7 +63,10 @@ async function api(origin, path, { token, body, method = body === undefined ? "G
 
 export const development = () => start(["--dev"]);
 
-/** A service with a keystore on the disk, and tokens that were minted before it started. With a passphrase it starts sealed. */
+/**
+ * A service with a keystore on the disk, and tokens that were minted before it started. With a
+ * passphrase it starts sealed.
+ */
 export async function withKeystore({ passphrase, hasLog = false, tokens }) {
   const folder = mkdtempSync(join(tmpdir(), "bulla-page-"));
   const store = join(folder, "store");
