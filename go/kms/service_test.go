@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// TestAgainstTheService runs against the real service, whose address is in BULLA_SERVER and whose
+// TestAgainstTheService runs against the real service, whose address is in BULLA_ADDR and whose
 // token is in BULLA_TOKEN.
 func TestAgainstTheService(t *testing.T) {
-	address := os.Getenv("BULLA_SERVER")
+	address := os.Getenv("BULLA_ADDR")
 	if address == "" {
-		t.Fatal("BULLA_SERVER names no service")
+		t.Fatal("BULLA_ADDR names no service")
 	}
 	client, err := New(address, WithToken(os.Getenv("BULLA_TOKEN")))
 	if err != nil {

@@ -1,11 +1,11 @@
-// The client against the real service, whose address is in BULLA_SERVER and whose token is in
+// The client against the real service, whose address is in BULLA_ADDR and whose token is in
 // BULLA_TOKEN.
 import assert from "node:assert/strict";
 import { createPublicKey, verify } from "node:crypto";
 import { test } from "node:test";
 import { Client, KmsError } from "bulla/kms";
 
-const client = new Client(process.env["BULLA_SERVER"] ?? "", { token: process.env["BULLA_TOKEN"] ?? "" });
+const client = new Client(process.env["BULLA_ADDR"] ?? "", { token: process.env["BULLA_TOKEN"] ?? "" });
 const label = `js-client-${process.pid}`;
 const message = new TextEncoder().encode("a message");
 

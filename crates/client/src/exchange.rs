@@ -78,20 +78,20 @@ pub enum PrivateKeyFormat {
 }
 
 #[derive(Serialize)]
-struct Seal<'a> {
+struct Encrypt<'a> {
     data: Base64<'a>,
     keys: &'a [&'a str],
     recipients: &'a [&'a str],
 }
 
 #[derive(Deserialize)]
-struct Sealed {
+struct Encrypted {
     #[serde(deserialize_with = "bytes")]
-    sealed: Vec<u8>,
+    encrypted_data: Vec<u8>,
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct Decrypted {
     #[serde(deserialize_with = "secret_bytes")]
     data: Zeroizing<Vec<u8>>,
 }
@@ -224,24 +224,25 @@ impl Client {
         Ok(self.call::<Decapsulated>(call).await?.shared_key)
     }
 
-    /// Seals data to keys of the service and to recipients elsewhere. Each of them opens it, and so
-    /// does `bulla open`.
-    pub async fn seal(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
-        let body = Seal { data: Base64(data), keys, recipients };
+    /// Encrypts data to keys of the service and to recipients elsewhere. Each of them decrypts it,
+    /// also with `bulla decrypt`.
+    pub async fn encrypt(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
+        let body = Encrypt { data: Base64(data), keys, recipients };
         let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
-        let call = Call::post("/api/v1/seal", Effect::None);
+        let call = Call::post("/api/v1/encrypt", Effect::None);
         let call = call.secret_body(&body, FRAME + encoded(data.len()) + names);
-        Ok(self.call::<Sealed>(call).await?.sealed)
+        Ok(self.call::<Encrypted>(call).await?.encrypted_data)
     }
 
-    /// Opens sealed data with whichever key of the service the caller may use.
-    pub async fn open(&self, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    /// Decrypts data with any key of the service that the caller may use.
+    pub async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         #[derive(Serialize)]
-        struct Open<'a> {
-            sealed: Base64<'a>,
+        struct Decrypt<'a> {
+            encrypted_data: Base64<'a>,
         }
-        let call = Call::post("/api/v1/open", Effect::None).body(&Open { sealed: Base64(sealed) });
-        Ok(self.call::<Opened>(call).await?.data)
+        let call =
+            Call::post("/api/v1/decrypt", Effect::None).body(&Decrypt { encrypted_data: Base64(encrypted) });
+        Ok(self.call::<Decrypted>(call).await?.data)
     }
 
     /// Exports the private key of the newest version, or of the one that the name has, wrapped for

@@ -307,8 +307,8 @@ impl Client {
     }
 
     /// Cancels a key's scheduled destruction. The key is disabled then.
-    pub async fn restore(&self, key: &str) -> Result<Key> {
-        self.call(Call::change(Method::POST, key_path(key, "/restore"))).await
+    pub async fn cancel_destruction(&self, key: &str) -> Result<Key> {
+        self.call(Call::change(Method::POST, key_path(key, "/cancel-destruction"))).await
     }
 
     /// Destroys a key's private keys, when their destruction is due. This cannot be undone.

@@ -74,7 +74,7 @@ pub struct Authority {
     /// When they end; none for a caller without a token.
     pub expires: Option<String>,
     /// Whether the caller may mint tokens, and revoke those of others.
-    pub mints: bool,
+    pub can_mint_tokens: bool,
     /// The ids that revoke the token: the last id names this token, the others those that it was
     /// made from.
     pub revocation_ids: Vec<String>,

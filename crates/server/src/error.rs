@@ -73,19 +73,19 @@ impl Problem {
         match self {
             Self::Unauthenticated => "unauthenticated",
             Self::Refused => Code::TokenRefused.as_str(),
-            Self::CrossSite => "cross_site",
+            Self::CrossSite => "cross_site_request",
             Self::RateLimited => "rate_limited",
             Self::Sealed => "sealed",
             Self::MalformedRequest => "malformed_request",
             Self::BodyTooLarge => "body_too_large",
             Self::TooManyItems => "too_many_items",
-            Self::Behind => "behind",
-            Self::Timeout => "timeout",
-            Self::NoEndpoint => "no_endpoint",
-            Self::WrongMethod => "wrong_method",
-            Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::Behind => "revision_unavailable",
+            Self::Timeout => "body_timeout",
+            Self::NoEndpoint => "endpoint_not_found",
+            Self::WrongMethod => "method_not_allowed",
+            Self::IdempotencyMismatch => "idempotency_key_reused",
             Self::NoAuditLog => "no_audit_log",
-            Self::NotOffered => "not_offered",
+            Self::NotOffered => "not_supported",
         }
     }
 

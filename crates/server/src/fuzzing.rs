@@ -37,8 +37,8 @@ const BODIES: [(&str, &str); 34] = [
     ("POST", "/api/v1/keys/a/decapsulate"),
     ("POST", "/api/v1/import"),
     ("POST", "/api/v1/keys/a/import"),
-    ("POST", "/api/v1/seal"),
-    ("POST", "/api/v1/open"),
+    ("POST", "/api/v1/encrypt"),
+    ("POST", "/api/v1/decrypt"),
     ("POST", "/api/v1/backup"),
     ("POST", "/api/v1/tokens"),
     ("POST", "/api/v1/tokens/attenuate"),
@@ -125,7 +125,7 @@ impl Fuzzed {
             operations: OperationSet::ALL,
             keys: None,
             expires: None,
-            mints: true,
+            can_mint_tokens: true,
         };
         let actor = "fuzzer".parse().expect("it is a name");
         let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };

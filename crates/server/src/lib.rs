@@ -28,7 +28,7 @@ mod witness;
 
 pub use self::cluster::GatheredCheckpoint;
 pub use self::config::{
-    AuditConfig, AuditDurability, Config, EtcdConfig, IdentityConfig, KeystoreConfig, Limits, Listen,
+    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, KeystoreConfig, Limits, Listen,
     LogConfig, LogFormat, LogLevel, Rate, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig,
     WitnessConfig,
 };

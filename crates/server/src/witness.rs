@@ -59,7 +59,7 @@ impl Witnessing {
     ) -> Result<Option<Self>> {
         let Some(witnesses) = witnesses(config)? else { return Ok(None) };
         let (running, stopped) = sync_channel(0);
-        let interval = Duration::from_secs(config.audit.witness_seconds);
+        let interval = Duration::from_secs(config.audit.witness_interval_seconds);
         let (keystore, log) = (Arc::downgrade(keystore), Arc::downgrade(log));
         let run = move || run(&keystore, &log, witnesses, interval, &stopped);
         let started = std::thread::Builder::new().name("bulla-witness".to_owned()).spawn(run);

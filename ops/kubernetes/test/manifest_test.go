@@ -155,7 +155,7 @@ func TestAPodHasTimeToStop(t *testing.T) {
 	m := read(t)
 	pod := m.deployment.Spec.Template.Spec
 	pause := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds
-	if !strings.Contains(m.settings.Data["serve.toml"], "\nshutdown_seconds = 30\n") {
+	if !strings.Contains(m.settings.Data["serve.toml"], "\nshutdown_timeout_seconds = 30\n") {
 		t.Fatal("the service stops within another time")
 	}
 	if *pod.TerminationGracePeriodSeconds < pause+30 {

@@ -112,7 +112,7 @@ impl Serving {
     /// Tells a client where the service is, and its token, as clients of Vault and ours are told.
     pub(super) fn named_in<'a>(&self, client: &'a mut Command) -> &'a mut Command {
         client.env("VAULT_ADDR", &self.address).env("VAULT_TOKEN", &self.token);
-        client.env("BULLA_SERVER", &self.address).env("BULLA_TOKEN", &self.token)
+        client.env("BULLA_ADDR", &self.address).env("BULLA_TOKEN", &self.token)
     }
 }
 

@@ -43,7 +43,7 @@ impl ServingTls {
         let listen: String = listeners.iter().map(|name| listener(&folder, name)).collect();
         let client = digest(&folder.join("client.pem"))?;
         let identity =
-            format!("[[identity]]\nname = \"client\"\ntenant = \"local\"\ncertificate = \"{client}\"\n");
+            format!("[[caller]]\nname = \"client\"\ntenant = \"local\"\ncertificate_sha256 = \"{client}\"\n");
         let settings = prepared.path("serve.toml");
         fs::write(&settings, listen + &identity)?;
         let (service, addresses) =

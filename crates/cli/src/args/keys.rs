@@ -45,7 +45,7 @@ Examples:
   bulla keys list
   bulla keys rotate releases            add a version; older signatures still verify
   bulla keys export-public releases > releases.pub
-  BULLA_SERVER=unix:/run/bulla/socket bulla keys list    the keys of a service
+  BULLA_ADDR=unix:/run/bulla/socket bulla keys list    the keys of a service
 
 Exit status: 0 done, 2 not done.")]
 pub(crate) struct KeysArgs {

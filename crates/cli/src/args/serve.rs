@@ -28,7 +28,7 @@ docs/operations.md lists all settings.
 
 Exit status: 0 the service was shut down, 2 it could not start.")]
 pub(crate) struct ServeArgs {
-    /// Read the settings from FILE (TOML); variables such as BULLA_SERVE__LIMITS__ITEMS override
+    /// Read the settings from FILE (TOML); variables such as BULLA_SERVE__LIMITS__MAX_BATCH_ITEMS override
     /// them
     #[arg(long, value_name = "FILE", env = "BULLA_SERVE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,

@@ -13,12 +13,12 @@ pub(crate) struct ServerArgs {
     /// Files are hashed on this machine: only digests and public data travel. The service sees who
     /// you are by the token in the variable BULLA_TOKEN or in the file of --token-file, by a client
     /// certificate, or by your user on a Unix socket.
-    #[arg(long, value_name = "URL", env = "BULLA_SERVER", hide_env_values = true, value_parser = named)]
+    #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true, value_parser = named)]
     pub(crate) server: Option<NamedServer>,
 
     /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
     /// system's authorities]
-    #[arg(long, value_name = "FILE", env = "BULLA_SERVER_CA", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true)]
     pub(crate) server_ca: Option<PathBuf>,
 
     /// Read the token for the service from FILE, instead of from the variable BULLA_TOKEN

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         return create(args, &config, what).map(|()| Exit::Ok);
     }
     let _observing = service_log::start(&config)?;
-    raise_file_limit(config.limits.connections.saturating_mul(config.listen.len()));
+    raise_file_limit(config.limits.max_connections_per_listener.saturating_mul(config.listen.len()));
     let source: Box<dyn KeystoreSource> = if args.dev {
         tracing::warn!(
             "development: every caller may do everything, and all keys are lost when the service ends; never use it with keys that matter"

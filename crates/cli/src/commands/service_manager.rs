@@ -40,8 +40,8 @@ pub(super) fn raise_file_limit(connections: usize) {
     let needed = (connections as u64).saturating_add(OTHER_FILES);
     if let Some(most) = getrlimit(Resource::Nofile).current.filter(|most| *most < needed) {
         tracing::warn!(
-            "this process may have {most} files open, and `limits.connections` of all listeners needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
-             LimitNOFILE), or lower `limits.connections`"
+            "this process may have {most} files open, and `limits.max_connections_per_listener` of all listeners needs {needed}: raise its limit (`ulimit -Hn`; with systemd \
+             LimitNOFILE), or lower `limits.max_connections_per_listener`"
         );
     }
 }

@@ -151,8 +151,8 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
     let settings = [
         ("--keystore", "BULLA_KEYSTORE", path_of(keystore)),
         ("--passphrase-file", "BULLA_PASSPHRASE_FILE", path_of(passphrase_file)),
-        ("--server", "BULLA_SERVER", server.server.as_ref().map(|server| server.text.clone().into())),
-        ("--server-ca", "BULLA_SERVER_CA", path_of(&server.server_ca)),
+        ("--server", "BULLA_ADDR", server.server.as_ref().map(|server| server.text.clone().into())),
+        ("--server-ca", "BULLA_CACERT", path_of(&server.server_ca)),
         // No variable has it.
         ("--token-file", "", path_of(&server.token_file)),
         ("--client-certificate", "BULLA_CLIENT_CERTIFICATE", path_of(&server.client_certificate)),

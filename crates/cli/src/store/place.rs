@@ -34,7 +34,7 @@ pub(super) fn server(args: &KeystoreArgs) -> Result<Option<&Address>> {
     let is_variable =
         |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|variable| variable == *value);
     let keystore_by_flag = !is_variable("BULLA_KEYSTORE", keystore.as_os_str());
-    match (keystore_by_flag, is_variable("BULLA_SERVER", OsStr::new(text))) {
+    match (keystore_by_flag, is_variable("BULLA_ADDR", OsStr::new(text))) {
         (false, _) => Ok(Some(address)),
         (true, true) => Ok(None),
         (true, false) => Err(Error::new(
@@ -54,7 +54,7 @@ pub(super) fn folder(args: &KeystoreArgs) -> Result<PathBuf> {
             "this command needs a keystore on this machine, and the keys are those of the service {address}"
         );
         return Err(Error::new("not_remote", message).hint(
-            "leave out --server and unset BULLA_SERVER; or run the command on the service's machine while the service is stopped",
+            "leave out --server and unset BULLA_ADDR; or run the command on the service's machine while the service is stopped",
         ));
     }
     if let Some(folder) = &args.keystore {

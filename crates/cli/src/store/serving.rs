@@ -68,7 +68,7 @@ pub(super) fn service_log_options(config: &Config) -> Result<AuditLogOptions> {
         AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
     };
     let verifications =
-        if config.audit.verifications { Verifications::Recorded } else { Verifications::LeftOut };
+        if config.audit.record_verifications { Verifications::Recorded } else { Verifications::LeftOut };
     Ok(AuditLogOptions {
         durability,
         verifications,

@@ -255,7 +255,7 @@ fn settings_name_witnesses_and_one_that_is_away_is_reported() {
     home.write(
         "away.toml",
         format!(
-            "[audit]\ncosignatures = 0\n[[witness]]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"{witness}\"\n"
+            "[audit]\ncosignature_quorum = 0\n[[witness]]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"{witness}\"\n"
         ),
     );
     home.run(["audit-log", "verify", "--config", "away.toml"]).exits(0);

@@ -51,7 +51,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 /// The command in a home whose service it uses; it knows no keystore.
 pub(crate) fn remote(home: &Home) -> Command {
     let mut command = home.command();
-    command.env("BULLA_SERVER", "unix:socket").env("BULLA_KEYSTORE", home.path("none"));
+    command.env("BULLA_ADDR", "unix:socket").env("BULLA_KEYSTORE", home.path("none"));
     command
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn remote(home: &Home) -> Command {
 pub(crate) fn serve(home: &Home) -> Serving<'_> {
     settings(home, "");
     let text = String::from_utf8(home.read("serve.toml")).unwrap();
-    home.write("serve.toml", text + "mints = true\n");
+    home.write("serve.toml", text + "can_mint_tokens = true\n");
     Serving::start(home)
 }
 

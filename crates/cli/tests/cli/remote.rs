@@ -271,7 +271,7 @@ fn what_needs_a_keystore_says_so() {
     ] {
         let done = Done::of(remote(&home).args(args)).exits(2);
         assert!(done.stderr.contains("needs a keystore on this machine"), "{args:?}: {}", done.stderr);
-        assert!(done.stderr.contains("unset BULLA_SERVER"), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains("unset BULLA_ADDR"), "{args:?}: {}", done.stderr);
     }
     assert_eq!(home.names(), before);
     assert!(!home.path("none").exists());
@@ -292,13 +292,13 @@ fn flags_count_more_than_variables() {
         Done::of(&mut command)
     };
     // If variables name both, the service counts. An empty variable names nothing.
-    list(&|command| command.env("BULLA_SERVER", "unix:socket").env("BULLA_KEYSTORE", folder))
+    list(&|command| command.env("BULLA_ADDR", "unix:socket").env("BULLA_KEYSTORE", folder))
         .exits(0)
         .says("releases");
-    let here = list(&|command| command.env("BULLA_SERVER", "").env("BULLA_KEYSTORE", folder)).exits(0);
+    let here = list(&|command| command.env("BULLA_ADDR", "").env("BULLA_KEYSTORE", folder)).exits(0);
     assert!(!here.stdout.contains("releases"), "{}", here.stdout);
     let here =
-        list(&|command| command.env("BULLA_SERVER", "unix:socket").args(["--keystore", folder])).exits(0);
+        list(&|command| command.env("BULLA_ADDR", "unix:socket").args(["--keystore", folder])).exits(0);
     assert!(!here.stdout.contains("releases"), "{}", here.stdout);
     list(&|command| command.env("BULLA_KEYSTORE", folder).args(["--server", "unix:socket"]))
         .exits(0)

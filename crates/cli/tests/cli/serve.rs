@@ -100,7 +100,7 @@ fn a_service_takes_as_many_connections_as_the_system_permits_and_not_only_as_man
         assert_eq!(connection.send("GET", "/api/v1/health", &[], &Value::Null).unwrap().0, 200);
     }
     serving.wait_for(
-        "this process may have 400 files open, and `limits.connections` of all listeners needs 20064",
+        "this process may have 400 files open, and `limits.max_connections_per_listener` of all listeners needs 20064",
     );
 }
 
@@ -113,16 +113,19 @@ fn sighup_reloads_and_a_bad_file_changes_nothing() {
     let message = json!({ "message": "A".repeat(400) });
     let mut status = || open.send("POST", "/api/v1/keys/default/sign", &[], &message).unwrap().0;
     assert_eq!(status(), 200);
-    settings(&home, "[limits]\nbody_bytes = 600\nitems = 7\n[audit]\nverifications = true\n");
+    settings(
+        &home,
+        "[limits]\nmax_body_bytes = 600\nmax_batch_items = 7\n[audit]\nrecord_verifications = true\n",
+    );
     serving.signal(Signal::HUP);
     serving.wait_for("take effect only after a restart: audit");
     assert_eq!(status(), 200);
-    settings(&home, "[limits]\nbody_bytes = 100");
+    settings(&home, "[limits]\nmax_body_bytes = 100");
     serving.signal(Signal::HUP);
     while serving.post("/api/v1/keys/default/sign", &message).0 != 413 {
         std::thread::yield_now();
     }
-    home.write("serve.toml", "[limits]\nbody_bytes = 0\nhunter2 = 1");
+    home.write("serve.toml", "[limits]\nmax_body_bytes = 0\nhunter2 = 1");
     serving.signal(Signal::HUP);
     serving.wait_for("the new settings are refused");
     serving.signal(Signal::TERM);
@@ -224,7 +227,7 @@ fn the_settings_are_printed_and_checked() {
     home.write_secret("pass", "correct horse\n");
     settings(&home, "[keystore]\npassphrase_file = \"pass\"");
     let print = ["serve", "--config", "serve.toml", "--print-config", "--log-level", "debug"];
-    let printed = home.run(print).exits(0).says("body_bytes = 33554432").says("level = \"debug\"");
+    let printed = home.run(print).exits(0).says("max_body_bytes = 33554432").says("level = \"debug\"");
     assert!(!printed.stdout.contains("horse"), "{}", printed.stdout);
     // What is printed says the same again.
     home.write("printed.toml", &printed.stdout);

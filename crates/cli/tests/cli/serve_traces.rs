@@ -38,7 +38,7 @@ fn a_request_is_a_span_in_the_trace_of_its_caller() {
     let home = Home::new();
     home.run(["keys", "init"]).exits(0);
     let (address, got) = collector();
-    settings(&home, &format!("[trace]\notlp = \"{address}\""));
+    settings(&home, &format!("[trace]\notlp_endpoint = \"{address}\""));
     let mut serving = Serving::start(&home);
     let trace: [u8; 16] = std::array::from_fn(|index| 0xa0 + index as u8);
     let hex: String = trace.iter().map(|byte| format!("{byte:02x}")).collect();

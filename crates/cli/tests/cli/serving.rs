@@ -86,7 +86,7 @@ impl Drop for Serving<'_> {
 /// Writes the settings of a service with a socket, and `more`.
 pub(crate) fn settings(home: &Home, more: &str) {
     let uid = rustix::process::getuid().as_raw();
-    let identity = format!("[[identity]]\nname = \"me\"\ntenant = \"local\"\nuid = {uid}\n");
+    let identity = format!("[[caller]]\nname = \"me\"\ntenant = \"local\"\nuid = {uid}\n");
     home.write("serve.toml", format!("{more}\n[[listen]]\nunix = \"socket\"\n{identity}"));
 }
 

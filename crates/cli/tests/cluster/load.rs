@@ -144,7 +144,7 @@ impl Load {
             Ok(answer) if answer.is_ok() => Outcome::Made(()),
             Ok(answer) => match answer.code() {
                 "outcome_unknown" => Outcome::Unknown,
-                "unavailable" | "busy" | "behind" | "sealed" => Outcome::NotMade,
+                "unavailable" | "busy" | "revision_unavailable" | "sealed" => Outcome::NotMade,
                 _ => {
                     self.unexpected.lock().unwrap().push(format!("{answer:?}"));
                     Outcome::Unknown

@@ -109,10 +109,10 @@ impl Node {
         let uid = rustix::process::getuid().as_raw();
         let settings = format!(
             "[keystore]\nstore = \"etcd\"\nfolder = \"{folder}\"\n{guard}\n\
-             [etcd]\nendpoints = [{}]\nprefix = \"bulla/tests\"\ntimeout_seconds = 2\nstale_after_seconds = {}\n\n\
-             [service]\nthreads = 1\nshutdown_seconds = 10\n\n\
+             [etcd]\nendpoints = [{}]\nprefix = \"bulla/tests\"\nrequest_timeout_seconds = 2\nkey_use_lease_seconds = {}\n\n\
+             [service]\nthreads = 1\nshutdown_timeout_seconds = 10\n\n\
              [[listen]]\nunix = \"{folder}/socket\"\n\n\
-             [[identity]]\nname = \"tester\"\ntenant = \"local\"\nuid = {uid}\nmints = true\n",
+             [[caller]]\nname = \"tester\"\ntenant = \"local\"\nuid = {uid}\ncan_mint_tokens = true\n",
             endpoints.join(", "),
             STALE_AFTER.as_secs(),
         );

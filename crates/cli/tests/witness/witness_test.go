@@ -283,8 +283,8 @@ func TestAServiceHasItsLogCosigned(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(socket) })
 	socket = filepath.Join(socket, "socket")
-	p.settings(fmt.Sprintf("[audit]\nwitness_seconds = 1\n[[listen]]\nunix = %q\n"+
-		"[[identity]]\nname = \"tester\"\ntenant = \"local\"\nuid = %d\n", socket, os.Getuid()))
+	p.settings(fmt.Sprintf("[audit]\nwitness_interval_seconds = 1\n[[listen]]\nunix = %q\n"+
+		"[[caller]]\nname = \"tester\"\ntenant = \"local\"\nuid = %d\n", socket, os.Getuid()))
 	service := exec.Command(os.Getenv("BULLA"), "serve", "--config", p.path("serve.toml"), "--keystore", p.path("keystore"))
 	var said bytes.Buffer
 	service.Stderr = &said

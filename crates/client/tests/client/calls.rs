@@ -112,7 +112,7 @@ fn batches_are_of_any_length_and_their_results_in_order() {
 fn batches_fit_a_service_that_takes_fewer_items() {
     let mut config = config();
     config.service.development = true;
-    config.limits.items = 3;
+    config.limits.max_batch_items = 3;
     let service = Service::start(bulla_kms::Keystore::in_memory(), config);
     let items = [SignItem { key: "a", message: b"" }; 7];
     client(&service.url).wait(async |client| {
@@ -160,7 +160,7 @@ fn keys_live_from_their_creation_to_their_end() {
         let scheduled = client.schedule_destruction("b", "2026-01-01T00:00:00.000Z").await.unwrap();
         assert_eq!(scheduled.state, KeyState::PendingDestruction);
         assert_eq!(scheduled.destroy_after.as_deref(), Some("2026-01-01T00:00:00.000Z"));
-        assert_eq!(client.restore("b").await.unwrap().state, KeyState::Disabled);
+        assert_eq!(client.cancel_destruction("b").await.unwrap().state, KeyState::Disabled);
         client.schedule_destruction("b", "2026-01-01T00:00:00.000Z").await.unwrap();
         assert_eq!(client.destroy("b").await.unwrap().state, KeyState::Destroyed);
     });
@@ -242,14 +242,14 @@ fn tokens_are_minted_attenuated_and_revoked() {
         Grant { operations: vec!["sign".to_owned(), "read".to_owned()], keys: None, expires_in_seconds: 60 };
     let minted = open.wait(async |client| {
         client.create_key(&labelled("a")).await.unwrap();
-        assert!(client.authority().await.unwrap().mints);
+        assert!(client.authority().await.unwrap().can_mint_tokens);
         client.mint_token(&grant).await.unwrap()
     });
     assert!(!format!("{minted:?}").contains(minted.token.as_str()));
     let weaker = open.wait(async |client| {
         let client = client.with_token(&minted.token).unwrap();
         let authority = client.authority().await.unwrap();
-        assert_eq!((authority.operations.len(), authority.mints), (2, false));
+        assert_eq!((authority.operations.len(), authority.can_mint_tokens), (2, false));
         assert_eq!(authority.revocation_ids, std::slice::from_ref(&minted.revocation_id));
         assert_eq!(client.rotate("a").await.unwrap_err().code(), Some("token_refused"));
         let limits = Attenuation { operations: Some(vec!["read".to_owned()]), ..Attenuation::default() };
@@ -269,16 +269,16 @@ fn tokens_are_minted_attenuated_and_revoked() {
 }
 
 #[test]
-fn keys_are_encapsulated_and_data_is_sealed() {
+fn keys_are_encapsulated_and_data_is_encrypted() {
     let service = Service::open();
     client(&service.url).wait(async |client| {
         client.create_key(&of_algorithm("transport", "x-wing")).await.unwrap();
         let made = client.encapsulate("transport").await.unwrap();
         let shared = client.decapsulate(&made.key, &made.ciphertext).await.unwrap();
         assert_eq!((shared.len(), *shared == *made.shared_key), (32, true));
-        let sealed = client.seal(b"a secret", &["transport"], &[]).await.unwrap();
-        assert_eq!(**client.open(&sealed).await.unwrap(), *b"a secret");
-        assert!(client.open(&sealed[..sealed.len() - 1]).await.is_err());
+        let encrypted = client.encrypt(b"a secret", &["transport"], &[]).await.unwrap();
+        assert_eq!(**client.decrypt(&encrypted).await.unwrap(), *b"a secret");
+        assert!(client.decrypt(&encrypted[..encrypted.len() - 1]).await.is_err());
     });
 }
 

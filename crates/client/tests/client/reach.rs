@@ -2,7 +2,7 @@
 
 use bulla_client::{Blocking, Client, Error, Settings};
 use bulla_kms::token::{Keys, TokenOperation};
-use bulla_server::IdentityConfig;
+use bulla_server::CallerConfig;
 
 use crate::support::tls::{Authority, Certified, Files, Until};
 use crate::support::unix::{me, unix_config};
@@ -13,14 +13,14 @@ use crate::{address, of};
 fn service(server: &Certified, clients: &Authority, shown: &Certified) -> (Files, Service) {
     let files = Files::new(server, Some(clients));
     let mut config = files.config();
-    config.identity = vec![IdentityConfig {
+    config.caller = vec![CallerConfig {
         name: "ann".to_owned(),
         uid: None,
-        certificate: Some(shown.digest()),
+        certificate_sha256: Some(shown.digest()),
         tenant: name("local"),
         operations: None,
         keys: None,
-        mints: false,
+        can_mint_tokens: false,
     }];
     let service = Service::start(keystore(&["local"]), config);
     (files, service)
@@ -102,7 +102,7 @@ fn a_user_of_the_machine_needs_no_token_on_a_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let mut config = unix_config(&path);
-    config.identity = vec![me("local", None)];
+    config.caller = vec![me("local", None)];
     let service = Service::start(keystore(&["local"]), config);
     assert_eq!(keys(&of(Settings::new(address(&service.url)))), Ok(1));
     drop(service);

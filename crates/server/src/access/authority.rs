@@ -32,7 +32,7 @@ pub(crate) struct Authority {
     pub(crate) keys: Option<BTreeSet<KeyId>>,
     pub(crate) expires: Option<Timestamp>,
     /// Whether the caller may mint tokens and revoke those of others. A token never gives that.
-    pub(crate) mints: bool,
+    pub(crate) can_mint_tokens: bool,
 }
 
 impl Authority {
@@ -40,7 +40,7 @@ impl Authority {
     pub(crate) fn permits(&self, operation: TokenOperation, key: &KeyId) -> bool {
         self.operations.contains(operation)
             && self.is_about(key)
-            && (self.mints || !changes(operation) || key.purpose().as_str() != ROOT)
+            && (self.can_mint_tokens || !changes(operation) || key.purpose().as_str() != ROOT)
     }
 
     /// Whether the caller has rights on a key.
@@ -74,7 +74,7 @@ impl From<&Rights> for Authority {
             operations: rights.operations().iter().collect(),
             keys: rights.keys().cloned(),
             expires: Some(rights.expires()),
-            mints: false,
+            can_mint_tokens: false,
         }
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     fn authority(operations: &[TokenOperation], keys: Option<Vec<KeyId>>) -> Authority {
         let keys = keys.map(|keys| keys.into_iter().collect());
         let operations = operations.iter().collect();
-        Authority { tenant: name("local"), operations, keys, expires: None, mints: false }
+        Authority { tenant: name("local"), operations, keys, expires: None, can_mint_tokens: false }
     }
 
     #[test]
@@ -117,9 +117,9 @@ mod tests {
         let root = "local/tokens/ed25519/00000000-0000-7000-8000-000000000001".parse().unwrap();
         let mut one = authority(&TokenOperation::ALL, None);
         for operation in TokenOperation::ALL {
-            one.mints = false;
+            one.can_mint_tokens = false;
             assert_eq!(one.permits(operation, &root), !changes(operation), "{operation:?}");
-            one.mints = true;
+            one.can_mint_tokens = true;
             assert!(one.permits(operation, &root));
         }
     }

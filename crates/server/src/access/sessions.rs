@@ -62,7 +62,7 @@ mod tests {
         let operations = OperationSet::ALL;
         let tenant = "local".parse().unwrap();
         Session {
-            authority: Authority { tenant, operations, keys: None, expires: None, mints: false },
+            authority: Authority { tenant, operations, keys: None, expires: None, can_mint_tokens: false },
             actor: "somebody".parse().unwrap(),
             limiter: None,
             revocation_ids: Vec::new(),

@@ -74,7 +74,7 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
     check_recipients(&app, &caller, &to)?;
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let (opened, session) = (caller.opened.clone(), caller.session.clone());
-    let patience = app.service.limits().body_time();
+    let patience = app.service.limits().body_timeout();
     let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
     let (told, summary) = oneshot::channel();
     spawn_blocking(move || {
@@ -108,7 +108,7 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
 /// # Errors
 /// The caller holds a token, and the configuration does not name all of the recipients.
 fn check_recipients(app: &App, caller: &Caller, recipients: &[Recipient]) -> Result<()> {
-    if caller.session.authority.mints {
+    if caller.session.authority.can_mint_tokens {
         return Ok(());
     }
     let named = app.service.config.service.backup_recipients.iter();

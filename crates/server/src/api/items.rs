@@ -95,7 +95,7 @@ impl<'a> Keys<'a> {
 /// # Errors
 /// There are too many, or none.
 pub(crate) fn count(app: &App, caller: &Caller, items: usize) -> Result<()> {
-    let most = app.service.limits().items;
+    let most = app.service.limits().max_batch_items;
     if items == 0 {
         return Err(ApiError::malformed("`items` is empty"));
     }

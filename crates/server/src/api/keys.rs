@@ -25,7 +25,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(read, update, destroy))
         .routes(routes!(rotate))
         .routes(routes!(schedule))
-        .routes(routes!(restore))
+        .routes(routes!(cancel_destruction))
         .routes(routes!(revoke_version))
         .routes(routes!(destroy_version))
 }
@@ -98,7 +98,7 @@ async fn create(
     caller.session.check_tenant(TokenOperation::Create)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
     // The caller could mint tokens with a root key.
-    if purpose.as_str() == ROOT && !caller.session.authority.mints {
+    if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::refused());
     }
     let tenant = caller.session.authority.tenant.clone();
@@ -277,12 +277,12 @@ async fn apply(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleDestruction {
-    /// From this time on; until then the key can be restored.
+    /// From this time on; until then, the destruction can be canceled.
     #[schema(value_type = String, example = "2026-12-31T00:00:00.000Z")]
     after: Timestamp,
 }
 
-/// Schedule a key's destruction. It does not sign from now on, and can be restored until then.
+/// Schedule a key's destruction. It does not sign from now on. Until then, the destruction can be canceled.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/schedule-destruction", tag = "keys", request_body = ScheduleDestruction,
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
@@ -299,10 +299,10 @@ async fn schedule(
 }
 
 /// Cancel a key's scheduled destruction. The key is disabled then.
-#[utoipa::path(post, path = "/api/v1/keys/{key}/restore", tag = "keys",
+#[utoipa::path(post, path = "/api/v1/keys/{key}/cancel-destruction", tag = "keys",
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("restore"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
-async fn restore(
+async fn cancel_destruction(
     State(app): State<App>,
     caller: Caller,
     Path(key): Path<String>,

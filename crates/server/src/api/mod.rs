@@ -4,6 +4,7 @@ mod attest;
 mod audit_log;
 mod backup;
 mod described;
+mod encrypt;
 mod export;
 mod health;
 mod import;
@@ -16,7 +17,6 @@ pub(crate) mod operator;
 mod prehash;
 mod public;
 pub(crate) mod scope;
-mod seal;
 mod sign;
 mod statement;
 mod tokens;
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(prehash::routes())
         .merge(statement::routes())
         .merge(kem::routes())
-        .merge(seal::routes())
+        .merge(encrypt::routes())
         .merge(export::routes())
         .merge(backup::routes())
 }

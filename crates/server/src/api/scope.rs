@@ -38,7 +38,7 @@ pub(crate) fn check_operator_session(app: &App, session: &Session, operation: To
 /// # Errors
 /// It is the purpose of keys that sign tokens, and the caller may not mint.
 pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
-    if purpose.as_str() == ROOT && !caller.session.authority.mints {
+    if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::refused());
     }
     Ok(())

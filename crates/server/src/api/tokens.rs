@@ -69,7 +69,7 @@ struct Minted {
     responses((status = 201, description = "The token", body = Minted), (status = "default", body = ErrorBody)))]
 async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
     let authority = &caller.session.authority;
-    if !authority.mints {
+    if !authority.can_mint_tokens {
         return Err(ApiError::refused());
     }
     let MintToken { operations, keys, expires_in_seconds } = parse(&body)?;
@@ -202,7 +202,7 @@ struct OwnAuthority {
     /// When they end; none for a caller without a token.
     expires: Option<String>,
     /// Whether the caller may mint tokens, and revoke those of others.
-    mints: bool,
+    can_mint_tokens: bool,
     /// The ids that revoke the token: the last id names this token, the others those that it was
     /// made from.
     revocation_ids: Vec<String>,
@@ -222,7 +222,7 @@ async fn own(caller: Caller) -> Json<OwnAuthority> {
             .collect(),
         keys: authority.keys.as_ref().map(|keys| keys.iter().map(ToString::to_string).collect()),
         expires: authority.expires.map(|expires| expires.to_string()),
-        mints: authority.mints,
+        can_mint_tokens: authority.can_mint_tokens,
         revocation_ids: session.revocation_ids.clone(),
     })
 }
@@ -266,7 +266,7 @@ async fn revoke(
     let RevokeToken { revocation_id, expires } = parse(&body)?;
     let session = &caller.session;
     let (id, expires, by) = match revocation_id {
-        Some(_) if !session.authority.mints => return Err(ApiError::refused()),
+        Some(_) if !session.authority.can_mint_tokens => return Err(ApiError::refused()),
         Some(id) => {
             let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             if id.is_empty() || id.len() > LONGEST_ID || id.len() % 2 != 0 || !id.bytes().all(is_digit) {

@@ -328,7 +328,11 @@ impl Cluster {
     /// Puts the node's numbers as they are now into a registry.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let failures = self.failures.clone();
-        registry.register("bulla_store_failures", "How often the node could not follow the store", failures);
+        registry.register(
+            "bulla_store_sync_failures",
+            "How often the node could not follow the store",
+            failures,
+        );
         let Some(Freshness { revision, age, stale, nodes }) = self.freshness() else { return };
         let number = Gauge::<i64>::default();
         number.set(i64::try_from(revision).unwrap_or(i64::MAX));
@@ -336,13 +340,13 @@ impl Cluster {
         let seconds = Gauge::<f64, AtomicU64>::default();
         seconds.set(age.as_secs_f64());
         let help = "How long ago the node knew the store's newest state";
-        registry.register("bulla_store_age_seconds", help, seconds);
+        registry.register("bulla_store_view_age_seconds", help, seconds);
         let is_stale = Gauge::<i64>::default();
         is_stale.set(i64::from(stale));
-        registry.register("bulla_store_stale", "1 while the node uses no private keys", is_stale);
+        registry.register("bulla_key_use_lease_expired", "1 while the node uses no private keys", is_stale);
         let number = Gauge::<i64>::default();
         number.set(i64::from(nodes));
-        registry.register("bulla_store_nodes", "How many nodes share the store", number);
+        registry.register("bulla_cluster_nodes", "How many nodes share the store", number);
     }
 }
 

@@ -35,20 +35,20 @@ fn everything() -> Config {
             mode: Some(SocketMode::default()),
             tls: Some(tls),
         }],
-        limits: Limits { rate: Some(Rate { per_second: one, burst: one }), ..Limits::default() },
-        audit: AuditConfig { cosignatures: Some(1), ..AuditConfig::default() },
+        limits: Limits { request_rate: Some(Rate { per_second: one, burst: one }), ..Limits::default() },
+        audit: AuditConfig { cosignature_quorum: Some(1), ..AuditConfig::default() },
         witness: vec![WitnessConfig {
             url: "https://witness.example.org".to_owned(),
             key: "witness.example.org+ac94e85e+BNdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea".parse().unwrap(),
         }],
-        identity: vec![IdentityConfig {
+        caller: vec![CallerConfig {
             name: "a".to_owned(),
             uid: Some(1),
-            certificate: Some("a".to_owned()),
+            certificate_sha256: Some("a".to_owned()),
             tenant: "local".parse().unwrap(),
             operations: Some(vec![TokenOperation::Sign]),
             keys: Some(Vec::new()),
-            mints: false,
+            can_mint_tokens: false,
         }],
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
@@ -56,7 +56,7 @@ fn everything() -> Config {
             ..ServiceConfig::default()
         },
         log: LogConfig::default(),
-        trace: TraceConfig { otlp: Some("a".to_owned()) },
+        trace: TraceConfig { otlp_endpoint: Some("a".to_owned()) },
     }
 }
 

@@ -38,11 +38,11 @@ pub struct EtcdConfig {
     /// A file with the user's password in its first line. Only its owner may read it.
     pub password_file: Option<PathBuf>,
     /// How many seconds a request to the cluster may take.
-    pub timeout_seconds: u64,
+    pub request_timeout_seconds: u64,
     /// For how many seconds a node uses private keys without having heard from the cluster.
-    pub stale_after_seconds: u64,
+    pub key_use_lease_seconds: u64,
     /// For how many milliseconds a request waits for the revision that it wants.
-    pub wait_milliseconds: u64,
+    pub revision_wait_milliseconds: u64,
 }
 
 impl Default for EtcdConfig {
@@ -55,9 +55,9 @@ impl Default for EtcdConfig {
             key: None,
             user: None,
             password_file: None,
-            timeout_seconds: 5,
-            stale_after_seconds: 10,
-            wait_milliseconds: 2000,
+            request_timeout_seconds: 5,
+            key_use_lease_seconds: 10,
+            revision_wait_milliseconds: 2000,
         }
     }
 }
@@ -88,18 +88,18 @@ impl EtcdConfig {
         if self.user.is_some() != self.password_file.is_some() {
             return Err(invalid("`user` and `password_file` belong together"));
         }
-        if self.timeout_seconds == 0 || self.stale_after_seconds == 0 {
-            return Err(invalid("`timeout_seconds` and `stale_after_seconds` must be at least 1"));
+        if self.request_timeout_seconds == 0 || self.key_use_lease_seconds == 0 {
+            return Err(invalid("`request_timeout_seconds` and `key_use_lease_seconds` must be at least 1"));
         }
         Ok(())
     }
 
     pub(crate) fn stale_after(&self) -> Duration {
-        Duration::from_secs(self.stale_after_seconds)
+        Duration::from_secs(self.key_use_lease_seconds)
     }
 
     pub(crate) fn wait(&self) -> Duration {
-        Duration::from_millis(self.wait_milliseconds)
+        Duration::from_millis(self.revision_wait_milliseconds)
     }
 
     /// The options of connections, with the certificates and the password that the settings name.
@@ -127,7 +127,7 @@ impl EtcdConfig {
             (Some(name), Some(file)) => Some(EtcdUser { name: name.clone(), password: password(file)? }),
             _ => None,
         };
-        let timeout = Duration::from_secs(self.timeout_seconds);
+        let timeout = Duration::from_secs(self.request_timeout_seconds);
         Ok(EtcdOptions { timeout, user, tls, ..EtcdOptions::new(self.endpoints.clone(), &self.prefix) })
     }
 }
@@ -185,8 +185,8 @@ mod tests {
             EtcdConfig { certificate: some(), key: some(), ..config() },
             EtcdConfig { user: Some("a".to_owned()), ..config() },
             EtcdConfig { password_file: some(), ..config() },
-            EtcdConfig { timeout_seconds: 0, ..config() },
-            EtcdConfig { stale_after_seconds: 0, ..config() },
+            EtcdConfig { request_timeout_seconds: 0, ..config() },
+            EtcdConfig { key_use_lease_seconds: 0, ..config() },
         ] {
             assert_eq!(wrong.check(StoreKind::Etcd).unwrap_err().code, Code::InvalidArgument, "{wrong:?}");
         }

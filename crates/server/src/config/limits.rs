@@ -15,72 +15,73 @@ pub(crate) const MAX_ITEMS: usize = 100_000;
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The longest body of a request, in bytes.
-    pub body_bytes: usize,
+    pub max_body_bytes: usize,
     /// The longest head of a request, in bytes.
-    pub header_bytes: usize,
+    pub max_header_bytes: usize,
     /// The most bytes that the bodies of all requests take together.
-    pub total_body_bytes: usize,
+    pub max_total_body_bytes: usize,
     /// The most items of a batch, at most 100,000.
-    pub items: usize,
+    pub max_batch_items: usize,
     /// How many seconds a TLS handshake or the head of a request may take, and a connection may be
     /// idle.
-    pub header_seconds: u64,
+    pub idle_timeout_seconds: u64,
     /// How many seconds the body of a request may take to arrive.
-    pub body_seconds: u64,
+    pub body_timeout_seconds: u64,
     /// The most connections of each listener at once.
-    pub connections: usize,
-    /// The rate of each token and each identity; none by default.
-    pub rate: Option<Rate>,
+    pub max_connections_per_listener: usize,
+    /// The rate of each token and each caller of the settings; none by default.
+    pub request_rate: Option<Rate>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body_bytes: 32 << 20,
-            total_body_bytes: 256 << 20,
-            header_bytes: 64 << 10,
-            items: 10_000,
-            header_seconds: 60,
-            body_seconds: 30,
-            connections: 20_000,
-            rate: None,
+            max_body_bytes: 32 << 20,
+            max_total_body_bytes: 256 << 20,
+            max_header_bytes: 64 << 10,
+            max_batch_items: 10_000,
+            idle_timeout_seconds: 60,
+            body_timeout_seconds: 30,
+            max_connections_per_listener: 20_000,
+            request_rate: None,
         }
     }
 }
 
 impl Limits {
     /// The smallest limit of a head: the HTTP library does not accept less.
-    const LEAST_HEADER_BYTES: usize = 8 << 10;
+    const MIN_HEADER_BYTES: usize = 8 << 10;
 
     /// # Errors
     /// [`Code::InvalidArgument`] for a limit that no request passes.
     pub(super) fn check(&self) -> Result<()> {
-        let zero = [self.body_bytes, self.items, self.connections].contains(&0)
-            || self.header_seconds == 0
-            || self.body_seconds == 0;
-        if zero || self.header_bytes < Self::LEAST_HEADER_BYTES {
+        let zero = [self.max_body_bytes, self.max_batch_items, self.max_connections_per_listener]
+            .contains(&0)
+            || self.idle_timeout_seconds == 0
+            || self.body_timeout_seconds == 0;
+        if zero || self.max_header_bytes < Self::MIN_HEADER_BYTES {
             let message = format!(
-                "[limits]: every limit must be at least 1, and header_bytes at least {}",
-                Self::LEAST_HEADER_BYTES
+                "[limits]: every limit must be at least 1, and max_header_bytes at least {}",
+                Self::MIN_HEADER_BYTES
             );
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        if self.items > MAX_ITEMS {
-            let message = format!("[limits]: items must be at most {MAX_ITEMS}");
+        if self.max_batch_items > MAX_ITEMS {
+            let message = format!("[limits]: max_batch_items must be at most {MAX_ITEMS}");
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        if self.total_body_bytes < self.body_bytes {
-            let message = "[limits]: total_body_bytes must be at least body_bytes";
+        if self.max_total_body_bytes < self.max_body_bytes {
+            let message = "[limits]: max_total_body_bytes must be at least max_body_bytes";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         Ok(())
     }
 
-    pub(crate) fn header_time(&self) -> Duration {
-        Duration::from_secs(self.header_seconds)
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_timeout_seconds)
     }
 
-    pub(crate) fn body_time(&self) -> Duration {
-        Duration::from_secs(self.body_seconds)
+    pub(crate) fn body_timeout(&self) -> Duration {
+        Duration::from_secs(self.body_timeout_seconds)
     }
 }

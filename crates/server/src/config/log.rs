@@ -68,15 +68,14 @@ pub enum LogFormat {
 pub struct TraceConfig {
     /// The address of a collector that takes OTLP over HTTP, for example `http://127.0.0.1:4318`.
     /// Without one, there are no traces.
-    pub otlp: Option<String>,
+    pub otlp_endpoint: Option<String>,
 }
 
 impl TraceConfig {
     pub(super) fn check(&self) -> Result<()> {
-        match &self.otlp {
+        match &self.otlp_endpoint {
             Some(address) if !address.starts_with("http://") => {
-                let message =
-                    "[trace]: `otlp` is the address of a collector, for example http://127.0.0.1:4318";
+                let message = "[trace]: `otlp_endpoint` is the address of a collector, for example http://127.0.0.1:4318";
                 Err(KmsError::new(Code::InvalidArgument, message))
             }
             #[cfg(not(feature = "otel"))]

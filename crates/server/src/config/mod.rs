@@ -44,7 +44,7 @@ pub struct Config {
     /// The witnesses that cosign the audit log's checkpoints.
     pub witness: Vec<WitnessConfig>,
     /// Callers who prove themselves by a client certificate or as a user of this machine.
-    pub identity: Vec<IdentityConfig>,
+    pub caller: Vec<CallerConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
     /// What the service writes to standard error.
@@ -84,11 +84,11 @@ pub struct AuditConfig {
     /// checkpoint (`at-checkpoints`).
     pub durability: AuditDurability,
     /// Whether verifications are recorded too.
-    pub verifications: bool,
+    pub record_verifications: bool,
     /// How many witnesses must cosign a checkpoint; all by default.
-    pub cosignatures: Option<usize>,
+    pub cosignature_quorum: Option<usize>,
     /// How often, in seconds, witnesses are asked to cosign a new checkpoint.
-    pub witness_seconds: u64,
+    pub witness_interval_seconds: u64,
 }
 
 /// A witness: somebody else's service that cosigns the checkpoints of the audit log, if the log
@@ -118,9 +118,9 @@ impl Default for AuditConfig {
     fn default() -> Self {
         Self {
             durability: AuditDurability::Grouped,
-            verifications: false,
-            cosignatures: None,
-            witness_seconds: 60,
+            record_verifications: false,
+            cosignature_quorum: None,
+            witness_interval_seconds: 60,
         }
     }
 }
@@ -128,13 +128,13 @@ impl Default for AuditConfig {
 /// A caller without a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct IdentityConfig {
+pub struct CallerConfig {
     /// The caller's name in the audit log.
     pub name: String,
     /// The user id of a peer on a Unix socket.
     pub uid: Option<u32>,
     /// The SHA-256 of a client certificate (DER), in lower-case hexadecimal digits.
-    pub certificate: Option<String>,
+    pub certificate_sha256: Option<String>,
     /// Whose keys.
     pub tenant: Name,
     /// What the caller may do; everything by default.
@@ -143,7 +143,7 @@ pub struct IdentityConfig {
     pub keys: Option<Vec<KeyId>>,
     /// Whether the caller may mint tokens and revoke those of others.
     #[serde(default)]
-    pub mints: bool,
+    pub can_mint_tokens: bool,
 }
 
 /// How the service runs.
@@ -160,7 +160,7 @@ pub struct ServiceConfig {
     pub backup_recipients: Vec<String>,
     /// How many seconds a shutdown takes at most. Requests that are being answered have until
     /// shortly before.
-    pub shutdown_seconds: u64,
+    pub shutdown_timeout_seconds: u64,
     /// Whether every caller may do everything: for trying the service out, with a keystore in
     /// memory. Only the command line can say so.
     #[serde(skip)]
@@ -177,7 +177,7 @@ impl Default for ServiceConfig {
             threads: None,
             operator_tenant,
             backup_recipients: Vec::new(),
-            shutdown_seconds: 30,
+            shutdown_timeout_seconds: 30,
             development: false,
         }
     }
@@ -186,7 +186,7 @@ impl Default for ServiceConfig {
 impl ServiceConfig {
     /// How long a shutdown takes at most.
     pub(crate) fn shutdown_time(&self) -> Duration {
-        Duration::from_secs(self.shutdown_seconds)
+        Duration::from_secs(self.shutdown_timeout_seconds)
     }
 
     /// How long of it requests are answered. The rest is for the end of what cannot be interrupted.
@@ -241,24 +241,25 @@ impl Config {
         self.keystore.check()?;
         self.etcd.check(self.keystore.store)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
-        for identity in &self.identity {
-            if identity.uid.is_some() == identity.certificate.is_some() {
-                let message = format!("the identity {} needs either `uid` or `certificate`", identity.name);
+        for caller in &self.caller {
+            if caller.uid.is_some() == caller.certificate_sha256.is_some() {
+                let message =
+                    format!("the caller {} needs either `uid` or `certificate_sha256`", caller.name);
                 return Err(invalid(message));
             }
             let is_digest = |text: &String| {
                 text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
             };
-            if !identity.certificate.as_ref().is_none_or(is_digest) {
+            if !caller.certificate_sha256.as_ref().is_none_or(is_digest) {
                 let message = "is not the SHA-256 of a certificate: that is 64 lower-case hexadecimal digits";
-                return Err(invalid(format!("the certificate of the identity {} {message}", identity.name)));
+                return Err(invalid(format!("the certificate of the caller {} {message}", caller.name)));
             }
-            identity.name.parse::<bulla_kms::audit_log::Actor>()?;
-            let is_new = identity.uid.is_none_or(|uid| users.insert(uid))
-                && identity.certificate.as_ref().is_none_or(|digest| certificates.insert(digest));
+            caller.name.parse::<bulla_kms::audit_log::Actor>()?;
+            let is_new = caller.uid.is_none_or(|uid| users.insert(uid))
+                && caller.certificate_sha256.as_ref().is_none_or(|digest| certificates.insert(digest));
             if !is_new {
                 let message =
-                    format!("the identity {} has the user or the certificate of another", identity.name);
+                    format!("the caller {} has the user or the certificate of another", caller.name);
                 return Err(invalid(message));
             }
         }
@@ -282,17 +283,17 @@ impl Config {
             }
         }
         if self.required_witnesses() > self.witness.len() {
-            return Err(invalid("[audit] cosignatures: there are fewer witnesses"));
+            return Err(invalid("[audit] cosignature_quorum: there are fewer witnesses"));
         }
-        if self.audit.witness_seconds == 0 {
-            return Err(invalid("[audit] witness_seconds must be at least 1"));
+        if self.audit.witness_interval_seconds == 0 {
+            return Err(invalid("[audit] witness_interval_seconds must be at least 1"));
         }
         Ok(())
     }
 
     /// How many witnesses must cosign a checkpoint.
     pub fn required_witnesses(&self) -> usize {
-        self.audit.cosignatures.unwrap_or(self.witness.len())
+        self.audit.cosignature_quorum.unwrap_or(self.witness.len())
     }
 
     /// The settings as TOML, with every default. It contains no secret: settings only say where
@@ -371,7 +372,7 @@ mod tests {
     #[test]
     fn nothing_is_a_configuration() {
         let config = load("", &[]).unwrap();
-        assert!(config.listen.is_empty() && config.identity.is_empty());
+        assert!(config.listen.is_empty() && config.caller.is_empty());
         assert_eq!(config.service.operator_tenant.as_str(), "local");
     }
 
@@ -385,11 +386,11 @@ mod tests {
             "[[listen]]\naddress = \"localhost\"",
             "[[listen]]\naddress = \"127.0.0.1:1\"\nunix = \"/x\"",
             "[[listen]]\nunix = \"/x\"\ntls = { certificate = \"a\", key = \"b\" }",
-            "[[identity]]\nname = \"a\"\ntenant = \"local\"",
-            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\ncertificate = \"aa\"",
-            "[[identity]]\nname = \"a\"\ntenant = \"local\"\ncertificate = \"aa\"",
-            "[[identity]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
-            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
+            "[[caller]]\nname = \"a\"\ntenant = \"local\"",
+            "[[caller]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\ncertificate_sha256 = \"aa\"",
+            "[[caller]]\nname = \"a\"\ntenant = \"local\"\ncertificate_sha256 = \"aa\"",
+            "[[caller]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
+            "[[caller]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
             "[service]\nbackup_recipients = [\"age1nobody\"]",
             "[[listen]]\nunix = \"/x\"\nmode = \"0888\"",
             "[[listen]]\nunix = \"/x\"\nmode = \"01777\"",
@@ -401,13 +402,13 @@ mod tests {
             "[keystore]\npassphrase_fd = -1",
             "[keystore]\ncredential = \"../a\"",
             "[keystore]\ncredential = \"\"",
-            "[[identity]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\n[[identity]]\nname = \"b\"\ntenant = \"local\"\nuid = 1",
+            "[[caller]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\n[[caller]]\nname = \"b\"\ntenant = \"local\"\nuid = 1",
             "[log]\nlevel = \"loud\"",
-            "[trace]\notlp = \"127.0.0.1:4318\"",
-            "[audit]\ncosignatures = 1",
-            "[audit]\nwitness_seconds = 0",
+            "[trace]\notlp_endpoint = \"127.0.0.1:4318\"",
+            "[audit]\ncosignature_quorum = 1",
+            "[audit]\nwitness_interval_seconds = 0",
             "[[witness]]\nurl = \"https://a\"\nkey = \"a+00000000+BA==\"",
-            "[limits]\nbody_bytes = 0",
+            "[limits]\nmax_body_bytes = 0",
             "not toml",
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
@@ -421,8 +422,7 @@ mod tests {
     #[test]
     fn the_environment_overrides_the_file() {
         let text = "[service]\nthreads = 2\n[[listen]]\naddress = \"127.0.0.1:1\"";
-        let config =
-            load(text, &[("BULLA_SERVE__SERVICE__THREADS", "3"), ("BULLA_SERVER", "other")]).unwrap();
+        let config = load(text, &[("BULLA_SERVE__SERVICE__THREADS", "3"), ("BULLA_ADDR", "other")]).unwrap();
         assert_eq!(config.service.threads.unwrap().get(), 3);
         let listen = [("BULLA_SERVE__LISTEN", "[{ address = \"127.0.0.1:2\" }, { unix = \"/x\" }]")];
         let config = load(text, &listen).unwrap();

@@ -63,7 +63,7 @@ impl Whole {
     /// The body is too long or too slow, or all bodies together take too much memory.
     pub(super) async fn read(parts: &Parts, body: Body, needs: Needs, app: &App) -> Result<Self> {
         let limits = app.service.limits();
-        let whole = timeout(limits.body_time(), Self::read_all(parts, body, needs, app));
+        let whole = timeout(limits.body_timeout(), Self::read_all(parts, body, needs, app));
         whole.await.map_err(|_| ApiError::new(Problem::Timeout, "the body did not arrive in time"))?
     }
 
@@ -71,14 +71,14 @@ impl Whole {
         let limits = app.service.limits();
         let peer = parts.extensions.get::<Peer>();
         let most = match needs {
-            Needs::Credential => limits.body_bytes,
-            Needs::Nothing => limits.body_bytes.min(ANONYMOUS),
+            Needs::Credential => limits.max_body_bytes,
+            Needs::Nothing => limits.max_body_bytes.min(ANONYMOUS),
         };
         let is_anonymous = needs == Needs::Nothing && peer.is_none_or(|peer| peer.session().is_none());
         let (mut counted, all) = if is_anonymous {
             (app.service.anonymous_bodies.begin(), ALL_ANONYMOUS)
         } else {
-            (app.service.bodies.begin(), limits.total_body_bytes)
+            (app.service.bodies.begin(), limits.max_total_body_bytes)
         };
         // Whoever may use a Unix socket has room, however much others send.
         let all = if peer.is_some_and(Peer::is_local) { usize::MAX } else { all };

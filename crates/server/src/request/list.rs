@@ -14,7 +14,7 @@ pub(super) const AT_MOST: &str = "a list of at most ";
 #[derive(Debug)]
 pub(crate) struct List<T, const MOST: usize>(Vec<T>);
 
-/// The items of a batch: at most as many as the setting `limits.items` may say.
+/// The items of a batch: at most as many as the setting `limits.max_batch_items` may say.
 pub(crate) type Items<T> = List<T, { crate::config::MAX_ITEMS }>;
 
 // Derived, it would need a default of the entries.

@@ -112,7 +112,7 @@ impl Connections {
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = activity.idle(|| self.reactor.service.limits().header_time()) => {
+            () = activity.idle(|| self.reactor.service.limits().idle_timeout()) => {
                 connection.as_mut().graceful_shutdown();
                 let grace = self.reactor.service.config.service.time_for_requests().min(FAREWELL);
                 timeout(grace, connection).await.unwrap_or(Ok(()))
@@ -161,13 +161,13 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time())
-        .max_buf_size(limits.header_bytes);
+        .header_read_timeout(limits.idle_timeout())
+        .max_buf_size(limits.max_header_bytes);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(limits.header_time())
-        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(limits.idle_timeout())
+        .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
         .max_concurrent_streams(256);
     builder
 }

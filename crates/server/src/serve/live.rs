@@ -74,7 +74,7 @@ impl Live {
         let needing_restart = config.needing_restart(&new);
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
-        (config.limits, config.identity) = (new.limits, new.identity);
+        (config.limits, config.caller) = (new.limits, new.caller);
         Ok(needing_restart)
     }
 }

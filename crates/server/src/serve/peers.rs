@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 
 use super::validity::Validity;
 use crate::access::{Authority, Limiter, Nodes, OperationSet, Session};
-use crate::config::{Config, IdentityConfig};
+use crate::config::{CallerConfig, Config};
 use crate::request::Proof;
 
 /// The evidence of a connection, verified once, when it begins.
@@ -37,7 +37,7 @@ impl Evidence {
         Self::Certificate(Arc::new(Certificate { digest, validity: Validity::of(der) }))
     }
 
-    /// What the connection's identity rests on.
+    /// What the connection's caller rests on.
     pub(super) fn proof(&self) -> Proof {
         match self {
             Self::Nothing => Proof::Nothing,
@@ -56,10 +56,10 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// `nodes` share the rates of the identities.
+    /// `nodes` share the rates of the callers.
     ///
     /// # Errors
-    /// The name of an identity is not valid.
+    /// The name of a caller is not valid.
     pub(super) fn new(config: &Config, nodes: &Nodes) -> Result<Self> {
         let mut peers = Self::default();
         if config.service.development {
@@ -68,7 +68,7 @@ impl Peers {
                 operations: OperationSet::ALL,
                 keys: None,
                 expires: None,
-                mints: true,
+                can_mint_tokens: true,
             };
             let session = Session {
                 authority,
@@ -78,11 +78,11 @@ impl Peers {
             };
             peers.everybody = Some(Arc::new(session));
         }
-        for identity in &config.identity {
-            let session = Arc::new(session(identity, config, nodes)?);
-            if let Some(uid) = identity.uid {
+        for caller in &config.caller {
+            let session = Arc::new(session(caller, config, nodes)?);
+            if let Some(uid) = caller.uid {
                 peers.by_uid.insert(uid, session);
-            } else if let Some(digest) = &identity.certificate {
+            } else if let Some(digest) = &caller.certificate_sha256 {
                 peers.by_certificate.insert(digest.clone(), session);
             }
         }
@@ -107,20 +107,20 @@ impl Peers {
     }
 }
 
-fn session(identity: &IdentityConfig, config: &Config, nodes: &Nodes) -> Result<Session> {
-    let operations = match &identity.operations {
+fn session(caller: &CallerConfig, config: &Config, nodes: &Nodes) -> Result<Session> {
+    let operations = match &caller.operations {
         None => OperationSet::ALL,
         Some(operations) => operations.iter().collect(),
     };
     let authority = Authority {
-        tenant: identity.tenant.clone(),
+        tenant: caller.tenant.clone(),
         operations,
-        keys: identity.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
+        keys: caller.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
         expires: None,
-        mints: identity.mints,
+        can_mint_tokens: caller.can_mint_tokens,
     };
-    let limiter = config.limits.rate.map(|rate| Arc::new(Limiter::new(rate, nodes)));
-    Ok(Session { authority, actor: identity.name.parse()?, limiter, revocation_ids: Vec::new() })
+    let limiter = config.limits.request_rate.map(|rate| Arc::new(Limiter::new(rate, nodes)));
+    Ok(Session { authority, actor: caller.name.parse()?, limiter, revocation_ids: Vec::new() })
 }
 
 #[cfg(test)]
@@ -141,16 +141,16 @@ mod tests {
         for (end, is_valid) in [(2100, true), (2021, false)] {
             let evidence = certificate(end);
             let Evidence::Certificate(certificate) = &evidence else { panic!("it is a certificate") };
-            let identity = IdentityConfig {
+            let caller = CallerConfig {
                 name: "robot".to_owned(),
                 uid: None,
-                certificate: Some(certificate.digest.clone()),
+                certificate_sha256: Some(certificate.digest.clone()),
                 tenant: "local".parse().unwrap(),
                 operations: None,
                 keys: None,
-                mints: false,
+                can_mint_tokens: false,
             };
-            let config = Config { identity: vec![identity], ..Config::default() };
+            let config = Config { caller: vec![caller], ..Config::default() };
             let peers = Peers::new(&config, &Nodes::one()).unwrap();
             assert_eq!(peers.session(&evidence).is_some(), is_valid, "until {end}");
         }

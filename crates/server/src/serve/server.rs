@@ -282,7 +282,7 @@ impl Shared {
         connections: &Connections,
         mut down: watch::Receiver<bool>,
     ) {
-        let end = since + self.service.limits().header_time();
+        let end = since + self.service.limits().idle_timeout();
         let handshake = timeout_at(end, tls.acceptor().accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
@@ -320,7 +320,7 @@ async fn accept(
         };
         match accepted {
             Ok(stream) => {
-                let place = match room.enter(shared.service.limits().connections) {
+                let place = match room.enter(shared.service.limits().max_connections_per_listener) {
                     Ok(place) => place,
                     Err(most) => {
                         tracing::warn!("a connection is refused: its listener has {most}, as many as it may");

@@ -102,7 +102,11 @@ impl Counts {
         }
         registry.register("bulla_http_requests", "Answered requests, by the class of their status", requests);
         let times = Times(Arc::clone(&self.threads));
-        registry.register("bulla_http_answer_seconds", "How long requests took to be answered", times);
+        registry.register(
+            "bulla_http_request_duration_seconds",
+            "How long requests took to be answered",
+            times,
+        );
         let connections = Gauge::<i64>::default();
         connections.set(i64::try_from(self.connections.load(Ordering::Relaxed)).unwrap_or(i64::MAX));
         registry.register("bulla_http_open_connections", "Open connections", connections);
@@ -114,7 +118,7 @@ impl Counts {
             let first = Gauge::<i64>::default();
             first.set(i64::try_from(expiry).unwrap_or(i64::MAX));
             let help = "When the first of the service's TLS certificates expires, in seconds since 1970";
-            registry.register("bulla_tls_certificate_expiry_seconds", help, first);
+            registry.register("bulla_tls_certificate_expiry_timestamp_seconds", help, first);
         }
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("bulla_build", "The version of the service", build);
@@ -178,14 +182,14 @@ mod tests {
             "bulla_http_requests_total{class=\"3xx\"} 0",
             "bulla_http_requests_total{class=\"4xx\"} 1",
             "bulla_http_requests_total{class=\"5xx\"} 1",
-            "bulla_http_answer_seconds_bucket{le=\"0.00001\"} 2",
-            "bulla_http_answer_seconds_bucket{le=\"0.00002\"} 3",
-            "bulla_http_answer_seconds_bucket{le=\"10.0\"} 3",
-            "bulla_http_answer_seconds_bucket{le=\"+Inf\"} 4",
-            "bulla_http_answer_seconds_count 4",
+            "bulla_http_request_duration_seconds_bucket{le=\"0.00001\"} 2",
+            "bulla_http_request_duration_seconds_bucket{le=\"0.00002\"} 3",
+            "bulla_http_request_duration_seconds_bucket{le=\"10.0\"} 3",
+            "bulla_http_request_duration_seconds_bucket{le=\"+Inf\"} 4",
+            "bulla_http_request_duration_seconds_count 4",
             "bulla_http_open_connections 7",
             "bulla_sealed 1",
-            "bulla_tls_certificate_expiry_seconds 1769851800",
+            "bulla_tls_certificate_expiry_timestamp_seconds 1769851800",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -116,7 +116,7 @@ impl Service {
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
             sessions: Sessions::default(),
-            limiters: Limiters::new(config.limits.rate),
+            limiters: Limiters::new(config.limits.request_rate),
             config,
             requests: (u32::from_le_bytes([secret[0], secret[1], secret[2], secret[3]]), AtomicU64::new(0)),
             secret,
@@ -137,7 +137,7 @@ impl Service {
     /// Sets the limits for all requests from now on.
     pub(crate) fn set_limits(&self, limits: Limits) {
         self.limits.store(Arc::new(limits));
-        self.limiters.set_rate(limits.rate);
+        self.limiters.set_rate(limits.request_rate);
         self.forget_sessions();
     }
 

@@ -34,7 +34,7 @@ impl Traces {
     /// # Errors
     /// [`Code::InvalidArgument`]: the collector's address is not valid.
     pub fn start(config: &TraceConfig) -> Result<Option<Self>> {
-        let Some(collector) = &config.otlp else { return Ok(None) };
+        let Some(collector) = &config.otlp_endpoint else { return Ok(None) };
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)

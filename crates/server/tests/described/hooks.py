@@ -14,7 +14,7 @@ LABELS = os.environ["BULLA_LABELS"].split(",")
 # Empty where every caller may do everything.
 TOKEN = os.environ["BULLA_TOKEN"]
 CREDENTIALS = {"authorization", "x-vault-token"}
-BYTES = {"message", "input", "digest", "data", "ciphertext", "signature", "associated_data", "sealed"}
+BYTES = {"message", "input", "digest", "data", "ciphertext", "signature", "associated_data", "encrypted_data"}
 
 
 def number(value):

@@ -130,7 +130,7 @@ fn no_token_changes_the_root_key_of_its_tenant() {
         ("PATCH", key.to_owned(), r#"{"minimum_version":1}"#),
         ("POST", format!("{key}/rotate"), ""),
         ("POST", format!("{key}/schedule-destruction"), after.as_str()),
-        ("POST", format!("{key}/restore"), ""),
+        ("POST", format!("{key}/cancel-destruction"), ""),
         ("POST", format!("{key}/versions/1/revoke"), ""),
         ("POST", format!("{key}/versions/1/destroy"), ""),
         ("DELETE", key.to_owned(), ""),

@@ -107,7 +107,7 @@ fn a_body_that_needs_no_credential_is_short() {
 #[test]
 fn all_bodies_together_have_a_bound_and_give_back_what_they_had() {
     let mut config = config();
-    (config.limits.body_bytes, config.limits.total_body_bytes) = (1000, 1500);
+    (config.limits.max_body_bytes, config.limits.max_total_body_bytes) = (1000, 1500);
     config.service.development = true;
     let service = Service::start(Keystore::in_memory(), config);
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
@@ -163,7 +163,7 @@ fn only_answers_pings(mut stream: TcpStream) {
 #[test]
 fn a_connection_that_asks_nothing_ends() {
     let mut config = config();
-    config.limits.header_seconds = 1;
+    config.limits.idle_timeout_seconds = 1;
     let service = Service::start(Keystore::in_memory(), config);
     let streams = ["", "PRI * HTTP/2", "GET / HTTP/1.1\r\nhost: "].map(|text| {
         let mut stream = connect(&service);
@@ -185,7 +185,7 @@ fn a_connection_with_tls_that_asks_nothing_ends() {
     let authority = Authority::new();
     let files = Files::new(&authority.certify("localhost", Until::Future), None);
     let mut config = files.config();
-    config.limits.header_seconds = 1;
+    config.limits.idle_timeout_seconds = 1;
     let service = Service::start(keystore(&[]), config);
     for protocol in [&b"http/1.1"[..], b"h2"] {
         let silent = Client { protocol, ..Client::new(&authority) }.connect(&service.url).unwrap();
@@ -199,7 +199,7 @@ fn a_listener_has_its_number_of_connections_whatever_others_have() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();
-    config.limits.connections = 2;
+    config.limits.max_connections_per_listener = 2;
     config.listen.push(Listen { unix: Some(socket.clone()), ..Listen::default() });
     let service = Service::start(keystore(&[]), config);
     let open = || {
@@ -244,8 +244,8 @@ fn every_list_has_a_bound() {
         (Some(&caller), "/api/v1/tokens/attenuate", json!({ "operations": vec!["sign"; 17] })),
         (None, "/api/v1/tokens", json!({ "keys": names(257), "operations": sign, "expires_in_seconds": 9 })),
         (None, "/api/v1/tokens", json!({ "operations": vec!["sign"; 17], "expires_in_seconds": 9 })),
-        (None, "/api/v1/seal", json!({ "data": "", "keys": names(9) })),
-        (None, "/api/v1/seal", json!({ "data": "", "recipients": names(9) })),
+        (None, "/api/v1/encrypt", json!({ "data": "", "keys": names(9) })),
+        (None, "/api/v1/encrypt", json!({ "data": "", "recipients": names(9) })),
         (None, "/api/v1/backup", json!({ "recipients": names(9) })),
         (None, "/api/v1/audit-log/verify", json!({ "checkpoints": names(1001) })),
         (None, "/api/v1/sign", json!({ "items": messages, "key": "a" })),
@@ -283,7 +283,7 @@ fn slow_work_of_one_caller_holds_up_nobody_else_and_not_the_end() {
     let operator = token(&keystore, "local", Keys::All, &[TokenOperation::Update, TokenOperation::Read]);
     let mut config = config();
     config.service.threads = 1.try_into().ok();
-    config.service.shutdown_seconds = 1;
+    config.service.shutdown_timeout_seconds = 1;
     let service = Service::start(keystore, config);
     let batch = json!({ "key": "slow", "items": vec![json!({ "message": "" }); 10_000] }).to_string();
     let mut batches: Vec<_> = (0..48)
@@ -316,7 +316,7 @@ fn a_stop_ends_although_slow_work_is_left() {
     key(&keystore, "local", "slow", SLOW);
     let caller = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
     let mut config = config();
-    config.service.shutdown_seconds = 1;
+    config.service.shutdown_timeout_seconds = 1;
     let service = Service::start(keystore, config);
     let batch = json!({ "key": "slow", "items": vec![json!({ "message": "" }); 10_000] }).to_string();
     let _waiting: Vec<_> = (0..48)
@@ -353,7 +353,7 @@ fn rights_must_be_there_when_the_body_is_there() {
     let requests = [
         ("/api/v1/keys/a/sign", plain, ""),
         ("/v1/transit/sign/a", message, ""),
-        ("/api/v1/seal", r#"{"data":""}"#, ""),
+        ("/api/v1/encrypt", r#"{"data":""}"#, ""),
         // A stored answer is one, too.
         ("/api/v1/keys", create, again),
     ];
@@ -383,7 +383,7 @@ fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = unix_config(&socket);
-    config.identity = vec![me("local", None)];
+    config.caller = vec![me("local", None)];
     let service = Service::start(keystore(&["local"]), config.clone());
     let mut stream = UnixStream::connect(&socket).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -392,7 +392,7 @@ fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
     let mut status = [0; 25];
     stream.read_exact(&mut status).unwrap();
     assert_eq!(&status, b"HTTP/1.1 100 Continue\r\n\r\n");
-    config.identity.clear();
+    config.caller.clear();
     service.handle.reload(config).unwrap();
     stream.write_all(b"{}").unwrap();
     stream.read_exact(&mut status).unwrap();
@@ -406,6 +406,11 @@ fn limits_that_contradict_each_other_are_refused() {
         change(&mut config.limits);
         Server::bind(config, Box::new(Prepared::new(Keystore::in_memory()))).err().unwrap().message
     };
-    assert!(refused(|limits| limits.total_body_bytes = limits.body_bytes - 1).contains("total_body_bytes"));
-    assert!(refused(|limits| limits.items = 100_001).contains("items must be at most 100000"));
+    assert!(
+        refused(|limits| limits.max_total_body_bytes = limits.max_body_bytes - 1)
+            .contains("max_total_body_bytes")
+    );
+    assert!(
+        refused(|limits| limits.max_batch_items = 100_001).contains("max_batch_items must be at most 100000")
+    );
 }

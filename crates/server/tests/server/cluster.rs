@@ -87,10 +87,10 @@ fn a_revision_that_does_not_come_is_an_error_that_may_be_tried_again() {
     let shared = Shared::start(1);
     drop(shared.create(&shared.open()));
     let mut config = shared.open();
-    config.etcd.wait_milliseconds = 100;
+    config.etcd.revision_wait_milliseconds = 100;
     let node = shared.node(config);
     let answer = node.get_at(None, "/api/v1/keys", 1_000_000);
-    assert_eq!(answer.error(), (503, "behind".to_owned()));
+    assert_eq!(answer.error(), (503, "revision_unavailable".to_owned()));
     assert!(answer.json()["retryable"] == true && answer.headers["retry-after"] == "1");
     let vault = node.get_at(None, "/v1/transit/keys/a", 1_000_000);
     assert!(vault.json()["errors"].is_array(), "{}", vault.text());
@@ -182,7 +182,7 @@ fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
     // A row in another place does not count: the nodes say that they cannot follow the store.
     table.insert("revoked/00", &rows[0].value, None).unwrap();
     let metrics = || nodes[1].get(Some(&operator(&keystore)), "/metrics").text();
-    eventually("the node notices", || !metrics().contains("bulla_store_failures_total 0"));
+    eventually("the node notices", || !metrics().contains("bulla_store_sync_failures_total 0"));
 }
 
 fn operator(keystore: &Keystore) -> bulla_kms::token::Token {
@@ -219,7 +219,7 @@ fn a_request_with_an_idempotency_key_is_made_once_on_all_nodes() {
     assert_eq!(again.headers["idempotency-replayed"], "true");
     assert_eq!(again.headers["content-type"], first.headers["content-type"]);
     assert_eq!(first.ok()["head"], 2);
-    let mismatch = (409, "idempotency_mismatch".to_owned());
+    let mismatch = (409, "idempotency_key_reused".to_owned());
     assert_eq!(post(1, "/api/v1/keys", "k1", &json!({})).error(), mismatch);
     // An error is an answer, too; one that may be tried again is none.
     assert_eq!(post(0, "/api/v1/keys", "k2", &json!({ "label": "a" })).error().1, "label_taken");
@@ -301,7 +301,7 @@ fn nodes_share_the_rate_of_a_caller() {
     let keystore = shared.create(&shared.closed());
     keystore.create_token_root(&name("local")).unwrap();
     let mut config = shared.closed();
-    config.limits.rate =
+    config.limits.request_rate =
         Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: BURST.try_into().unwrap() });
     let nodes = [(); 2].map(|()| shared.node(config.clone()));
     for node in &nodes {
@@ -330,7 +330,7 @@ fn a_node_without_etcd_verifies_and_signs_no_longer_than_the_settings_say() {
     let way = shared.cluster.way_to(0);
     let mut config = shared.open();
     config.etcd.endpoints = vec![way.endpoint()];
-    (config.etcd.stale_after_seconds, config.etcd.timeout_seconds) = (2, 1);
+    (config.etcd.key_use_lease_seconds, config.etcd.request_timeout_seconds) = (2, 1);
     let node = shared.node(config);
     node.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
     let signed = node.sign(None, "a").ok();
@@ -354,7 +354,7 @@ fn a_node_without_etcd_verifies_and_signs_no_longer_than_the_settings_say() {
     assert!(metrics.contains("\nbulla_store_stale 1\n") && metrics.contains("\nbulla_store_age_seconds "));
     // The first question may still wait for its answer.
     eventually("the node counts its failures", || {
-        !node.get(None, "/metrics").text().contains("bulla_store_failures_total 0")
+        !node.get(None, "/metrics").text().contains("bulla_store_sync_failures_total 0")
     });
     // Meanwhile, the others go on. What was acknowledged there is known here before it signs again.
     let disabled = json!({ "enabled": false }).to_string();

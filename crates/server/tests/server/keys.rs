@@ -83,7 +83,7 @@ fn a_key_is_changed_disabled_and_destroyed() {
     );
     let early = service.send("DELETE", None, "/api/v1/keys/a", b"");
     assert_eq!(early.error(), (409, "destruction_not_due".to_owned()));
-    assert_eq!(service.post(None, "/api/v1/keys/a/restore", &json!({})).ok()["state"], "disabled");
+    assert_eq!(service.post(None, "/api/v1/keys/a/cancel-destruction", &json!({})).ok()["state"], "disabled");
     let past = json!({ "after": "2020-01-01T00:00:00.000Z" });
     service.post(None, "/api/v1/keys/a/schedule-destruction", &past).ok();
     let destroyed = service.send("DELETE", None, "/api/v1/keys/a", b"").ok();

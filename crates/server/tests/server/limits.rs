@@ -13,7 +13,7 @@ use crate::support::{Service, config, keystore, token};
 #[test]
 fn a_body_has_a_length() {
     let mut config = config();
-    config.limits.body_bytes = 1000;
+    config.limits.max_body_bytes = 1000;
     config.service.development = true;
     let service = Service::start(Keystore::in_memory(), config);
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
@@ -63,7 +63,7 @@ fn a_connection_outlives_a_request_that_was_refused_before_its_body_came() {
 #[test]
 fn a_slow_caller_is_cut_off() {
     let mut config = config();
-    (config.limits.body_seconds, config.limits.header_seconds) = (1, 1);
+    (config.limits.body_timeout_seconds, config.limits.idle_timeout_seconds) = (1, 1);
     config.service.development = true;
     let service = Service::start(Keystore::in_memory(), config);
     let send = |text: &str| {
@@ -94,7 +94,7 @@ fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     );
     let mut config = config();
     let (per_second, burst) = (1.try_into().unwrap(), 5.try_into().unwrap());
-    config.limits.rate = Some(bulla_server::Rate { per_second, burst });
+    config.limits.request_rate = Some(bulla_server::Rate { per_second, burst });
     let service = Service::start(keystore, config);
     let batch = json!({ "key": "a", "items": vec![json!({ "message": "" }); 6] });
     let refused = service.post(Some(&slow), "/api/v1/sign", &batch);
@@ -137,8 +137,11 @@ fn bad_requests_get_clear_errors() {
         );
     }
     assert_eq!(bad(b"{\"message\":\"\\u0041A==\"}").status, 200, "an escape is read");
-    assert_eq!(service.get(None, "/api/v2").error(), (404, "no_endpoint".to_owned()));
-    assert_eq!(service.send("PUT", None, "/api/v1/keys", b"").error(), (405, "wrong_method".to_owned()));
+    assert_eq!(service.get(None, "/api/v2").error(), (404, "endpoint_not_found".to_owned()));
+    assert_eq!(
+        service.send("PUT", None, "/api/v1/keys", b"").error(),
+        (405, "method_not_allowed".to_owned())
+    );
     assert_eq!(service.get(None, "/api/v1/keys/Not%20A%20Label").error(), (400, "invalid_id".to_owned()));
     let first = service.get(None, "/api/v1/health").headers["x-request-id"].clone();
     assert_ne!(first, service.get(None, "/api/v1/health").headers["x-request-id"]);

@@ -39,7 +39,7 @@ fn a_repetition_gets_the_same_answer_and_changes_nothing() {
         service.send_with("PATCH", None, "/api/v1/keys/a", body.as_bytes(), &[("idempotency-key", "k4")])
     };
     assert_eq!(patch(false).ok()["revision"], patch(false).ok()["revision"]);
-    assert_eq!(patch(true).error(), (409, "idempotency_mismatch".to_owned()));
+    assert_eq!(patch(true).error(), (409, "idempotency_key_reused".to_owned()));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_import_is_made_once() {
     assert_eq!((first.status, again.status, &first.body), (201, 201, &again.body));
     assert_eq!(again.headers["idempotency-replayed"], "true");
     assert_eq!(keys(&service, None), 1);
-    assert_eq!(import("/api/v1/import", "k1", 2).error(), (409, "idempotency_mismatch".to_owned()));
+    assert_eq!(import("/api/v1/import", "k1", 2).error(), (409, "idempotency_key_reused".to_owned()));
     let path = format!("/api/v1/keys/{}/import", first.json()["key"].as_str().unwrap().replace('/', "%2F"));
     for _ in 0..2 {
         assert_eq!(import(&path, "k2", 3).ok()["head"], 2);
@@ -71,7 +71,7 @@ fn a_key_is_for_one_request_of_one_caller() {
         post(&service, Some(token), path, "k", &json!({ "label": label }))
     };
     create(&tokens[0], "/api/v1/keys", "a").ok();
-    let mismatch = (409, "idempotency_mismatch".to_owned());
+    let mismatch = (409, "idempotency_key_reused".to_owned());
     assert_eq!(create(&tokens[0], "/api/v1/keys", "b").error(), mismatch);
     assert_eq!(create(&tokens[0], "/api/v1/keys/a/rotate", "a").error(), mismatch);
     assert_eq!(create(&tokens[0], "/api/v1/keys?x=1", "a").error(), mismatch);
@@ -189,8 +189,8 @@ fn requests_that_are_refused_for_their_key_or_their_body_count_towards_the_rate(
     let keystore = keystore(&["local"]);
     let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Create]));
     let mut config = config();
-    config.limits.body_bytes = 1000;
-    config.limits.rate =
+    config.limits.max_body_bytes = 1000;
+    config.limits.request_rate =
         Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() });
     let service = Service::start(keystore, config);
     let limited = (429, "rate_limited".to_owned());

@@ -43,7 +43,7 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
 /// settings name this user, with these operations.
 fn sealed_with_key_file(folder: &Path, tenant: &str, operations: &[TokenOperation]) -> Service {
     let mut config = unix_config(&folder.join("socket"));
-    config.identity = vec![me(tenant, Some(operations))];
+    config.caller = vec![me(tenant, Some(operations))];
     Service::run(Server::bind(config, Box::new(OnDisk::create_with_key_file(folder))).unwrap())
 }
 
@@ -125,7 +125,7 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
     let socket = folder.path().join("socket");
     let mut config = config();
     config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
-    config.identity = vec![me("local", Some(&[TokenOperation::Update]))];
+    config.caller = vec![me("local", Some(&[TokenOperation::Update]))];
     let service = Service::run(Server::bind(config, Box::new(OnDisk::create(folder.path()))).unwrap());
     while unseal(&service, "a guess").error().1 != "rate_limited" {}
     let mut connection = UnixClient::connect(&socket);
@@ -152,9 +152,11 @@ fn metrics_are_for_operators() {
     let answer = service.get(Some(&operator), "/metrics");
     assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
     let text = answer.text();
-    for line in
-        ["bulla_http_requests_total{class=\"4xx\"} 3", "bulla_sealed 0", "bulla_http_answer_seconds_count 3"]
-    {
+    for line in [
+        "bulla_http_requests_total{class=\"4xx\"} 3",
+        "bulla_sealed 0",
+        "bulla_http_request_duration_seconds_count 3",
+    ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
     assert!(text.contains("# TYPE kms_batch_len histogram") && text.ends_with("# EOF\n"), "{text}");

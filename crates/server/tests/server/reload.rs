@@ -26,7 +26,7 @@ fn a_reload_takes_other_certificates_and_drops_no_connection() {
     // What cannot be used changes nothing, not even the settings that could be.
     files.certificate(&new.certify("localhost", Until::Past));
     let mut expired = files.config();
-    expired.limits.items = 1;
+    expired.limits.max_batch_items = 1;
     assert_eq!(service.handle.reload(expired).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(get(&new).unwrap(), 200);
 }
@@ -42,13 +42,13 @@ fn a_reload_takes_other_limits_and_rates() {
     };
     assert_eq!(batch(2).ok()["results"].as_array().unwrap().len(), 2);
     let mut new = config();
-    new.limits.items = 1;
+    new.limits.max_batch_items = 1;
     service.handle.reload(new.clone()).unwrap();
     assert_eq!(batch(2).error().1, "too_many_items");
-    (new.limits.items, new.limits.body_bytes) = (10, 10);
+    (new.limits.max_batch_items, new.limits.max_body_bytes) = (10, 10);
     service.handle.reload(new.clone()).unwrap();
     assert_eq!(batch(2).error().1, "body_too_large");
-    new.limits.body_bytes = 0;
+    new.limits.max_body_bytes = 0;
     assert_eq!(service.handle.reload(new).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(batch(2).error().1, "body_too_large", "the settings before it stay");
     for _ in 0..5 {
@@ -56,7 +56,7 @@ fn a_reload_takes_other_limits_and_rates() {
     }
     let mut slow = config();
     let (per_second, burst) = (1.try_into().unwrap(), 1.try_into().unwrap());
-    slow.limits.rate = Some(bulla_server::Rate { per_second, burst });
+    slow.limits.request_rate = Some(bulla_server::Rate { per_second, burst });
     service.handle.reload(slow).unwrap();
     let limited = (0..5).filter(|_| service.get(Some(&reader), "/api/v1/keys").status == 429).count();
     assert!(limited >= 3, "{limited} of 5 were refused");
@@ -71,7 +71,7 @@ fn a_reload_takes_other_identities_on_open_connections_too() {
     assert_eq!(open.get("/api/v1/keys"), 401);
     let me = me("local", None);
     let mut named = config.clone();
-    named.identity = vec![me];
+    named.caller = vec![me];
     service.handle.reload(named).unwrap();
     assert_eq!(open.get("/api/v1/keys"), 200);
     service.handle.reload(config).unwrap();
@@ -120,7 +120,9 @@ fn the_metrics_say_when_the_first_certificate_expires() {
         let mut connection = Client::new(&authority).connect(&service.url).unwrap();
         let (status, text) = connection.text("/metrics", Some(reader.expose())).unwrap();
         assert_eq!(status, 200);
-        let lines = text.lines().find_map(|line| line.strip_prefix("bulla_tls_certificate_expiry_seconds "));
+        let lines = text
+            .lines()
+            .find_map(|line| line.strip_prefix("bulla_tls_certificate_expiry_timestamp_seconds "));
         lines.map(|value| value.parse::<u64>().unwrap())
     };
     // 2100-01-01 and 2090-01-01.

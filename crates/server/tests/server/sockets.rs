@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use bulla_kms::Code;
-use bulla_server::{IdentityConfig, Server};
+use bulla_server::{CallerConfig, Server};
 
 use crate::support::unix::{UnixClient, my_uid, unix_config};
 use crate::support::{Prepared, Service, keystore, name};
@@ -53,14 +53,14 @@ fn the_user_at_the_other_end_is_a_caller_where_the_configuration_names_it() {
     let path = folder.path().join("socket");
     for (uid, status) in [(my_uid(), 200), (my_uid() + 1, 401)] {
         let mut config = unix_config(&path);
-        config.identity = vec![IdentityConfig {
+        config.caller = vec![CallerConfig {
             name: "somebody".to_owned(),
             uid: Some(uid),
-            certificate: None,
+            certificate_sha256: None,
             tenant: name("local"),
             operations: None,
             keys: None,
-            mints: false,
+            can_mint_tokens: false,
         }];
         let _service = Service::start(keystore(&["local"]), config);
         assert_eq!(UnixClient::connect(&path).get("/api/v1/keys"), status);

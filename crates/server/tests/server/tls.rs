@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bulla_kms::token::{Keys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
-use bulla_server::{Config, IdentityConfig, Server};
+use bulla_server::{CallerConfig, Config, Server};
 use rustls::HandshakeKind;
 
 use crate::support::tls::{Authority, Certified, Client, Files, Until};
@@ -16,15 +16,15 @@ use crate::support::{Service, keystore, name, token};
 const KEYS: &str = "/api/v1/keys";
 const HEALTH: &str = "/api/v1/health";
 
-fn identity(certificate: &Certified) -> IdentityConfig {
-    IdentityConfig {
+fn identity(certificate: &Certified) -> CallerConfig {
+    CallerConfig {
         name: "robot".to_owned(),
         uid: None,
-        certificate: Some(certificate.digest()),
+        certificate_sha256: Some(certificate.digest()),
         tenant: name("local"),
         operations: Some(vec![TokenOperation::Read]),
         keys: None,
-        mints: false,
+        can_mint_tokens: false,
     }
 }
 
@@ -88,7 +88,7 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     let files = Files::new(&authority.certify("localhost", Until::Future), Some(&authority));
     let known = authority.certify("robot", Until::Future);
     let mut config = files.config();
-    config.identity = vec![identity(&known)];
+    config.caller = vec![identity(&known)];
     let keystore = keystore(&["local"]);
     keystore.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
     let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
@@ -142,7 +142,7 @@ fn without_an_authority_for_clients_a_certificate_proves_nothing() {
     let files = Files::new(&authority.certify("localhost", Until::Future), None);
     let robot = authority.certify("robot", Until::Future);
     let mut config = files.config();
-    config.identity = vec![identity(&robot)];
+    config.caller = vec![identity(&robot)];
     let service = Service::start(keystore(&["local"]), config);
     assert_eq!(Client::showing(&authority, &robot).get(&service.url, KEYS, None).unwrap(), 401);
 }
@@ -152,7 +152,7 @@ fn a_handshake_that_does_not_go_on_is_cut_off() {
     let authority = Authority::new();
     let files = Files::new(&authority.certify("localhost", Until::Future), None);
     let mut config = files.config();
-    config.limits.header_seconds = 1;
+    config.limits.idle_timeout_seconds = 1;
     let service = Service::start(keystore(&[]), config);
     let mut silent = TcpStream::connect(service.url.trim_start_matches("https://")).unwrap();
     silent.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -28,7 +28,7 @@ fn a_minted_token_permits_what_it_says_and_is_made_weaker() {
     let token = minted(&answer);
     let own = service.get(Some(&token), "/api/v1/tokens/self").ok();
     assert_eq!((&own["operations"], &own["tenant"]), (&json!(["sign", "read"]), &json!("local")));
-    assert_eq!((&own["mints"], own["keys"].as_array().unwrap().len()), (&json!(false), 1));
+    assert_eq!((&own["can_mint_tokens"], own["keys"].as_array().unwrap().len()), (&json!(false), 1));
     assert_eq!(own["revocation_ids"], json!([answer.json()["revocation_id"]]));
     assert_eq!(own["expires"].as_str().unwrap()[..19], answer.json()["expires"].as_str().unwrap()[..19]);
     let sign = |token: &Token, key: &str| {
@@ -62,14 +62,14 @@ fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     let mut config = config();
     config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).unwrap());
-    config.identity.push(bulla_server::IdentityConfig {
+    config.caller.push(bulla_server::CallerConfig {
         name: "minter".to_owned(),
         uid: Some(uid),
-        certificate: None,
+        certificate_sha256: None,
         tenant: name("local"),
         operations: Some(vec![TokenOperation::Sign]),
         keys: None,
-        mints: true,
+        can_mint_tokens: true,
     });
     let _service = Service::start(Keystore::in_memory(), config);
     let post = |operations: &[&str]| {
@@ -185,14 +185,14 @@ fn nobody_takes_a_revocation_back_and_a_minter_revokes_tokens_of_its_tenant_alon
     let mut config = config();
     config.service.development = true;
     config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
-    config.identity.push(bulla_server::IdentityConfig {
+    config.caller.push(bulla_server::CallerConfig {
         name: "minter of another tenant".to_owned(),
         uid: Some(crate::support::unix::my_uid()),
-        certificate: None,
+        certificate_sha256: None,
         tenant: name("other"),
         operations: None,
         keys: None,
-        mints: true,
+        can_mint_tokens: true,
     });
     let service = Service::start(keystore, config);
     let mut other = crate::support::unix::UnixClient::connect(&socket);

@@ -97,7 +97,7 @@ fn an_items_error_is_in_its_result() {
     assert_eq!(results[2]["error"], "unable to decode input as base64");
     assert_eq!(results[3]["key_version"], 1);
     assert_eq!(results[4]["code"], "reserved_message");
-    assert_eq!(results[5]["code"], "not_offered");
+    assert_eq!(results[5]["code"], "not_supported");
     let signature = &results[0]["signature"];
     let items = json!({ "batch_input": [
         { "input": base64(b"1"), "signature": signature, "reference": "x" },
@@ -217,10 +217,10 @@ fn a_digest_is_signed_as_ed25519ph_by_an_ed25519_key() {
     let valid: Vec<_> = results.iter().map(|one| one["valid"].as_bool().unwrap()).collect();
     assert_eq!(valid, [true, true, false]);
     let (status, _, code) = refused(&sign(&with_key("mldsa-44"), &ph(json!({}))));
-    assert_eq!((status, code.as_str()), (400, "not_offered"));
+    assert_eq!((status, code.as_str()), (400, "not_supported"));
     let (status, _, code) =
         refused(&sign(&with_key("ecdsa-p256"), &ph(json!({ "signature_context": context }))));
-    assert_eq!((status, code.as_str()), (400, "not_offered"), "ECDSA has no contexts");
+    assert_eq!((status, code.as_str()), (400, "not_supported"), "ECDSA has no contexts");
 }
 
 #[test]
@@ -280,9 +280,9 @@ fn what_is_wrong_has_the_words_and_the_status_of_vault() {
         assert_eq!(refused(&answer).0, 400, "{body}");
     }
     let (status, _, code) = refused(&service.get(None, "/v1/transit/sign/a"));
-    assert_eq!((status, code.as_str()), (405, "wrong_method"));
+    assert_eq!((status, code.as_str()), (405, "method_not_allowed"));
     let (status, _, code) = refused(&service.get(None, "/v1/secret/data/a"));
-    assert_eq!((status, code.as_str()), (404, "no_endpoint"));
+    assert_eq!((status, code.as_str()), (404, "endpoint_not_found"));
     for unknown in ["Upper", "with%20space", "a%2Fb", "-a", &"a".repeat(65)] {
         let (status, _, code) = refused(&missing(&format!("/v1/transit/sign/{unknown}")));
         assert_eq!((status, code.as_str()), (400, "invalid_id"), "{unknown}");
@@ -315,15 +315,15 @@ fn what_is_not_offered_says_so() {
         "config/keys",
     ] {
         let (status, _, code) = refused(&service.post(None, &format!("/v1/transit/{path}"), &json!({})));
-        assert_eq!((status, code.as_str()), (400, "not_offered"), "{path}");
+        assert_eq!((status, code.as_str()), (400, "not_supported"), "{path}");
     }
     let (status, _, code) = refused(&service.post(None, "/v1/auth/token/revoke-self", &json!({})));
-    assert_eq!((status, code.as_str()), (400, "not_offered"));
+    assert_eq!((status, code.as_str()), (400, "not_supported"));
     for path in ["keys/a/unknown", "unknown", "keys/a/b/c"] {
         assert_eq!(refused(&service.get(None, &format!("/v1/transit/{path}"))).0, 404, "{path}");
     }
     let hmac = json!({ "input": "", "hmac": "vault:v1:AAAA" });
-    assert_eq!(refused(&verify(&service, &hmac)).2, "not_offered");
+    assert_eq!(refused(&verify(&service, &hmac)).2, "not_supported");
 }
 
 #[test]

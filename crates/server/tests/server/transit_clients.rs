@@ -48,7 +48,7 @@ fn a_list_is_asked_for_by_true_in_any_case() {
     }
     for text in ["?list=false", "?list=0", "?list=", "?list", "?list=maybe", ""] {
         let (status, _, code) = refused(&service.get(None, &format!("/v1/transit/keys{text}")));
-        assert_eq!((status, code.as_str()), (405, "wrong_method"), "{text}");
+        assert_eq!((status, code.as_str()), (405, "method_not_allowed"), "{text}");
     }
 }
 

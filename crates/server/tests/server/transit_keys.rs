@@ -73,10 +73,10 @@ fn types_are_those_of_vault_and_openbao_that_sign() {
         json!({ "type": "ed25519", "allow_plaintext_backup": true }),
     ] {
         let (status, _, code) = refused(&make("f", &body));
-        assert_eq!((status, code.as_str()), (400, "not_offered"), "{body}");
+        assert_eq!((status, code.as_str()), (400, "not_supported"), "{body}");
     }
     let empty = service.send("POST", None, "/v1/transit/keys/f", b"");
-    assert_eq!(refused(&empty).2, "not_offered");
+    assert_eq!(refused(&empty).2, "not_supported");
     for body in [
         json!({ "type": "ml-dsa" }),
         json!({ "type": "ml-dsa", "parameter_set": "66" }),

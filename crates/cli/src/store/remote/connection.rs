@@ -133,14 +133,14 @@ pub(super) fn error_of(error: bulla_client::Error) -> Error {
     match error {
         Failure::Refused(refusal) => refused(*refusal),
         Failure::Unreachable(_) => Error::new("unreachable", error.to_string())
-            .hint("check the address in --server or BULLA_SERVER, and that the service runs"),
+            .hint("check the address in --server or BULLA_ADDR, and that the service runs"),
         Failure::Certificate(_) => Error::new("certificate", error.to_string())
             .hint("check the host's name in --server, --server-ca, and the client's certificate"),
         Failure::Interrupted(_) | Failure::Deadline(_) => {
             Error::new("no_answer", error.to_string()).hint(unknown)
         }
         Failure::Unexpected(_) => Error::new("unexpected_answer", error.to_string())
-            .hint("check that --server or BULLA_SERVER names a `bulla serve` of this version"),
+            .hint("check that --server or BULLA_ADDR names a `bulla serve` of this version"),
         _ => Error::new("invalid_argument", error.to_string()),
     }
 }

@@ -122,7 +122,7 @@ impl Keys for Remote {
                 KeyChange::ScheduleDestruction(after) => {
                     client.schedule_destruction(name, &after.to_string()).await
                 }
-                KeyChange::Restore => client.restore(name).await,
+                KeyChange::Restore => client.cancel_destruction(name).await,
                 KeyChange::Destroy => client.destroy(name).await,
                 _ => Err(bulla_client::Error::Invalid("a service does not offer this change".to_owned())),
             }

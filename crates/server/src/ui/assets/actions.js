@@ -124,7 +124,7 @@ export const changeMinimum = (key) => change(key, "The minimum version is change
 export const schedule = (key) => change(key, "The destruction is scheduled", {
   title: `Schedule the destruction of ${nameOf(key)}`,
   content: [
-    paragraph("The key does not sign from now on. You can restore it for the number of days below. After that, its private keys can be destroyed for good."),
+    paragraph("The key does not sign from now on. You can cancel its destruction for the number of days below. After that, its private keys can be destroyed for good."),
     field("Days until destruction", h("input", { ...plain, name: "wait", inputmode: "numeric", value: "30" })),
   ],
   action: "Schedule destruction",
@@ -137,10 +137,10 @@ export const schedule = (key) => change(key, "The destruction is scheduled", {
   },
 });
 
-export const restore = (key) => change(key, "The key is restored, and disabled", {
-  title: `Restore ${nameOf(key)}?`,
+export const cancelDestruction = (key) => change(key, "The destruction is canceled, and the key is disabled", {
+  title: `Cancel the destruction of ${nameOf(key)}?`,
   content: [paragraph(`This cancels the destruction after ${time(key.destroy_after)}. The key is disabled then: enable it to sign with it.`)],
-  action: "Restore",
+  action: "Cancel destruction",
   typed: nameOf(key),
-  run: () => keys.restore(key.key),
+  run: () => keys.cancelDestruction(key.key),
 });

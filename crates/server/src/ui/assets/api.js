@@ -27,7 +27,7 @@ export class ApiError extends Error {
 
   /** Whether this service does not have it. */
   get isAbsent() {
-    return ["no_endpoint", "not_offered", "no_audit_log"].includes(this.code);
+    return ["endpoint_not_found", "not_supported", "no_audit_log"].includes(this.code);
   }
 }
 
@@ -86,5 +86,5 @@ export const keys = {
   rotate: (key) => json(`${keyPath(key)}/rotate`, { method: "POST" }),
   update: (key, body) => json(keyPath(key), { method: "PATCH", body }),
   schedule: (key, after) => json(`${keyPath(key)}/schedule-destruction`, { method: "POST", body: { after } }),
-  restore: (key) => json(`${keyPath(key)}/restore`, { method: "POST" }),
+  cancelDestruction: (key) => json(`${keyPath(key)}/cancel-destruction`, { method: "POST" }),
 };

@@ -59,7 +59,7 @@ function standing(key) {
     case "disabled":
       return notice("info", h("p", {}, "The key does not sign. Its signatures still verify."));
     case "pending_destruction":
-      return notice("bad", h("p", {}, `The private keys may be destroyed after ${time(key.destroy_after)}. The key does not sign. Until then it can be restored.`));
+      return notice("bad", h("p", {}, `The private keys may be destroyed after ${time(key.destroy_after)}. The key does not sign. Until then, its destruction can be canceled.`));
     case "destroyed":
       return notice("info", h("p", {}, "The private keys are destroyed. The signatures still verify."));
     default:
@@ -82,7 +82,7 @@ function buttons(key, act) {
     if (key.head > 1) offer("changeMinimum", "Minimum version", "update");
     offer("schedule", "Schedule destruction", "destroy", { class: "danger" });
   }
-  if (key.state === "pending_destruction") offer("restore", "Restore", "restore", { class: "primary" });
+  if (key.state === "pending_destruction") offer("cancelDestruction", "Cancel destruction", "restore", { class: "primary" });
   return offered.length === 0 ? null : h("div", { class: "actions", role: "group", "aria-label": "Actions" }, offered);
 }
 

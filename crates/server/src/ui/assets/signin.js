@@ -50,7 +50,7 @@ export function accessView(leave) {
   const { operations, keys } = known;
   return h("div", {}, title,
     facts(["Credential", how], ["Name in the audit log", known.name], ["Tenant", known.tenant], ["Expires", known.expires ? time(known.expires) : "never"],
-      ["Tokens", known.mints ? "may mint tokens, and revoke those of others" : "cannot mint tokens"]),
+      ["Tokens", known.can_mint_tokens ? "may mint tokens, and revoke those of others" : "cannot mint tokens"]),
     section("Operations", operations.length === 0 ? h("p", {}, "None")
       : h("ul", { class: "tags" }, operations.map((operation) => h("li", {}, words(operation))))),
     section("Keys", keys === null ? h("p", {}, "All keys of the tenant, and what concerns no key")

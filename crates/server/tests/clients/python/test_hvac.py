@@ -182,7 +182,7 @@ class Hvac(unittest.TestCase):
         ):
             with self.assertRaises(hvac.exceptions.InvalidRequest) as caught:
                 call()
-            self.assertEqual(caught.exception.json["code"], "not_offered")
+            self.assertEqual(caught.exception.json["code"], "not_supported")
             self.assertEqual(caught.exception.json["retryable"], False)
 
     def test_the_system_answers(self):

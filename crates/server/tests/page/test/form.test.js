@@ -150,7 +150,7 @@ test("hostile data are text", async () => {
   const routes = {
     "/api/v1/keys?*": { body: JSON.stringify({ keys: [bad], next: null }) },
     "/api/v1/keys/*": { body: JSON.stringify(bad) },
-    "/api/v1/tokens/self": { body: JSON.stringify({ name: evil, tenant: evil, operations: [evil, "read", "rotate"], keys: [evil], expires: evil, mints: false, revocation_ids: [] }) },
+    "/api/v1/tokens/self": { body: JSON.stringify({ name: evil, tenant: evil, operations: [evil, "read", "rotate"], keys: [evil], expires: evil, can_mint_tokens: false, revocation_ids: [] }) },
     "/api/v1/health": { body: JSON.stringify({ status: "ok", version: evil }) },
     "/api/v1/audit-log/checkpoint": { body: JSON.stringify({ log: evil, size: 1, root: evil, time: evil, key: evil, checkpoint: evil }) },
     "/api/v1/audit-log/entries?*": { body: JSON.stringify({ entries: [entry], next: null }) },

@@ -157,11 +157,11 @@ test("a destruction is scheduled, and cancelled, only by one who types the key's
     assert.equal(pending.state, "pending_destruction");
     const days = (Date.parse(pending.destroy_after) - Date.now()) / 86_400_000;
     assert.ok(days > 44 && days <= 45, String(days));
-    assert.deepEqual(await page.getByRole("group", { name: "Actions" }).getByRole("button").allTextContents(), ["Restore"]);
-    await act(page, "Restore");
+    assert.deepEqual(await page.getByRole("group", { name: "Actions" }).getByRole("button").allTextContents(), ["Cancel destruction"]);
+    await act(page, "Cancel destruction");
     await page.getByLabel("Type doomed to confirm").fill("doomed");
-    await confirm(page, "Restore");
-    await said(page, "The key is restored, and disabled");
+    await confirm(page, "Cancel destruction");
+    await said(page, "The destruction is canceled, and the key is disabled");
     assert.equal((await read("doomed")).state, "disabled");
   });
 });

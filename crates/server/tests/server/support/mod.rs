@@ -69,7 +69,7 @@ pub(crate) fn config() -> Config {
     let listen = vec![Listen { address, ..Listen::default() }];
     let mut config = Config { listen, ..Config::default() };
     config.service.threads = 2.try_into().ok();
-    config.service.shutdown_seconds = 5;
+    config.service.shutdown_timeout_seconds = 5;
     config
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use bulla_kms::token::TokenOperation;
-use bulla_server::{Config, IdentityConfig, Listen};
+use bulla_server::{CallerConfig, Config, Listen};
 
 use super::conforms::{Answered, conforms};
 
@@ -16,15 +16,15 @@ pub(crate) fn my_uid() -> u32 {
 }
 
 /// The user who runs the test, in the settings of a service: with these operations, or with all.
-pub(crate) fn me(tenant: &str, operations: Option<&[TokenOperation]>) -> IdentityConfig {
-    IdentityConfig {
+pub(crate) fn me(tenant: &str, operations: Option<&[TokenOperation]>) -> CallerConfig {
+    CallerConfig {
         name: "me".to_owned(),
         uid: Some(my_uid()),
-        certificate: None,
+        certificate_sha256: None,
         tenant: super::name(tenant),
         operations: operations.map(<[TokenOperation]>::to_vec),
         keys: None,
-        mints: false,
+        can_mint_tokens: false,
     }
 }
 

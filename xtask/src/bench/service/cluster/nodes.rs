@@ -127,7 +127,7 @@ impl<'a> Nodes<'a> {
             "[keystore]\nstore = \"etcd\"\nfolder = {folder:?}\n\n\
              [etcd]\nendpoints = [{endpoints}]\nprefix = \"{PREFIX}\"\n\n[service]\nthreads = 1\n\n\
              [[listen]]\naddress = \"{address}\"\n\n[[listen]]\nunix = {socket:?}\n\n\
-             [[identity]]\nname = \"bench\"\ntenant = \"local\"\nuid = {}\nmints = true\n",
+             [[caller]]\nname = \"bench\"\ntenant = \"local\"\nuid = {}\ncan_mint_tokens = true\n",
             fs::metadata(folder).map_or(0, |data| data.uid()),
         )
     }

@@ -1,4 +1,4 @@
-//! Sealed data: what is sealed opens, for whom it was sealed.
+//! Encrypted data: every recipient decrypts it, and nobody else.
 
 use bulla_kms::seal::{Identity, IdentityKind, data};
 use bulla_kms::token::{Keys, TokenOperation};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Service, base64, config, from_base64, keystore, name, token};
 
-fn seal(service: &Service, body: &Value) -> Value {
-    service.post(None, "/api/v1/seal", body).ok()["sealed"].clone()
+fn encrypt(service: &Service, body: &Value) -> Value {
+    service.post(None, "/api/v1/encrypt", body).ok()["encrypted_data"].clone()
 }
 
 fn service_with(keys: &[&str]) -> Service {
@@ -22,7 +22,7 @@ fn service_with(keys: &[&str]) -> Service {
 }
 
 #[test]
-fn what_is_sealed_opens() {
+fn encrypted_data_decrypts() {
     let service = service_with(&["x-wing", "ml-kem-768"]);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
     let long = prop::collection::vec(any::<u8>(), 65_530..65_545);
@@ -35,17 +35,17 @@ fn what_is_sealed_opens() {
         if let Some(associated) = &associated {
             body["associated_data"] = json!(associated);
         }
-        let sealed = seal(&service, &body);
-        let mut body = json!({ "sealed": sealed });
+        let encrypted = encrypt(&service, &body);
+        let mut body = json!({ "encrypted_data": encrypted });
         if let Some(associated) = &associated {
             body["associated_data"] = json!(associated);
         }
-        let opened = service.post(None, "/api/v1/open", &body);
-        prop_assert_eq!(&opened.headers["cache-control"], "no-store");
-        prop_assert_eq!(from_base64(&opened.ok()["data"]), bytes);
+        let decrypted = service.post(None, "/api/v1/decrypt", &body);
+        prop_assert_eq!(&decrypted.headers["cache-control"], "no-store");
+        prop_assert_eq!(from_base64(&decrypted.ok()["data"]), bytes);
         body["associated_data"] = json!(base64(b"something else"));
         prop_assert_eq!(
-            service.post(None, "/api/v1/open", &body).error(),
+            service.post(None, "/api/v1/decrypt", &body).error(),
             (400, "sealed_damaged".to_owned())
         );
         Ok(())
@@ -54,7 +54,7 @@ fn what_is_sealed_opens() {
 }
 
 #[test]
-fn recipients_elsewhere_open_it_too() {
+fn recipients_elsewhere_decrypt_it_too() {
     let service = service_with(&["x-wing"]);
     let elsewhere = Keystore::in_memory();
     let theirs =
@@ -64,21 +64,22 @@ fn recipients_elsewhere_open_it_too() {
         (Identity::generate(IdentityKind::Age).unwrap(), Identity::generate(IdentityKind::XWing).unwrap());
     let recipients = [age.recipient().to_string(), x_wing.recipient().to_string(), named.to_string()];
     let body = json!({ "data": base64(b"for all"), "keys": ["x-wing"], "recipients": recipients });
-    let sealed = from_base64(&seal(&service, &body));
+    let encrypted = from_base64(&encrypt(&service, &body));
     for identity in [&age, &x_wing] {
         // As a file that the command opens.
-        assert_eq!(**data::open(&sealed, &[identity], b"bulla file v1").unwrap(), *b"for all");
+        assert_eq!(**data::open(&encrypted, &[identity], b"bulla file v1").unwrap(), *b"for all");
     }
     let keystore = bulla_kms::KeystoreIdentity(&elsewhere);
-    assert_eq!(**data::open(&sealed, &[&keystore], b"bulla file v1").unwrap(), *b"for all");
-    let opened = service.post(None, "/api/v1/open", &json!({ "sealed": base64(&sealed) })).ok();
-    assert_eq!(from_base64(&opened["data"]), b"for all");
+    assert_eq!(**data::open(&encrypted, &[&keystore], b"bulla file v1").unwrap(), *b"for all");
+    let decrypted =
+        service.post(None, "/api/v1/decrypt", &json!({ "encrypted_data": base64(&encrypted) })).ok();
+    assert_eq!(from_base64(&decrypted["data"]), b"for all");
 }
 
 #[test]
 fn bad_recipients_and_damaged_data_are_refused() {
     let service = service_with(&["x-wing", "ed25519"]);
-    let refused = |body: &Value| service.post(None, "/api/v1/seal", body).error();
+    let refused = |body: &Value| service.post(None, "/api/v1/encrypt", body).error();
     let of =
         |keys: &[&str], recipients: &[&str]| json!({ "data": "", "keys": keys, "recipients": recipients });
     assert_eq!(refused(&of(&[], &[])), (400, "invalid_argument".to_owned()));
@@ -91,16 +92,18 @@ fn bad_recipients_and_damaged_data_are_refused() {
     let mut reserved = of(&["x-wing"], &[]);
     reserved["associated_data"] = json!(base64(b"bulla keystore backup v1"));
     assert_eq!(refused(&reserved), (400, "invalid_argument".to_owned()));
-    let open = |sealed: &[u8]| service.post(None, "/api/v1/open", &json!({ "sealed": base64(sealed) }));
-    assert_eq!(open(b"no sealed data").error(), (400, "malformed_sealed".to_owned()));
-    let mut sealed = from_base64(&seal(&service, &of(&["x-wing"], &[])));
-    open(&sealed).ok();
-    *sealed.last_mut().unwrap() ^= 1;
-    assert_eq!(open(&sealed).error(), (400, "sealed_damaged".to_owned()));
+    let decrypt = |encrypted: &[u8]| {
+        service.post(None, "/api/v1/decrypt", &json!({ "encrypted_data": base64(encrypted) }))
+    };
+    assert_eq!(decrypt(b"no encrypted data").error(), (400, "malformed_sealed".to_owned()));
+    let mut encrypted = from_base64(&encrypt(&service, &of(&["x-wing"], &[])));
+    decrypt(&encrypted).ok();
+    *encrypted.last_mut().unwrap() ^= 1;
+    assert_eq!(decrypt(&encrypted).error(), (400, "sealed_damaged".to_owned()));
 }
 
 #[test]
-fn only_keys_with_which_the_caller_may_decapsulate_open() {
+fn only_keys_with_which_the_caller_may_decapsulate_decrypt() {
     let keystore = keystore(&["local", "other"]);
     let new = |tenant: &str, label: &str| {
         let new = NewKey::new(name(tenant), name("transport"), Algorithm::XWing).label(name(label));
@@ -113,20 +116,21 @@ fn only_keys_with_which_the_caller_may_decapsulate_open() {
     let other = token(&keystore, "other", Keys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
     let reads = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
-    let seal = |token, keys: &[&str]| {
-        service.post(Some(token), "/api/v1/seal", &json!({ "data": base64(b"secret"), "keys": keys }))
+    let encrypt = |token, keys: &[&str]| {
+        service.post(Some(token), "/api/v1/encrypt", &json!({ "data": base64(b"secret"), "keys": keys }))
     };
-    let open =
-        |token, sealed: &Value| service.post(Some(token), "/api/v1/open", &json!({ "sealed": sealed }));
+    let decrypt = |token, encrypted: &Value| {
+        service.post(Some(token), "/api/v1/decrypt", &json!({ "encrypted_data": encrypted }))
+    };
     let refused = (403, "token_refused".to_owned());
-    assert_eq!(seal(&narrow, &["theirs"]).error(), refused);
-    assert_eq!(seal(&other, &[&theirs.to_string()]).error(), refused);
-    let both = seal(&reads, &["theirs", "mine"]).ok()["sealed"].clone();
-    let one = seal(&reads, &["theirs"]).ok()["sealed"].clone();
-    assert_eq!(open(&reads, &both).error(), refused);
-    assert_eq!(from_base64(&open(&narrow, &both).ok()["data"]), b"secret");
-    assert_eq!(from_base64(&open(&all, &one).ok()["data"]), b"secret");
+    assert_eq!(encrypt(&narrow, &["theirs"]).error(), refused);
+    assert_eq!(encrypt(&other, &[&theirs.to_string()]).error(), refused);
+    let both = encrypt(&reads, &["theirs", "mine"]).ok()["encrypted_data"].clone();
+    let one = encrypt(&reads, &["theirs"]).ok()["encrypted_data"].clone();
+    assert_eq!(decrypt(&reads, &both).error(), refused);
+    assert_eq!(from_base64(&decrypt(&narrow, &both).ok()["data"]), b"secret");
+    assert_eq!(from_base64(&decrypt(&all, &one).ok()["data"]), b"secret");
     for token in [&narrow, &other] {
-        assert_eq!(open(token, &one).error(), (400, "wrong_identity".to_owned()));
+        assert_eq!(decrypt(token, &one).error(), (400, "wrong_identity".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! Sealed data: encrypted to keys of the keystore and to recipients elsewhere.
+//! Data that is encrypted to keys of the keystore and to recipients elsewhere.
 
 use std::borrow::Cow;
 
@@ -23,67 +23,71 @@ use crate::request::{
 use crate::service::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(seal)).routes(routes!(open))
+    OpenApiRouter::new().routes(routes!(encrypt)).routes(routes!(decrypt))
 }
 
-/// The associated data of files that the command `bulla seal` makes.
-const FILE: &[u8] = b"bulla file v1";
+/// The associated data of files that the command `bulla encrypt` makes.
+const FILE_ASSOCIATED_DATA: &[u8] = b"bulla file v1";
 /// The start of associated data that bulla uses itself.
-const RESERVED: &[u8] = b"bulla ";
-/// At least the JSON around the values of an answer.
-const FRAME: usize = 64;
+const RESERVED_PREFIX: &[u8] = b"bulla ";
+/// At least the length of the JSON around the values of an answer.
+const JSON_FRAME_LEN: usize = 64;
 
-/// Data to seal.
+/// Data to encrypt.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Seal<'a> {
+struct Encrypt<'a> {
     /// The data, base64.
     #[serde(borrow)]
     #[schema(value_type = String, example = "aGVsbG8=")]
     data: SecretText<'a>,
-    /// Keys of the keystore, each of which opens it: their algorithms encapsulate, and the caller
-    /// may read them.
+    /// Keys of the keystore, each of which decrypts the data: their algorithms encapsulate, and
+    /// the caller may read them.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 8, example = json!(["transport"]))]
     keys: List<Cow<'a, str>, 8>,
-    /// Recipients elsewhere, each of whom opens it: `age1...`, `x-wing:...`, or the public key file
-    /// of another keystore's key.
+    /// Recipients elsewhere, each of which decrypts the data: `age1...`, `x-wing:...`, or the
+    /// public key file of another keystore's key.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 8)]
     recipients: List<Cow<'a, str>, 8>,
-    /// Associated data, base64. Only the same associated data opens the sealed data. When absent,
-    /// the command `bulla open` opens it.
+    /// Associated data, base64. Only the same associated data decrypts it. When absent, the
+    /// command `bulla decrypt` decrypts it.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     associated_data: Option<Cow<'a, str>>,
 }
 
-/// Sealed data.
+/// Encrypted data.
 #[derive(Serialize, ToSchema)]
-struct Sealed {
-    /// The sealed data, base64.
-    sealed: String,
+struct Encrypted {
+    /// The encrypted data, base64.
+    encrypted_data: String,
 }
 
-fn associated(text: Option<&str>) -> Result<Vec<u8>> {
-    let Some(text) = text else { return Ok(FILE.to_vec()) };
+fn associated_data_bytes(text: Option<&str>) -> Result<Vec<u8>> {
+    let Some(text) = text else { return Ok(FILE_ASSOCIATED_DATA.to_vec()) };
     let bytes = decode(text, "associated_data")?;
-    if bytes.starts_with(RESERVED) {
+    if bytes.starts_with(RESERVED_PREFIX) {
         let message = "associated data that begins with \"bulla \" is reserved; use other data";
         return Err(KmsError::new(Code::InvalidArgument, message).into());
     }
     Ok(bytes)
 }
 
-/// Seal data to keys of the keystore and to recipients elsewhere, together at most 8. Each of them
-/// opens it.
-#[utoipa::path(post, path = "/api/v1/seal", tag = "encryption", request_body = Seal, extensions(("x-permission" = json!("read"))),
-    responses((status = 200, description = "The sealed data", body = Sealed), (status = "default", body = ErrorBody)))]
-async fn seal(State(app): State<App>, caller: Caller, body: SecretContent) -> Result<axum::Json<Sealed>> {
+/// Encrypt data to keys of the keystore and to recipients elsewhere, together at most 8. Each of
+/// them decrypts it.
+#[utoipa::path(post, path = "/api/v1/encrypt", tag = "encryption", request_body = Encrypt, extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The encrypted data", body = Encrypted), (status = "default", body = ErrorBody)))]
+async fn encrypt(
+    State(app): State<App>,
+    caller: Caller,
+    body: SecretContent,
+) -> Result<axum::Json<Encrypted>> {
     if !caller.session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::refused());
     }
-    let Seal { data, keys, recipients, associated_data } = parse(&body)?;
+    let Encrypt { data, keys, recipients, associated_data } = parse(&body)?;
     let mut to: Vec<Box<dyn KeyProvider>> = Vec::new();
     for name in keys {
         let key = exact(&caller, resolve(&caller, &name, TokenOperation::Read)?, None)?;
@@ -92,33 +96,33 @@ async fn seal(State(app): State<App>, caller: Caller, body: SecretContent) -> Re
     for text in recipients {
         to.push(Box::new(text.parse::<Recipient>()?));
     }
-    let associated = associated(associated_data.as_deref())?;
+    let associated = associated_data_bytes(associated_data.as_deref())?;
     let bytes = decode_secret(&data, "data")?;
-    let sealed = app.aside(&caller.opened, &caller.session, move |_| {
+    let encrypted = app.aside(&caller.opened, &caller.session, move |_| {
         let to: Vec<_> = to.iter().map(|key| &**key).collect();
         Ok(encode(&data::seal(&bytes, &to, &associated)?))
     });
-    Ok(axum::Json(Sealed { sealed: sealed.await? }))
+    Ok(axum::Json(Encrypted { encrypted_data: encrypted.await? }))
 }
 
-/// Data to open.
+/// Data to decrypt.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Open<'a> {
-    /// The sealed data, base64.
+struct Decrypt<'a> {
+    /// The encrypted data, base64.
     #[serde(borrow)]
     #[schema(value_type = String)]
-    sealed: Cow<'a, str>,
-    /// The associated data with which it was sealed, base64. Absent for a file that the command
-    /// `bulla seal` made.
+    encrypted_data: Cow<'a, str>,
+    /// The associated data with which it was encrypted, base64. Absent for a file that the
+    /// command `bulla encrypt` made.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     associated_data: Option<Cow<'a, str>>,
 }
 
-/// Opened data.
+/// Decrypted data.
 #[derive(Serialize, ToSchema)]
-struct Opened<'a> {
+struct Decrypted<'a> {
     /// The data, base64.
     data: &'a str,
 }
@@ -153,22 +157,22 @@ impl KeyProvider for CallerIdentity<'_> {
     }
 }
 
-/// Open sealed data, with whichever key of the keystore the caller may decapsulate.
-#[utoipa::path(post, path = "/api/v1/open", tag = "encryption", request_body = Open,
+/// Decrypt data with any key of the keystore with which the caller may decapsulate.
+#[utoipa::path(post, path = "/api/v1/decrypt", tag = "encryption", request_body = Decrypt,
     extensions(("x-permission" = json!("decapsulate"))),
-    responses((status = 200, description = "The data", body = Opened), (status = "default", body = ErrorBody)))]
-async fn open(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+    responses((status = 200, description = "The data", body = Decrypted), (status = "default", body = ErrorBody)))]
+async fn decrypt(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
     if !caller.session.authority.operations.contains(TokenOperation::Decapsulate) {
         return Err(ApiError::refused());
     }
-    let Open { sealed, associated_data } = parse(&body)?;
-    let associated = associated(associated_data.as_deref())?;
-    let sealed = decode(&sealed, "sealed")?;
+    let Decrypt { encrypted_data, associated_data } = parse(&body)?;
+    let associated = associated_data_bytes(associated_data.as_deref())?;
+    let encrypted = decode(&encrypted_data, "encrypted_data")?;
     let session = caller.session.clone();
     let text = app.aside(&caller.opened, &caller.session, move |keystore| {
         let keys = CallerIdentity { keystore: KeystoreIdentity(keystore), authority: &session.authority };
-        Ok(Zeroizing::new(encode(&data::open(&sealed, &[&keys], &associated)?)))
+        Ok(Zeroizing::new(encode(&data::open(&encrypted, &[&keys], &associated)?)))
     });
     let text = text.await?;
-    secret_json(&Opened { data: &text }, FRAME + text.len())
+    secret_json(&Decrypted { data: &text }, JSON_FRAME_LEN + text.len())
 }
