@@ -1,5 +1,5 @@
 //! Vectors of 32-bit and 64-bit words for hash kernels: small traits, one thin backend per
-//! instruction set, CPU detection, and the cell that holds the chosen kernel.
+//! instruction set, CPU detection, and the choice of a kernel.
 //!
 //! A kernel is written once, generic over [`Columns`] or [`Rows`]. A backend is a type that
 //! implements the dozen operations for one kind of register. The entry of each instruction set is
@@ -29,8 +29,8 @@ pub mod aarch64;
 #[doc(hidden)]
 pub mod arrays;
 mod blake;
-mod cell;
 pub mod cpu;
+mod dispatch;
 pub mod lanes;
 mod pair;
 pub mod scalar;
@@ -41,7 +41,7 @@ mod words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub mod x86_64;
 
-pub use cell::Cell;
+pub use dispatch::{DispatchCell, KernelTable};
 pub use pair::Pair;
 pub use vector::{Columns, Rows, Vector};
 pub use words::{WordColumns, WordRows};

@@ -11,7 +11,7 @@ use crate::install;
 
 /// Packages, and the tests of each that run in Miri: those that take seconds there.
 const TESTS: [(&str, &[&str]); 3] = [
-    ("bulla-simd", &["cell", "cpu"]),
+    ("bulla-simd", &["dispatch", "cpu"]),
     ("bulla-blake2", &["kernel::arrays"]),
     ("bulla-blake3", &["kernel::arrays", "buffer"]),
 ];

@@ -11,7 +11,6 @@ mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 pub(crate) mod arrays;
-mod choice;
 mod portable;
 #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
 mod powerpc64;
@@ -30,9 +29,37 @@ mod x86_64_columns;
 mod x86_64_rows;
 
 #[doc(hidden)]
-pub use choice::runnable;
-pub use choice::{FORCE_VARIABLE, Kernel, UnknownKernel, active, available, forced};
-#[doc(hidden)]
 pub use table::Functions;
+use table::Tables;
 #[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) use x86_64_rows::{FastRotate, NoRotate, SlowRotate};
+
+/// Every kernel compiled for this architecture, best first.
+static COMPILED: &[&Tables] = &[
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    &x86_64::AVX512_FAST_ROTATE,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    &x86_64::AVX512_SLOW_ROTATE,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    &x86_64::AVX512_ALONE,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    &x86_64::AVX2,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    &x86_64::SSE41,
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    &aarch64::NEON,
+    #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+    &powerpc64::VSX,
+    #[cfg(target_arch = "s390x")]
+    &s390x::VECTOR,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    &wasm32::SIMD128,
+    &portable::PORTABLE,
+];
+
+bulla_simd::kernel_choice! {
+    algorithm: "BLAKE2",
+    variable: #[cfg(feature = "std")] "BULLA_BLAKE2_FORCE_KERNEL",
+    table: Tables,
+    kernels: COMPILED,
+}

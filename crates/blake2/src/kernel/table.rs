@@ -1,9 +1,8 @@
 //! A kernel as the rest of the crate sees it: tables of functions.
 
 use crate::job::{Input, Job, Last};
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use bulla_simd::cpu;
-use bulla_simd::cpu::Isa;
+use bulla_simd::KernelTable;
+use bulla_simd::cpu::{self, Isa};
 
 /// Both hash functions of one kernel.
 pub(crate) struct Tables {
@@ -11,6 +10,20 @@ pub(crate) struct Tables {
     pub(crate) tuning: Tuning,
     pub(crate) blake2b: &'static Functions<u64>,
     pub(crate) blake2s: &'static Functions<u32>,
+}
+
+impl KernelTable for Tables {
+    fn name(&self) -> &'static str {
+        self.isa.name()
+    }
+
+    fn is_runnable(&self) -> bool {
+        cpu::supports(self.isa)
+    }
+
+    fn is_suitable(&self) -> bool {
+        self.tuning.fits()
+    }
 }
 
 /// The kind of CPU for which a kernel is the right one, if there are several for one instruction

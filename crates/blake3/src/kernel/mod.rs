@@ -6,12 +6,11 @@
 //! many inputs, extended output and parents.
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-#[allow(dead_code, reason = "a feature leaves it out of the list in `choice.rs`")]
+#[allow(dead_code, reason = "a feature leaves it out of the list in `COMPILED`")]
 mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
 mod arrays;
-mod choice;
 #[cfg(any(
     all(target_arch = "x86_64", target_feature = "sse2"),
     all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"),
@@ -33,18 +32,75 @@ mod table;
 #[doc(hidden)]
 pub mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-#[allow(dead_code, reason = "features leave kernels out of the list in `choice.rs`")]
+#[allow(dead_code, reason = "features leave kernels out of the list in `COMPILED`")]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-#[allow(dead_code, reason = "features leave kernels out of the list in `choice.rs`")]
+#[allow(dead_code, reason = "features leave kernels out of the list in `COMPILED`")]
 mod x86_64_alone;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
-pub(crate) use choice::functions;
-#[doc(hidden)]
-pub use choice::runnable;
-pub use choice::{FORCE_VARIABLE, Kernel, UnknownKernel, active, available, forced};
 pub use report::{Line, Operation, Report, report};
 pub(crate) use table::Functions;
 pub use table::{Form, Shape};
+
+/// Every kernel compiled for this architecture, best first.
+static COMPILED: &[&Functions] = &[
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx512"))
+    ))]
+    &x86_64::AVX512_FULL,
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx512"))
+    ))]
+    &x86_64::AVX512_HALF,
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx512"))
+    ))]
+    &x86_64_alone::AVX512_ALONE,
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_avx2"))
+    ))]
+    &x86_64::AVX2,
+    #[cfg(all(
+        target_arch = "x86_64",
+        target_feature = "sse2",
+        any(feature = "every_kernel", not(feature = "no_sse41"))
+    ))]
+    &x86_64::SSE41,
+    #[cfg(all(
+        target_arch = "aarch64",
+        target_feature = "neon",
+        target_endian = "little",
+        any(feature = "every_kernel", not(feature = "no_neon"))
+    ))]
+    &aarch64::NEON,
+    #[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+    &powerpc64::VSX,
+    #[cfg(target_arch = "s390x")]
+    &s390x::VECTOR,
+    #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
+    &wasm32::SIMD128,
+    &portable::PORTABLE,
+];
+
+bulla_simd::kernel_choice! {
+    algorithm: "BLAKE3",
+    variable: #[cfg(feature = "std")] "BULLA_BLAKE3_FORCE_KERNEL",
+    table: Functions,
+    kernels: COMPILED,
+}
+
+/// The functions of the kernel in use. After the first call, this is a single load.
+#[inline(always)]
+pub(crate) fn functions() -> &'static Functions {
+    active().0
+}

@@ -1,7 +1,7 @@
 //! A report of the shape that a kernel uses for each operation and size.
 
-use super::choice::{FORCE_VARIABLE, Kernel, active, forced};
 use super::table::{Functions, Shape};
+use super::{FORCE_VARIABLE, Kernel, active, forced};
 use crate::plan::{FAR, FEW_BLOCKS, Leaves};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;

@@ -3,9 +3,8 @@
 use crate::lane::{Group, Lane, MAX_LANES};
 use crate::plan::Distance;
 use crate::spec::Words;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-use bulla_simd::cpu;
-use bulla_simd::cpu::Isa;
+use bulla_simd::KernelTable;
+use bulla_simd::cpu::{self, Isa};
 use core::fmt;
 
 /// The functions of one kernel. All are unsafe for the same reasons: the CPU must support `isa`
@@ -79,6 +78,20 @@ impl Functions {
             registers: 2 * widest.registers,
             ..widest
         })
+    }
+}
+
+impl KernelTable for Functions {
+    fn name(&self) -> &'static str {
+        self.isa.name()
+    }
+
+    fn is_runnable(&self) -> bool {
+        cpu::supports(self.isa)
+    }
+
+    fn is_suitable(&self) -> bool {
+        self.tuning.fits()
     }
 }
 

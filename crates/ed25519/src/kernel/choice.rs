@@ -11,7 +11,7 @@ use crate::item::Item;
 use crate::lanes::model::Model;
 use crate::signing_key::SignItem;
 use crate::verdict::Verdict;
-use bulla_simd::Cell;
+use bulla_simd::DispatchCell;
 use std::fmt;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use {
@@ -70,7 +70,7 @@ fn avx2() -> Option<&'static dyn Engine> {
     ENGINE.as_ref().map(|engine| engine as &dyn Engine)
 }
 
-static CHOSEN: Cell<Entry> = Cell::new();
+static CHOSEN: DispatchCell<Entry> = DispatchCell::new();
 
 /// One implementation of all operations, which this machine supports.
 #[derive(Clone, Copy)]
