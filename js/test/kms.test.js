@@ -100,8 +100,8 @@ test("a pause is as long as the service asks", async () => {
 });
 
 test("an error says what the service says", async () => {
-  const { client } = await answering(answer({ code: "wrong_use", message: "it encapsulates", retryable: false }, 400));
-  await assert.rejects(client.sign("k", message), { name: "KmsError", code: "wrong_use", status: 400, requestId: "r-1", retryable: false });
+  const { client } = await answering(answer({ code: "key_usage_mismatch", message: "it encapsulates", retryable: false }, 400));
+  await assert.rejects(client.sign("k", message), { name: "KmsError", code: "key_usage_mismatch", status: 400, requestId: "r-1", retryable: false });
   const foreign = await answering(proxy(502));
   await assert.rejects(foreign.client.sign("k", message), { code: "http", status: 502 });
 });

@@ -99,17 +99,17 @@ impl From<KmsError> for Error {
             Code::Locked => {
                 Some("another process is using the keystore; run the command again when it is done")
             }
-            Code::StoreTooNew | Code::SignatureTooNew | Code::SealedTooNew => {
+            Code::KeystoreTooNew | Code::SignatureTooNew | Code::EncryptedFileTooNew => {
                 Some("install a newer version of bulla; nothing was changed")
             }
-            Code::StoreDamaged => Some("restore the keystore's folder from a copy; nothing was changed"),
+            Code::KeystoreCorrupt => Some("restore the keystore's folder from a copy; nothing was changed"),
             Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
             Code::KeyDisabled => Some("enable it with `bulla keys enable`"),
             Code::KeyPendingDestruction => {
                 Some("to keep it, run `bulla keys restore` and then `bulla keys enable`")
             }
             Code::WrongPassphrase => Some("check the passphrase; without it nobody can decrypt this data"),
-            Code::LogDamaged => Some(
+            Code::AuditLogCorrupt => Some(
                 "`bulla audit-log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
             ),
             Code::UnsupportedAlgorithm => Some("if the key is on a token, name the token with --pkcs11 URI"),

@@ -131,7 +131,7 @@ impl Prehashed {
     /// or the digest for Ed25519ph.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if keys of the algorithm do not sign such digests;
+    /// [`Code::KeyUsageMismatch`] if keys of the algorithm do not sign such digests;
     /// [`Code::InvalidArgument`] if they have no contexts.
     pub(crate) fn form(&self, algorithm: Algorithm) -> Result<Form> {
         match (algorithm, self.digest) {
@@ -143,11 +143,11 @@ impl Prehashed {
             (Algorithm::Ed25519, Digest::Sha512(digest)) => Ok(Form::Ed25519ph(digest)),
             (Algorithm::Ed25519, Digest::Sha256(_) | Digest::Sha384(_)) => {
                 let message = "ed25519 keys sign digests of BLAKE3, and of SHA-512 as Ed25519ph";
-                Err(KmsError::new(Code::WrongUse, message))
+                Err(KmsError::new(Code::KeyUsageMismatch, message))
             }
             (Algorithm::EcdsaP256, Digest::Blake3(_)) => {
                 let message = "ecdsa-p256 keys sign digests of SHA-256, SHA-384 and SHA-512";
-                Err(KmsError::new(Code::WrongUse, message))
+                Err(KmsError::new(Code::KeyUsageMismatch, message))
             }
             (Algorithm::EcdsaP256, _) if !self.context.is_empty() => {
                 let message = "ecdsa-p256 keys sign digests without a context: leave the context out";
@@ -222,7 +222,10 @@ impl PublicKey {
 
 /// The error for a key that does not sign digests.
 pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
-    KmsError::new(Code::WrongUse, format!("ed25519 and ecdsa-p256 keys sign digests, not {algorithm} keys"))
+    KmsError::new(
+        Code::KeyUsageMismatch,
+        format!("ed25519 and ecdsa-p256 keys sign digests, not {algorithm} keys"),
+    )
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl PublicKey {
     /// it: [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm is one for signatures; [`Code::UnsupportedAlgorithm`];
+    /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures; [`Code::UnsupportedAlgorithm`];
     /// [`Code::RandomUnavailable`].
     pub fn encapsulate(&self) -> Result<Encapsulated> {
         Backends::software().verifier(self.algorithm())?.encapsulate(self)

@@ -96,17 +96,17 @@ impl KeyRecord {
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let record: Self = serde_json::from_slice(bytes)
-            .map_err(|error| KmsError::damaged("a key's record is malformed").with_source(error))?;
+            .map_err(|error| KmsError::corrupt("a key's record is malformed").with_source(error))?;
         if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
-            return Err(KmsError::damaged("a key's record has no versions, or too many"));
+            return Err(KmsError::corrupt("a key's record has no versions, or too many"));
         }
         let algorithm = record.key.algorithm();
         if record.versions.iter().any(|version| version.public_key.algorithm() != algorithm) {
-            return Err(KmsError::damaged("a key's record has a public key of another algorithm"));
+            return Err(KmsError::corrupt("a key's record has a public key of another algorithm"));
         }
         let public_only = record.is_public_only();
         if record.versions.iter().any(|version| (version.origin == Origin::PublicOnly) != public_only) {
-            return Err(KmsError::damaged("a key's record mixes versions with and without private keys"));
+            return Err(KmsError::corrupt("a key's record mixes versions with and without private keys"));
         }
         Ok(record)
     }
@@ -192,7 +192,7 @@ impl StoreState {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let error = || KmsError::damaged("the store's state has a wrong length");
+        let error = || KmsError::corrupt("the store's state has a wrong length");
         let (generation, rest) = bytes.split_first_chunk().ok_or_else(error)?;
         let (records, rest) = rest.split_first_chunk().ok_or_else(error)?;
         let (binding, rest) = rest.split_first_chunk().ok_or_else(error)?;

@@ -157,7 +157,7 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
             Use::Signature => {
                 assert_eq!(
                     keystore.public_key(&id).unwrap().encapsulate().err().unwrap().code,
-                    Code::WrongUse
+                    Code::KeyUsageMismatch
                 );
                 keystore.decapsulate(&id, &[]).unwrap_err()
             }
@@ -167,7 +167,7 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
                 keystore.sign(id.key_id(), b"a message").unwrap_err()
             }
         };
-        assert_eq!(error.code, Code::WrongUse, "{algorithm}");
+        assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
     }
 }
 

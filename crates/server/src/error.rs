@@ -72,7 +72,7 @@ impl Problem {
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Unauthenticated => "unauthenticated",
-            Self::Refused => Code::TokenRefused.as_str(),
+            Self::Refused => Code::Forbidden.as_str(),
             Self::CrossSite => "cross_site_request",
             Self::RateLimited => "rate_limited",
             Self::Sealed => "sealed",
@@ -113,14 +113,14 @@ impl Problem {
 pub(crate) const fn status_of(code: Code) -> StatusCode {
     match code {
         Code::KeyNotFound | Code::UnknownVersion | Code::NotFound => StatusCode::NOT_FOUND,
-        Code::InvalidToken | Code::TokenRefused => StatusCode::FORBIDDEN,
+        Code::InvalidToken | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::AlreadyExists
-        | Code::NotHead
+        | Code::NotLatestVersion
         | Code::KeyDisabled
         | Code::KeyPendingDestruction
         | Code::KeyDestroyed
         | Code::DestructionNotDue
-        | Code::VersionRefused
+        | Code::VersionNotUsable
         | Code::Conflict
         | Code::LabelTaken
         | Code::VersionsExhausted
@@ -131,9 +131,9 @@ pub(crate) const fn status_of(code: Code) -> StatusCode {
         Code::Busy
         | Code::Locked
         | Code::Unavailable
-        | Code::Closed
+        | Code::ShuttingDown
         | Code::RandomUnavailable
-        | Code::TokenUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        | Code::DeviceUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::OutcomeUnknown => StatusCode::GATEWAY_TIMEOUT,
         Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Code::InvalidArgument
@@ -143,17 +143,17 @@ pub(crate) const fn status_of(code: Code) -> StatusCode {
         | Code::SignatureTooNew
         | Code::MalformedManifest
         | Code::ReservedMessage
-        | Code::WrongUse
+        | Code::KeyUsageMismatch
         | Code::InvalidCiphertext
         | Code::UnsupportedAlgorithm
-        | Code::MalformedSealed
-        | Code::SealedTooNew
-        | Code::SealedDamaged
+        | Code::MalformedEncryptedFile
+        | Code::EncryptedFileTooNew
+        | Code::EncryptedFileCorrupt
         | Code::MalformedBackup
         | Code::MalformedKey
         | Code::UnsupportedFormat
         | Code::WrongPassphrase
-        | Code::WrongIdentity
+        | Code::WrongDecryptionKey
         | Code::MalformedProof => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -281,7 +281,7 @@ mod tests {
         let problems = Problem::ALL
             .map(|problem| (problem.code(), problem.status(), problem.is_retryable()))
             .into_iter();
-        let codes = Code::ALL.map(|code| (code.as_str(), status_of(code), code.is_retryable())).into_iter();
+        let codes = Code::ALL.iter().map(|&code| (code.as_str(), status_of(code), code.is_retryable()));
         // A refused credential has the name that the keystore gives it.
         let codes = codes.filter(|(code, ..)| *code != Problem::Refused.code());
         let mut expected: Vec<_> = problems

@@ -107,7 +107,7 @@ fn note(outcome: Result<WitnessReport>, troubles: &mut BTreeMap<String, String>)
     for (name, (code, message)) in &now {
         if troubles.get(name) != Some(message) {
             let code = code.as_str();
-            if code == Code::LogDamaged.as_str() {
+            if code == Code::AuditLogCorrupt.as_str() {
                 tracing::error!(code, "the audit log's checkpoint was not cosigned: {message}");
             } else {
                 tracing::warn!(code, "the audit log's checkpoint was not cosigned: {message}");

@@ -293,7 +293,7 @@ fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
         out.bytes(checkpoint.to_string().as_bytes())?;
         out.flush()?;
     }
-    let contradicts = failed.iter().any(|(_, error)| error.code == Code::LogDamaged);
+    let contradicts = failed.iter().any(|(_, error)| error.code == Code::AuditLogCorrupt);
     Ok(match (contradicts, stored) {
         (true, _) => Exit::Failed,
         (false, true) => Exit::Ok,

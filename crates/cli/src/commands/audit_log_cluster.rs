@@ -124,7 +124,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
 
 /// Whether an error says that a log is not what it was.
 fn is_gone(code: &str) -> bool {
-    [Code::NotFound.as_str(), Code::LogDamaged.as_str()].contains(&code)
+    [Code::NotFound.as_str(), Code::AuditLogCorrupt.as_str()].contains(&code)
 }
 
 /// Takes note of a row of etcd. Returns the problem with a row that is about no log.

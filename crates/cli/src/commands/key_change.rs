@@ -78,12 +78,12 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
     }
     if key.algorithm.usage() == Use::KeyEncapsulation {
         let why = format!("does not sign: its algorithm is {}, which receives keys", key.algorithm);
-        return refused(Code::WrongUse, &why, another.to_owned());
+        return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }
     match AskedKey::parse(named)?.version() {
         Some(version) if version != key.head => {
             let why = format!("is an older version and does not sign; version {} signs", key.head);
-            refused(Code::NotHead, &why, format!("name {}", name(key)))
+            refused(Code::NotLatestVersion, &why, format!("name {}", name(key)))
         }
         _ => Ok(()),
     }

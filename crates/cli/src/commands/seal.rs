@@ -161,7 +161,7 @@ fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
 
 /// Prints an error about data that was not sealed like this, and returns its exit status.
 fn not_as_sealed(error: Error) -> Result<Exit> {
-    if error.code() == Code::SealedDamaged.as_str() {
+    if error.code() == Code::EncryptedFileCorrupt.as_str() {
         error.print();
         return Ok(Exit::Failed);
     }

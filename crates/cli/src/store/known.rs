@@ -55,7 +55,7 @@ impl KnownKeys {
             Err(error) if error.code() == Code::KeyNotFound.as_str() => None,
             // A service says the same of a key that does not exist, and to a user who may read
             // none. The list tells them apart.
-            Err(error) if error.code() == Code::TokenRefused.as_str() => return self.ask_for_all(read),
+            Err(error) if error.code() == Code::Forbidden.as_str() => return self.ask_for_all(read),
             Err(error) => return Err(error),
         };
         read.keys.insert(key_id.clone(), key);

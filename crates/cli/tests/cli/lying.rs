@@ -49,7 +49,7 @@ fn answer(mut stream: BufReader<TcpStream>, answers: &Answers) {
 }
 
 fn refused() -> Value {
-    json!({ "code": "token_refused", "message": "no", "retryable": false })
+    json!({ "code": "forbidden", "message": "no", "retryable": false })
 }
 
 fn text(home: &Home, name: &str) -> String {

@@ -251,20 +251,20 @@ fn tokens_are_minted_attenuated_and_revoked() {
         let authority = client.authority().await.unwrap();
         assert_eq!((authority.operations.len(), authority.can_mint_tokens), (2, false));
         assert_eq!(authority.revocation_ids, std::slice::from_ref(&minted.revocation_id));
-        assert_eq!(client.rotate("a").await.unwrap_err().code(), Some("token_refused"));
+        assert_eq!(client.rotate("a").await.unwrap_err().code(), Some("forbidden"));
         let limits = Attenuation { operations: Some(vec!["read".to_owned()]), ..Attenuation::default() };
         client.attenuate_token(&limits).await.unwrap()
     });
     open.wait(async |client| {
         let weak = client.with_token(&weaker.token).unwrap();
         weak.key("a").await.unwrap();
-        assert_eq!(weak.sign("a", b"").await.unwrap_err().code(), Some("token_refused"));
+        assert_eq!(weak.sign("a", b"").await.unwrap_err().code(), Some("forbidden"));
         weak.revoke_own_token().await.unwrap();
-        assert_eq!(weak.key("a").await.unwrap_err().code(), Some("token_refused"));
+        assert_eq!(weak.key("a").await.unwrap_err().code(), Some("forbidden"));
         let strong = client.with_token(&minted.token).unwrap();
         strong.key("a").await.unwrap();
         client.revoke_token(&minted.revocation_id, minted.expires.as_deref()).await.unwrap();
-        assert_eq!(strong.key("a").await.unwrap_err().code(), Some("token_refused"));
+        assert_eq!(strong.key("a").await.unwrap_err().code(), Some("forbidden"));
     });
 }
 

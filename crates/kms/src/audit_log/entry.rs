@@ -155,17 +155,17 @@ impl Header {
 
     pub(super) fn parse(line: &str) -> Result<Self> {
         let header: Self = serde_json::from_str(line)
-            .map_err(|_| KmsError::new(Code::LogDamaged, "it does not begin like an audit log file"))?;
+            .map_err(|_| KmsError::new(Code::AuditLogCorrupt, "it does not begin like an audit log file"))?;
         match header.format {
             FORMAT if header.to_line() == line => Ok(header),
             newer if newer > FORMAT => Err(KmsError::new(
-                Code::LogTooNew,
+                Code::AuditLogTooNew,
                 format!(
                     "the log has format {newer}, and this program reads format {FORMAT}; use a newer version"
                 ),
             )),
             _ => Err(KmsError::new(
-                Code::LogDamaged,
+                Code::AuditLogCorrupt,
                 "its first line does not have the form that this program writes",
             )),
         }
@@ -219,7 +219,8 @@ impl Line {
 
     /// Reads a line without its line feed. It accepts only a line that `write` would produce.
     pub(super) fn parse(line: &str) -> Result<Self> {
-        let malformed = |why: &str| KmsError::new(Code::LogDamaged, format!("the line is malformed: {why}"));
+        let malformed =
+            |why: &str| KmsError::new(Code::AuditLogCorrupt, format!("the line is malformed: {why}"));
         let at = line.len().checked_sub(TAIL).filter(|at| line.is_char_boundary(*at));
         let (body, tail) = line.split_at(at.ok_or_else(|| malformed("it is too short"))?);
         let link = tail.strip_prefix(LINK).and_then(|tail| tail.strip_suffix(END));

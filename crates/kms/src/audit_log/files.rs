@@ -68,12 +68,12 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
 /// The number of the log in a folder.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] if the first line cannot be read.
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] if the first line cannot be read.
 pub fn read_log_id(folder: &Path) -> Result<LogId> {
     let parts = parts(folder)?;
     let (part, mut line) = (&parts[0], String::new());
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidData => KmsError::new(Code::LogDamaged, "the first line is not UTF-8"),
+        io::ErrorKind::InvalidData => KmsError::new(Code::AuditLogCorrupt, "the first line is not UTF-8"),
         _ => KmsError::io("cannot read the audit log", error),
     };
     part.reader()?.take(MAX_LINE as u64).read_line(&mut line).map_err(unreadable)?;
@@ -187,7 +187,7 @@ impl Drop for Lock {
 /// The newest checkpoint, from its file beside the entries; none before the first one.
 ///
 /// # Errors
-/// [`Code::LogDamaged`] if the file is not a checkpoint; errors of reading.
+/// [`Code::AuditLogCorrupt`] if the file is not a checkpoint; errors of reading.
 pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
     note(&folder.join(HEAD))
 }
@@ -195,7 +195,7 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
 /// The newest checkpoint that witnesses cosigned; none before the first one.
 ///
 /// # Errors
-/// [`Code::LogDamaged`] if the file is not such a checkpoint; errors of reading.
+/// [`Code::AuditLogCorrupt`] if the file is not such a checkpoint; errors of reading.
 pub fn read_cosigned_checkpoint(folder: &Path) -> Result<Option<CosignedCheckpoint>> {
     note(&folder.join(COSIGNED))
 }
@@ -208,7 +208,7 @@ fn note<T: FromStr>(path: &Path) -> Result<Option<T>> {
         Err(error) => return Err(KmsError::io(format!("cannot read {}", path.display()), error)),
     }
     let parsed = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-    let damaged = || KmsError::new(Code::LogDamaged, format!("{} is not a checkpoint", path.display()));
+    let damaged = || KmsError::new(Code::AuditLogCorrupt, format!("{} is not a checkpoint", path.display()));
     parsed.map(Some).ok_or_else(damaged)
 }
 

@@ -157,7 +157,7 @@ impl AuditLog {
     /// recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::LogTooNew`]; [`Code::LogDamaged`], also if the
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`], also if the
     /// log ends before what a checkpoint seals. Then nothing is changed. Errors of reading and
     /// writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
@@ -304,7 +304,7 @@ impl AuditLog {
     /// All entries so far, in their order.
     ///
     /// # Errors
-    /// [`Code::LogDamaged`]; errors of reading.
+    /// [`Code::AuditLogCorrupt`]; errors of reading.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         let mut each = |entry: &Entry, _: &str| {
@@ -325,7 +325,7 @@ impl AuditLog {
             }
         };
         match report.problems.first() {
-            Some(problem) => Err(KmsError::new(Code::LogDamaged, problem.message.clone())),
+            Some(problem) => Err(KmsError::new(Code::AuditLogCorrupt, problem.message.clone())),
             None => Ok(entries),
         }
     }
@@ -581,7 +581,7 @@ fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
         None => (newest.name(), 1, "it has no first line"),
     };
     KmsError::new(
-        Code::LogDamaged,
+        Code::AuditLogCorrupt,
         format!(
             "the audit log was damaged or edited: {}, line {line}: {message}; nothing is written to it: put back what is missing from a copy, or \
              keep the folder as evidence and begin another log",

@@ -88,7 +88,7 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// Proves that an entry is in the log that its newest checkpoint seals.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::LogDamaged`]
+/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::AuditLogCorrupt`]
 /// if the log contradicts the checkpoint; errors of reading.
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
@@ -115,7 +115,7 @@ fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
 ///
 /// # Errors
 /// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or seals more entries;
-/// [`Code::LogDamaged`] if the log contradicts one of the checkpoints; errors of reading.
+/// [`Code::AuditLogCorrupt`] if the log contradicts one of the checkpoints; errors of reading.
 pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
     let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
     if old.log != new.log || old.size > new.size {
@@ -128,7 +128,7 @@ pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyP
     let path = tree::consistency(&older, after);
     if !tree::extends((old.size, &old.root), (new.size, &new.root), &path) {
         let message = "the log was altered: it does not begin with the entries that the checkpoint seals";
-        return Err(KmsError::new(Code::LogDamaged, message));
+        return Err(KmsError::new(Code::AuditLogCorrupt, message));
     }
     Ok(ConsistencyProof { old: old.clone(), new, path: digests(path) })
 }
@@ -153,7 +153,7 @@ impl Tree {
         })?;
         if let Some(problem) = report.problems.iter().find(|problem| problem.kind != ProblemKind::Torn) {
             return Err(KmsError::new(
-                Code::LogDamaged,
+                Code::AuditLogCorrupt,
                 format!(
                     "the log was damaged or edited: {}, line {}: {}",
                     problem.file, problem.line, problem.message

@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 /// Another process may write to the log meanwhile.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; errors of reading. Problems of the log itself are in
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; errors of reading. Problems of the log itself are in
 /// the report, and not an error.
 pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
     walk(folder, Some(keys), known, &mut |_, _| Ok(()))
@@ -44,7 +44,7 @@ pub fn for_each_entry(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Resul
 /// from that entry's on are read, and no further than needed. This proves nothing: [`verify`] does.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::LogTooNew`]; [`Code::LogDamaged`] for a line that cannot be read, or
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] for a line that cannot be read, or
 /// an entry that is missing; errors of reading.
 pub fn read_entry_page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
     let parts = files::parts(folder)?;
@@ -55,9 +55,10 @@ pub fn read_entry_page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(En
             break;
         }
         let damaged = |error: KmsError| match error.code {
-            Code::LogDamaged => {
-                KmsError::new(Code::LogDamaged, format!("the audit log, {}: {}", part.name(), error.message))
-            }
+            Code::AuditLogCorrupt => KmsError::new(
+                Code::AuditLogCorrupt,
+                format!("the audit log, {}: {}", part.name(), error.message),
+            ),
             _ => error,
         };
         // An older file may have been moved elsewhere, but nothing within what is read.
@@ -83,7 +84,7 @@ fn page_of(
             // The end, or a line that is being written.
             return Ok(());
         }
-        let not_text = |_| KmsError::new(Code::LogDamaged, "a line is not UTF-8");
+        let not_text = |_| KmsError::new(Code::AuditLogCorrupt, "a line is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(not_text)?;
         if std::mem::take(&mut is_first) {
             Header::parse(text)?;
@@ -95,7 +96,7 @@ fn page_of(
         let Content::Entry(entry) = Line::parse(text)?.content else { continue };
         if entry.number != entries.last().map_or(from, |(last, _)| last.number + 1) {
             let message = format!("entry {} is in the wrong place", entry.number);
-            return Err(KmsError::new(Code::LogDamaged, message));
+            return Err(KmsError::new(Code::AuditLogCorrupt, message));
         }
         entries.push((entry, text.to_owned()));
     }
@@ -106,7 +107,7 @@ fn page_of(
 /// their numbers is checked.
 ///
 /// # Errors
-/// [`Code::LogDamaged`] if one of them is missing; errors of reading.
+/// [`Code::AuditLogCorrupt`] if one of them is missing; errors of reading.
 pub(super) fn leaf_lines(folder: &Path, from: u64, to: u64, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
@@ -130,7 +131,10 @@ pub(super) fn leaf_lines(folder: &Path, from: u64, to: u64, each: &mut dyn FnMut
     if next >= to {
         return Ok(());
     }
-    Err(KmsError::new(Code::LogDamaged, format!("the audit log in {} has no entry {next}", folder.display())))
+    Err(KmsError::new(
+        Code::AuditLogCorrupt,
+        format!("the audit log in {} has no entry {next}", folder.display()),
+    ))
 }
 
 /// The tree of the first `size` entries as witnesses know it.
@@ -160,7 +164,7 @@ pub fn verify_cosigned(
     let problem =
         |kind, message: String| Problem { kind, file: "cosigned".to_owned(), line: 1, entry: None, message };
     let found = match files::read_cosigned_checkpoint(folder) {
-        Err(error) if error.code == Code::LogDamaged => {
+        Err(error) if error.code == Code::AuditLogCorrupt => {
             let problems =
                 vec![problem(ProblemKind::Malformed, "it is not a checkpoint for witnesses".to_owned())];
             return Ok(Some(CosignedReport { problems, ..CosignedReport::default() }));
@@ -183,7 +187,7 @@ pub fn verify_cosigned(
             ProblemKind::Altered,
             "the log does not have the entries that witnesses saw".to_owned(),
         )),
-        Err(error) if error.code == Code::LogDamaged => {
+        Err(error) if error.code == Code::AuditLogCorrupt => {
             problems.push(problem(
                 ProblemKind::Truncated,
                 format!("witnesses saw more entries: {}", error.message),
@@ -286,7 +290,7 @@ fn walk(
         Ok(None) if report.checkpoint.is_some() => {
             report.problems.push(problem(ProblemKind::Removed, "the newest checkpoint's file is missing"));
         }
-        Err(error) if error.code == Code::LogDamaged => {
+        Err(error) if error.code == Code::AuditLogCorrupt => {
             report.problems.push(problem(ProblemKind::Altered, "it is not a checkpoint"));
         }
         Err(error) => return Err(error),

@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
     /// entry, parsed and as its line.
     ///
     /// # Errors
-    /// Errors of reading; [`Code::LogTooNew`].
+    /// Errors of reading; [`Code::AuditLogTooNew`].
     pub(super) fn file(
         &mut self,
         name: &str,
@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
     fn header(&mut self, text: &str) -> Result<()> {
         let header = match Header::parse(text) {
             Ok(header) => header,
-            Err(error) if error.code == Code::LogTooNew => return Err(error),
+            Err(error) if error.code == Code::AuditLogTooNew => return Err(error),
             Err(error) => {
                 self.unreadable(&error.message);
                 return Ok(());

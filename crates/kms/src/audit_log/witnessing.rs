@@ -66,7 +66,7 @@ impl Witnesses {
     ///
     /// # Errors
     /// Those of [`AuditLog::checkpoint`]; [`Code::InvalidArgument`] for a log in memory and for a
-    /// key that is not Ed25519; [`Code::LogDamaged`]. What a single witness did is in the result.
+    /// key that is not Ed25519; [`Code::AuditLogCorrupt`]. What a single witness did is in the result.
     pub fn witness<'a>(
         &mut self,
         log: &AuditLog,
@@ -133,7 +133,7 @@ impl Witness {
         let refused = |why: &str| error(Code::Unavailable, why.to_owned());
         let contradicted = |why: String| {
             error(
-                Code::LogDamaged,
+                Code::AuditLogCorrupt,
                 format!("has seen {why}: the log was altered, or there is another log with its number"),
             )
         };

@@ -44,7 +44,7 @@ impl Backend for Software {
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let seed = material.as_slice().try_into();
-        let seed = seed.map_err(|_| KmsError::damaged("a sealed Ed25519 key does not have 32 bytes"))?;
+        let seed = seed.map_err(|_| KmsError::corrupt("a sealed Ed25519 key does not have 32 bytes"))?;
         Ok(Arc::new(SoftwareKey(SigningKey::from_seed(seed))))
     }
 

@@ -62,12 +62,12 @@ pub struct Encapsulated {
 }
 
 /// The error for an operation that the algorithm does not have.
-pub(crate) fn wrong_use(algorithm: Algorithm) -> KmsError {
+pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
         Use::Signature => "signs and does not encapsulate keys",
         Use::KeyEncapsulation => "encapsulates keys, and does not sign",
     };
-    KmsError::new(Code::WrongUse, format!("a key of {algorithm} {does}"))
+    KmsError::new(Code::KeyUsageMismatch, format!("a key of {algorithm} {does}"))
 }
 
 /// A backend makes and loads private keys, and verifies signatures.
@@ -137,9 +137,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// recovers it.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm is one for signatures.
+    /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures.
     fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
-        Err(wrong_use(public_key.algorithm()))
+        Err(key_usage_mismatch(public_key.algorithm()))
     }
 
     /// The verdict of [`Backend::verify`] on each request, in their order. All requests have one
@@ -167,11 +167,11 @@ pub trait PrivateKey: Any + Send + Sync {
     /// Signs a message.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm does not sign, which is the default; errors of the
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not sign, which is the default; errors of the
     /// device.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let _ = message;
-        Err(KmsError::new(Code::WrongUse, "the key's algorithm encapsulates keys, and does not sign"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm encapsulates keys, and does not sign"))
     }
 
     /// The key of 32 bytes that the ciphertext carries. For a ciphertext of the right length that
@@ -179,32 +179,32 @@ pub trait PrivateKey: Any + Send + Sync {
     /// has, instead of an error.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm does not encapsulate, which is the default;
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not encapsulate, which is the default;
     /// [`Code::InvalidCiphertext`]; errors of the device.
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let _ = ciphertext;
-        Err(KmsError::new(Code::WrongUse, "the key's algorithm signs and does not encapsulate keys"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm signs and does not encapsulate keys"))
     }
 
     /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255
     /// bytes.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm is another one, or the device does not support such
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not support such
     /// signatures; errors of the device.
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
-        Err(KmsError::new(Code::WrongUse, "the key's backend does not make signatures of Ed25519ph"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not make signatures of Ed25519ph"))
     }
 
     /// Signs a digest of 32 to 64 bytes by ECDSA (FIPS 186-5, section 6.4.1), which uses its
     /// leftmost bits.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the algorithm is another one, or the device does not sign digests,
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not sign digests,
     /// which is the default; errors of the device.
     fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
         let _ = digest;
-        Err(KmsError::new(Code::WrongUse, "the key's backend does not sign digests"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not sign digests"))
     }
 }

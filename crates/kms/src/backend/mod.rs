@@ -30,7 +30,7 @@ pub(crate) mod test_backend;
 pub use self::backends::Backends;
 pub(crate) use self::ed25519_tables::DecodedKey;
 pub use self::encoded_key::{EncodedKey, Prepared};
-pub(crate) use self::interface::wrong_use;
+pub(crate) use self::interface::key_usage_mismatch;
 pub use self::interface::{
     Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SOFTWARE, SharedKey, SignRequest,
 };

@@ -165,7 +165,7 @@ impl Batcher {
     ///
     /// # Errors
     /// The future has those of [`Keystore::verify`]; [`Code::Busy`] when too many calls wait;
-    /// [`Code::Closed`]; [`Code::Internal`].
+    /// [`Code::ShuttingDown`]; [`Code::Internal`].
     pub fn verify(
         &self,
         key: impl Into<KeyVersionId>,
@@ -188,7 +188,7 @@ impl Batcher {
     ///
     /// # Errors
     /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait;
-    /// [`Code::Closed`]; [`Code::Internal`].
+    /// [`Code::ShuttingDown`]; [`Code::Internal`].
     pub fn sign(&self, key: impl Into<KeySelector>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
         let (key, message) = (key.into(), message.into());
         let tenant = key.as_ref().key_id().tenant().clone();
@@ -414,7 +414,7 @@ impl Shared {
             Refused::TenantFull => {
                 KmsError::new(Code::Busy, "too many calls of the tenant wait; try again soon")
             }
-            Refused::Closed => KmsError::new(Code::Closed, "the batcher is closed and takes no calls"),
+            Refused::Closed => KmsError::new(Code::ShuttingDown, "the batcher is closed and takes no calls"),
         };
         #[cfg(feature = "with-metrics")]
         if let Some(metrics) = self.keystore.metrics() {

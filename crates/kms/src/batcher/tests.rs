@@ -284,8 +284,8 @@ fn a_batcher_that_is_closed_answers_what_it_took_and_takes_no_more() {
     let calls: Vec<_> =
         (0..50_u8).map(|call| batcher.verify(place.keys[0].clone(), [call], [0; 64])).collect();
     batcher.close();
-    assert_eq!(batcher.sign(place.keys[0].clone(), *b"late").wait().unwrap_err().code, Code::Closed);
-    assert_eq!(batcher.sign_blocking(&place.keys[0], b"late").unwrap_err().code, Code::Closed);
+    assert_eq!(batcher.sign(place.keys[0].clone(), *b"late").wait().unwrap_err().code, Code::ShuttingDown);
+    assert_eq!(batcher.sign_blocking(&place.keys[0], b"late").unwrap_err().code, Code::ShuttingDown);
     place.gate.open();
     drop(batcher);
     first.wait().unwrap();

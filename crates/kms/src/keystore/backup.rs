@@ -60,7 +60,7 @@ impl Keystore {
     /// rotation policy counts.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] if the store has changed; errors of the backends and of sealing;
+    /// [`Code::KeystoreCorrupt`] if the store has changed; errors of the backends and of sealing;
     /// errors of recording. After the last, `sink` has a complete backup, which you should delete.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
         self.backup_to(|_| sink, to)
@@ -105,7 +105,7 @@ impl Keystore {
             for id in key.record.held() {
                 let name = id.to_string();
                 let sealed = rows.private_keys.get(&name).ok_or_else(|| {
-                    KmsError::damaged(format!("the private key of {id} is missing from the store"))
+                    KmsError::corrupt(format!("the private key of {id} is missing from the store"))
                 })?;
                 write_part(&mut sealing, &self.sealer.open(&Place::PrivateKey(name), sealed)?)?;
             }

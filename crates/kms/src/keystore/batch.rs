@@ -141,7 +141,7 @@ impl Keystore {
     /// Checks that the key version may be used to verify.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`],
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`],
     /// [`Code::UnsupportedAlgorithm`].
     pub fn check_usable(&self, key: &KeyVersionId) -> Result<()> {
         let index = self.index.load();

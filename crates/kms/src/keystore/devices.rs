@@ -55,7 +55,7 @@ impl Keystore {
         let backend = self.backends.find(&record.backend, algorithm)?;
         for leftover in record.versions.iter().filter_map(|version| version.leftover.as_deref()) {
             let material = encoding::from_base64(leftover)
-                .ok_or_else(|| KmsError::damaged(format!("the record of {key_id} is malformed")))?;
+                .ok_or_else(|| KmsError::corrupt(format!("the record of {key_id} is malformed")))?;
             backend.destroy(algorithm, &Zeroizing::new(material))?;
         }
         let done: Vec<_> = record.versions.iter().map(|version| version.leftover.clone()).collect();

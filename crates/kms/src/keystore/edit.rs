@@ -54,7 +54,7 @@ impl Keystore {
                 Ok(key) => Arc::new(key),
                 Err(error) => {
                     // Only this error proves that the store does not have the key.
-                    if let Some(made) = made.filter(|_| error.code == Code::StoreChanged) {
+                    if let Some(made) = made.filter(|_| error.code == Code::KeystoreChanged) {
                         self.discard(made);
                     }
                     return Err(error);
@@ -81,7 +81,9 @@ impl Keystore {
                 Ok(Attempt::Made { next, result: told.map(|()| done) })
             }
             Ok(None) => Ok(Attempt::Unneeded),
-            Err(error) if error.code == Code::StoreChanged && writer.store.is_shared() => Ok(Attempt::Outrun),
+            Err(error) if error.code == Code::KeystoreChanged && writer.store.is_shared() => {
+                Ok(Attempt::Outrun)
+            }
             Err(error) => Err(error),
         };
         let catch_up = |writer: &mut Writer, index: &Index| {

@@ -27,7 +27,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::Unavailable`](crate::Code::Unavailable) if the store cannot be reached: the keystore
     /// then keeps its last view of the keys; [`Code::RolledBack`](crate::Code::RolledBack);
-    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of the rollback guard.
+    /// [`Code::KeystoreCorrupt`](crate::Code::KeystoreCorrupt); errors of the rollback guard.
     pub fn catch_up(&self) -> Result<()> {
         shared_snapshot::refresh(&*self.index, &*self.writer, |writer, index| {
             if writer.store.is_shared() {

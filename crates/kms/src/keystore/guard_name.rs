@@ -21,18 +21,18 @@ pub(super) fn row(guard: &dyn RollbackGuard) -> Row {
 
 /// The name in the rows. It is not authenticated.
 pub(super) fn name(rows: &Rows) -> Result<Option<&str>> {
-    let edited = |_| KmsError::damaged("the name of the keystore's rollback guard is not text");
+    let edited = |_| KmsError::corrupt("the name of the keystore's rollback guard is not text");
     rows.meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
 }
 
 /// Checks that `guard` is the one that the store remembers, if it remembers one.
 ///
 /// # Errors
-/// [`Code::GuardMismatch`]; [`Code::StoreDamaged`] if the state binds another name.
+/// [`Code::GuardMismatch`]; [`Code::KeystoreCorrupt`] if the state binds another name.
 pub(super) fn check_name(state: &StoreState, rows: &Rows, guard: &dyn RollbackGuard) -> Result<()> {
     let name = name(rows)?;
     if state.guard != name.map(|name| bulla_blake3::hash(name.as_bytes()).into()) {
-        return Err(KmsError::damaged("the keystore was edited: its rollback guard has another name"));
+        return Err(KmsError::corrupt("the keystore was edited: its rollback guard has another name"));
     }
     match name {
         Some(name) if guard.name() != Some(name) => Err(KmsError::new(

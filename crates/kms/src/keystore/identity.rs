@@ -21,7 +21,7 @@ impl KeyProvider for KeystoreIdentity<'_> {
 
     fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let message = "a keystore as a whole is nothing to seal to; name the public key of one of its keys";
-        Err(KmsError::new(Code::WrongUse, message))
+        Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {

@@ -153,7 +153,7 @@ impl LoadedKey {
 
     /// One version that may be used.
     pub(super) fn usable(&self, id: &KeyVersionId) -> Result<&VersionRecord> {
-        let refused = |why: String| Err(KmsError::new(Code::VersionRefused, why));
+        let refused = |why: String| Err(KmsError::new(Code::VersionNotUsable, why));
         let version = self.version(id)?;
         if version.state == VersionState::Revoked {
             return refused(format!("{id} was revoked"));
@@ -240,7 +240,7 @@ impl LoadedKey {
         let material = sealer.open(&Place::PrivateKey(id.to_string()), &sealed.sealed)?;
         let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
         if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
-            return Err(KmsError::damaged(format!("the private key of {id} does not match its public key")));
+            return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
         }
         Ok(sealed.opened.get_or_init(|| key))
     }

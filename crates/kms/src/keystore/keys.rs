@@ -11,7 +11,7 @@ use super::writer::{Edit, NewVersion};
 use crate::algorithm::{Algorithm, Use};
 use crate::attestation::Attestation;
 use crate::audit_log::AuditOperation;
-use crate::backend::{Request, SOFTWARE, SharedKey, wrong_use};
+use crate::backend::{Request, SOFTWARE, SharedKey, key_usage_mismatch};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
@@ -147,7 +147,7 @@ impl Keystore {
     /// A disabled key verifies like an enabled one: its signatures remain valid.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionRefused`] for a version that
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionNotUsable`] for a version that
     /// was revoked or is below the key's minimum version.
     pub fn verify(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::message(AuditOperation::Verify, key, message), || {
@@ -161,7 +161,7 @@ impl Keystore {
     /// The same for the signature of a digest: see [`PublicKey::verify_prehashed`].
     ///
     /// # Errors
-    /// [`Code::WrongUse`] when keys of the algorithm do not sign such digests; those of
+    /// [`Code::KeyUsageMismatch`] when keys of the algorithm do not sign such digests; those of
     /// [`Keystore::verify`].
     pub fn verify_prehashed(
         &self,
@@ -182,7 +182,7 @@ impl Keystore {
     /// [`PublicKey::encapsulate`].
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`];
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when
     /// only this version's private key was destroyed.
     pub fn recipient(&self, key: &KeyVersionId) -> Result<NamedPublicKey> {
@@ -201,9 +201,9 @@ impl Keystore {
     /// Returns the shared key of 32 bytes.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionRefused`];
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`];
-    /// [`Code::WrongUse`] if the key is one for signatures; [`Code::InvalidCiphertext`]; errors of
+    /// [`Code::KeyUsageMismatch`] if the key is one for signatures; [`Code::InvalidCiphertext`]; errors of
     /// the backend.
     pub fn decapsulate(&self, key: &KeyVersionId, ciphertext: &[u8]) -> Result<SharedKey> {
         self.observed(Subject::message(AuditOperation::Decapsulate, key, ciphertext), || {
@@ -212,7 +212,7 @@ impl Keystore {
             let index = self.index.load();
             let loaded = index.key(key.key_id())?;
             if key.key_id().algorithm().usage() == Use::Signature {
-                return Err(wrong_use(key.key_id().algorithm()));
+                return Err(key_usage_mismatch(key.key_id().algorithm()));
             }
             check_enabled(&loaded.record)?;
             loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)

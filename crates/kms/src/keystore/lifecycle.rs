@@ -45,7 +45,7 @@ pub(super) fn check_statements(record: &KeyRecord) -> Result<()> {
         "the key {} signs digests, and therefore no files, folders, attestations or other statements: use another key for these",
         record.key
     );
-    Err(KmsError::new(Code::WrongUse, message))
+    Err(KmsError::new(Code::KeyUsageMismatch, message))
 }
 
 impl VersionRecord {

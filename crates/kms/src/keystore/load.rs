@@ -30,20 +30,20 @@ pub(super) fn protection(rows: &Rows) -> Result<Protection> {
         Some(STORE_FORMAT) => {}
         Some(newer) if newer > STORE_FORMAT => {
             return Err(KmsError::new(
-                Code::StoreTooNew,
+                Code::KeystoreTooNew,
                 format!(
                     "the keystore is of format {newer} and this program reads up to {STORE_FORMAT}; \
                      use a newer version of the program"
                 ),
             ));
         }
-        _ => return Err(KmsError::damaged("the file is damaged or is not a keystore: it names no format")),
+        _ => return Err(KmsError::corrupt("the file is damaged or is not a keystore: it names no format")),
     }
     Protection::parse(meta(rows, PROTECTION)?)
 }
 
 fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
-    let missing = || KmsError::damaged(format!("the keystore was damaged or edited: its {name} is missing"));
+    let missing = || KmsError::corrupt(format!("the keystore was damaged or edited: its {name} is missing"));
     rows.meta.get(name).map(Vec::as_slice).ok_or_else(missing)
 }
 
@@ -65,12 +65,12 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
         index.insert(key);
     })?;
     if !found.binds_the_same(&state) {
-        return Err(KmsError::damaged(
+        return Err(KmsError::corrupt(
             "the keystore was edited: somebody removed or added a key's record, or replaced it with an older one",
         ));
     }
     if rows.private_keys.len() != held {
-        return Err(KmsError::damaged(
+        return Err(KmsError::corrupt(
             "the keystore was edited: it has a private key that belongs to no version",
         ));
     }
@@ -159,7 +159,7 @@ fn by_threads<I: Sync, O: Send>(
 /// these rows do not lead to a state that binds them: then the caller must read everything.
 ///
 /// # Errors
-/// [`Code::StoreDamaged`] if a row does not open.
+/// [`Code::KeystoreCorrupt`] if a row does not open.
 pub(super) fn advance(
     sealer: &Sealer,
     state: &StoreState,
@@ -216,7 +216,7 @@ fn load_key<'a>(
 ) -> Result<LoadedKey> {
     let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(key_id.to_owned()), sealed)?)?;
     if record.key.to_string() != key_id {
-        return Err(KmsError::damaged(format!(
+        return Err(KmsError::corrupt(format!(
             "the keystore was edited: the record of {key_id} belongs to another key"
         )));
     }
@@ -225,7 +225,7 @@ fn load_key<'a>(
     for version in record.held() {
         let id = version.to_string();
         let missing = || {
-            KmsError::damaged(format!(
+            KmsError::corrupt(format!(
                 "the keystore was damaged or edited: the private key of {id} is missing"
             ))
         };
@@ -257,7 +257,7 @@ fn load_key<'a>(
     }
     let has_none = record.state == KeyState::Destroyed || record.is_public_only();
     if record.head_version().is_held() == has_none {
-        return Err(KmsError::damaged(format!("the record of {key_id} contradicts itself")));
+        return Err(KmsError::corrupt(format!("the record of {key_id} contradicts itself")));
     }
     Ok(LoadedKey { record, binding, head, older })
 }
@@ -279,7 +279,7 @@ mod tests {
             // Two items are faulty, one in the second part and the last: the error must name the
             // first, whichever thread met it.
             let faulty = |item: &usize| match *item == PART + 1 || *item + 1 == count {
-                true => Err(KmsError::damaged(format!("record {item}"))),
+                true => Err(KmsError::corrupt(format!("record {item}"))),
                 false => Ok(*item),
             };
             let found = all(threads, &items, &faulty).err().map(|error| error.to_string());

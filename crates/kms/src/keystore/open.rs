@@ -45,7 +45,7 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
-    /// [`Code::WrongUnlockMethod`], [`Code::StoreTooNew`], [`Code::StoreDamaged`]; errors of
+    /// [`Code::WrongUnlockMethod`], [`Code::KeystoreTooNew`], [`Code::KeystoreCorrupt`]; errors of
     /// reading a key file: [`Code::KeyFileMode`], [`Code::KeyFileOwner`], [`Code::KeyFileType`],
     /// [`Code::MalformedKeyFile`].
     pub fn open(path: &Path, unlock: &Unlock) -> Result<Self> {
@@ -67,7 +67,7 @@ impl Keystore {
     /// Which kind of secret opens the keystore at `path`.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreTooNew`], [`Code::StoreDamaged`].
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::KeystoreTooNew`], [`Code::KeystoreCorrupt`].
     pub fn unlock_method(path: &Path) -> Result<UnlockMethod> {
         unlock_method(path)
     }

@@ -69,7 +69,7 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Unavailable`],
-    /// [`Code::StoreTooNew`], [`Code::StoreDamaged`].
+    /// [`Code::KeystoreTooNew`], [`Code::KeystoreCorrupt`].
     pub fn unlock_method_etcd(etcd: &EtcdOptions) -> Result<UnlockMethod> {
         unlock_method(etcd)
     }

@@ -22,7 +22,7 @@ impl Keystore {
     ///
     /// # Errors
     /// The errors of opening with `old`: [`Code::WrongPassphrase`], [`Code::WrongKeyFile`],
-    /// [`Code::WrongIdentity`], [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore in
+    /// [`Code::WrongDecryptionKey`], [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore in
     /// memory, which no secret opens; the errors of `new`; errors of writing; errors of recording,
     /// after which the change is still made.
     pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {

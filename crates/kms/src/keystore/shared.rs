@@ -45,7 +45,7 @@ impl Keystore {
     /// Decrypts a note.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] if this keystore did not encrypt these bytes under that name;
+    /// [`Code::KeystoreCorrupt`] if this keystore did not encrypt these bytes under that name;
     /// [`Code::InvalidArgument`].
     pub fn open_note(&self, name: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         self.sealer.open(&place(name)?, sealed)
@@ -60,7 +60,7 @@ impl Keystore {
     /// current as the lease says.
     ///
     /// # Errors
-    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::StoreChanged`]
+    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::KeystoreChanged`]
     /// if another file is in the place of the store's file.
     pub(super) fn check_lease(&self) -> Result<()> {
         if let Some(file) = &self.file {
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(**keystore.open_note("a", &sealed).unwrap(), *b"note");
         assert!(!sealed.windows(4).any(|part| part == b"note"));
         for (keystore, name) in [(&keystore, "b"), (&other, "a")] {
-            assert_eq!(keystore.open_note(name, &sealed).unwrap_err().code, Code::StoreDamaged);
+            assert_eq!(keystore.open_note(name, &sealed).unwrap_err().code, Code::KeystoreCorrupt);
         }
         assert_eq!(keystore.seal_note(&"n".repeat(513), b"").unwrap_err().code, Code::InvalidArgument);
         assert_eq!(keystore.note_digest(b"x"), keystore.note_digest(b"x"));

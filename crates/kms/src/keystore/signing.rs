@@ -13,7 +13,7 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
 };
-use crate::backend::{SOFTWARE, wrong_use};
+use crate::backend::{SOFTWARE, key_usage_mismatch};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
 use crate::key_signature::Signature;
@@ -43,10 +43,10 @@ impl Keystore {
     /// refused: their signature would pass for that of a signature file or an attestation.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotHead`] for an older version that
-    /// does not sign, [`Code::VersionRefused`] for one that was revoked or is below the minimum
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotLatestVersion`] for an older version that
+    /// does not sign, [`Code::VersionNotUsable`] for one that was revoked or is below the minimum
     /// version, [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
-    /// [`Code::ReservedMessage`], [`Code::WrongUse`]; errors of the backend; if the key has a
+    /// [`Code::ReservedMessage`], [`Code::KeyUsageMismatch`]; errors of the backend; if the key has a
     /// rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
@@ -83,7 +83,7 @@ impl Keystore {
             ));
         }
         if key.key_id().algorithm().usage() == Use::KeyEncapsulation {
-            return Err(wrong_use(key.key_id().algorithm()));
+            return Err(key_usage_mismatch(key.key_id().algorithm()));
         }
         check_purpose(key)?;
         self.check_lease()?;
@@ -125,7 +125,7 @@ impl Keystore {
         let algorithm = key.key_id().algorithm();
         if content == Content::Statement && algorithm != Algorithm::Ed25519 {
             let message = format!("only ed25519 keys sign statements by their digest, not {algorithm} keys");
-            return Err(KmsError::new(Code::WrongUse, message));
+            return Err(KmsError::new(Code::KeyUsageMismatch, message));
         }
         self.observed(Subject::key(AuditOperation::Sign, key), || {
             check_purpose(key)?;
@@ -148,7 +148,7 @@ impl Keystore {
     /// message that is already hashed.
     ///
     /// # Errors
-    /// [`Code::WrongUse`] if the key does not sign such digests, or its backend does not; the
+    /// [`Code::KeyUsageMismatch`] if the key does not sign such digests, or its backend does not; the
     /// errors of [`Keystore::sign`].
     pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
         let key = key.into();
@@ -271,7 +271,7 @@ impl Keystore {
 /// An error unless this older version signs for a caller who names it.
 fn check_older(key: &LoadedKey, id: &KeyVersionId, content: Content) -> Result<()> {
     let head = key.record.head();
-    let refuse = |why: String| Err(KmsError::new(Code::NotHead, why));
+    let refuse = |why: String| Err(KmsError::new(Code::NotLatestVersion, why));
     match key.record.minimum_signing_version.filter(|_| content == Content::Callers) {
         None => refuse(format!("{id} is an older version and does not sign; version {head} signs")),
         Some(least) if id.version() < least => {
@@ -289,7 +289,7 @@ fn signs_no_digests(key: &KeyId) -> KmsError {
     let message = format!(
         "the key {key} signs messages, not digests: send the message, or make a key that signs digests (and no statements of bulla)"
     );
-    KmsError::new(Code::WrongUse, message)
+    KmsError::new(Code::KeyUsageMismatch, message)
 }
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
@@ -297,7 +297,7 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
         return Ok(());
     }
     let message = format!("the key {} has the purpose {TOKENS}, and signs only tokens", key.key_id());
-    Err(KmsError::new(Code::WrongUse, message))
+    Err(KmsError::new(Code::KeyUsageMismatch, message))
 }
 
 /// The right to make one signature: see [`Keystore::one_signature`].

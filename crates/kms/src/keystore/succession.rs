@@ -8,7 +8,7 @@ use super::observe::Subject;
 use super::signing::check_purpose;
 use crate::algorithm::Use;
 use crate::audit_log::AuditOperation;
-use crate::backend::wrong_use;
+use crate::backend::key_usage_mismatch;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyId, KeyVersionId};
 use crate::key_signature::Signature;
@@ -30,12 +30,12 @@ impl Keystore {
     /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
     /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed),
     /// [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
-    /// [`Code::WrongUse`](crate::Code::WrongUse); errors of reading the store, of the backend, and
+    /// [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch); errors of reading the store, of the backend, and
     /// of recording.
     pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
         let algorithm = key_id.algorithm();
         if algorithm.usage() != Use::Signature {
-            return Err(wrong_use(algorithm));
+            return Err(key_usage_mismatch(algorithm));
         }
         check_purpose(key_id.into())?;
         // The private keys of older versions stay sealed in the store until now.
@@ -96,12 +96,12 @@ impl Keystore {
         let sealed = rows
             .private_keys
             .get(&name)
-            .ok_or_else(|| KmsError::damaged(format!("the private key of {id} is missing from the store")))?;
+            .ok_or_else(|| KmsError::corrupt(format!("the private key of {id} is missing from the store")))?;
         let material = self.sealer.open(&Place::PrivateKey(name), sealed)?;
         let algorithm = id.key_id().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
         if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
-            return Err(KmsError::damaged(format!("the private key of {id} does not match its public key")));
+            return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
         }
         private_key.sign(message)
     }

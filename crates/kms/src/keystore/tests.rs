@@ -62,7 +62,7 @@ fn open(rows: &Rows) -> Result<Keystore> {
 
 #[track_caller]
 fn assert_damaged(rows: &Rows) {
-    assert_eq!(open(rows).expect_err("the edit is detected").code, Code::StoreDamaged);
+    assert_eq!(open(rows).expect_err("the edit is detected").code, Code::KeystoreCorrupt);
 }
 
 fn create(label: &'static str) -> impl Fn(&Keystore) {
@@ -111,8 +111,8 @@ fn every_flipped_byte_of_every_row_is_detected() {
             let mut edited = rows.clone();
             edited.table_mut(table).get_mut(name).unwrap()[index] ^= 0x01;
             let code = open(&edited).expect_err("the edit is detected").code;
-            let newer = name == crate::store::FORMAT && code == Code::StoreTooNew;
-            assert!(code == Code::StoreDamaged || newer, "{table:?} {name} byte {index}: {code}");
+            let newer = name == crate::store::FORMAT && code == Code::KeystoreTooNew;
+            assert!(code == Code::KeystoreCorrupt || newer, "{table:?} {name} byte {index}: {code}");
             flips += 1;
         }
     }
@@ -149,7 +149,7 @@ fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
         let mut edited = rows.clone();
         edited.meta.remove(GUARD);
         edited.meta.extend(name.map(|name| (GUARD.to_owned(), name.to_vec())));
-        assert_eq!(open(&edited), Err(Code::StoreDamaged), "{name:?}");
+        assert_eq!(open(&edited), Err(Code::KeystoreCorrupt), "{name:?}");
     }
     let mut without = empty_rows();
     assert!(self::open(&without).is_ok());
@@ -198,7 +198,7 @@ fn a_newer_format_is_named_as_such_before_anything_else_is_read() {
     let mut rows = history(&[&create("a")]).pop().unwrap();
     rows.meta.insert(crate::store::FORMAT.to_owned(), 2_u32.to_be_bytes().to_vec());
     rows.meta.remove(crate::store::PROTECTION);
-    assert_eq!(open(&rows).unwrap_err().code, Code::StoreTooNew);
+    assert_eq!(open(&rows).unwrap_err().code, Code::KeystoreTooNew);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_change_to_a_store_that_changed_meanwhile_is_refused_and_changes_nothing() {
     let keystore = opening::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
     *store.lock().unwrap() = MemoryStore::new(two.clone());
     let key = key_a(&keystore);
-    assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StoreChanged);
+    assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::KeystoreChanged);
     assert_eq!(store.lock().unwrap().load().unwrap(), two);
     assert_eq!(keystore.attest(&key).unwrap().head, 1);
 }

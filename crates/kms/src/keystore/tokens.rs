@@ -80,8 +80,8 @@ impl Keystore {
     /// its tenant must permit the export. A signing key exports only its newest version.
     ///
     /// # Errors
-    /// [`Code::NotExportable`]; [`Code::NotHead`]; the errors of [`Keystore::authorize`];
-    /// [`Code::WrongUse`] if the recipient's key does not encapsulate; the errors of
+    /// [`Code::NotExportable`]; [`Code::NotLatestVersion`]; the errors of [`Keystore::authorize`];
+    /// [`Code::KeyUsageMismatch`] if the recipient's key does not encapsulate; the errors of
     /// [`Keystore::decapsulate`] about the key's state.
     #[cfg(feature = "transfer")]
     pub fn export_key(

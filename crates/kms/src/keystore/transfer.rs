@@ -126,7 +126,7 @@ impl Keystore {
         check_enabled(&loaded.record)?;
         if key.version() != loaded.record.head().get() && key.key_id().algorithm().usage() == Use::Signature {
             let message = format!("{key} is an older version: a signing key exports only its newest version");
-            return Err(KmsError::new(Code::NotHead, message));
+            return Err(KmsError::new(Code::NotLatestVersion, message));
         }
         let material = loaded.material(key, &self.sealer, &self.backends)?;
         let public_key = loaded.usable(key)?.public_key.clone();

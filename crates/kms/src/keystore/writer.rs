@@ -62,7 +62,7 @@ impl Writer {
     /// # Errors
     /// [`Code::RolledBack`](crate::Code::RolledBack) if the store was put back to an older state;
     /// [`Code::GuardMismatch`](crate::Code::GuardMismatch) if it has another guard;
-    /// [`Code::StoreDamaged`](crate::Code::StoreDamaged); errors of reading and of the guard. After
+    /// [`Code::KeystoreCorrupt`](crate::Code::KeystoreCorrupt); errors of reading and of the guard. After
     /// an error, nothing has changed here.
     pub(super) fn catch_up(
         &mut self,

@@ -46,7 +46,7 @@ impl Pkcs11 {
     ///
     /// # Errors
     /// [`Code::NotFound`] or [`Code::DeviceFailed`] if the library cannot be loaded;
-    /// [`Code::TokenUnavailable`] if there is no such token; [`Code::WrongPin`],
+    /// [`Code::DeviceUnavailable`] if there is no such token; [`Code::WrongPin`],
     /// [`Code::PinLocked`]; [`Code::InvalidArgument`] if several tokens match or there is no PIN;
     /// errors of reading the PIN.
     pub fn open(config: &TokenConfig) -> Result<Self> {
@@ -173,7 +173,7 @@ impl Backend for Pkcs11 {
 }
 
 fn id(material: &[u8]) -> Result<[u8; ID]> {
-    material.try_into().map_err(|_| KmsError::damaged("the id of a key on a token does not have 16 bytes"))
+    material.try_into().map_err(|_| KmsError::corrupt("the id of a key on a token does not have 16 bytes"))
 }
 
 /// Makes a pair of objects and returns their id.

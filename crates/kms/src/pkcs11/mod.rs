@@ -6,7 +6,7 @@
 //! and has the same verdicts as everywhere.
 //!
 //! Several threads may use the token at once, each with its own session. A token that was removed
-//! gives [`Code::TokenUnavailable`](crate::Code::TokenUnavailable), which is retryable; when it is
+//! gives [`Code::DeviceUnavailable`](crate::Code::DeviceUnavailable), which is retryable; when it is
 //! back, the next call finds it and logs in again.
 //!
 //! A login belongs to the process, not to a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`]

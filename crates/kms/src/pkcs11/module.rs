@@ -67,7 +67,7 @@ impl Module {
         })?;
         let state = initialize(&library).map_err(|why| {
             let message = format!("cannot initialize the token's library {shown}: {why}");
-            KmsError::new(Code::TokenUnavailable, message)
+            KmsError::new(Code::DeviceUnavailable, message)
         })?;
         let life = RwLock::new(Life { number: 0, state, began: Instant::now() });
         let module = Arc::new(Self { library, life, idle: Mutex::default() });

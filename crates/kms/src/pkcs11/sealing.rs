@@ -139,7 +139,7 @@ impl KeyProvider for TokenKeyProvider {
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
         match capsule.bytes().try_into() {
             Ok(bytes) => self.derive(bytes),
-            Err(_) => Err(KmsError::damaged("the capsule of a key on a token does not have 32 bytes")),
+            Err(_) => Err(KmsError::corrupt("the capsule of a key on a token does not have 32 bytes")),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Token {
     /// `work` must be safe to repeat.
     ///
     /// # Errors
-    /// [`Code::TokenUnavailable`]; [`Code::WrongPin`], [`Code::PinLocked`]; the errors of `work`.
+    /// [`Code::DeviceUnavailable`]; [`Code::WrongPin`], [`Code::PinLocked`]; the errors of `work`.
     pub(super) fn run<T>(&self, access: Access, work: impl Fn(&At<'_>) -> Result<T, Fault>) -> Result<T> {
         // Take the turn before entering the module's life: a life cannot end while a thread that
         // waits here holds it.
@@ -105,7 +105,7 @@ impl Token {
         let message = format!(
             "cannot reach the token with {name} through {path}: {why}; try again when the token is plugged in and ready"
         );
-        KmsError::new(Code::TokenUnavailable, message)
+        KmsError::new(Code::DeviceUnavailable, message)
     }
 
     /// One attempt, and the module's life in which it was made.

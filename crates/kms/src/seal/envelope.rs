@@ -170,7 +170,7 @@ impl Envelope {
 
     /// Parses an envelope. Its content is not authenticated until it is opened.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let error = || KmsError::damaged("a sealed envelope is cut or not of format 1");
+        let error = || KmsError::corrupt("a sealed envelope is cut or not of format 1");
         let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER>().ok_or_else(error)?;
         let [magic @ .., format, kind, high, low] = header;
         if magic != MAGIC || *format != FORMAT {

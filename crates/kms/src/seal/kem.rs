@@ -142,13 +142,13 @@ pub struct KeystoreRecipient(NamedPublicKey);
 
 impl KeystoreRecipient {
     /// # Errors
-    /// [`Code::WrongUse`] if its algorithm is one for signatures.
+    /// [`Code::KeyUsageMismatch`] if its algorithm is one for signatures.
     pub fn new(key: NamedPublicKey) -> Result<Self> {
         match key.public_key.algorithm().usage() {
             Use::KeyEncapsulation => Ok(Self(key)),
             Use::Signature => {
                 let message = format!("the key {} signs, and nothing is sealed to it", key.key);
-                Err(KmsError::new(Code::WrongUse, message))
+                Err(KmsError::new(Code::KeyUsageMismatch, message))
             }
         }
     }

@@ -95,7 +95,7 @@ impl KeyProvider for KeyFileProvider {
     }
 
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let malformed = || KmsError::damaged("what belongs to a key file is damaged: its salt is missing");
+        let malformed = || KmsError::corrupt("what belongs to a key file is damaged: its salt is missing");
         let (zeros, salt) = capsule.bytes().split_first_chunk::<12>().ok_or_else(malformed)?;
         if *zeros != [0; 12] {
             return Err(malformed());

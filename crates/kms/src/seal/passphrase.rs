@@ -37,7 +37,7 @@ impl Argon2Cost {
         let within = self.memory_kib <= Self::MOST.memory_kib
             && self.passes <= Self::MOST.passes
             && self.lanes <= Self::MOST.lanes;
-        let error = || KmsError::damaged("it asks for a cost of Argon2id that is out of bounds");
+        let error = || KmsError::corrupt("it asks for a cost of Argon2id that is out of bounds");
         if !within {
             return Err(error());
         }
@@ -133,7 +133,7 @@ impl KeyProvider for Passphrase {
     }
 
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let malformed = || KmsError::damaged("what belongs to a passphrase is damaged: its salt is missing");
+        let malformed = || KmsError::corrupt("what belongs to a passphrase is damaged: its salt is missing");
         let (cost, salt) = capsule.bytes().split_first_chunk().ok_or_else(malformed)?;
         if salt.len() != 32 {
             return Err(malformed());
@@ -205,10 +205,10 @@ mod tests {
         ] {
             let bytes = [&cost.to_bytes()[..], &[0; 32]].concat();
             let hostile = Capsule::new(Passphrase::METHOD, "", bytes).unwrap();
-            assert_eq!(passphrase.key(&hostile).unwrap_err().code, Code::StoreDamaged, "{cost:?}");
+            assert_eq!(passphrase.key(&hostile).unwrap_err().code, Code::KeystoreCorrupt, "{cost:?}");
         }
         let cut = Capsule::new(Passphrase::METHOD, "", vec![0; 20]).unwrap();
-        assert_eq!(passphrase.key(&cut).unwrap_err().code, Code::StoreDamaged);
+        assert_eq!(passphrase.key(&cut).unwrap_err().code, Code::KeystoreCorrupt);
     }
 
     #[test]

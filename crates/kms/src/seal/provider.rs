@@ -46,8 +46,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// return a wrong key, which opens nothing.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::StoreDamaged`] if
-    /// it is malformed; [`Code::WrongUse`] from a recipient.
+    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::KeystoreCorrupt`] if
+    /// it is malformed; [`Code::KeyUsageMismatch`] from a recipient.
     fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey>;
 
     /// Whether it is worth trying this provider on a capsule. By default, the method and the name
@@ -62,7 +62,7 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
         let key =
             if name.is_empty() { self.method().to_owned() } else { format!("{} {name}", self.method()) };
         KmsError::new(
-            Code::WrongIdentity,
+            Code::WrongDecryptionKey,
             format!("it does not open with this key ({key}); name another one"),
         )
     }
@@ -170,7 +170,7 @@ impl WrappedKey {
         let kek = provider.key(&self.capsule)?;
         let opened = self.envelope.open(&bound(&kek, &self.capsule), place);
         let key = opened.ok_or_else(|| provider.wrong_key())?;
-        let key = key.as_slice().try_into().map_err(|_| KmsError::damaged("a sealed key has a wrong length"));
+        let key = key.as_slice().try_into().map_err(|_| KmsError::corrupt("a sealed key has a wrong length"));
         key.map(Zeroizing::new)
     }
 
@@ -210,7 +210,7 @@ fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
 #[cfg(feature = "soft-seal")]
 pub(super) fn only_seals(recipient: &dyn KeyProvider) -> KmsError {
     let message = format!("{} is a public key and opens nothing; give its identity", recipient.key_name());
-    KmsError::new(Code::WrongUse, message)
+    KmsError::new(Code::KeyUsageMismatch, message)
 }
 
 /// The error for a text that is not an identity. It quotes nothing of the text.

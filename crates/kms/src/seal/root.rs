@@ -72,7 +72,7 @@ impl Protection {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let error = || KmsError::damaged("the keystore is damaged where it says how it is protected");
+        let error = || KmsError::corrupt("the keystore is damaged where it says how it is protected");
         let (body, checksum) = bytes.split_last_chunk::<32>().ok_or_else(error)?;
         if blake3::hash(body).as_bytes() != checksum {
             return Err(error());
@@ -131,10 +131,10 @@ impl Sealer {
     /// Opens an envelope for `place`.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`] if this store's root key did not seal these bytes for that place.
+    /// [`Code::KeystoreCorrupt`] if this store's root key did not seal these bytes for that place.
     pub(crate) fn open(&self, place: &Place, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         Envelope::open_bytes(&self.sealing, place, bytes)?.ok_or_else(|| {
-            KmsError::damaged(format!(
+            KmsError::corrupt(format!(
                 "the keystore was damaged or edited: {place} does not open as what it says"
             ))
         })
@@ -182,7 +182,7 @@ mod tests {
         }
 
         fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-            let mut key: [u8; 32] = capsule.bytes().try_into().map_err(|_| KmsError::damaged("cut"))?;
+            let mut key: [u8; 32] = capsule.bytes().try_into().map_err(|_| KmsError::corrupt("cut"))?;
             key.iter_mut().for_each(|byte| *byte ^= self.0);
             Ok(Zeroizing::new(key))
         }
@@ -210,7 +210,7 @@ mod tests {
         let read = Protection::parse(&protection.to_bytes()).unwrap();
         assert_eq!(read, protection);
         assert_eq!(read.open(&Foreign(1)).unwrap().0, root.0);
-        assert_eq!(read.open(&Foreign(2)).err().unwrap().code, Code::WrongIdentity);
+        assert_eq!(read.open(&Foreign(2)).err().unwrap().code, Code::WrongDecryptionKey);
         let error = read.open(&passphrase("right")).err().unwrap();
         assert_eq!(error.code, Code::WrongUnlockMethod);
         assert_eq!(error.message, "this keystore opens with foreign (key 1), not with a passphrase");
@@ -222,10 +222,14 @@ mod tests {
         for provider in providers {
             let bytes = Protection::create(provider).unwrap().0.to_bytes();
             for index in 0..bytes.len() {
-                assert_eq!(Protection::parse(&bytes[..index]).unwrap_err().code, Code::StoreDamaged);
+                assert_eq!(Protection::parse(&bytes[..index]).unwrap_err().code, Code::KeystoreCorrupt);
                 let mut flipped = bytes.clone();
                 flipped[index] ^= 0x20;
-                assert_eq!(Protection::parse(&flipped).unwrap_err().code, Code::StoreDamaged, "byte {index}");
+                assert_eq!(
+                    Protection::parse(&flipped).unwrap_err().code,
+                    Code::KeystoreCorrupt,
+                    "byte {index}"
+                );
             }
         }
     }
@@ -278,7 +282,7 @@ mod tests {
             Capsule::new("fixed", "", *b"capsulf").unwrap(),
         ] {
             let moved = WrappedKey { capsule, ..wrapped.clone() };
-            assert_eq!(moved.unwrap(&Fixed, &Place::RootKey).unwrap_err().code, Code::WrongIdentity);
+            assert_eq!(moved.unwrap(&Fixed, &Place::RootKey).unwrap_err().code, Code::WrongDecryptionKey);
         }
         assert!(wrapped.unwrap(&Fixed, &Place::StoreState).is_err());
     }

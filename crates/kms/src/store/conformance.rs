@@ -200,11 +200,11 @@ fn a_change_to_another_state_is_refused_whole(place: &impl Place) {
         (Table::Records, "local/files/ed25519/a", None),
     ];
     for wrong in [1, 7, u64::MAX - 1] {
-        assert_eq!(commit(&mut *store, wrong, &change).unwrap_err().code, Code::StoreChanged);
+        assert_eq!(commit(&mut *store, wrong, &change).unwrap_err().code, Code::KeystoreChanged);
         assert_eq!(store.load().unwrap(), rows);
     }
     let nothing = Change { expected_state: b"", rows: Vec::new() };
-    assert_eq!(store.commit(nothing).unwrap_err().code, Code::StoreChanged);
+    assert_eq!(store.commit(nothing).unwrap_err().code, Code::KeystoreChanged);
     // The store still works.
     commit(&mut *store, 0, &change).unwrap();
 }
@@ -214,7 +214,7 @@ fn of_two_changes_to_one_state_one_is_made(place: &impl Place) {
     for round in 0..20 {
         commit(&mut *store, round, &[(Table::Records, "first", Some(&round.to_be_bytes()))]).unwrap();
         let second = commit(&mut *store, round, &[(Table::Records, "second", Some(&round.to_be_bytes()))]);
-        assert_eq!(second.unwrap_err().code, Code::StoreChanged);
+        assert_eq!(second.unwrap_err().code, Code::KeystoreChanged);
     }
     let rows = store.load().unwrap();
     assert_eq!((state(&rows), rows.records.contains_key("second")), (20, false));
@@ -271,7 +271,7 @@ fn a_store_that_is_opened_again_has_what_was_last_committed(place: &impl Place) 
     for state in 0..10 {
         commit(&mut *store, state, &[(Table::Records, "a", Some(&state.to_be_bytes()))]).unwrap();
         if let Err(error) = commit(&mut *store, state, &[(Table::Records, "a", None)]) {
-            assert_eq!(error.code, Code::StoreChanged);
+            assert_eq!(error.code, Code::KeystoreChanged);
         }
     }
     let before = store.load().unwrap();
@@ -311,7 +311,7 @@ fn two_writers_make_each_change_once(place: &impl Place) {
             let name = format!("{who} {made}");
             match commit(store, from, &[(Table::Records, &name, Some(&from.to_be_bytes()))]) {
                 Ok(()) => made += 1,
-                Err(error) if error.code == Code::StoreChanged => refused += 1,
+                Err(error) if error.code == Code::KeystoreChanged => refused += 1,
                 Err(error) => panic!("{error}"),
             }
         }

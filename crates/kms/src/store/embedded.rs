@@ -71,7 +71,7 @@ impl EmbeddedStore {
     /// Opens a store. If another process has it open, this waits for a while.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::StoreDamaged`] if the file is not a `redb`
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::KeystoreCorrupt`] if the file is not a `redb`
     /// database.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = FileIdentity::at(path).map_err(|error| match error.code {
@@ -288,7 +288,7 @@ fn failure(path: &Path, error: impl Into<redb::Error>) -> KmsError {
         redb::Error::Io(error)
             if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
         {
-            KmsError::damaged(damaged).with_source(error)
+            KmsError::corrupt(damaged).with_source(error)
         }
         redb::Error::Io(error) => KmsError::io(format!("cannot use the keystore {shown}"), error),
         redb::Error::DatabaseAlreadyOpen => KmsError::new(
@@ -300,7 +300,7 @@ fn failure(path: &Path, error: impl Into<redb::Error>) -> KmsError {
         | redb::Error::RepairAborted
         | redb::Error::TableTypeMismatch { .. }
         | redb::Error::TableIsMultimap(_)
-        | redb::Error::TypeDefinitionChanged { .. }) => KmsError::damaged(damaged).with_source(error),
+        | redb::Error::TypeDefinitionChanged { .. }) => KmsError::corrupt(damaged).with_source(error),
         error => {
             KmsError::new(Code::Io, format!("cannot use the keystore {shown}: {error}")).with_source(error)
         }

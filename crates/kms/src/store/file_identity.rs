@@ -34,7 +34,7 @@ impl FileIdentity {
     }
 
     /// # Errors
-    /// [`Code::StoreChanged`] if another file is at the path, or none; errors of reading.
+    /// [`Code::KeystoreChanged`] if another file is at the path, or none; errors of reading.
     pub(crate) fn check(&self) -> Result<()> {
         match files::identity(&self.path) {
             Ok(there) if there == self.file => Ok(()),
@@ -42,7 +42,7 @@ impl FileIdentity {
                 Err(KmsError::io(format!("cannot look at the keystore {}", self.path.display()), error))
             }
             _ => Err(KmsError::new(
-                Code::StoreChanged,
+                Code::KeystoreChanged,
                 format!(
                     "the keystore {} was replaced or removed while it was open, so its keys may be others now; \
                      open it again",

@@ -87,7 +87,7 @@ pub(crate) trait Store: Send {
     /// all or none of the change.
     ///
     /// # Errors
-    /// [`Code::StoreChanged`] if the state is not the expected one.
+    /// [`Code::KeystoreChanged`] if the state is not the expected one.
     fn commit(&mut self, change: Change<'_>) -> Result<()>;
 
     /// The rows that other processes changed since the last load, commit or call of this, all as of
@@ -128,5 +128,5 @@ pub(crate) trait Store: Send {
 
 /// The error if a store's state is not the expected one.
 pub(super) fn changed() -> KmsError {
-    KmsError::new(Code::StoreChanged, "the keystore was changed by another process; open it again")
+    KmsError::new(Code::KeystoreChanged, "the keystore was changed by another process; open it again")
 }

@@ -32,7 +32,7 @@ impl Token {
     ///
     /// # Errors
     /// [`Code::InvalidToken`] if that key did not sign it, or it was changed;
-    /// [`Code::TokenRefused`] if it does not permit the request, has expired, was revoked, or needs
+    /// [`Code::Forbidden`] if it does not permit the request, has expired, was revoked, or needs
     /// too much computation.
     pub fn authorize(
         &self,
@@ -68,7 +68,7 @@ pub(super) fn permit(
     let token = token.verify(key).map_err(|error| untrusted().with_source(error))?;
     let revocation_ids = revocation_ids(token.revocation_identifiers());
     if revoked.has_any(&revocation_ids) {
-        return Err(token_refused("the token was revoked; ask for another one"));
+        return Err(forbidden("the token was revoked; ask for another one"));
     }
     Ok((token, Permit { root_version, revocation_ids }))
 }
@@ -85,11 +85,11 @@ fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
         }
         _ => format!("the token does not permit this: {what}"),
     };
-    token_refused(message).with_source(error)
+    forbidden(message).with_source(error)
 }
 
-pub(super) fn token_refused(message: impl Into<String>) -> KmsError {
-    KmsError::new(Code::TokenRefused, message)
+pub(super) fn forbidden(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::Forbidden, message)
 }
 
 /// A request in words.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::authorize::{Permit, permit, token_refused, what};
+use super::authorize::{Permit, forbidden, permit, what};
 use super::bearer::Token;
 use super::form;
 use super::grant::{Keys, TokenOperation};
@@ -34,7 +34,7 @@ impl Token {
     ///
     /// # Errors
     /// [`Code::InvalidToken`] when the token is not signed by that key, or was changed;
-    /// [`Code::TokenRefused`] when it was revoked.
+    /// [`Code::Forbidden`] when it was revoked.
     pub fn rights(&self, root: impl Fn(u32) -> Option<PublicKey>, revoked: &Revocations) -> Result<Rights> {
         let permit = permit(self, root, revoked)?.1;
         let token = self.unverified().map_err(super::bearer::invalid)?;
@@ -77,7 +77,7 @@ impl Rights {
     /// Whether the token permits `request`.
     ///
     /// # Errors
-    /// [`Code::TokenRefused`] when the token does not permit the request, or has expired.
+    /// [`Code::Forbidden`] when the token does not permit the request, or has expired.
     pub fn permits(&self, request: &Request<'_>) -> Result<()> {
         let key = match (&self.keys, request.key) {
             (None, _) => true,
@@ -86,11 +86,11 @@ impl Rights {
         };
         let granted = *request.tenant == self.tenant && key && self.operations.contains(&request.operation);
         if !granted {
-            return Err(token_refused(format!("the token does not permit this: {}", what(request))));
+            return Err(forbidden(format!("the token does not permit this: {}", what(request))));
         }
         // Tokens count whole seconds.
         if request.now.unix_millis() / 1000 > self.expires.unix_millis() / 1000 {
-            return Err(token_refused(format!("the token expired at {}", self.expires)));
+            return Err(forbidden(format!("the token expired at {}", self.expires)));
         }
         Ok(())
     }

@@ -21,7 +21,9 @@ impl PrivateKeyData {
     pub(super) fn new(algorithm: Algorithm, material: KeyMaterial, claimed: Option<&[u8]>) -> Result<Self> {
         let backend = Backends::software().find(SOFTWARE, algorithm)?;
         let key = backend.load(algorithm, &material).map_err(|error| match error.code {
-            Code::StoreDamaged => malformed(format_args!("a private key of {algorithm} has another length")),
+            Code::KeystoreCorrupt => {
+                malformed(format_args!("a private key of {algorithm} has another length"))
+            }
             _ => error,
         })?;
         let public_key = key.public_key()?;

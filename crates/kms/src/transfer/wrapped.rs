@@ -27,7 +27,7 @@ use super::der;
 use super::private_key::PrivateKeyData;
 use super::refusal::{MAX_INPUT, malformed};
 use crate::algorithm::{Algorithm, Use};
-use crate::backend::{SharedKey, wrong_use};
+use crate::backend::{SharedKey, key_usage_mismatch};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
@@ -162,7 +162,7 @@ impl FromStr for WrappedKey {
         let (name, digest) = value("recipient")?.split_once(' ').ok_or_else(|| invalid("recipient"))?;
         let recipient_algorithm: Algorithm = name.parse().map_err(|_| invalid("recipient"))?;
         if recipient_algorithm.usage() != Use::KeyEncapsulation {
-            return Err(wrong_use(recipient_algorithm));
+            return Err(key_usage_mismatch(recipient_algorithm));
         }
         let file = Self {
             key,

@@ -110,7 +110,7 @@ fn operations_are_recorded_with_who_what_which_and_how() {
     let key_id = place.key.key_id();
     assert!(!place.keystore.verify(&place.key, b"other", &signature.bytes).unwrap().is_valid());
     place.keystore.rotate(key_id).unwrap();
-    assert_eq!(place.keystore.sign(&place.key, MESSAGE).unwrap_err().code, Code::NotHead);
+    assert_eq!(place.keystore.sign(&place.key, MESSAGE).unwrap_err().code, Code::NotLatestVersion);
     place.keystore.disable(key_id).unwrap();
     place.keystore.enable(key_id).unwrap();
     place.keystore.attest_signed(key_id).unwrap();
@@ -128,7 +128,7 @@ fn operations_are_recorded_with_who_what_which_and_how() {
         ("alice", "sign", "/v1", "ok"),
         ("-", "verify", "/v1", "invalid"),
         ("-", "rotate", "/v2", "ok"),
-        ("-", "sign", "/v1", "not_head"),
+        ("-", "sign", "/v1", "not_latest_version"),
         ("-", "disable", "", "ok"),
         ("-", "enable", "", "ok"),
         ("-", "attest", "/v2", "ok"),
@@ -235,7 +235,7 @@ fn any_bit_that_is_flipped_is_found() {
             let keys = |id: &KeyVersionId| place.keystore.public_key(id).ok();
             match audit_log::verify(folder.path(), &keys, &[]) {
                 Ok(report) => assert_ne!(kinds(&report), [], "bit {bit} of {name}"),
-                Err(error) => assert_eq!(error.code, Code::LogTooNew, "bit {bit} of {name}"),
+                Err(error) => assert_eq!(error.code, Code::AuditLogTooNew, "bit {bit} of {name}"),
             }
         }
         fs::write(folder.path().join(name), bytes).unwrap();
@@ -248,7 +248,7 @@ fn an_entry_that_is_altered_removed_moved_or_repeated_is_named() {
     let place = place(by_hand());
     place.sign(9);
     place.seal();
-    let altered = place.verify_lines(|lines| lines[6] = lines[6].replace("\"ok\"", "\"not_head\""));
+    let altered = place.verify_lines(|lines| lines[6] = lines[6].replace("\"ok\"", "\"not_latest_version\""));
     assert_eq!(kinds(&altered), [(ProblemKind::Altered, Some(5))]);
     let link = place.verify_lines(|lines| {
         let end = lines[6].len() - 3;
@@ -450,7 +450,7 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("create", "rotate")).unwrap();
     let error = AuditLog::open(folder.path(), by_hand()).unwrap_err();
-    assert_eq!(error.code, Code::LogDamaged);
+    assert_eq!(error.code, Code::AuditLogCorrupt);
     assert!(error.message.contains("line 2"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), text.replace("create", "rotate"), "it is left as it is");
 }
@@ -477,14 +477,14 @@ fn a_log_that_lacks_what_a_checkpoint_elsewhere_seals_is_not_opened() {
     assert_eq!(open(&older, &[]).unwrap(), first.size);
     assert_eq!(open(&older, &[&first, &another]).unwrap(), first.size);
     let error = open(&older, &[&first, &second]).unwrap_err();
-    assert_eq!(error.code, Code::LogDamaged);
+    assert_eq!(error.code, Code::AuditLogCorrupt);
     assert!(error.message.contains("the log ends before entries 5 to 24"), "{error}");
     for known in [&[&first][..], &[&second], &[&second, &first], &[&another]] {
         assert_eq!(open(&whole, known).unwrap(), second.size);
     }
     // A checkpoint of as many entries, which this log does not have.
     let other: Checkpoint = first.to_string().replacen("\n5\n", "\n6\n", 1).parse().unwrap();
-    assert_eq!(open(&whole, &[&other]).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(open(&whole, &[&other]).unwrap_err().code, Code::AuditLogCorrupt);
     assert_eq!(audit_log::read_log_id(place.path()).unwrap(), first.log);
 }
 

@@ -52,7 +52,7 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
             let opened = AuditLog::open(folder.path(), by_hand());
             if seals(&found.lines) < *wanted {
                 let error = opened.unwrap_err();
-                assert_eq!(error.code, Code::LogDamaged, "{kept} lines: {error}");
+                assert_eq!(error.code, Code::AuditLogCorrupt, "{kept} lines: {error}");
                 assert_eq!(
                     fs::read_to_string(folder.path().join(FIRST)).unwrap(),
                     found.lines.join("\n") + "\n"
@@ -86,7 +86,7 @@ fn a_log_that_was_cut_at_any_byte_of_what_is_sealed_is_left_as_it_is() {
         files.insert(FIRST.to_owned(), whole[..kept].to_vec());
         fs::write(folder.path().join(FIRST), &files[FIRST]).unwrap();
         let error = AuditLog::open(folder.path(), by_hand()).unwrap_err();
-        assert_eq!(error.code, Code::LogDamaged, "{kept} bytes: {error}");
+        assert_eq!(error.code, Code::AuditLogCorrupt, "{kept} bytes: {error}");
         for (name, bytes) in &files {
             assert_eq!(&fs::read(folder.path().join(name)).unwrap(), bytes, "{kept} bytes: {name}");
         }
@@ -111,5 +111,5 @@ fn a_checkpoint_that_is_missing_from_an_older_file_is_noticed() {
     let text = fs::read_to_string(&path).unwrap();
     let without: Vec<_> = text.lines().filter(|line| !line.starts_with("{\"checkpoint\"")).collect();
     fs::write(&path, without.join("\n") + "\n").unwrap();
-    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap_err().code, Code::AuditLogCorrupt);
 }

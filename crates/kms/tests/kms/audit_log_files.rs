@@ -29,7 +29,7 @@ fn a_newer_format_is_an_error_and_any_other_first_line_is_malformed() {
     let files = place.files();
     let format = |format: &str| format!("\"bulla-audit-log\":{format}");
     let error = read(&replaced(&files, &format("1"), &format("2"))).unwrap_err();
-    assert_eq!(error.code, Code::LogTooNew);
+    assert_eq!(error.code, Code::AuditLogTooNew);
     for (from, to) in [
         (format("1"), format("0")),
         (format("1"), format(" 1")),

@@ -91,14 +91,14 @@ fn a_page_of_a_damaged_file_is_an_error_that_names_the_file() {
         fs::write(&parts[1], &damaged).unwrap();
         for from in [0, second] {
             let error = audit_log::read_entry_page(place.path(), from, 100).unwrap_err();
-            assert_eq!(error.code, Code::LogDamaged, "{from}: {error}");
+            assert_eq!(error.code, Code::AuditLogCorrupt, "{from}: {error}");
             assert!(error.message.contains(name), "{error}");
         }
     }
     fs::write(&parts[1], b"\xff\n").unwrap();
-    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::LogDamaged);
+    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::AuditLogCorrupt);
     fs::write(&parts[1], text.replacen("\"bulla-audit-log\":1", "\"bulla-audit-log\":2", 1)).unwrap();
-    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::LogTooNew);
+    assert_eq!(audit_log::read_entry_page(place.path(), second, 1).unwrap_err().code, Code::AuditLogTooNew);
 }
 
 /// Also if it is the first or the last of its file, or the first of the page.
@@ -113,7 +113,7 @@ fn a_page_without_one_of_its_entries_is_an_error() {
             // Nothing follows the last one, so a page cannot tell.
             for from in (0..=number).filter(|_| number < 10) {
                 let error = audit_log::read_entry_page(place.path(), from, 100).unwrap_err();
-                assert_eq!(error.code, Code::LogDamaged, "without {number}, from {from}: {error}");
+                assert_eq!(error.code, Code::AuditLogCorrupt, "without {number}, from {from}: {error}");
             }
             assert_eq!(numbers(&place, number + 1, 100), (number + 1..11).collect::<Vec<_>>());
         }

@@ -23,7 +23,9 @@ fn one_entry_is_proven_to_who_has_only_the_public_key() {
         let proof: InclusionProof = serde_json::from_str(&text).unwrap();
         assert_eq!(proof.verify(&public_key).unwrap(), Verdict::Valid);
         assert_eq!(proof.entry().unwrap().number, number);
-        for (from, to) in [("\\\"ok\\\"", "\\\"not_head\\\""), ("\\\"op\\\":\\\"", "\\\"op\\\":\\\"x")] {
+        for (from, to) in
+            [("\\\"ok\\\"", "\\\"not_latest_version\\\""), ("\\\"op\\\":\\\"", "\\\"op\\\":\\\"x")]
+        {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text);
             let changed: InclusionProof = serde_json::from_str(&changed).unwrap();
@@ -109,9 +111,9 @@ fn nothing_is_proven_of_a_log_that_was_edited_and_a_torn_line_is_no_edit() {
     assert_eq!(kinds(&place.verify_at(torn.path())), [ProblemKind::Torn]);
     assert!(audit_log::prove_inclusion(torn.path(), 2).is_ok());
     assert!(audit_log::prove_consistency(torn.path(), &old).is_ok());
-    let altered = edited(|text| text.replacen("\"ok\"", "\"not_head\"", 1));
-    assert_eq!(audit_log::prove_inclusion(altered.path(), 2).unwrap_err().code, Code::LogDamaged);
-    assert_eq!(audit_log::prove_consistency(altered.path(), &old).unwrap_err().code, Code::LogDamaged);
+    let altered = edited(|text| text.replacen("\"ok\"", "\"not_latest_version\"", 1));
+    assert_eq!(audit_log::prove_inclusion(altered.path(), 2).unwrap_err().code, Code::AuditLogCorrupt);
+    assert_eq!(audit_log::prove_consistency(altered.path(), &old).unwrap_err().code, Code::AuditLogCorrupt);
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn the_newest_checkpoint_is_missed_when_its_file_is_gone_or_is_none() {
         fs::remove_file(head).unwrap();
         fs::create_dir(head).unwrap();
     });
-    assert_ne!(unreadable.unwrap_err().code, Code::LogDamaged);
+    assert_ne!(unreadable.unwrap_err().code, Code::AuditLogCorrupt);
 }
 
 /// The writer of a log may be in the middle of a line.

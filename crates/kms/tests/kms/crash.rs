@@ -195,7 +195,7 @@ fn a_file_that_is_torn_between_two_changes_is_one_of_them_or_an_error() {
                 whole += 1;
             }
             Err(error) => {
-                assert_eq!(error.code, Code::StoreDamaged, "{what}: {error}");
+                assert_eq!(error.code, Code::KeystoreCorrupt, "{what}: {error}");
                 refused += 1;
             }
         }

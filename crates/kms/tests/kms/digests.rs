@@ -71,19 +71,19 @@ fn only_a_key_that_was_made_for_it_signs_digests() {
     let keystore = Keystore::in_memory();
     let id = keystore.create_key(new(Algorithm::EcdsaP256)).unwrap();
     for digest in digests(b"m") {
-        refused(keystore.sign_prehashed(&id, &digest), Code::WrongUse);
+        refused(keystore.sign_prehashed(&id, &digest), Code::KeyUsageMismatch);
     }
     // Whoever signs messages may well have digests of them verified.
     let signature = keystore.sign(&id, b"m").unwrap().bytes;
     assert!(keystore.verify_prehashed(&id, &digests(b"m")[0], &signature).unwrap().is_valid());
     let able = keystore.create_key(of_digests()).unwrap();
-    refused(keystore.sign_prehashed(&able, &Prehash::Blake3.of(b"m", b"").unwrap()), Code::WrongUse);
+    refused(keystore.sign_prehashed(&able, &Prehash::Blake3.of(b"m", b"").unwrap()), Code::KeyUsageMismatch);
     refused(
         keystore.sign_prehashed(&able, &Prehash::Ed25519ph.of(b"m", b"use").unwrap()),
         Code::InvalidArgument,
     );
     let ed25519 = keystore.create_key(new(Algorithm::Ed25519)).unwrap();
-    refused(keystore.sign_prehashed(&ed25519, &digests(b"m")[0]), Code::WrongUse);
+    refused(keystore.sign_prehashed(&ed25519, &digests(b"m")[0]), Code::KeyUsageMismatch);
     for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::EcdsaP256) {
         refused(keystore.create_key(NewKey { signs_digests: true, ..new(algorithm) }), Code::InvalidArgument);
     }
@@ -93,13 +93,13 @@ fn only_a_key_that_was_made_for_it_signs_digests() {
 fn signs_no_statement(keystore: &Keystore, key: &KeyId) {
     let statement = || Statement::message(b"m");
     for prehash in [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)] {
-        refused(SignatureFile::sign_with(keystore, key, statement(), prehash), Code::WrongUse);
+        refused(SignatureFile::sign_with(keystore, key, statement(), prehash), Code::KeyUsageMismatch);
     }
-    refused(keystore.attest_signed(key), Code::WrongUse);
-    refused(keystore.sign_time(key, &[7; 32]), Code::WrongUse);
-    refused(keystore.successions(key), Code::WrongUse);
+    refused(keystore.attest_signed(key), Code::KeyUsageMismatch);
+    refused(keystore.sign_time(key, &[7; 32]), Code::KeyUsageMismatch);
+    refused(keystore.successions(key), Code::KeyUsageMismatch);
     let checkpoints: &dyn bulla_kms::audit_log::CheckpointSigner = keystore;
-    refused(checkpoints.checkpoint_signing_key(key.into()).map(drop), Code::WrongUse);
+    refused(checkpoints.checkpoint_signing_key(key.into()).map(drop), Code::KeyUsageMismatch);
     refused(keystore.sign(key, b"bulla signature\0"), Code::ReservedMessage);
     assert!(keystore.attest(key).unwrap().signs_digests);
     keystore.sign_prehashed(key, &digests(b"m")[1]).unwrap();

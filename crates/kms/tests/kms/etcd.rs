@@ -226,7 +226,7 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
                         acknowledged.push(signature);
                         made.fetch_add(1, Ordering::SeqCst);
                     }
-                    Err(error) => assert_eq!(error.code, Code::NotHead, "{error}"),
+                    Err(error) => assert_eq!(error.code, Code::NotLatestVersion, "{error}"),
                 },
                 Err(error) if error.code == Code::OutcomeUnknown => doubtful += 1,
                 Err(error) => {

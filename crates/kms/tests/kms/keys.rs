@@ -43,7 +43,7 @@ fn only_the_head_signs() {
     let first = keystore.sign(&key, MESSAGE).unwrap().key;
     assert!(keystore.sign(&first, MESSAGE).is_ok());
     let second = keystore.rotate(&key).unwrap();
-    assert_eq!(keystore.sign(&first, MESSAGE).unwrap_err().code, Code::NotHead);
+    assert_eq!(keystore.sign(&first, MESSAGE).unwrap_err().code, Code::NotLatestVersion);
     assert_eq!(keystore.sign(&second, MESSAGE).unwrap().key, second);
     let third = key.version(3.try_into().unwrap());
     assert_eq!(keystore.sign(&third, MESSAGE).unwrap_err().code, Code::UnknownVersion);

@@ -97,7 +97,7 @@ fn versions_below_the_least_one_neither_verify_nor_come_back_by_themselves() {
     keystore.rotate(&key).unwrap();
     refused(keystore.update(&key, None, &KeyChange::MinimumVersion(number(3))), Code::UnknownVersion);
     keystore.update(&key, None, &KeyChange::MinimumVersion(number(2))).unwrap();
-    refused(keystore.verify(&old.key, MESSAGE, &old.bytes), Code::VersionRefused);
+    refused(keystore.verify(&old.key, MESSAGE, &old.bytes), Code::VersionNotUsable);
     let item = VerifyItem { key: &old.key, message: MESSAGE, signature: &old.bytes };
     assert_eq!(keystore.verify_batch(&[item]), [Verdict::Unusable]);
     // The public key remains known, for those who judge the past themselves.
@@ -127,7 +127,7 @@ fn a_revoked_version_is_refused_and_a_destroyed_one_verifies() {
     assert_eq!(states, [Revoked, Destroyed, Usable, Usable]);
     let verify =
         |signature: &bulla_kms::Signature| keystore.verify(&signature.key, MESSAGE, &signature.bytes);
-    refused(verify(&signatures[0]), Code::VersionRefused);
+    refused(verify(&signatures[0]), Code::VersionNotUsable);
     assert_eq!(verify(&signatures[1]).unwrap(), Verdict::Valid);
     assert_eq!(verify(&signatures[2]).unwrap(), Verdict::Valid);
 }
@@ -224,7 +224,7 @@ fn a_version_that_is_too_old_is_replaced_before_the_next_signature() {
     assert!(second.key.version() > first.key.version());
     assert_eq!(keystore.verify(&second.key, MESSAGE, &second.bytes).unwrap(), Verdict::Valid);
     // Who asks for the old version by name gets an error, not a signature by another one.
-    refused(keystore.sign(&first.key, MESSAGE), Code::NotHead);
+    refused(keystore.sign(&first.key, MESSAGE), Code::NotLatestVersion);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_call_that_is_refused_is_counted() {
     let batcher = Batcher::new(keystore, &BatcherOptions::default()).unwrap();
     batcher.close();
     assert!(batcher.sign(key, *b"message").wait().is_err());
-    assert_eq!(value(&metrics.text(), r#"kms_failures_total{op="sign",kind="closed"}"#), Some(1.0));
+    assert_eq!(value(&metrics.text(), r#"kms_failures_total{op="sign",kind="shutting_down"}"#), Some(1.0));
 }
 
 /// The whole exposition: label names and values are of fixed sets, whatever the names of tenants,

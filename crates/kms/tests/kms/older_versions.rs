@@ -56,7 +56,7 @@ fn codes(keystore: &Keystore, ids: &[KeyVersionId; 3]) -> [Option<Code>; 3] {
     })
 }
 
-const OLD: Option<Code> = Some(Code::NotHead);
+const OLD: Option<Code> = Some(Code::NotLatestVersion);
 
 #[test]
 fn older_versions_of_a_usual_key_never_sign() {
@@ -95,13 +95,13 @@ fn older_versions_sign_down_to_the_oldest_that_may() {
     assert_eq!(codes(&keystore, &ids), [OLD, OLD, None]);
     change(KeyChange::MinimumSigningVersion(0)).unwrap();
     change(KeyChange::MinimumVersion(number(2))).unwrap();
-    assert_eq!(codes(&keystore, &ids), [Some(Code::VersionRefused), None, None]);
+    assert_eq!(codes(&keystore, &ids), [Some(Code::VersionNotUsable), None, None]);
     change(KeyChange::MinimumVersion(number(1))).unwrap();
     change(KeyChange::Revoke(number(1))).unwrap();
     change(KeyChange::DestroyVersion(number(2))).unwrap();
-    assert_eq!(codes(&keystore, &ids), [Some(Code::VersionRefused), Some(Code::KeyDestroyed), None]);
+    assert_eq!(codes(&keystore, &ids), [Some(Code::VersionNotUsable), Some(Code::KeyDestroyed), None]);
     change(KeyChange::Disable).unwrap();
-    let refused = [Some(Code::VersionRefused), Some(Code::KeyDisabled), Some(Code::KeyDisabled)];
+    let refused = [Some(Code::VersionNotUsable), Some(Code::KeyDisabled), Some(Code::KeyDisabled)];
     assert_eq!(codes(&keystore, &ids), refused);
 }
 
@@ -113,7 +113,7 @@ fn an_older_version_signs_no_statements() {
         SignatureFile::sign_with(&keystore, id, Statement::message(b"m"), prehash)
     };
     for prehash in [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)] {
-        assert_eq!(sign(&first, prehash).unwrap_err().code, Code::NotHead);
+        assert_eq!(sign(&first, prehash).unwrap_err().code, Code::NotLatestVersion);
         sign(&head, prehash).unwrap();
     }
 }
@@ -133,6 +133,6 @@ fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
     let first = keystore.create_key(NewKey { rotation, ..pinned() }).unwrap();
     keystore.sign(&first, b"m").unwrap();
     keystore.sign(&first, b"m").unwrap();
-    assert_eq!(keystore.sign(&first, b"m").unwrap_err().code, Code::NotHead);
+    assert_eq!(keystore.sign(&first, b"m").unwrap_err().code, Code::NotLatestVersion);
     assert_eq!(keystore.attest(first.key_id()).unwrap().head, 2);
 }

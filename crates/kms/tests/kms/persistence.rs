@@ -188,7 +188,7 @@ fn a_file_that_cannot_be_written_is_named() {
     fs::create_dir(&folder).unwrap();
     assert!(matches!(
         Keystore::open(&folder, &store.unlock).unwrap_err().code,
-        Code::Io | Code::StoreDamaged
+        Code::Io | Code::KeystoreCorrupt
     ));
 }
 
@@ -209,9 +209,9 @@ fn a_newer_format_is_refused_and_the_file_stays_as_it_is() {
     set_meta(&store.path, "format", &2_u32.to_be_bytes());
     let before = fs::read(&store.path).unwrap();
     let error = store.open().unwrap_err();
-    assert_eq!(error.code, Code::StoreTooNew);
+    assert_eq!(error.code, Code::KeystoreTooNew);
     assert!(error.message.contains("format 2"), "{error}");
-    assert_eq!(Keystore::unlock_method(&store.path).unwrap_err().code, Code::StoreTooNew);
+    assert_eq!(Keystore::unlock_method(&store.path).unwrap_err().code, Code::KeystoreTooNew);
     assert!(fs::read(&store.path).unwrap() == before, "the file is not touched");
 }
 
@@ -233,7 +233,7 @@ fn what_is_no_keystore_is_said_to_be_none() {
         fs::write(&store.path, content).unwrap();
         assert_eq!(
             store.open().unwrap_err().code,
-            Code::StoreDamaged,
+            Code::KeystoreCorrupt,
             "{:?}",
             &content[..content.len().min(20)]
         );
@@ -241,7 +241,7 @@ fn what_is_no_keystore_is_said_to_be_none() {
     }
     fs::remove_file(&store.path).unwrap();
     drop(redb::Database::create(&store.path).unwrap());
-    assert_eq!(store.open().unwrap_err().code, Code::StoreDamaged);
+    assert_eq!(store.open().unwrap_err().code, Code::KeystoreCorrupt);
 }
 
 /// Damage anywhere in the file: an error, or no harm done; never a panic and never another key.
@@ -270,7 +270,7 @@ fn damage_to_the_file_gives_an_error_or_does_no_harm() {
             fs::write(&store.path, damaged).unwrap();
             match store.open() {
                 Err(error) => {
-                    assert_eq!(error.code, Code::StoreDamaged, "byte {place}: {error}");
+                    assert_eq!(error.code, Code::KeystoreCorrupt, "byte {place}: {error}");
                     detected += 1;
                 }
                 Ok(keystore) => {
@@ -405,9 +405,9 @@ fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
             fs::rename(&copy, &store.path).unwrap();
         }
         let error = keystore.rotate(&key).unwrap_err();
-        assert_eq!((error.code, error.retryable), (Code::StoreChanged, false), "{there}: {error}");
+        assert_eq!((error.code, error.retryable), (Code::KeystoreChanged, false), "{there}: {error}");
         assert!(error.message.contains("was replaced"), "{there}: {error}");
-        assert_eq!(keystore.disable(&key).unwrap_err().code, Code::StoreChanged, "{there}");
+        assert_eq!(keystore.disable(&key).unwrap_err().code, Code::KeystoreChanged, "{there}");
         let start = Instant::now();
         let error = loop {
             match keystore.sign(&key, MESSAGE) {
@@ -415,8 +415,8 @@ fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error.code, Code::StoreChanged, "{there}: {error}");
-        assert_eq!(keystore.attest_signed(&key).unwrap_err().code, Code::StoreChanged, "{there}");
+        assert_eq!(error.code, Code::KeystoreChanged, "{there}: {error}");
+        assert_eq!(keystore.attest_signed(&key).unwrap_err().code, Code::KeystoreChanged, "{there}");
         // The public keys are what they were.
         assert_eq!(keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap(), Verdict::Valid);
     }

@@ -161,13 +161,13 @@ fn a_token_is_found_by_its_name_and_by_nothing_else() {
         assert!(Pkcs11::open(&hsm.config()).is_ok());
         let named = |label: &str| TokenConfig::new(MODULE, label, PinSource::Given(PIN.into()));
         let error = Pkcs11::open(&named("missing")).unwrap_err();
-        assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true));
+        assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true));
         assert!(error.message.contains(LABEL), "the tokens that are there are told: {error}");
         let error = Pkcs11::open(&named("another")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{error}");
         let other = TokenName { model: Some("no such model".into()), ..hsm.config().token };
         let error = Pkcs11::open(&TokenConfig { token: other, ..hsm.config() }).unwrap_err();
-        assert_eq!(error.code, Code::TokenUnavailable);
+        assert_eq!(error.code, Code::DeviceUnavailable);
         for (module, code) in [("/no/such/library.so", Code::NotFound), ("/etc/passwd", Code::DeviceFailed)] {
             let error = Pkcs11::open(&TokenConfig { module: module.into(), ..hsm.config() }).unwrap_err();
             assert_eq!(error.code, code, "{error}");
@@ -185,9 +185,9 @@ fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
             hsm.remove();
             for key in &keys {
                 let error = keystore.sign(key.key_id(), b"a message").unwrap_err();
-                assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true), "{error}");
+                assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true), "{error}");
                 let error = keystore.rotate(key.key_id()).unwrap_err();
-                assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true), "{error}");
+                assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true), "{error}");
             }
             let verdict = keystore.verify(&keys[0], b"a message", &signature.bytes).unwrap();
             assert_eq!(verdict, Verdict::Valid, "verification needs no token");
@@ -253,7 +253,7 @@ fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
                         signed.fetch_add(1, Ordering::SeqCst);
                     }
                     Err(error) => {
-                        assert_eq!(error.code, Code::TokenUnavailable, "{error}");
+                        assert_eq!(error.code, Code::DeviceUnavailable, "{error}");
                         failed.fetch_add(1, Ordering::SeqCst);
                         std::thread::sleep(Duration::from_millis(5));
                     }
@@ -301,7 +301,7 @@ fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
         // What cannot be deleted now is deleted by the same call later, even by another process.
         hsm.remove();
         let error = keystore.update(&key_id, None, &KeyChange::DestroyVersion(version(3))).unwrap_err();
-        assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true));
+        assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true));
         assert_eq!(keystore.attest(&key_id).unwrap().versions[2].state, VersionState::Destroyed);
         drop(keystore);
         hsm.put_back();
@@ -339,7 +339,7 @@ fn who_uses_the_same_library_keeps_his_session() {
         hsm.remove();
         // Long enough that the library would be initialized again if it were ours.
         std::thread::sleep(Duration::from_millis(1100));
-        assert_eq!(keystore.sign(key.key_id(), b"a").unwrap_err().code, Code::TokenUnavailable);
+        assert_eq!(keystore.sign(key.key_id(), b"a").unwrap_err().code, Code::DeviceUnavailable);
         assert!(
             other.get_session_info().is_ok(),
             "the library was not initialized by us and is not ended by us"

@@ -50,7 +50,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
         assert_eq!(TokenKeyProvider::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
         hsm.remove();
         let error = Keystore::open(&path, &again).unwrap_err();
-        assert_eq!((error.code, error.retryable), (Code::TokenUnavailable, true));
+        assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true));
         hsm.put_back();
         let start = Instant::now();
         while let Err(error) = Keystore::open(&path, &again) {
@@ -85,7 +85,7 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
             assert_ne!(*with(flipped).unwrap(), *key);
         }
         for wrong in [vec![], capsule[1..].to_vec(), [&capsule[..], &[0]].concat()] {
-            assert_eq!(with(wrong).unwrap_err().code, Code::StoreDamaged);
+            assert_eq!(with(wrong).unwrap_err().code, Code::KeystoreCorrupt);
         }
     });
 }

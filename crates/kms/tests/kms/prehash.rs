@@ -75,7 +75,7 @@ fn a_keystore_verifies_digests_under_versions_that_may_be_used() {
     assert_eq!(keystore.verify_prehashed(&id, &digest, &signature).unwrap(), Verdict::Valid);
     keystore.update(id.key_id(), None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
     let error = keystore.verify_prehashed(&id, &digest, &signature).unwrap_err();
-    assert_eq!(error.code, Code::VersionRefused);
+    assert_eq!(error.code, Code::VersionNotUsable);
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn keys_of_other_algorithms_sign_no_digests() {
     let id = keystore.create_key(new).unwrap();
     for prehash in PREHASHES {
         let error = keystore.sign_prehashed(&id, &prehash.of(b"m", b"").unwrap()).unwrap_err();
-        assert_eq!(error.code, Code::WrongUse);
+        assert_eq!(error.code, Code::KeyUsageMismatch);
         let error = keystore.verify_prehashed(&id, &prehash.of(b"m", b"").unwrap(), b"").unwrap_err();
-        assert_eq!(error.code, Code::WrongUse);
+        assert_eq!(error.code, Code::KeyUsageMismatch);
         let error =
             SignatureFile::sign_with(&keystore, &id, Statement::message(b"m"), Some(prehash)).unwrap_err();
-        assert_eq!(error.code, Code::WrongUse);
+        assert_eq!(error.code, Code::KeyUsageMismatch);
     }
 }
 

@@ -103,7 +103,7 @@ mod providers {
             // Only the public half is needed to make it.
             let maker = Unlock::Provider(Arc::new(identity.recipient()));
             let key = create_key(&Keystore::create(&path, &maker).unwrap());
-            assert_eq!(Keystore::open(&path, &maker).unwrap_err().code, Code::WrongUse);
+            assert_eq!(Keystore::open(&path, &maker).unwrap_err().code, Code::KeyUsageMismatch);
             let keystore = Keystore::open(&path, &opener).unwrap();
             assert!(keystore.sign(&key, b"message").is_ok());
             let other = Unlock::Provider(Arc::new(Identity::generate(kind).unwrap()));

@@ -79,10 +79,10 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     let other = folder.path().join("other");
     KeyFile::create(&other).unwrap();
     assert_eq!(refused(&KeyFileProvider::new(&other)), Code::WrongKeyFile);
-    assert_eq!(refused(&identity(IdentityKind::Age)), Code::WrongIdentity);
-    assert_eq!(refused(&identity(IdentityKind::XWing)), Code::WrongIdentity);
+    assert_eq!(refused(&identity(IdentityKind::Age)), Code::WrongDecryptionKey);
+    assert_eq!(refused(&identity(IdentityKind::XWing)), Code::WrongDecryptionKey);
     assert_eq!(refused(&KeystoreIdentity(&Keystore::in_memory())), Code::KeyNotFound);
-    assert_eq!(refused(&age.recipient()), Code::WrongUse, "a public key opens nothing");
+    assert_eq!(refused(&age.recipient()), Code::KeyUsageMismatch, "a public key opens nothing");
 }
 
 /// The form is that of files which exist: a provider under another name would not open them.
@@ -103,7 +103,7 @@ fn other_associated_data_opens_nothing() {
     let key = identity(IdentityKind::Age);
     let sealed = data::seal(b"data", &[&key], CONTEXT).unwrap();
     for other in [&b""[..], b"what it is fos", b"what it is for\0"] {
-        assert_eq!(data::open(&sealed, &[&key], other).unwrap_err().code, Code::SealedDamaged);
+        assert_eq!(data::open(&sealed, &[&key], other).unwrap_err().code, Code::EncryptedFileCorrupt);
     }
 }
 
@@ -132,7 +132,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
         }
         for more in [&[0][..], &[0; 17], &sealed[sealed.len() - TAG..]] {
             let longer = [&sealed[..], more].concat();
-            assert_eq!(data::open(&longer, &[&key], CONTEXT).unwrap_err().code, Code::SealedDamaged);
+            assert_eq!(data::open(&longer, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileCorrupt);
         }
     }
 }
@@ -172,11 +172,11 @@ fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
         &[a, others[1], c, d],
         &[a, b, c, others[3]],
     ] {
-        assert_eq!(arranged(edited).unwrap_err().code, Code::SealedDamaged);
+        assert_eq!(arranged(edited).unwrap_err().code, Code::EncryptedFileCorrupt);
     }
     // A header of other data, which the same key opens.
     let mixed = [chunks(&other).0, &parts.concat()].concat();
-    assert_eq!(data::open(&mixed, &[&key], CONTEXT).unwrap_err().code, Code::SealedDamaged);
+    assert_eq!(data::open(&mixed, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileCorrupt);
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
     let mut opening = Opening::new(cut, &[&key], CONTEXT).unwrap();
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
-    assert_eq!(opening.next_piece().unwrap_err().code, Code::SealedDamaged);
-    assert_eq!(opening.next_piece().unwrap_err().code, Code::SealedDamaged);
+    assert_eq!(opening.next_piece().unwrap_err().code, Code::EncryptedFileCorrupt);
+    assert_eq!(opening.next_piece().unwrap_err().code, Code::EncryptedFileCorrupt);
 }
 
 #[test]
@@ -196,11 +196,11 @@ fn a_newer_format_and_other_files_are_told_apart_from_damage() {
     let key = identity(IdentityKind::Age);
     let mut sealed = data::seal(b"", &[&key], CONTEXT).unwrap();
     sealed[4] = 2;
-    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::SealedTooNew);
+    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileTooNew);
     sealed[4] = 0;
-    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::MalformedSealed);
+    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::MalformedEncryptedFile);
     for other in [&b""[..], b"BSEA", b"PK\x03\x04 a file of another program", &[0; 100]] {
-        assert_eq!(data::open(other, &[&key], CONTEXT).unwrap_err().code, Code::MalformedSealed);
+        assert_eq!(data::open(other, &[&key], CONTEXT).unwrap_err().code, Code::MalformedEncryptedFile);
     }
 }
 
@@ -210,7 +210,7 @@ fn a_header_of_four_gigabytes_is_refused_before_it_is_read() {
     for length in [u32::MAX, 1 << 31, (1 << 18) + 1] {
         let start = [&b"BSEA\x01"[..], &length.to_be_bytes()].concat();
         let error = Header::read(&mut start.chain(NotRead)).unwrap_err();
-        assert_eq!(error.code, Code::MalformedSealed);
+        assert_eq!(error.code, Code::MalformedEncryptedFile);
         // The header's own words: it is refused by its length, before there is room for it.
         assert!(error.message.ends_with("its header is too long"), "{error}");
     }
@@ -270,7 +270,7 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
     replace(&new, Keep::Nothing, &[&new.recipient()]);
     let after = fs::read(&path).unwrap();
     assert_opens_to(&after, &new, &bytes);
-    assert_eq!(data::open(&after, &[&old], CONTEXT).unwrap_err().code, Code::WrongIdentity);
+    assert_eq!(data::open(&after, &[&old], CONTEXT).unwrap_err().code, Code::WrongDecryptionKey);
     assert_eq!(payload(&before), payload(&both));
     assert_eq!(payload(&before), payload(&after));
 
@@ -280,7 +280,7 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
     assert_eq!(read, bytes);
     // Who opens nothing cannot add a key.
     let error = data::reseal(&after[..], Vec::new(), &[&old], Keep::Former, &[&old]).unwrap_err();
-    assert_eq!(error.code, Code::WrongIdentity);
+    assert_eq!(error.code, Code::WrongDecryptionKey);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_key_that_is_taken_out_or_put_in_by_hand_is_damage() {
     };
     assert_eq!(arranged(&[first, second]).unwrap(), b"for two");
     for edited in [&[first][..], &[second, first], &[first, second, second]] {
-        assert_eq!(arranged(edited).unwrap_err().code, Code::SealedDamaged);
+        assert_eq!(arranged(edited).unwrap_err().code, Code::EncryptedFileCorrupt);
     }
 }
 
@@ -404,7 +404,7 @@ fn capsules_that_the_program_age_writes_open() {
         [([second], &key[..]), ([first], &key[1..]), ([first], &[&key[..], &[0]].concat())]
     {
         let capsule = Capsule::new(ours.method(), ours.key_name(), sealed_to(&recipients, bytes)).unwrap();
-        assert_eq!(ours.key(&capsule).unwrap_err().code, Code::WrongIdentity);
+        assert_eq!(ours.key(&capsule).unwrap_err().code, Code::WrongDecryptionKey);
     }
 }
 
@@ -414,8 +414,8 @@ fn nothing_is_sealed_to_a_key_that_signs() {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let id = keystore.create_key(new).unwrap();
     let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
-    assert_eq!(KeystoreRecipient::new(named.clone()).unwrap_err().code, Code::WrongUse);
-    assert_eq!(named.to_string().parse::<Recipient>().unwrap_err().code, Code::WrongUse);
+    assert_eq!(KeystoreRecipient::new(named.clone()).unwrap_err().code, Code::KeyUsageMismatch);
+    assert_eq!(named.to_string().parse::<Recipient>().unwrap_err().code, Code::KeyUsageMismatch);
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn a_key_that_opens_nothing_any_more_is_no_recipient() {
     let third = keystore.rotate(&key).unwrap();
     keystore.update(&key, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
     keystore.update(&key, None, &KeyChange::DestroyVersion(2.try_into().unwrap())).unwrap();
-    assert_eq!((code(&first), code(&second)), (Code::VersionRefused, Code::KeyDestroyed));
+    assert_eq!((code(&first), code(&second)), (Code::VersionNotUsable, Code::KeyDestroyed));
     keystore.recipient(&third).unwrap();
     keystore.disable(&key).unwrap();
     assert_eq!(code(&third), Code::KeyDisabled);

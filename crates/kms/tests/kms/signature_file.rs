@@ -190,7 +190,10 @@ fn a_disabled_key_makes_no_signature_file() {
     let (keystore, key) = keystore();
     let id = keystore.rotate(&key).unwrap();
     let old = key.version(1.try_into().unwrap());
-    assert_eq!(SignatureFile::sign(&keystore, &old, statement(Kind::File)).unwrap_err().code, Code::NotHead);
+    assert_eq!(
+        SignatureFile::sign(&keystore, &old, statement(Kind::File)).unwrap_err().code,
+        Code::NotLatestVersion
+    );
     assert_eq!(SignatureFile::sign(&keystore, &id, statement(Kind::File)).unwrap().key, id);
     keystore.disable(&key).unwrap();
     assert_eq!(

@@ -107,7 +107,7 @@ fn a_snapshot_is_refused_as_the_keystore_is() {
     let passphrase = Unlock::Passphrase(SecretString::from("no"));
     assert_eq!(snapshot(&passphrase), Code::WrongUnlockMethod);
     fs::write(place.store(), "no keystore").unwrap();
-    assert_eq!(snapshot(&place.unlock()), Code::StoreDamaged);
+    assert_eq!(snapshot(&place.unlock()), Code::KeystoreCorrupt);
 }
 
 /// Copies a store that is open for writing: what a process that is killed leaves.

@@ -262,11 +262,11 @@ fn a_disabled_key_and_one_that_signs_nothing_of_the_kind_are_refused() {
     keystore.update(&key, None, &KeyChange::Disable).unwrap();
     assert_eq!(keystore.successions(&key).unwrap_err().code, Code::KeyDisabled);
     let kem = new_key(&keystore, Algorithm::XWing, 1);
-    assert_eq!(keystore.successions(&kem).unwrap_err().code, Code::WrongUse);
+    assert_eq!(keystore.successions(&kem).unwrap_err().code, Code::KeyUsageMismatch);
     let new = NewKey::new("local".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519);
     let tokens: KeyVersionId = keystore.create_key(NewKey { backend: SOFTWARE.to_owned(), ..new }).unwrap();
     keystore.rotate(tokens.key_id()).unwrap();
-    assert_eq!(keystore.successions(tokens.key_id()).unwrap_err().code, Code::WrongUse);
+    assert_eq!(keystore.successions(tokens.key_id()).unwrap_err().code, Code::KeyUsageMismatch);
 }
 
 #[test]

@@ -164,8 +164,8 @@ fn a_token_of_nobody_has_no_rights() {
     let weaker = token.attenuate(&weaker).unwrap();
     let mut revoked = Revocations::default();
     revoked.add(keystore.rights(&token, &none).unwrap().permit().revocation_ids[0].clone());
-    assert_eq!(all_rights(&keystore, &token, &revoked), Err(Code::TokenRefused));
-    assert_eq!(all_rights(&keystore, &weaker, &revoked), Err(Code::TokenRefused));
+    assert_eq!(all_rights(&keystore, &token, &revoked), Err(Code::Forbidden));
+    assert_eq!(all_rights(&keystore, &weaker, &revoked), Err(Code::Forbidden));
     // And when the root key is disabled.
     let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.update(&root, None, &KeyChange::Disable).unwrap();

@@ -49,7 +49,7 @@ fn ask(keystore: &Keystore, token: &Token, operation: TokenOperation, key: &KeyI
     keystore.authorize(token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
 }
 
-const REFUSED: Result<(), Code> = Err(Code::TokenRefused);
+const REFUSED: Result<(), Code> = Err(Code::Forbidden);
 const INVALID: Result<(), Code> = Err(Code::InvalidToken);
 
 #[test]
@@ -66,7 +66,7 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
         let local = name("local");
         let in_tenant = Request::in_tenant(operation, &local, Timestamp::now().unwrap());
         let error = keystore.authorize(&token, &in_tenant, &Revocations::default()).unwrap_err();
-        assert_eq!(error.code, Code::TokenRefused, "a token for some keys gives no right on the tenant");
+        assert_eq!(error.code, Code::Forbidden, "a token for some keys gives no right on the tenant");
     }
 }
 
@@ -311,12 +311,12 @@ fn a_list_of_revocations_holds_what_was_added_and_not_removed() {
 fn a_root_key_signs_tokens_and_nothing_else() {
     let (keystore, _) = keystore();
     let root = keystore.find(&name("local"), &name(ROOT)).unwrap().unwrap();
-    assert_eq!(keystore.sign(&root, b"a block").unwrap_err().code, Code::WrongUse);
+    assert_eq!(keystore.sign(&root, b"a block").unwrap_err().code, Code::KeyUsageMismatch);
     assert_eq!(
         SignatureFile::sign(&keystore, &root, Statement::message(b"m")).unwrap_err().code,
-        Code::WrongUse
+        Code::KeyUsageMismatch
     );
-    assert_eq!(keystore.attest_signed(&root).unwrap_err().code, Code::WrongUse);
+    assert_eq!(keystore.attest_signed(&root).unwrap_err().code, Code::KeyUsageMismatch);
     assert_eq!(keystore.create_token_root(&name("local")).unwrap_err().code, Code::LabelTaken);
     // A key that has the label but not the purpose is no root.
     let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(ROOT));
@@ -442,15 +442,15 @@ fn only_exportable_keys_leave_and_only_with_a_token() {
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
     it.key = exportable;
     it.token = it.ours.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Read])).unwrap();
-    assert_eq!(it.export().unwrap_err().code, Code::TokenRefused);
+    assert_eq!(it.export().unwrap_err().code, Code::Forbidden);
     it.token = right;
     it.export().unwrap();
     // A key that signs is no recipient; nor is the key's older version to be had.
     let signing = it.ours.public_key(&it.key).unwrap();
     let error = it.ours.export_key(&it.key, &signing, &it.token, &Revocations::default()).unwrap_err();
-    assert_eq!(error.code, Code::WrongUse);
+    assert_eq!(error.code, Code::KeyUsageMismatch);
     it.ours.rotate(it.key.key_id()).unwrap();
-    assert_eq!(it.export().unwrap_err().code, Code::NotHead);
+    assert_eq!(it.export().unwrap_err().code, Code::NotLatestVersion);
     it.ours.disable(it.key.key_id()).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::KeyDisabled);
 }

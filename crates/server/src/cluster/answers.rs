@@ -77,7 +77,8 @@ impl Cluster {
         key: &str,
         request: RequestDigest,
     ) -> Result<Begun> {
-        let attached = self.attached().ok_or_else(|| KmsError::new(Code::Closed, "the service is sealed"))?;
+        let attached =
+            self.attached().ok_or_else(|| KmsError::new(Code::ShuttingDown, "the service is sealed"))?;
         // The answer is kept for a day. So it must not be one by an old view, for example that a
         // new key does not exist.
         keystore.catch_up()?;
@@ -179,7 +180,7 @@ fn open(keystore: &Keystore, row: &TableRow) -> Result<Kept> {
 }
 
 fn malformed(error: impl std::fmt::Display) -> KmsError {
-    KmsError::new(Code::StoreDamaged, format!("a kept answer is malformed: {error}"))
+    KmsError::new(Code::KeystoreCorrupt, format!("a kept answer is malformed: {error}"))
 }
 
 /// What a row says about a request.

@@ -319,7 +319,7 @@ impl Cluster {
     /// # Errors
     /// Those of etcd. Then this node alone may refuse it.
     pub(crate) fn revoke(&self, revocation: &Revocation) -> Result<()> {
-        let sealed = || KmsError::new(Code::Closed, "the service is sealed");
+        let sealed = || KmsError::new(Code::ShuttingDown, "the service is sealed");
         let attached = self.attached().ok_or_else(sealed)?;
         let keystore = attached.keystore.upgrade().ok_or_else(sealed)?;
         revocation.publish(&keystore, &attached.table)

@@ -29,11 +29,12 @@ impl Revocation {
     /// Reads a row. Nobody without the keystore can make one.
     ///
     /// # Errors
-    /// [`Code::StoreDamaged`].
+    /// [`Code::KeystoreCorrupt`].
     pub(super) fn read(keystore: &Keystore, row: &TableRow) -> Result<Self> {
         let note = keystore.open_note(&row.name, &row.value)?;
-        serde_json::from_slice(&note)
-            .map_err(|error| KmsError::new(Code::StoreDamaged, format!("a revocation is malformed: {error}")))
+        serde_json::from_slice(&note).map_err(|error| {
+            KmsError::new(Code::KeystoreCorrupt, format!("a revocation is malformed: {error}"))
+        })
     }
 
     /// Tells all nodes, for as long as the token could live. The keystore then has another

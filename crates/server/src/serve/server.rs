@@ -62,9 +62,9 @@ impl Handle {
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] and others: the settings contradict each other, or a certificate
-    /// cannot be used. Then no setting changes. [`Code::Closed`]: the service has ended.
+    /// cannot be used. Then no setting changes. [`Code::ShuttingDown`]: the service has ended.
     pub fn reload(&self, config: Config) -> Result<()> {
-        let ended = || KmsError::new(Code::Closed, "the service has ended");
+        let ended = || KmsError::new(Code::ShuttingDown, "the service has ended");
         let needing_restart = self.live.upgrade().ok_or_else(ended)?.reload(config).inspect_err(|error| {
             let code = error.code.as_str();
             tracing::error!(code, "the new settings are refused, and the old ones stay: {}", error.message);

@@ -328,7 +328,7 @@ impl Service {
         let rights = opened.keystore.rights(&token, &Revocations::default())?;
         let ids = rights.permit().revocation_ids.clone();
         if self.revoked_tokens.load().has_any(rights.tenant(), &ids) {
-            return Err(KmsError::new(Code::TokenRefused, "the token was revoked"));
+            return Err(KmsError::new(Code::Forbidden, "the token was revoked"));
         }
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
         let actor: Actor = format!("token {last}").parse()?;
@@ -375,7 +375,7 @@ mod tests {
             _passphrase: Option<SecretString>,
             _metrics: &Arc<Metrics>,
         ) -> bulla_kms::Result<OpenKeystore> {
-            Err(KmsError::new(Code::Closed, "there is no keystore"))
+            Err(KmsError::new(Code::ShuttingDown, "there is no keystore"))
         }
     }
 

@@ -134,7 +134,7 @@ impl SlowWork {
         };
         let _ticket = self.begin(caller, results, Box::new(step))?;
         receiver.await.map_err(|_| match self.state().closed {
-            true => KmsError::new(Code::Closed, "the service stops").into(),
+            true => KmsError::new(Code::ShuttingDown, "the service stops").into(),
             false => ApiError::panicked(),
         })
     }
@@ -147,7 +147,7 @@ impl SlowWork {
     ) -> Result<Ticket<'_>> {
         let mut state = self.state();
         if state.closed {
-            return Err(KmsError::new(Code::Closed, "the service stops").into());
+            return Err(KmsError::new(Code::ShuttingDown, "the service stops").into());
         }
         let caller: Arc<str> = caller.into();
         let jobs = state.callers.entry(Arc::clone(&caller)).or_default();
@@ -421,8 +421,8 @@ mod tests {
             let mut waiting = pin!(work.run("b", 0, steps("b", 1, &written)));
             start(waiting.as_mut());
             work.close();
-            assert_eq!(waiting.await.unwrap_err().body.code, "closed");
-            assert_eq!(work.run("c", 0, || Step::Done(())).await.unwrap_err().body.code, "closed");
+            assert_eq!(waiting.await.unwrap_err().body.code, "shutting_down");
+            assert_eq!(work.run("c", 0, || Step::Done(())).await.unwrap_err().body.code, "shutting_down");
             let_go.send(()).unwrap();
             first.await.unwrap();
             assert!(written.lock().unwrap().is_empty());

@@ -192,7 +192,7 @@ const TOO_NEW: &str = "requested version for signing is higher than the latest k
 fn called(error: impl Into<VaultError>) -> VaultError {
     let too_old = "requested version for signing is less than the minimum encryption key version";
     let error = error.into().called(Code::UnknownVersion, TOO_NEW);
-    error.called(Code::NotHead, too_old).called(Code::VersionRefused, too_old)
+    error.called(Code::NotLatestVersion, too_old).called(Code::VersionNotUsable, too_old)
 }
 
 async fn sign_one(

@@ -76,7 +76,7 @@ pub(super) fn read(text: &str, scheme: Scheme, buffer: &mut Vec<u8>) -> Result<(
             Err(VaultError::in_words("invalid signature: version is too new", ApiError::from(error)))
         }
         _ => {
-            let error = KmsError::new(Code::VersionRefused, "versions begin with 1");
+            let error = KmsError::new(Code::VersionNotUsable, "versions begin with 1");
             Err(VaultError::in_words(TOO_OLD, ApiError::from(error)))
         }
     }

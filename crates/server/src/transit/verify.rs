@@ -198,7 +198,7 @@ fn check(items: &[TransitVerifyItem<'_>]) -> Result<()> {
 /// The keystore's error in Vault's words.
 fn called(error: impl Into<VaultError>) -> VaultError {
     let too_new = "invalid signature: version is too new";
-    error.into().called(Code::UnknownVersion, too_new).called(Code::VersionRefused, TOO_OLD)
+    error.into().called(Code::UnknownVersion, too_new).called(Code::VersionNotUsable, TOO_OLD)
 }
 
 async fn verify_one(

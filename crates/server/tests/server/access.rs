@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Service, base64, config, keystore, name, token};
 
-const REFUSED: (u16, &str) = (403, "token_refused");
+const REFUSED: (u16, &str) = (403, "forbidden");
 
 fn is(answer: (u16, String), expected: (u16, &str)) {
     assert_eq!((answer.0, answer.1.as_str()), expected);

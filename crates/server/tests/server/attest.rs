@@ -26,7 +26,7 @@ fn an_attestation_is_the_keystores_and_its_signature_verifies() {
     }
     service.post(None, "/api/v1/keys", &json!({ "label": "kem", "algorithm": "x-wing" })).ok();
     let kem = service.post(None, "/api/v1/keys/kem/attest", &json!({}));
-    assert_eq!(kem.error(), (400, "wrong_use".to_owned()));
+    assert_eq!(kem.error(), (400, "key_usage_mismatch".to_owned()));
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn a_caller_without_the_right_learns_nothing_and_a_key_for_tokens_attests_nothin
             |token, key: &str| service.send(method, Some(token), &format!("/api/v1/keys/{key}/{path}"), b"");
         ask(&narrow, "mine").ok();
         let (forbidden, missing) = (ask(&narrow, "theirs"), ask(&narrow, "nothing"));
-        assert_eq!(forbidden.error(), (403, "token_refused".to_owned()));
+        assert_eq!(forbidden.error(), (403, "forbidden".to_owned()));
         assert_eq!((forbidden.status, &forbidden.body), (missing.status, &missing.body));
-        assert_eq!(ask(&signs, "mine").error(), (403, "token_refused".to_owned()));
+        assert_eq!(ask(&signs, "mine").error(), (403, "forbidden".to_owned()));
         assert_eq!(ask(&all, "nothing").error(), (404, "key_not_found".to_owned()));
-        assert_eq!(ask(&all, "tokens").error(), (400, "wrong_use".to_owned()));
+        assert_eq!(ask(&all, "tokens").error(), (400, "key_usage_mismatch".to_owned()));
     }
 }

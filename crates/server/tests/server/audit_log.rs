@@ -126,5 +126,5 @@ fn a_keystore_without_a_log_says_so() {
     let service = Service::start(keystore, config());
     let path = "/api/v1/audit-log/entries";
     assert_eq!(service.get(Some(&operator), path).error(), (409, "no_audit_log".to_owned()));
-    assert_eq!(service.get(Some(&other), path).error(), (403, "token_refused".to_owned()));
+    assert_eq!(service.get(Some(&other), path).error(), (403, "forbidden".to_owned()));
 }

@@ -104,7 +104,7 @@ fn a_token_makes_backups_only_for_recipients_in_the_configuration() {
     config.service.backup_recipients = vec![named.recipient().to_string()];
     let service = Service::start(keystore, config);
     let backup = |token, to: &Value| service.post(Some(token), "/api/v1/backup", to);
-    let refused = (403, "token_refused".to_owned());
+    let refused = (403, "forbidden".to_owned());
     for token in [&all, &backs_up] {
         assert_eq!(backup(token, &to(&[&named])).status, 200);
         assert_eq!(

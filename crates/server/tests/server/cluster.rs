@@ -133,7 +133,7 @@ fn a_token_that_one_node_revokes_is_refused_by_all_and_after_a_start() {
         let answer = nodes[writer].post(Some(&token), "/api/v1/tokens/revoke", &json!({}));
         answer.ok();
         let read = nodes[reader].get_at(Some(&token), "/api/v1/keys", answer.revision());
-        assert_eq!(read.error(), (403, "token_refused".to_owned()));
+        assert_eq!(read.error(), (403, "forbidden".to_owned()));
         assert_eq!(nodes[writer].get(Some(&token), "/api/v1/keys").error().0, 403);
         let late = shared.node(shared.closed());
         assert_eq!(late.get(Some(&token), "/api/v1/keys").error().0, 403, "a new node knows it");

@@ -46,7 +46,7 @@ fn encrypted_data_decrypts() {
         body["associated_data"] = json!(base64(b"something else"));
         prop_assert_eq!(
             service.post(None, "/api/v1/decrypt", &body).error(),
-            (400, "sealed_damaged".to_owned())
+            (400, "encrypted_file_corrupt".to_owned())
         );
         Ok(())
     });
@@ -84,7 +84,7 @@ fn bad_recipients_and_damaged_data_are_refused() {
         |keys: &[&str], recipients: &[&str]| json!({ "data": "", "keys": keys, "recipients": recipients });
     assert_eq!(refused(&of(&[], &[])), (400, "invalid_argument".to_owned()));
     assert_eq!(refused(&of(&["x-wing"; 9], &[])), (400, "too_many_items".to_owned()));
-    assert_eq!(refused(&of(&["ed25519"], &[])), (400, "wrong_use".to_owned()));
+    assert_eq!(refused(&of(&["ed25519"], &[])), (400, "key_usage_mismatch".to_owned()));
     assert_eq!(refused(&of(&["nobody"], &[])), (404, "key_not_found".to_owned()));
     for recipient in ["age1nobody", "x-wing:", "someone"] {
         assert_eq!(refused(&of(&[], &[recipient])), (400, "invalid_public_key".to_owned()), "{recipient}");
@@ -95,11 +95,11 @@ fn bad_recipients_and_damaged_data_are_refused() {
     let decrypt = |encrypted: &[u8]| {
         service.post(None, "/api/v1/decrypt", &json!({ "encrypted_data": base64(encrypted) }))
     };
-    assert_eq!(decrypt(b"no encrypted data").error(), (400, "malformed_sealed".to_owned()));
+    assert_eq!(decrypt(b"no encrypted data").error(), (400, "malformed_encrypted_file".to_owned()));
     let mut encrypted = from_base64(&encrypt(&service, &of(&["x-wing"], &[])));
     decrypt(&encrypted).ok();
     *encrypted.last_mut().unwrap() ^= 1;
-    assert_eq!(decrypt(&encrypted).error(), (400, "sealed_damaged".to_owned()));
+    assert_eq!(decrypt(&encrypted).error(), (400, "encrypted_file_corrupt".to_owned()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn only_keys_with_which_the_caller_may_decapsulate_decrypt() {
     let decrypt = |token, encrypted: &Value| {
         service.post(Some(token), "/api/v1/decrypt", &json!({ "encrypted_data": encrypted }))
     };
-    let refused = (403, "token_refused".to_owned());
+    let refused = (403, "forbidden".to_owned());
     assert_eq!(encrypt(&narrow, &["theirs"]).error(), refused);
     assert_eq!(encrypt(&other, &[&theirs.to_string()]).error(), refused);
     let both = encrypt(&reads, &["theirs", "mine"]).ok()["encrypted_data"].clone();
@@ -131,6 +131,6 @@ fn only_keys_with_which_the_caller_may_decapsulate_decrypt() {
     assert_eq!(from_base64(&decrypt(&narrow, &both).ok()["data"]), b"secret");
     assert_eq!(from_base64(&decrypt(&all, &one).ok()["data"]), b"secret");
     for token in [&narrow, &other] {
-        assert_eq!(decrypt(token, &one).error(), (400, "wrong_identity".to_owned()));
+        assert_eq!(decrypt(token, &one).error(), (400, "wrong_decryption_key".to_owned()));
     }
 }

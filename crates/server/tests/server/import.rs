@@ -17,7 +17,7 @@ const SEED: [u8; 32] = [
 const PUBLIC: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 fn refused() -> (u16, String) {
-    (403, "token_refused".to_owned())
+    (403, "forbidden".to_owned())
 }
 
 fn seed() -> Value {
@@ -203,15 +203,15 @@ fn a_private_key_leaves_only_wrapped_and_only_when_it_is_exportable() {
         export("moving", &json!({ "recipient_key": "to", "recipient": "x" })),
         (400, "malformed_request".to_owned())
     );
-    assert_eq!(export("moving", &json!({ "recipient_key": "kept" })), (400, "wrong_use".to_owned()));
-    assert_eq!(export("moving", &json!({ "recipient": PUBLIC })), (400, "wrong_use".to_owned()));
+    assert_eq!(export("moving", &json!({ "recipient_key": "kept" })), (400, "key_usage_mismatch".to_owned()));
+    assert_eq!(export("moving", &json!({ "recipient": PUBLIC })), (400, "key_usage_mismatch".to_owned()));
     assert_eq!(
         export("moving", &json!({ "recipient": "age1nobody" })),
         (400, "invalid_public_key".to_owned())
     );
     service.post(None, "/api/v1/keys/moving/rotate", &json!({})).ok();
     let older = json!({ "recipient_key": "to", "version": 1 });
-    assert_eq!(export("moving", &older), (409, "not_head".to_owned()));
+    assert_eq!(export("moving", &older), (409, "not_latest_version".to_owned()));
     // Without a root key the keystore has nothing to check the export by.
     let without = Service::open();
     without.post(None, "/api/v1/keys", &json!({ "label": "to", "algorithm": "x-wing" })).ok();

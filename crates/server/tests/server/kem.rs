@@ -70,7 +70,7 @@ fn an_older_version_decapsulates_and_a_wrong_ciphertext_does_not() {
     assert_eq!(encapsulate(b"").error(), (409, "key_disabled".to_owned()));
     create(&service, "ed25519");
     let signs = service.post(None, "/api/v1/keys/ed25519/encapsulate", &json!({}));
-    assert_eq!(signs.error(), (400, "wrong_use".to_owned()));
+    assert_eq!(signs.error(), (400, "key_usage_mismatch".to_owned()));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_reader_encapsulates_and_only_a_decapsulator_gets_the_key() {
         |token, path: &str, body: &Value| service.post(Some(token), &format!("/api/v1/keys/a/{path}"), body);
     let made = post(&reads, "encapsulate", &json!({})).ok();
     let body = json!({ "ciphertext": made["ciphertext"] });
-    let refused = (403, "token_refused".to_owned());
+    let refused = (403, "forbidden".to_owned());
     assert_eq!(post(&reads, "decapsulate", &body).error(), refused);
     assert_eq!(post(&decapsulates, "encapsulate", &json!({})).error(), refused);
     assert_eq!(post(&decapsulates, "decapsulate", &body).ok()["shared_key"], made["shared_key"]);

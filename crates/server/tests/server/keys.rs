@@ -40,7 +40,7 @@ fn a_key_signs_rotates_and_verifies_what_each_version_signed() {
     assert_eq!(service.get(None, &format!("/api/v1/keys/{name}")).ok()["label"], "invoices");
     let version = first["key"].as_str().unwrap().replace('/', "%2F");
     assert_eq!(verify(&service, &version, b"a message", &first).ok()["valid"], true);
-    assert_eq!(sign(&service, &version, b"a message").error(), (409, "not_head".to_owned()));
+    assert_eq!(sign(&service, &version, b"a message").error(), (409, "not_latest_version".to_owned()));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_algorithm_that_signs_signs() {
     }
     let kem = service.post(None, "/api/v1/keys", &json!({ "label": "kem", "algorithm": "x-wing" }));
     kem.ok();
-    assert_eq!(sign(&service, "kem", b"a message").error(), (400, "wrong_use".to_owned()));
+    assert_eq!(sign(&service, "kem", b"a message").error(), (400, "key_usage_mismatch".to_owned()));
     let unknown = service.post(None, "/api/v1/keys", &json!({ "algorithm": "rsa" }));
     assert_eq!(unknown.error(), (400, "malformed_request".to_owned()));
 }

@@ -130,13 +130,13 @@ impl Asked {
 /// Whether all of a request was refused: as a whole or, in a batch, every item.
 fn is_refused(answer: &Answer) -> bool {
     if answer.status == 403 {
-        assert_eq!(answer.error().1, "token_refused");
+        assert_eq!(answer.error().1, "forbidden");
         return true;
     }
     assert_ne!(answer.status, 401, "{}", answer.text());
     let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else { return false };
     let Some(results) = body["results"].as_array() else { return false };
-    results.iter().all(|result| result["error"]["code"] == "token_refused")
+    results.iter().all(|result| result["error"]["code"] == "forbidden")
 }
 
 /// A key, by its label and by its name.
@@ -188,11 +188,11 @@ fn only_what_is_open_answers_without_a_credential_that_counts() {
         assert_eq!(asked.send(&service, None).error(), unauthenticated(&asked.path), "{what}");
         for (kind, token) in [("foreign", &foreign), ("expired", &expired), ("revoked", &revoked)] {
             let error = asked.send(&service, Some(token)).error();
-            assert_eq!(error, (403, "token_refused".to_owned()), "{what}, {kind}");
+            assert_eq!(error, (403, "forbidden".to_owned()), "{what}, {kind}");
         }
         let nonsense = [("authorization", "Bearer nonsense")];
         let nonsense = service.send_with(&asked.method, None, &asked.path, &asked.body, &nonsense);
-        assert_eq!(nonsense.error(), (403, "token_refused".to_owned()), "{what}");
+        assert_eq!(nonsense.error(), (403, "forbidden".to_owned()), "{what}");
     }
 }
 

@@ -74,7 +74,7 @@ fn an_older_version_verifies_when_it_is_named() {
     body["version"] = json!(1);
     assert_eq!(verify(&body).ok()["valid"], true);
     service.post(None, "/api/v1/keys/a/versions/1/revoke", &json!({})).ok();
-    assert_eq!(verify(&body).error(), (409, "version_refused".to_owned()));
+    assert_eq!(verify(&body).error(), (409, "version_not_usable".to_owned()));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn other_digests_contexts_and_keys_are_refused() {
     let too_long = json!({ "prehash": "blake3", "digest": short, "context": base64(&[7; 256]) });
     assert_eq!(refused("a", &too_long), (400, "invalid_argument".to_owned()));
     let other = refused("p", &json!({ "prehash": "blake3", "digest": short }));
-    assert_eq!(other, (400, "wrong_use".to_owned()));
+    assert_eq!(other, (400, "key_usage_mismatch".to_owned()));
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn digests_need_the_same_rights_as_messages_and_keys_for_tokens_sign_none() {
     signed["signature"] = sign(&signs, "a").ok()["signature"].clone();
     let verify = |token| service.post(Some(token), "/api/v1/keys/a/verify-digest", &signed);
     assert_eq!(verify(&verifies).ok()["valid"], true);
-    let refused = (403, "token_refused".to_owned());
+    let refused = (403, "forbidden".to_owned());
     assert_eq!(sign(&verifies, "a").error(), refused);
     assert_eq!(verify(&signs).error(), refused);
-    assert_eq!(sign(&signs, "tokens").error(), (400, "wrong_use".to_owned()));
+    assert_eq!(sign(&signs, "tokens").error(), (400, "key_usage_mismatch".to_owned()));
 }

@@ -77,7 +77,7 @@ fn a_version_is_named_and_a_revoked_one_is_refused() {
     let unknown = service.get(None, "/api/v1/keys/ed25519/public?format=pgp");
     assert_eq!(unknown.error(), (400, "malformed_request".to_owned()));
     service.post(None, "/api/v1/keys/ed25519/versions/1/revoke", &json!({})).ok();
-    assert_eq!(get("&version=1").error(), (409, "version_refused".to_owned()));
+    assert_eq!(get("&version=1").error(), (409, "version_not_usable".to_owned()));
 }
 
 /// OpenSSL verifies what the service signed, by the public key that the service gives.
@@ -165,5 +165,5 @@ fn the_set_has_only_keys_that_the_caller_may_read() {
     assert_eq!(kids(&narrow), [mine.to_string()]);
     let kids = kids(&all);
     assert!(kids.len() == 3 && kids.iter().all(|kid| kid.starts_with("local/")), "{kids:?}");
-    assert_eq!(service.get(Some(&signs), "/api/v1/jwks").error(), (403, "token_refused".to_owned()));
+    assert_eq!(service.get(Some(&signs), "/api/v1/jwks").error(), (403, "forbidden".to_owned()));
 }

@@ -58,6 +58,6 @@ fn what_is_no_statement_is_refused() {
     assert_eq!(refused("a", "prehash", json!("sha1")), malformed);
     assert_eq!(refused("a", "other", json!(1)), malformed);
     assert_eq!(refused("a", "comment", json!("a\nb")), (400, "invalid_argument".to_owned()));
-    assert_eq!(refused("pq", "prehash", json!("blake3")), (400, "wrong_use".to_owned()));
+    assert_eq!(refused("pq", "prehash", json!("blake3")), (400, "key_usage_mismatch".to_owned()));
     assert_eq!(refused("none", "size", json!(1)), (404, "key_not_found".to_owned()));
 }

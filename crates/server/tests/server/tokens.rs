@@ -8,7 +8,7 @@ use crate::support::on_disk::OnDisk;
 use crate::support::{Answer, Service, base64, config, keystore, name, token};
 
 fn refused(answer: &Answer) {
-    assert_eq!(answer.error(), (403, "token_refused".to_owned()));
+    assert_eq!(answer.error(), (403, "forbidden".to_owned()));
 }
 
 fn minted(answer: &Answer) -> Token {

@@ -349,9 +349,9 @@ fn without_a_right_everything_is_permission_denied() {
         assert_eq!(refused(answer), (403, "permission denied".to_owned(), code.to_owned()));
     };
     denied(&sign(None, "mine"), "unauthenticated");
-    denied(&sign(Some(&foreign), "mine"), "token_refused");
-    denied(&sign(Some(&narrow), "theirs"), "token_refused");
-    denied(&sign(Some(&narrow), "nothing"), "token_refused");
+    denied(&sign(Some(&foreign), "mine"), "forbidden");
+    denied(&sign(Some(&narrow), "theirs"), "forbidden");
+    denied(&sign(Some(&narrow), "nothing"), "forbidden");
     assert_eq!(refused(&sign(Some(&all), "nothing")).1, "signing key not found");
     assert_eq!(
         refused(&sign(Some(&all), "tokens")).1,
@@ -360,10 +360,10 @@ fn without_a_right_everything_is_permission_denied() {
     );
     let post = |path: &str| service.post(Some(&all), path, &json!({ "type": "ed25519" }));
     for path in ["keys/new", "keys/mine/rotate", "keys/mine/config", "keys/mine/trim", "verify/mine"] {
-        denied(&post(&format!("/v1/transit/{path}")), "token_refused");
+        denied(&post(&format!("/v1/transit/{path}")), "forbidden");
     }
-    denied(&service.send("DELETE", Some(&all), "/v1/transit/keys/mine", b""), "token_refused");
-    denied(&service.send("PUT", Some(&all), "/v1/sys/seal", b""), "token_refused");
+    denied(&service.send("DELETE", Some(&all), "/v1/transit/keys/mine", b""), "forbidden");
+    denied(&service.send("PUT", Some(&all), "/v1/sys/seal", b""), "forbidden");
     let list = |token| service.get(Some(token), "/v1/transit/keys?list=true").ok()["data"]["keys"].clone();
     assert_eq!((list(&narrow), list(&all)), (json!(["mine"]), json!(["mine", "theirs"])));
     let token = service.get(Some(&narrow), "/v1/auth/token/lookup-self").ok();
@@ -373,7 +373,7 @@ fn without_a_right_everything_is_permission_denied() {
     assert!(service.get(Some(&all), "/v1/sys/mounts").ok()["data"]["transit/"]["type"] == "transit");
     let mount = service.get(Some(&all), "/v1/sys/internal/ui/mounts/transit/sign/mine").ok();
     assert_eq!(mount["data"]["path"], "transit/");
-    denied(&service.get(Some(&all), "/v1/sys/internal/ui/mounts/secret"), "token_refused");
+    denied(&service.get(Some(&all), "/v1/sys/internal/ui/mounts/secret"), "forbidden");
     denied(&service.get(None, "/v1/sys/mounts"), "unauthenticated");
 }
 

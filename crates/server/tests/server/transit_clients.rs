@@ -151,9 +151,9 @@ fn a_p256_key_of_a_client_signs_digests() {
     assert!(public.verify(message, &raw).is_valid(), "it is a signature of the message");
     // Such a key signs no statements, whoever asks.
     let statement = json!({ "kind": "message", "digest": base64(&[7; 32]), "size": 1 });
-    let wrong_use = (400, "wrong_use".to_owned());
-    assert_eq!(service.post(None, "/api/v1/keys/a/sign-statement", &statement).error(), wrong_use);
-    assert_eq!(service.post(None, "/api/v1/keys/a/attest", &json!({})).error(), wrong_use);
+    let key_usage_mismatch = (400, "key_usage_mismatch".to_owned());
+    assert_eq!(service.post(None, "/api/v1/keys/a/sign-statement", &statement).error(), key_usage_mismatch);
+    assert_eq!(service.post(None, "/api/v1/keys/a/attest", &json!({})).error(), key_usage_mismatch);
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn a_p256_key_of_our_own_signs_digests_only_if_it_was_asked_for() {
     let new = json!({ "label": "a", "algorithm": "ecdsa-p256" });
     assert!(service.post(None, "/api/v1/keys", &new).ok().get("signs_digests").is_none());
     let body = json!({ "input": base64(&[7; 32]), "prehashed": true });
-    assert_eq!(refused(&sign(&service, &body)).2, "wrong_use");
+    assert_eq!(refused(&sign(&service, &body)).2, "key_usage_mismatch");
     assert_eq!(
         refused(&sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-384" }))).2,
-        "wrong_use"
+        "key_usage_mismatch"
     );
     sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-256" })).ok();
     service.post(None, "/api/v1/keys/a/attest", &json!({})).ok();
@@ -216,7 +216,7 @@ fn of_our_own_keys_only_the_newest_version_signs() {
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
     service.post(None, "/api/v1/keys/a/rotate", &json!({})).ok();
     let old = sign(&service, &json!({ "input": "", "key_version": 1 }));
-    assert_eq!((refused(&old).0, refused(&old).2.as_str()), (400, "not_head"));
+    assert_eq!((refused(&old).0, refused(&old).2.as_str()), (400, "not_latest_version"));
     let key = service.get(None, "/v1/transit/keys/a").ok();
     assert_eq!(
         key["data"]["min_encryption_version"], 2,

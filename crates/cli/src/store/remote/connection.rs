@@ -123,7 +123,7 @@ fn token(args: &ServerArgs) -> Result<Option<Zeroizing<String>>> {
 
 /// The keystore's code of that name.
 fn code_of(code: &str) -> Option<Code> {
-    Code::ALL.into_iter().find(|known| known.as_str() == code)
+    Code::ALL.iter().copied().find(|known| known.as_str() == code)
 }
 
 /// An error as users read it: what the keystore says is the same here and there.

@@ -24,7 +24,7 @@ impl KeyProvider for Decrypter<'_> {
 
     fn new_key(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
         let message = "a service as a whole is nothing to seal to; name the public key of one of its keys";
-        Err(KmsError::new(Code::WrongUse, message))
+        Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 
     fn key(&self, capsule: &Capsule) -> bulla_kms::Result<KeyEncryptionKey> {

@@ -92,7 +92,7 @@ impl Keys for Remote {
         match self.key(name) {
             // The user may be permitted to sign, and not to read. If it is neither, signing says
             // so.
-            Err(error) if error.code() == Code::TokenRefused.as_str() => Ok(None),
+            Err(error) if error.code() == Code::Forbidden.as_str() => Ok(None),
             key => key.map(Some),
         }
     }

@@ -111,7 +111,8 @@ impl Remote {
     ) -> Result<Option<Problem>> {
         let proof = match self.prove_growth(older) {
             Err(error)
-                if [Code::LogDamaged.as_str(), Code::InvalidArgument.as_str()].contains(&error.code()) =>
+                if [Code::AuditLogCorrupt.as_str(), Code::InvalidArgument.as_str()]
+                    .contains(&error.code()) =>
             {
                 return Ok(Some(found(ProblemKind::Altered, error.to_string())));
             }

@@ -21,7 +21,7 @@ pub(super) fn derive(context: &str, data_key: &KeyEncryptionKey, salt: &[u8; 32]
 
 pub(super) fn damaged(why: &str) -> KmsError {
     let message = format!("the sealed data was damaged or edited, or is for another purpose: {why}");
-    KmsError::new(Code::SealedDamaged, message)
+    KmsError::new(Code::EncryptedFileCorrupt, message)
 }
 
 pub(super) fn cannot_read(error: std::io::Error) -> KmsError {

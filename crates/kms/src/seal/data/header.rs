@@ -77,8 +77,8 @@ impl Header {
     /// Opens the data key with the first provider of `with` that can, and authenticates the header.
     ///
     /// # Errors
-    /// [`Code::WrongIdentity`] if the data is encrypted to none of these keys; the provider's error
-    /// if it matches but cannot open the data; [`Code::SealedDamaged`] if the header was changed.
+    /// [`Code::WrongDecryptionKey`] if the data is encrypted to none of these keys; the provider's error
+    /// if it matches but cannot open the data; [`Code::EncryptedFileCorrupt`] if the header was changed.
     pub(super) fn open(&self, with: &[&dyn KeyProvider]) -> Result<DataKey> {
         let mut refused = None;
         for key in &self.keys {
@@ -95,7 +95,7 @@ impl Header {
         Err(refused.unwrap_or_else(|| {
             let keys: Vec<_> = self.capsules().map(|capsule| UnlockMethod::of(capsule).to_string()).collect();
             let message = format!("it opens with {}, and no such key was given", keys.join(", or "));
-            KmsError::new(Code::WrongIdentity, message)
+            KmsError::new(Code::WrongDecryptionKey, message)
         }))
     }
 
@@ -131,10 +131,10 @@ impl Header {
     /// Reads the header from the start of sealed data, and nothing after it.
     ///
     /// # Errors
-    /// [`Code::MalformedSealed`] if it is not a header; [`Code::SealedTooNew`]; errors of reading.
+    /// [`Code::MalformedEncryptedFile`] if it is not a header; [`Code::EncryptedFileTooNew`]; errors of reading.
     pub fn read(source: &mut impl Read) -> Result<Self> {
         let malformed =
-            |why: &str| KmsError::new(Code::MalformedSealed, format!("it is not sealed data: {why}"));
+            |why: &str| KmsError::new(Code::MalformedEncryptedFile, format!("it is not sealed data: {why}"));
         let mut start = [0; 9];
         read_exact(source, &mut start)?.ok_or_else(|| malformed("it is too short"))?;
         let [magic @ .., format, a, b, c, d] = &start;
@@ -147,7 +147,7 @@ impl Header {
                 let message = format!(
                     "it is sealed in format {newer} and this program reads format {FORMAT}; use a newer version of the program"
                 );
-                return Err(KmsError::new(Code::SealedTooNew, message));
+                return Err(KmsError::new(Code::EncryptedFileTooNew, message));
             }
             _ => return Err(malformed("it has no format")),
         }

@@ -152,10 +152,10 @@ impl<R: Read> Opening<R> {
     /// Reads and authenticates the header, with the first key of `with` that opens it.
     ///
     /// # Errors
-    /// [`Code::MalformedSealed`](crate::Code::MalformedSealed),
-    /// [`Code::SealedTooNew`](crate::Code::SealedTooNew),
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged);
-    /// [`Code::WrongIdentity`](crate::Code::WrongIdentity) if it is encrypted to other keys; errors
+    /// [`Code::MalformedEncryptedFile`](crate::Code::MalformedEncryptedFile),
+    /// [`Code::EncryptedFileTooNew`](crate::Code::EncryptedFileTooNew),
+    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt);
+    /// [`Code::WrongDecryptionKey`](crate::Code::WrongDecryptionKey) if it is encrypted to other keys; errors
     /// of the providers; errors of reading.
     pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let header = Header::read(&mut source)?;
@@ -177,7 +177,7 @@ impl<R: Read> Opening<R> {
     /// nothing was cut off: a caller that uses earlier pieces must be able to undo that.
     ///
     /// # Errors
-    /// [`Code::SealedDamaged`](crate::Code::SealedDamaged), also if the associated data differs;
+    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt), also if the associated data differs;
     /// errors of reading. After an error, there are no more pieces.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         match self.state {

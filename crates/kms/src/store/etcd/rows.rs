@@ -73,7 +73,7 @@ impl RemoteRows {
     /// A key's table and name; `None` for keys of other kinds.
     pub(super) fn row(&self, key: &[u8]) -> Result<Option<(Table, String)>> {
         let text = std::str::from_utf8(key)
-            .map_err(|_| KmsError::damaged("a row's name in etcd is not UTF-8; the keystore was edited"))?;
+            .map_err(|_| KmsError::corrupt("a row's name in etcd is not UTF-8; the keystore was edited"))?;
         let row = text.strip_prefix(&*self.prefix).and_then(|rest| rest.strip_prefix(':')?.split_once('/'));
         let table = |name: &str| Table::ALL.into_iter().find(|table| table.in_etcd() == name);
         Ok(row.and_then(|(folder, name)| Some((table(folder)?, name.to_owned()))))
@@ -211,7 +211,7 @@ impl RemoteRows {
     }
 
     pub(super) fn gone(&self) -> KmsError {
-        KmsError::damaged(format!("the keystore {} in etcd is gone: its state row is missing", self.prefix))
+        KmsError::corrupt(format!("the keystore {} in etcd is gone: its state row is missing", self.prefix))
     }
 
     pub(super) fn unknown(&self, first: &str, then: &str) -> KmsError {

@@ -49,7 +49,7 @@ impl KeystoreSource for Prepared {
         _passphrase: Option<SecretString>,
         _metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        let closed = || bulla_kms::KmsError::new(bulla_kms::Code::Closed, "it was opened before");
+        let closed = || bulla_kms::KmsError::new(bulla_kms::Code::ShuttingDown, "it was opened before");
         let keystore = self.0.lock().unwrap().take().ok_or_else(closed)?;
         Ok(OpenKeystore { keystore, audit: None })
     }
