@@ -40,8 +40,9 @@ pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
     KeysPolicyArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
-pub(crate) use self::work::{ShowProgress, WorkArgs};
+pub(crate) use self::work::WorkArgs;
 
+use crate::color::ColorWhen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -68,9 +69,9 @@ Exit status: 0 success, 1 something does not verify, 2 something could not be do
 #[derive(Parser)]
 #[command(name = "bulla", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// When to use colour; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColourWhen::Auto)]
-    pub(crate) color: ColourWhen,
+    /// When to use color; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -81,8 +82,8 @@ pub(crate) struct Cli {
 #[derive(Parser)]
 #[command(name = "bulla", version)]
 struct Quick {
-    #[arg(long, global = true, value_enum, default_value_t = ColourWhen::Auto)]
-    color: ColourWhen,
+    #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto)]
+    color: ColorWhen,
 
     #[command(subcommand)]
     command: QuickCommand,
@@ -141,13 +142,6 @@ impl Cli {
             Some(Err(_)) | None => Self::try_parse(),
         }
     }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum ColourWhen {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Subcommand)]

@@ -1,11 +1,11 @@
 //! The findings of a verification, for people and for programs.
 
 use crate::args::ReportArgs;
+use crate::color;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::{JsonError, JsonPath, Out};
-use crate::style;
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
@@ -76,8 +76,8 @@ impl Finding {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Finding::Ok => Exit::Ok,
-            Finding::Problem(..) => Exit::Failed,
-            Finding::Unchecked(_) => Exit::Trouble,
+            Finding::Problem(..) => Exit::Mismatch,
+            Finding::Unchecked(_) => Exit::Error,
         }
     }
 }
@@ -160,7 +160,7 @@ impl Report {
         match &self.finding {
             Finding::Ok if args.quiet => Ok(()),
             Finding::Ok => {
-                let good = out.style(style::GOOD);
+                let good = out.style(color::GOOD);
                 out.line(format_args!("{}: {good}OK{good:#}{}", shown(path), self.particulars()))
             }
             finding => print_finding(out, path, finding),
@@ -203,7 +203,7 @@ impl Report {
 fn print_finding(out: &mut Out, path: &Path, finding: &Finding) -> Result<()> {
     match finding {
         Finding::Problem(problem, reason) => {
-            let bad = out.style(style::BAD);
+            let bad = out.style(color::BAD);
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
             out.line(format_args!("{}: {bad}{problem}{bad:#}{reason}", shown(path)))
         }

@@ -2,7 +2,7 @@
 
 use crate::args::VerifyArgs;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::findings::{Finding, Problem};
 use crate::minisign;
 use crate::store::{Holder, KnownKeys};

@@ -2,20 +2,8 @@
 
 use crate::files::order::Threads;
 use crate::idle::Turn;
-use clap::{Args, ValueEnum};
-
-/// When progress is shown, and in which form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ShowProgress {
-    /// A line that is drawn again and again, if standard error is a terminal and the work takes
-    /// more than half a second
-    #[default]
-    Auto,
-    /// JSON Lines on standard error, twice a second
-    Json,
-    /// None
-    Never,
-}
+use crate::progress::ShowProgress;
+use clap::Args;
 
 /// How much of the machine the work may take, and what is told of it.
 #[derive(Args, Clone, Copy)]

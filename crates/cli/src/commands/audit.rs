@@ -3,7 +3,7 @@
 use crate::args::AuditArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::{JsonError, JsonPath, Out};
 use crate::progress::Progress;
 use bulla_audit::scan::{self, Risk, Scan};
@@ -48,12 +48,12 @@ fn binaries(args: &AuditArgs) -> Result<Exit> {
         match audited {
             Ok(audited) => {
                 for audited in audited {
-                    exit = exit.and(if audited.findings.is_empty() { Exit::Ok } else { Exit::Failed });
+                    exit = exit.and(if audited.findings.is_empty() { Exit::Ok } else { Exit::Mismatch });
                     progress.suspend(|| audited.print(&mut out, args))?;
                 }
             }
             Err(error) => {
-                exit = exit.and(Exit::Trouble);
+                exit = exit.and(Exit::Error);
                 progress.suspend(|| error.print());
                 if args.json {
                     out.json(&JsonFailure { path: path.as_path().into(), error: (&error).into() })?;
@@ -197,5 +197,5 @@ fn project(args: &AuditArgs) -> Result<Exit> {
 }
 
 fn exit_of(scan: &Scan) -> Exit {
-    if scan.crates.iter().any(|krate| krate.risk == Risk::Affected) { Exit::Failed } else { Exit::Ok }
+    if scan.crates.iter().any(|krate| krate.risk == Risk::Affected) { Exit::Mismatch } else { Exit::Ok }
 }

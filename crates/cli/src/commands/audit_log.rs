@@ -8,15 +8,15 @@ use crate::args::{
     AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
     AuditLogVerifyArgs, AuditLogWitnessArgs,
 };
+use crate::color;
 use crate::diagnostics::{error_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::name::shown;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Holder, Seen};
-use crate::style;
 use bulla_kms::audit_log::{
     Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, verifier_key,
 };
@@ -105,7 +105,7 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
         }
     }
     out.flush()?;
-    Ok(if report.problems.is_empty() { Exit::Ok } else { Exit::Failed })
+    Ok(if report.problems.is_empty() { Exit::Ok } else { Exit::Mismatch })
 }
 
 fn print_good(
@@ -114,7 +114,7 @@ fn print_good(
     report: &Report,
     cosigned: Option<&CosignedReport>,
 ) -> Result<()> {
-    let good = out.style(style::GOOD);
+    let good = out.style(color::GOOD);
     let open = match report.entries.saturating_sub(report.sealed) {
         0 => String::new(),
         open => format!(", {open} newer than the last checkpoint and not sealed yet"),
@@ -195,17 +195,17 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
         let status = if verdict.is_valid() { "ok" } else { "failed" };
         out.json(&Checked { path: path.into(), status })?;
     } else if !verdict.is_valid() {
-        let bad = out.style(style::BAD);
+        let bad = out.style(color::BAD);
         out.line(format_args!(
             "{}: {bad}proves nothing{bad:#} (somebody altered it, or its key is not trusted)",
             shown(path)
         ))?;
     } else if !args.report.quiet {
-        let good = out.style(style::GOOD);
+        let good = out.style(color::GOOD);
         out.line(format_args!("{}: {good}OK{good:#} ({what})", shown(path)))?;
     }
     out.flush()?;
-    Ok(if verdict.is_valid() { Exit::Ok } else { Exit::Failed })
+    Ok(if verdict.is_valid() { Exit::Ok } else { Exit::Mismatch })
 }
 
 fn show(args: &AuditLogShowArgs) -> Result<Exit> {
@@ -224,7 +224,7 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     note_line("the log was altered or damaged; `bulla audit-log verify` lists the problems");
-    Ok(Exit::Failed)
+    Ok(Exit::Mismatch)
 }
 
 fn prove(args: &AuditLogProveArgs) -> Result<()> {
@@ -295,9 +295,9 @@ fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
     }
     let contradicts = failed.iter().any(|(_, error)| error.code == Code::AuditLogCorrupt);
     Ok(match (contradicts, stored) {
-        (true, _) => Exit::Failed,
+        (true, _) => Exit::Mismatch,
         (false, true) => Exit::Ok,
-        (false, false) => Exit::Trouble,
+        (false, false) => Exit::Error,
     })
 }
 

@@ -4,13 +4,13 @@
 use super::log_checks::{Trust, checkpoints, print_problems};
 use super::serve::load;
 use crate::args::AuditLogVerifyArgs;
+use crate::color;
 use crate::diagnostics::error_line;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
 use crate::store::{EtcdSource, Log, LogFolder, Remote, distrusted, found};
-use crate::style;
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{self, Checkpoint, LogId, NodeCheckpoint, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
@@ -90,7 +90,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
     let mut out = Out::new();
     for row in &gathered {
         if let Some(problem) = gather(&mut known, row, &trust) {
-            exit = Exit::Failed;
+            exit = Exit::Mismatch;
             print_stray(&mut out, args, &problem)?;
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
             Ok(id) => known.entry(id).or_default().sources.push(log),
             Err(error) => {
                 error_line(&format!("{}: {error}", shown(log.place())));
-                exit = exit.and(if is_gone(error.code()) { Exit::Failed } else { Exit::Trouble });
+                exit = exit.and(if is_gone(error.code()) { Exit::Mismatch } else { Exit::Error });
             }
         }
     }
@@ -190,7 +190,7 @@ fn verify_one(
             Ok(report) => read.push(Read { path: log.place().into(), place: log.place().to_owned(), report }),
             Err(error) => {
                 error_line(&format!("{}: {error}", shown(log.place())));
-                exit = exit.and(if is_gone(error.code()) { Exit::Failed } else { Exit::Trouble });
+                exit = exit.and(if is_gone(error.code()) { Exit::Mismatch } else { Exit::Error });
             }
         }
     }
@@ -217,8 +217,8 @@ fn verify_one(
     }
     Ok(exit.and(match status {
         Status::Ok => Exit::Ok,
-        Status::Failed => Exit::Failed,
-        Status::NotRead => Exit::Trouble,
+        Status::Failed => Exit::Mismatch,
+        Status::NotRead => Exit::Error,
     }))
 }
 
@@ -276,7 +276,7 @@ fn print_stray(out: &mut Out, args: &AuditLogVerifyArgs, problem: &Problem) -> R
         }
         return out.json(&Stray { status: Status::Failed, problems: [problem] });
     }
-    let (bad, row) = (out.style(style::BAD), shown(Path::new(&problem.file)));
+    let (bad, row) = (out.style(color::BAD), shown(Path::new(&problem.file)));
     out.line(format_args!("etcd, {row}: {bad}{}{bad:#} ({})", problem.kind.as_str(), problem.message))
 }
 
@@ -288,7 +288,7 @@ fn print(
     read: &[Read],
     status: Status,
 ) -> Result<()> {
-    let (good, bad) = (out.style(style::GOOD), out.style(style::BAD));
+    let (good, bad) = (out.style(color::GOOD), out.style(color::BAD));
     let place =
         if known.place.is_empty() { String::new() } else { format!(" ({})", shown(Path::new(&known.place))) };
     for problem in &known.problems {

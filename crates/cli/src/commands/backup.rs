@@ -3,7 +3,7 @@
 use super::seal::{check_free, recipient, recipients, secrets, with_keys, write_output};
 use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Asked, BackedUp, Holder, NewSeal, parse_name, passphrase_of};
 use bulla_kms::backend::Backends;

@@ -2,7 +2,7 @@
 
 use crate::args::ExcludeArgs;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use bulla_kms::signature::manifest::Exclusion;
 use std::fs::File;
 use std::io::Read as _;

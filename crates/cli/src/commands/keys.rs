@@ -6,14 +6,14 @@ use crate::args::{
     Bound, ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs,
     KeysNewArgs, KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
+use crate::color;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::name::shown;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, AskedKey, Holder, NewSeal};
-use crate::style;
 use bulla_kms::token::ROOT;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
@@ -131,7 +131,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
     let width = keys.iter().map(|key| label(key).len()).max().unwrap_or(0).max("LABEL".len());
     out.line(format_args!("{:width$}  STATE      HEAD  CREATED                   KEY", "LABEL"))?;
     for key in &keys {
-        let colour = if key.state == KeyState::Enabled { style::GOOD } else { style::BAD };
+        let colour = if key.state == KeyState::Enabled { color::GOOD } else { color::BAD };
         let state = match key.state {
             KeyState::Enabled if is_public_only(key) => "verifies",
             KeyState::Enabled => "enabled",

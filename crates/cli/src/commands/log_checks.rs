@@ -2,11 +2,11 @@
 //! and how problems are printed.
 
 use crate::args::KeystoreArgs;
+use crate::color;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::Out;
 use crate::store::{self, Holder};
-use crate::style;
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{Checkpoint, Problem};
 use bulla_kms::{Attestation, KeyVersionId, PublicKey};
@@ -38,7 +38,7 @@ impl Trust {
 }
 
 pub(super) fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
-    let bad = out.style(style::BAD);
+    let bad = out.style(color::BAD);
     problems.iter().try_for_each(|problem| {
         let (file, word) = (shown(&folder.join(&problem.file)), problem.kind.as_str());
         out.line(format_args!("{file}, line {}: {bad}{word}{bad:#} ({})", problem.line, problem.message))

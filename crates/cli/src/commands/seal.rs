@@ -3,8 +3,8 @@
 use crate::args::{IdentityArgs, OpenArgs, OpenWithArgs, ReportArgs, ResealArgs, SealArgs, SealToArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::name::shown;
 use crate::files::read::{Links, Source, Stopped};
 use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
@@ -163,7 +163,7 @@ fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
 fn not_as_sealed(error: Error) -> Result<Exit> {
     if error.code() == Code::EncryptedFileCorrupt.as_str() {
         error.print();
-        return Ok(Exit::Failed);
+        return Ok(Exit::Mismatch);
     }
     Err(error)
 }

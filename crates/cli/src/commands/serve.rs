@@ -5,7 +5,7 @@ use crate::args::{Create, ServeArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::interrupt;
 use crate::output::Out;
 use crate::service_log;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     };
     let server = Server::bind(config, source)?;
     let (stopped, reloaded, again) = (server.handle(), server.handle(), args.clone());
-    interrupt::instead(
+    interrupt::handle_signals_with(
         move || {
             tracing::info!("the service stops");
             tell(State::Stopping);

@@ -8,8 +8,8 @@ use super::sign_target::Destination;
 use crate::args::{self, DEFAULT_LABEL, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::name::shown;
 use crate::files::order::in_order;
 use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
 use crate::files::size::{is_large, total_of};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
     // Threads that start before this would not have the turn.
     idle::take(args.work.turn())?;
-    interrupt::guard();
+    interrupt::watch_signals();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
     let exclusions = exclusions(&args.exclude)?;
     let targets = Destination::ready(args);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
             if error.is_broken_pipe() {
                 return Err(error);
             }
-            exit = Exit::Trouble;
+            exit = Exit::Error;
             error.print();
             if args.report.json {
                 out.json(&JsonLine::error(path, &error))?;

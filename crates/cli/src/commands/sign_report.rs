@@ -4,7 +4,7 @@ use super::sign_target::Destination;
 use crate::args::{KeystoreArgs, SignArgs, SignatureFormat};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::{shell_word, shown};
+use crate::file_name::{shell_word, shown};
 use crate::files::{STDIN, atomic};
 use crate::folder;
 use crate::output::{JsonError, JsonPath, Out};

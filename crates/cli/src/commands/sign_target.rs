@@ -2,9 +2,9 @@
 
 use crate::args::{SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::atomic::check_folder_of;
-use crate::files::name::shown;
 use crate::files::read::ReadError;
 use crate::files::replaceable::check_replaceable;
 use crate::files::sidecar::sidecar;

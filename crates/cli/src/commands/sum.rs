@@ -4,18 +4,18 @@ use super::check;
 use super::hashing::{hashing, or_stdin, threads};
 use super::sum_lines::{Format, Found, Lines};
 use super::sum_resume::Listed;
-use super::walking::{Until, count, rules};
+use super::walking::{Until, count, rules, stdout_file};
 use crate::args::SumArgs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::name::shown;
 use crate::files::outboard;
 use crate::files::size::total_of;
 use crate::idle;
 use crate::interrupt;
-use crate::output::{Out, Stdout};
+use crate::output::Out;
 use crate::progress::{Progress, Total};
 use bulla_sums::{
     Batch, Digest, Folders, Hashed, Hashing, Job, Links, Naming, Opening, Others, Outcome, Output, Paths,
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &SumArgs) -> Result<Exit> {
 /// Turns errors into status 1, like b3sum, except errors about flags that exclude each other.
 fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
     match done {
-        Ok(Exit::Trouble) => Ok(Exit::Failed),
+        Ok(Exit::Error) => Ok(Exit::Mismatch),
         Err(error) if !error.is_broken_pipe() && error.code() != "usage" => {
             error.print();
-            Ok(Exit::Failed)
+            Ok(Exit::Mismatch)
         }
         done => done,
     }
@@ -84,7 +84,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         reading,
         rules,
         listed,
-        output: Stdout::new().file().filter(|_| args.resume.is_none() && args.walk.recursive),
+        output: stdout_file().filter(|_| args.resume.is_none() && args.walk.recursive),
         progress: &progress,
     };
     let mut exit = Exit::Ok;
@@ -92,7 +92,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     let each = |found: Found| {
         done += found.files;
         if found.has_failed {
-            exit = Exit::Failed;
+            exit = Exit::Mismatch;
         }
         sum_print(&mut out, &sum, found)
     };
@@ -105,7 +105,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     if let Some(text) = sum.listed.as_ref().and_then(|listed| listed.summary(done)) {
         progress.suspend(|| note_line(&text));
     }
-    if interrupt::stopped().is_some() {
+    if interrupt::stop_signal().is_some() {
         let how = if sum.listed.is_some() { "; the same command goes on" } else { "" };
         progress.suspend(|| note_line(&format!("interrupted: {done} files done{how}")));
     }
@@ -187,7 +187,7 @@ impl Sum<'_> {
         let plan = Plan {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: self.progress,
-            at_length: &interrupt::stop_in_order,
+            at_length: &interrupt::stop_gracefully,
         };
         let work = |job: Job, others: &dyn Others| self.work(job, others);
         let Some(list) = &args.files0_from else {

@@ -4,7 +4,7 @@ use super::walking::report;
 use crate::algorithm::Algorithm;
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::output::{Display, JsonError, JsonPath, Out, json_line};
 use bulla_blake3::OutputReader;
 use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from};

@@ -2,8 +2,8 @@
 
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use crate::files::kind::describe;
-use crate::files::name::shown;
 use bulla_sums::{Algorithm, Batch, Ending, Hashing, Links, Stamp, SumName, path_from};
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read as _};

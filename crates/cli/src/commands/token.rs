@@ -3,7 +3,7 @@
 use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::replaceable::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;

@@ -2,7 +2,7 @@
 
 use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::private::check_secret;
 use crate::files::replaceable::check_replaceable;
 use crate::files::{STDIN, atomic, secret};

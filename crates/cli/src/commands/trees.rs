@@ -1,13 +1,13 @@
 //! `bulla sum --tree`: one digest for a whole folder.
 
 use super::hashing::threads;
-use super::walking::report;
+use super::walking::{report, stdout_file};
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::interrupt;
-use crate::output::{Display, JsonError, JsonPath, Out, Stdout};
+use crate::output::{Display, JsonError, JsonPath, Out};
 use crate::progress::{Progress, Total};
 use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(super) fn digest(
     let plan = Plan {
         threads: if threads.may_be_many() { threads.number() } else { 1 },
         meter: progress,
-        at_length: &interrupt::stop_in_order,
+        at_length: &interrupt::stop_gracefully,
     };
     let error = |error| match error {
         TreeError::Walk(trouble) => report(&trouble),
@@ -44,12 +44,12 @@ pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
     let mut out = Out::new();
     let mut exit = Exit::Ok;
     let display = Display::of_stdout();
-    let output = Stdout::new().file();
+    let output = stdout_file();
     for folder in folders {
         match digest(folder, output, threads(args.read), &progress) {
             Ok(digest) => line(&mut out, args, folder, &digest, display)?,
             Err(errors) => {
-                exit = Exit::Failed;
+                exit = Exit::Mismatch;
                 progress.suspend(|| errors.iter().for_each(Error::print));
                 if args.json {
                     let error = errors.first().map(JsonError::from);

@@ -2,7 +2,7 @@
 
 use crate::args::{ByteRange, VerifyArgs};
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::outboard::{self, Verdict};
 use crate::files::read::Source;
 use crate::files::sidecar::sidecar;

@@ -2,12 +2,13 @@
 
 use crate::args::{FilterArgs, HiddenNames};
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::interrupt;
+use crate::output::Stdout;
 use crate::progress::Total;
 use bulla_sums::{
-    Batch, FileSystems, Folders, Hidden, Ignored, Job, Links, Meter, Others, Outcome, Paths, Plan, Reason,
-    Rules, Trouble, in_order,
+    Batch, FileSystems, Folders, Hidden, Ignored, Job, Kind, Links, Meter, Others, Outcome, Paths, Plan,
+    Reason, Rules, Stamp, Trouble, in_order,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +56,7 @@ impl Meter for Until<'_> {
     fn add(&self, _bytes: u64) {}
 
     fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed) || interrupt::stopped().is_some()
+        self.0.load(Ordering::Relaxed) || interrupt::stop_signal().is_some()
     }
 }
 
@@ -88,4 +89,10 @@ pub(super) fn count(
     let plan = Plan { threads: 1, meter: until, at_length: &|| {} };
     in_order(&plan, Box::new(Paths::new(paths.into_iter(), Folders::Walk)), work, each).ok()?;
     (!until.is_stopped()).then_some(Total { bytes: Some(bytes), files: Some(files) })
+}
+
+/// The identity of the file that standard output leads to, if it is one and the system tells.
+pub(super) fn stdout_file() -> Option<(u64, u64)> {
+    let stamp = Stamp::of(Stdout::new().file()?).ok()?;
+    (stamp.kind() == Kind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
 }

@@ -1,7 +1,7 @@
 //! Writes files that are either complete or absent.
 
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::interrupt;
 use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
 use std::fs::File;
@@ -50,7 +50,7 @@ pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io
 /// # Errors
 /// Any error of the system.
 pub(crate) fn check_folder_of(path: &Path) -> Result<()> {
-    interrupt::guard();
+    interrupt::watch_signals();
     let draft = Draft::create(folder_of(path), Readers::Any);
     draft.map(drop).map_err(|error| cannot_write(path, &error))
 }
@@ -83,7 +83,7 @@ fn put<R>(
     existing: Existing,
     fill: impl FnOnce(&mut File) -> Result<R, Failure>,
 ) -> Result<R> {
-    interrupt::guard();
+    interrupt::watch_signals();
     let folder = folder_of(path);
     let written = || -> Result<R, Failure> {
         let mut draft = Draft::create(folder, readers)?;

@@ -3,7 +3,6 @@
 
 pub(crate) mod atomic;
 pub(crate) mod kind;
-pub(crate) mod name;
 pub(crate) mod order;
 pub(crate) mod outboard;
 pub(crate) mod private;

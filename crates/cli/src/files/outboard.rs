@@ -4,9 +4,9 @@
 //! `spec/outboard.md` describes it.
 
 use super::atomic;
-use super::name::shown;
 use super::read::{Links, Source, Stopped};
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use crate::progress::Progress;
 use bulla_blake3::Hash;
 use bulla_blake3::bao::GroupSize;

@@ -1,7 +1,7 @@
 //! Checks what other users may do with files that contain secrets, and with the keystore.
 
 use crate::error::{Error, Result};
-use crate::files::name::{shell_word, shown};
+use crate::file_name::{shell_word, shown};
 use std::fs::Metadata;
 use std::path::Path;
 

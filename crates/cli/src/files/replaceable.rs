@@ -2,8 +2,8 @@
 
 use super::atomic::cannot_write;
 use super::kind::describe;
-use super::name::shown;
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;

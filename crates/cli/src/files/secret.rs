@@ -1,9 +1,9 @@
 //! Reads and writes files that contain secrets.
 
 use super::STDIN;
-use super::name::shown;
 use super::private::check_secret;
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The signature file beside the signed file.
 
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use std::path::{Path, PathBuf};
 
 /// PATH with the extension, such as `PATH.bulla` and `PATH.minisig`, beside `path`. Paths such as

@@ -1,7 +1,7 @@
 //! Sizes of files and folders.
 
-use crate::args::ShowProgress;
 use crate::files::read::LARGE;
+use crate::progress::ShowProgress;
 use crate::progress::{Progress, Total};
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use super::stamps::Known;
 use super::walk::{reading, root, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
 use crate::progress::Progress;
@@ -456,10 +456,10 @@ mod tests {
         };
         let unchecked = || Error::new("io", "cannot read").into();
         assert_eq!(status(vec![]), Exit::Ok);
-        assert_eq!(status(vec![unchecked()]), Exit::Trouble);
+        assert_eq!(status(vec![unchecked()]), Exit::Error);
         for problem in [Problem::Changed, Problem::Missing, Problem::Unexpected] {
-            assert_eq!(status(vec![problem.because("")]), Exit::Failed);
-            assert_eq!(status(vec![unchecked(), problem.because(""), unchecked()]), Exit::Failed);
+            assert_eq!(status(vec![problem.because("")]), Exit::Mismatch);
+            assert_eq!(status(vec![unchecked(), problem.because(""), unchecked()]), Exit::Mismatch);
         }
     }
 }

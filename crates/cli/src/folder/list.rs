@@ -6,7 +6,7 @@ use super::stamps::{Known, Recorder};
 use super::walk::{below, entry, reading, root, rules, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::read::Pace;
 use crate::progress::Progress;
 use bulla_kms::signature::manifest::{Entry, Exclusion, ManifestPath, Summary, Writer};

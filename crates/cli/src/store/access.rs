@@ -9,7 +9,7 @@ use super::recording::{self, LOG_LABEL};
 use crate::args::{DEFAULT_LABEL, GuardPlace, KeystoreArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
@@ -123,7 +123,7 @@ impl Access {
     pub(crate) fn create(args: &KeystoreArgs, seal: NewSeal, guard: Option<&GuardPlace>) -> Result<Self> {
         let folder = folder(args)?;
         check_keystore(&folder, &folder.join(STORE_FILE))?;
-        interrupt::guard();
+        interrupt::watch_signals();
         let had_key_file = has_key_file(&folder);
         if exists(args)? {
             return Err(Error::new(
@@ -196,7 +196,7 @@ impl Access {
     /// Opens the keystore to sign with the key that the user names. If a signature changes nothing
     /// in the keystore, it is not locked and may be on a read-only disk.
     pub(crate) fn open_to_sign(&self, name: &str) -> Result<Keystore> {
-        interrupt::guard();
+        interrupt::watch_signals();
         let (tenant, log_label) = (tenant()?, parse_name(LOG_LABEL)?);
         let writes = |keys: &Snapshot| {
             let is_recorded = keys.find(&tenant, &log_label).is_some();
@@ -213,12 +213,12 @@ impl Access {
 
     /// The current keys, for reading only. Nothing is written, and nothing stays locked.
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
-        interrupt::guard();
+        interrupt::watch_signals();
         Ok(self.options.snapshot(&self.folder.join(STORE_FILE), &self.unlock)?)
     }
 
     pub(super) fn open_unrecorded(&self) -> Result<Keystore> {
-        interrupt::guard();
+        interrupt::watch_signals();
         Ok(self.options.open(&self.folder.join(STORE_FILE), &self.unlock)?)
     }
 

@@ -7,7 +7,7 @@ use super::passphrase::{Asked, passphrase_of};
 use super::place::{STORE_FILE, folder};
 use crate::args::{GuardPlace, KeystoreArgs};
 use crate::error::Result;
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;
 use bulla_kms::{Backup, Keystore, Name, Unlock};
@@ -34,7 +34,7 @@ impl Access {
     /// with it. If a command is interrupted in between, the next one completes this: see
     /// [`super::key_file_naming`].
     pub(crate) fn reseal_by_key_file(&mut self, keystore: &Keystore) -> Result<()> {
-        interrupt::guard();
+        interrupt::watch_signals();
         let unlock = Unlock::KeyFile(new_key_file(&self.folder)?);
         self.reseal(keystore, &unlock)?;
         self.unlock = unlock;
@@ -57,7 +57,7 @@ impl Access {
     ) -> Result<Self> {
         let folder = folder(args)?;
         check_keystore(&folder, &folder.join(STORE_FILE))?;
-        interrupt::guard();
+        interrupt::watch_signals();
         let what = format!("the keystore {}", shown(&folder));
         let unlock = if seal == NewSeal::Passphrase || passphrase_file.is_some() {
             Unlock::Passphrase(passphrase_of(&what, passphrase_file, Asked::Twice)?)

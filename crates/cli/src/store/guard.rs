@@ -4,7 +4,7 @@
 use super::place::{STORE_FILE, folder};
 use crate::args::{GuardPlace, KeystoreArgs};
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::interrupt;
 use bulla_kms::pkcs11::{PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
 use bulla_kms::rollback::{FileGuard, NamedGuard, RollbackGuard, StoreGuard};
@@ -74,7 +74,7 @@ fn ask_for_pin() -> io::Result<SecretString> {
             "there is no terminal; name a file with the PIN: pin-source=file:PATH in the URI of --pkcs11",
         ));
     }
-    interrupt::guard();
+    interrupt::watch_signals();
     rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
 }
 

@@ -7,7 +7,7 @@
 
 use super::place::STORE_FILE;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use bulla_kms::{Code, KeyFile, KeystoreOptions, Unlock};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::place::{LOG_FOLDER, parse_name, tenant};
 use super::recording::{self, Begun, LOG_LABEL, begun};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use bulla_kms::audit_log::{AuditLog, Checkpoint, FindKey, Problem, ProblemKind, WitnessReport, Witnesses};
 use bulla_kms::{Attestation, KeyId, KeyVersionId, Keystore, PublicKey, VersionState};
 use std::path::PathBuf;

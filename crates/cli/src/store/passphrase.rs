@@ -2,7 +2,7 @@
 
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::private::check_secret;
 use crate::interrupt;
 use bulla_kms::SecretString;
@@ -49,7 +49,7 @@ pub(crate) fn key_passphrase(file: Option<&Path>, shown: &str) -> Result<SecretS
         .about(shown)
         .hint("name a file with the passphrase: --key-passphrase-file FILE"));
     }
-    interrupt::guard();
+    interrupt::watch_signals();
     Ok(SecretString::from(ask(&format!("Passphrase of the key {shown}: "))?.as_str()))
 }
 
@@ -116,7 +116,7 @@ fn passphrase_from_terminal(what: &str, asked: Asked) -> Result<SecretString> {
         }));
     }
     // Reading a passphrase switches the terminal's echo off: an interrupt must switch it on again.
-    interrupt::guard();
+    interrupt::watch_signals();
     let first = ask(&format!("Passphrase of {what}: "))?;
     if first.is_empty() {
         return Err(Error::new("no_passphrase", "the passphrase is empty"));

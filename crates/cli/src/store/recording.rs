@@ -4,7 +4,7 @@
 use super::place::{parse_name, tenant};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use bulla_kms::Code;
 use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
 use std::path::Path;

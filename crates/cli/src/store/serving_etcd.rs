@@ -12,7 +12,7 @@ use super::serving::{as_kms_error, service_log_options};
 use crate::args::{Create, KeystoreArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::private::check_keystore;
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Checkpoint, Durability};
 use bulla_kms::metrics::Metrics;

@@ -3,15 +3,15 @@
 use super::functions::{Functions, Matched};
 use super::options::{Lists, Options, Shown};
 use super::verdicts::{Change, Checked, Counts, Gone};
+use crate::color;
 use crate::commands::hashing::threads;
 use crate::commands::walking::report;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::files::name::{shown, visible};
+use crate::file_name::{shown, visible};
 use crate::interrupt;
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
-use crate::style;
 use bulla_sums::{
     Algorithm, Batch, Dash, Folders, Hashing, Job, Kind, Links, Naming, Opening, Others, Outcome, Output,
     Paths, Plan, Reading, Stamp, SumName, hash_files, in_order, path_from,
@@ -159,7 +159,7 @@ impl Audit {
         let plan = Plan {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: progress,
-            at_length: &interrupt::stop_in_order,
+            at_length: &interrupt::stop_gracefully,
         };
         let (algorithm, hashing) = self.hashing(options)?;
         let is_hashed = !self.gone.is_empty() || options.then != Lists::Stay;
@@ -185,7 +185,7 @@ impl Audit {
         let (mut audited, mut exit) = (Audited::default(), Exit::Ok);
         let each = |found: Found| {
             for error in &found.errors {
-                exit = Exit::Trouble;
+                exit = Exit::Error;
                 progress.suspend(|| error.print());
             }
             for new in found.new {
@@ -285,7 +285,7 @@ fn print(out: &mut Out, options: &Options, new: &New, from: Option<&[u8]>) -> Re
     let name = SumName::new(&new.path, Algorithm::Blake3);
     let (mark, text) =
         (if name.escaped { "\\" } else { "" }, visible(&String::from_utf8_lossy(&name.text)).into_owned());
-    let bad = out.style(style::BAD);
+    let bad = out.style(color::BAD);
     let from =
         from.map_or_else(String::new, |from| format!(" (from {})", shown(Path::new(&path_from(from)))));
     out.line(format_args!("{mark}{text}: {bad}{}{bad:#}{from}", status.to_uppercase()))

@@ -41,7 +41,7 @@ fn read(text: &[u8]) -> Result<Line, &'static str> {
     if name.is_empty() || name.contains(&0) {
         return Err("the name is empty, or contains a null character");
     }
-    let shown = crate::files::name::shown(&bulla_sums::path_from(&name));
+    let shown = crate::file_name::shown(&bulla_sums::path_from(&name));
     let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
     let start = start.ok_or("the checksum is escaped")?;
     let digits = start..start + hex.len();

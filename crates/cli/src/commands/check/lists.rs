@@ -3,8 +3,8 @@
 use super::armor::{Armor, Role};
 use super::json;
 use crate::error::{Error, Result};
+use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::name::shown;
 use bulla_sums::{Dialect, Ending, Feed, LineReader, Parsed, Source, Stamp};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};

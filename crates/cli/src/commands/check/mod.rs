@@ -19,8 +19,8 @@ use super::hashing::threads;
 use crate::diagnostics::{error_line, hint_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::name::shown;
 use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<Exit> {
             Err(error) if error.is_broken_pipe() => return Err(error),
             Err(error) => {
                 run.progress.suspend(|| error.print());
-                exit = exit.and(Exit::Trouble);
+                exit = exit.and(Exit::Error);
             }
         }
     }
@@ -85,7 +85,7 @@ impl Run<'_> {
         let plan = Plan {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: progress,
-            at_length: &interrupt::stop_in_order,
+            at_length: &interrupt::stop_gracefully,
         };
         let list = List::open(path, options.reader(path))?;
         audit.begin(list.identity(), named(path));
@@ -115,21 +115,21 @@ impl Run<'_> {
         if let (Some(text), true) = (end.ignored(), options.shown != Shown::Nothing) {
             progress.suspend(|| note_line(&format!("{}: {text}", shown(path))));
         }
-        if interrupt::stopped().is_none() {
+        if interrupt::stop_signal().is_none() {
             end.result(path, here.lines())?;
         }
         let nothing = here.ok == 0 && here.lines() > 0 && options.missing == Missing::Skipped;
-        if nothing && interrupt::stopped().is_none() {
+        if nothing && interrupt::stop_signal().is_none() {
             let error = Error::new("nothing_verified", "no file was verified").about(shown(path));
             progress.suspend(|| error.print());
-            return Ok((Exit::Failed, changes));
+            return Ok((Exit::Mismatch, changes));
         }
         Ok((Exit::Ok, changes))
     }
 
     /// The rest, when all lists are checked: files that no list names, new lists, and the sums.
     fn finish(mut self, mut exit: Exit, mut changes: Vec<(&PathBuf, Changes)>) -> Result<Exit> {
-        let is_whole = interrupt::stopped().is_none();
+        let is_whole = interrupt::stop_signal().is_none();
         let mut audited = Audited::default();
         if is_whole && !self.options.audit.is_empty() {
             let (found, trouble) = std::mem::take(&mut self.audit).find(
@@ -149,13 +149,13 @@ impl Run<'_> {
             self.options.then != Lists::Stay && is_whole && self.may_update(exit, &changes, &audited);
         if is_updated {
             let kept = self.update(changes, &audited)?;
-            return Ok(if kept == 0 { Exit::Ok } else { Exit::Failed });
+            return Ok(if kept == 0 { Exit::Ok } else { Exit::Mismatch });
         }
         if self.options.shown != Shown::Nothing {
             self.progress.suspend(|| self.summary(failed));
         }
         if failed + added + moved > 0 {
-            exit = exit.and(Exit::Failed);
+            exit = exit.and(Exit::Mismatch);
         }
         Ok(exit)
     }
@@ -209,7 +209,7 @@ impl Run<'_> {
                 }
             });
         }
-        if interrupt::stopped().is_some() {
+        if interrupt::stop_signal().is_some() {
             note_line(&format!("interrupted: {} lines done", self.counts.lines()));
         }
     }

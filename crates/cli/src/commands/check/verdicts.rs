@@ -3,11 +3,11 @@
 use super::functions::{Functions, Matched};
 use super::lists::{Group, Numbered};
 use super::options::{Missing, Options, Shown};
+use crate::color;
 use crate::error::Error;
-use crate::files::name::{shown, visible};
+use crate::file_name::{shown, visible};
 use crate::output::{JsonError, JsonPath, Out, json_line};
 use crate::progress::Progress;
-use crate::style;
 use anstyle::Style;
 use bulla_sums::{
     Algorithm, Dash, Dialect, Folder, Hashing, Line, LineReader, Links, Meter, Naming, Opening, Others,
@@ -176,8 +176,8 @@ impl<'a> Printer<'a> {
             options,
             list: list.to_owned(),
             reader: options.reader(list),
-            good: out.style(style::GOOD),
-            bad: out.style(style::BAD),
+            good: out.style(color::GOOD),
+            bad: out.style(color::BAD),
             folder: Folder::here(),
             tree: Mutex::new(()),
             was_unlikely: AtomicBool::new(false),
@@ -392,7 +392,7 @@ impl<'a> Printer<'a> {
             let error = match verdict {
                 Verdict::Ok(_) | Verdict::Mismatch(_) | Verdict::Emptied => None,
                 Verdict::Missing(error) => Some(JsonError::from(&Error::io("cannot read", error))),
-                Verdict::Unreadable(error) => Some(JsonError::from(&Error::of_reading(error))),
+                Verdict::Unreadable(error) => Some(JsonError::from(&Error::from(error))),
                 Verdict::NoTree(errors) => errors.first().map(JsonError::from),
             };
             let path = path_from(&line.name).as_path().into();

@@ -3,7 +3,7 @@
 use crate::args::ServerArgs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::files::name::shown;
+use crate::file_name::shown;
 use crate::files::secret;
 use bulla_client::{Address, Blocking, Client, Refusal, Settings};
 use bulla_kms::token::MAX_TOKEN;

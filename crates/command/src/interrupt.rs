@@ -2,22 +2,33 @@
 //! unfinished file behind, and restores the terminal.
 
 #[cfg(unix)]
-pub(crate) use unix::{guard, instead, stop_in_order, stopped};
-
-/// Elsewhere the system ends the process, and a temporary file may remain.
-#[cfg(not(unix))]
-pub(crate) fn guard() {}
+pub use unix::{handle_signals_with, stop_gracefully, stop_signal, watch_signals};
 
 #[cfg(not(unix))]
-pub(crate) fn stop_in_order() {}
+pub use elsewhere::{handle_signals_with, stop_gracefully, stop_signal, watch_signals};
 
+/// The system ends the process, and a temporary file may remain.
 #[cfg(not(unix))]
-pub(crate) fn stopped() -> Option<i32> {
-    None
+mod elsewhere {
+    /// Does nothing.
+    pub fn watch_signals() {}
+
+    /// Does nothing.
+    pub fn stop_gracefully() {}
+
+    /// No signal stops the work.
+    #[must_use]
+    pub fn stop_signal() -> Option<i32> {
+        None
+    }
+
+    /// Does nothing.
+    pub fn handle_signals_with(
+        _stop: impl Fn() + Send + Sync + 'static,
+        _reload: impl Fn() + Send + Sync + 'static,
+    ) {
+    }
 }
-
-#[cfg(not(unix))]
-pub(crate) fn instead(_stop: impl Fn() + Send + Sync + 'static, _reload: impl Fn() + Send + Sync + 'static) {}
 
 #[cfg(unix)]
 mod unix {
@@ -32,49 +43,49 @@ mod unix {
 
     type Action = Box<dyn Fn() + Send + Sync>;
 
-    /// What signals do to a command that runs until it is stopped.
-    struct Instead {
+    /// What signals do to a command that handles them itself.
+    struct Handlers {
         stop: Stop,
         reload: Action,
     }
 
     enum Stop {
-        /// This is done.
-        By(Action),
-        /// The work asks [`stopped`] again and again; SIGHUP too stops it.
-        InOrder,
+        /// Calls this.
+        With(Action),
+        /// The work asks [`stop_signal`] again and again; SIGHUP stops it too.
+        Gracefully,
     }
 
-    static INSTEAD: OnceLock<Instead> = OnceLock::new();
+    static HANDLERS: OnceLock<Handlers> = OnceLock::new();
 
-    /// Has the first signal stop a command that ends by itself then; the second one ends the
-    /// process as ever. SIGHUP only reloads.
-    pub(crate) fn instead(
+    /// Makes the first signal call `stop`, after which the command ends by itself, and the second
+    /// one end the process. SIGHUP calls `reload`.
+    pub fn handle_signals_with(
         stop: impl Fn() + Send + Sync + 'static,
         reload: impl Fn() + Send + Sync + 'static,
     ) {
         // Only one command runs.
-        let _ = INSTEAD.set(Instead { stop: Stop::By(Box::new(stop)), reload: Box::new(reload) });
-        guard();
+        let _ = HANDLERS.set(Handlers { stop: Stop::With(Box::new(stop)), reload: Box::new(reload) });
+        watch_signals();
     }
 
     /// The signal that stops the work; 0 if there was none.
-    static STOPPED: AtomicI32 = AtomicI32::new(0);
+    static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-    /// Has the first signal stop a command that can show what it has done so far; the second one
-    /// ends the process as ever.
-    pub(crate) fn stop_in_order() {
-        let _ = INSTEAD.set(Instead { stop: Stop::InOrder, reload: Box::new(|| {}) });
-        guard();
+    /// Lets a command finish in order after the first signal, to show what it has done so far: it
+    /// asks [`stop_signal`]. The second signal ends the process.
+    pub fn stop_gracefully() {
+        let _ = HANDLERS.set(Handlers { stop: Stop::Gracefully, reload: Box::new(|| {}) });
+        watch_signals();
     }
 
     /// The signal that stops the work.
-    pub(crate) fn stopped() -> Option<i32> {
-        Some(STOPPED.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+    pub fn stop_signal() -> Option<i32> {
+        Some(STOP_SIGNAL.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
     }
 
     /// Starts to watch for signals. Call this before writing anything or asking for a passphrase.
-    pub(crate) fn guard() {
+    pub fn watch_signals() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
             // If this signal is caught, exceeding a limit on file sizes is an error of the write,
@@ -102,15 +113,15 @@ mod unix {
     /// Waits for a signal, removes unfinished files, restores the terminal and ends the process.
     fn watch(mut signals: Signals, terminal: Option<(File, rustix::termios::Termios)>) {
         let mut was_stopped = false;
-        let ending = signals.forever().find(|signal| match INSTEAD.get() {
-            Some(Instead { stop: Stop::By(_), reload }) if *signal == SIGHUP => {
+        let ending = signals.forever().find(|signal| match HANDLERS.get() {
+            Some(Handlers { stop: Stop::With(_), reload }) if *signal == SIGHUP => {
                 reload();
                 false
             }
-            Some(Instead { stop, .. }) if !was_stopped => {
+            Some(Handlers { stop, .. }) if !was_stopped => {
                 match stop {
-                    Stop::By(stop) => stop(),
-                    Stop::InOrder => STOPPED.store(*signal, Ordering::Relaxed),
+                    Stop::With(stop) => stop(),
+                    Stop::Gracefully => STOP_SIGNAL.store(*signal, Ordering::Relaxed),
                 }
                 was_stopped = true;
                 false

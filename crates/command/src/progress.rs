@@ -1,11 +1,11 @@
 //! Shows the progress of long work on standard error: bytes, files, speed, remaining time and the
 //! current file. People see a line on their terminal; programs may ask for JSON Lines.
 
-use crate::args::ShowProgress;
-use crate::files::name::shown;
+use crate::file_name::shown;
+#[cfg(feature = "sums")]
 use crate::interrupt;
 use crate::output::{JsonPath, json_line};
-use bulla_sums::Meter;
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, Write as _};
@@ -15,25 +15,40 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Shorter work shows no progress: a bar that only flashes is noise.
-const QUIET_START: Duration = Duration::from_millis(500);
+const START_DELAY: Duration = Duration::from_millis(500);
 
-/// The time between two reports.
-const BETWEEN: u64 = 500;
+/// The milliseconds between two reports.
+const REPORT_INTERVAL: u64 = 500;
+
+/// The values of `--progress`: when progress is shown, and in which form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ShowProgress {
+    /// A line that is drawn again and again, if standard error is a terminal and the work takes
+    /// more than half a second
+    #[default]
+    Auto,
+    /// JSON Lines on standard error, twice a second
+    Json,
+    /// None
+    Never,
+}
 
 /// What there is to do, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Total {
-    pub(crate) bytes: Option<u64>,
-    pub(crate) files: Option<u64>,
+pub struct Total {
+    /// The bytes to read.
+    pub bytes: Option<u64>,
+    /// The files to read.
+    pub files: Option<u64>,
 }
 
 /// Counts what was read. Threads share one.
-pub(crate) struct Progress {
+pub struct Progress {
     view: Option<View>,
 }
 
 struct View {
-    form: Form,
+    form: ProgressForm,
     total: Mutex<Total>,
     bytes: AtomicU64,
     files: AtomicU64,
@@ -43,7 +58,7 @@ struct View {
     reported: AtomicU64,
 }
 
-enum Form {
+enum ProgressForm {
     Bar { bar: ProgressBar, drawn: AtomicBool },
     Json,
 }
@@ -73,24 +88,24 @@ struct Numbers {
 
 impl Progress {
     /// Progress towards `bytes` bytes. Without a total, it shows a counter, but no remaining time.
-    pub(crate) fn new(bytes: Option<u64>) -> Self {
+    pub fn new(bytes: Option<u64>) -> Self {
         Self::of(Total { bytes, files: None }, ShowProgress::Auto)
     }
 
     /// Progress that nobody sees.
-    pub(crate) fn hidden() -> Self {
+    pub fn hidden() -> Self {
         Self { view: None }
     }
 
     /// Progress towards a total, in the form that the user wants.
-    pub(crate) fn of(total: Total, show: ShowProgress) -> Self {
+    pub fn of(total: Total, show: ShowProgress) -> Self {
         let form = match show {
             ShowProgress::Never => return Self::hidden(),
-            ShowProgress::Json => Form::Json,
+            ShowProgress::Json => ProgressForm::Json,
             ShowProgress::Auto if !std::io::stderr().is_terminal() => return Self::hidden(),
             ShowProgress::Auto => {
                 let bar = ProgressBar::with_draw_target(total.bytes, ProgressDrawTarget::hidden());
-                Form::Bar { bar: bar.with_style(style(total)), drawn: AtomicBool::new(false) }
+                ProgressForm::Bar { bar: bar.with_style(style(total)), drawn: AtomicBool::new(false) }
             }
         };
         let view = View {
@@ -107,34 +122,36 @@ impl Progress {
 
     /// Whether progress is shown unless the user says otherwise. If not, finding a total would be
     /// wasted work.
-    pub(crate) fn is_wanted() -> bool {
+    pub fn is_wanted() -> bool {
         std::io::stderr().is_terminal()
     }
 
     /// Whether this one is shown.
-    pub(crate) fn is_shown(&self) -> bool {
+    pub fn is_shown(&self) -> bool {
         self.view.is_some()
     }
 
     /// Sets the total when it becomes known.
-    pub(crate) fn set_total(&self, total: Total) {
+    pub fn set_total(&self, total: Total) {
         let Some(view) = &self.view else { return };
         *view.total.lock().unwrap_or_else(PoisonError::into_inner) = total;
-        if let (Form::Bar { bar, .. }, Some(bytes)) = (&view.form, total.bytes) {
+        if let (ProgressForm::Bar { bar, .. }, Some(bytes)) = (&view.form, total.bytes) {
             bar.set_style(style(total));
             bar.set_length(bytes);
         }
     }
 
     /// Adds `bytes` that were read.
-    pub(crate) fn add(&self, bytes: u64) {
-        Meter::add(self, bytes);
+    pub fn add(&self, bytes: u64) {
+        let Some(view) = &self.view else { return };
+        view.bytes.fetch_add(bytes, Ordering::Relaxed);
+        view.report_sometimes();
     }
 
     /// Runs `print` while the bar is hidden.
-    pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
+    pub fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
         match self.view.as_ref().map(|view| &view.form) {
-            Some(Form::Bar { bar, .. }) => bar.suspend(print),
+            Some(ProgressForm::Bar { bar, .. }) => bar.suspend(print),
             _ => print(),
         }
     }
@@ -148,11 +165,10 @@ fn style(total: Total) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is well formed")
 }
 
-impl Meter for Progress {
+#[cfg(feature = "sums")]
+impl bulla_sums::Meter for Progress {
     fn add(&self, bytes: u64) {
-        let Some(view) = &self.view else { return };
-        view.bytes.fetch_add(bytes, Ordering::Relaxed);
-        view.report_sometimes();
+        Self::add(self, bytes);
     }
 
     fn now(&self, path: &Path) {
@@ -170,7 +186,7 @@ impl Meter for Progress {
     }
 
     fn is_stopped(&self) -> bool {
-        interrupt::stopped().is_some()
+        interrupt::stop_signal().is_some()
     }
 }
 
@@ -179,16 +195,17 @@ impl View {
         let now = self.start.elapsed().as_millis() as u64;
         let last = self.reported.load(Ordering::Relaxed);
         // A bar moves more often than programs want to hear of it.
-        let between = if matches!(self.form, Form::Json) { BETWEEN } else { BETWEEN / 5 };
-        if now < last + between
+        let interval =
+            if matches!(self.form, ProgressForm::Json) { REPORT_INTERVAL } else { REPORT_INTERVAL / 5 };
+        if now < last + interval
             || self.reported.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
         {
             return;
         }
         match &self.form {
-            Form::Json => self.report_json(false),
-            Form::Bar { bar, drawn } => {
-                if self.start.elapsed() > QUIET_START && !drawn.swap(true, Ordering::Relaxed) {
+            ProgressForm::Json => self.report_json(false),
+            ProgressForm::Bar { bar, drawn } => {
+                if self.start.elapsed() > START_DELAY && !drawn.swap(true, Ordering::Relaxed) {
                     bar.set_draw_target(ProgressDrawTarget::stderr());
                 }
                 let files = self.files.load(Ordering::Relaxed);
@@ -225,8 +242,8 @@ impl View {
 impl Drop for Progress {
     fn drop(&mut self) {
         match self.view.as_ref().map(|view| (&view.form, view)) {
-            Some((Form::Bar { bar, .. }, _)) => bar.finish_and_clear(),
-            Some((Form::Json, view)) => view.report_json(true),
+            Some((ProgressForm::Bar { bar, .. }, _)) => bar.finish_and_clear(),
+            Some((ProgressForm::Json, view)) => view.report_json(true),
             None => {}
         }
     }

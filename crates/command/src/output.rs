@@ -1,10 +1,9 @@
 //! Printing results: text for people, JSON lines for programs.
 
 use crate::error::{Error, Result};
-use crate::files::name::{is_deceptive, shown, visible};
+use crate::file_name::{is_deceptive, shown, visible};
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
-use bulla_sums::{Kind, Stamp};
 use clap::builder::StyledStr;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -14,11 +13,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Standard output, or a file in its place, buffered.
-pub(crate) struct Out {
+pub struct Out {
     buffer: BufWriter<Sink>,
     /// What it is called in errors.
     name: String,
-    colour: Colour,
+    color: Color,
     flushed: Instant,
     /// The change that the command has already made: an error of printing must not read as if
     /// nothing had changed.
@@ -31,10 +30,12 @@ enum Sink {
 }
 
 /// Standard output as a file: unlike Rust's own, it fails if it is closed.
-pub(crate) struct Stdout(io::Result<File>);
+pub struct Stdout(io::Result<File>);
 
 impl Stdout {
-    pub(crate) fn new() -> Self {
+    /// Standard output of this process.
+    #[must_use]
+    pub fn new() -> Self {
         #[cfg(unix)]
         let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
         #[cfg(windows)]
@@ -42,10 +43,10 @@ impl Stdout {
         Self(handle.map(File::from))
     }
 
-    /// The identity of the file that it leads to, if it is one and the system tells.
-    pub(crate) fn file(&self) -> Option<(u64, u64)> {
-        let stamp = Stamp::of(self.0.as_ref().ok()?).ok()?;
-        (stamp.kind() == Kind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
+    /// What standard output leads to, unless it is closed.
+    #[must_use]
+    pub fn file(&self) -> Option<&File> {
+        self.0.as_ref().ok()
     }
 }
 
@@ -80,7 +81,7 @@ impl Write for Sink {
 
 /// Where names are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Display {
+pub enum Display {
     /// To people, whom a name must not deceive.
     Terminal,
     /// To programs, which need its bytes.
@@ -88,12 +89,14 @@ pub(crate) enum Display {
 }
 
 impl Display {
-    pub(crate) fn of_stdout() -> Self {
+    /// For people if standard output is a terminal.
+    #[must_use]
+    pub fn of_stdout() -> Self {
         if io::stdout().is_terminal() { Self::Terminal } else { Self::Program }
     }
 
     /// A name of a list as it is shown.
-    pub(crate) fn of(self, name: &[u8]) -> Cow<'_, [u8]> {
+    pub fn of(self, name: &[u8]) -> Cow<'_, [u8]> {
         match (self, std::str::from_utf8(name)) {
             (Self::Program, _) => name.into(),
             (Self::Terminal, Ok(text)) => match visible(text) {
@@ -108,88 +111,90 @@ impl Display {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    Used,
-    Left,
+enum Color {
+    On,
+    Off,
 }
 
 /// The longest time that a result waits for more results before it is printed.
-const LATEST: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 impl Out {
-    pub(crate) fn new() -> Self {
-        let colour = match anstream::AutoStream::choice(&io::stdout()) {
-            anstream::ColorChoice::Never => Colour::Left,
-            _ => Colour::Used,
+    /// Standard output, with colors as the user and the terminal want them.
+    #[must_use]
+    pub fn new() -> Self {
+        let color = match anstream::AutoStream::choice(&io::stdout()) {
+            anstream::ColorChoice::Never => Color::Off,
+            _ => Color::On,
         };
-        Self::to(Sink::Stdout(Stdout::new()), "standard output".to_owned(), colour)
+        Self::to(Sink::Stdout(Stdout::new()), "standard output".to_owned(), color)
     }
 
     /// Output to the end of a file.
-    pub(crate) fn to_file(file: File, path: &Path) -> Self {
-        Self::to(Sink::File(file), shown(path), Colour::Left)
+    pub fn to_file(file: File, path: &Path) -> Self {
+        Self::to(Sink::File(file), shown(path), Color::Off)
     }
 
-    fn to(sink: Sink, name: String, colour: Colour) -> Self {
+    fn to(sink: Sink, name: String, color: Color) -> Self {
         let buffer = BufWriter::with_capacity(1 << 16, sink);
-        Self { buffer, name, colour, flushed: Instant::now(), done: None }
+        Self { buffer, name, color, flushed: Instant::now(), done: None }
     }
 
     /// Output for a command that has changed something: `done` says what, as in `the key was
     /// rotated`. An error of printing then says it too, so that nobody runs the command again only
     /// for its output.
-    pub(crate) fn after(done: impl Into<String>) -> Self {
+    pub fn after(done: impl Into<String>) -> Self {
         Self { done: Some(done.into()), ..Self::new() }
     }
 
     /// Notes a change as [`Out::after`] does, if it becomes known later.
-    pub(crate) fn note_done(&mut self, done: impl Into<String>) {
+    pub fn note_done(&mut self, done: impl Into<String>) {
         self.done = Some(done.into());
     }
 
-    /// The style to use here: none if colour is unwanted.
+    /// The style to use here: none if color is unwanted.
     ///
     /// Escapes are never stripped from the text afterwards: they might belong to a file's name.
-    pub(crate) fn style(&self, style: Style) -> Style {
-        if self.colour == Colour::Used { style } else { Style::new() }
+    pub fn style(&self, style: Style) -> Style {
+        if self.color == Color::On { style } else { Style::new() }
     }
 
     /// Prints one line.
-    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
+    pub fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
         writeln!(self.buffer, "{text}").map_err(|error| self.error(&error))
     }
 
     /// Prints text with styles.
-    pub(crate) fn styled(&mut self, text: &StyledStr) -> Result<()> {
-        let text = if self.colour == Colour::Used { text.ansi().to_string() } else { text.to_string() };
+    pub fn styled(&mut self, text: &StyledStr) -> Result<()> {
+        let text = if self.color == Color::On { text.ansi().to_string() } else { text.to_string() };
         self.bytes(text.as_bytes())
     }
 
     /// Prints one JSON object on one line.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
         self.bytes(&json_line(value))
     }
 
     /// Writes raw bytes.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.write_all(bytes).map_err(|error| self.error(&error))
     }
 
     /// Flushes the output if the last flush was some time ago.
     ///
     /// One write for each of many small files would cost more than hashing them.
-    pub(crate) fn flush_sometimes(&mut self) -> Result<()> {
-        if self.flushed.elapsed() < LATEST { Ok(()) } else { self.flush() }
+    pub fn flush_sometimes(&mut self) -> Result<()> {
+        if self.flushed.elapsed() < MAX_DELAY { Ok(()) } else { self.flush() }
     }
 
     /// Flushes the output.
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
         self.buffer.flush().map_err(|error| self.error(&error))
     }
 
     /// Flushes the output, and waits until it is on the disk, if it goes to a file.
-    pub(crate) fn sync(&mut self) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         match self.buffer.get_ref() {
             Sink::Stdout(_) => Ok(()),
@@ -214,10 +219,10 @@ impl Out {
 }
 
 /// One JSON object on one line.
-pub(crate) fn json_line(value: &impl Serialize) -> Vec<u8> {
+pub fn json_line(value: &impl Serialize) -> Vec<u8> {
     let mut line = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut line, Visible);
-    value.serialize(&mut serializer).expect("plain structures serialise");
+    value.serialize(&mut serializer).expect("plain structures serialize");
     line.push(b'\n');
     line
 }
@@ -240,7 +245,7 @@ impl serde_json::ser::Formatter for Visible {
 
 /// A path in JSON: `path` as text and, only if the name is not UTF-8, its bytes as `path_base64`.
 #[derive(Serialize)]
-pub(crate) struct JsonPath {
+pub struct JsonPath {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path_base64: Option<String>,
@@ -258,7 +263,7 @@ impl From<&Path> for JsonPath {
 
 /// An error in JSON: `{"code": "...", "message": "..."}`.
 #[derive(Serialize)]
-pub(crate) struct JsonError {
+pub struct JsonError {
     code: String,
     message: String,
 }

@@ -4,24 +4,24 @@ use std::process::ExitCode;
 
 /// The exit status. Of two, the one that says more about the data wins: see [`Exit::and`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// 0: everything was done, and everything is well.
     Ok,
     /// 1: something does not verify.
-    Failed,
+    Mismatch,
     /// 2: something could not be done or checked.
-    Trouble,
+    Error,
 }
 
 impl Exit {
-    /// The status of two pieces of work together: `Failed` wins over `Trouble`, and both over `Ok`.
+    /// The status of two pieces of work together: `Mismatch` wins over `Error`, and both over `Ok`.
     ///
     /// A proof that data changed must not hide behind another file that could not be read.
     #[must_use]
-    pub(crate) fn and(self, other: Exit) -> Exit {
+    pub fn and(self, other: Exit) -> Exit {
         match (self, other) {
-            (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
-            (Exit::Trouble, _) | (_, Exit::Trouble) => Exit::Trouble,
+            (Exit::Mismatch, _) | (_, Exit::Mismatch) => Exit::Mismatch,
+            (Exit::Error, _) | (_, Exit::Error) => Exit::Error,
             (Exit::Ok, Exit::Ok) => Exit::Ok,
         }
     }
@@ -31,24 +31,24 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Ok => 0,
-            Exit::Failed => 1,
-            Exit::Trouble => 2,
+            Exit::Mismatch => 1,
+            Exit::Error => 2,
         })
     }
 }
 
 /// What a shell reports for a process that SIGPIPE ended; the Rust runtime turns that signal into
 /// an error.
-pub(crate) const BROKEN_PIPE: u8 = 141;
+pub const BROKEN_PIPE: u8 = 141;
 
 #[cfg(test)]
 mod tests {
-    use super::Exit::{self, Failed, Ok, Trouble};
+    use super::Exit::{self, Error, Mismatch, Ok};
 
     #[test]
-    fn a_failure_wins_over_trouble_and_trouble_over_success() {
+    fn a_mismatch_wins_over_an_error_and_an_error_over_success() {
         let order: [(Exit, Exit, Exit); 4] =
-            [(Ok, Ok, Ok), (Ok, Trouble, Trouble), (Trouble, Failed, Failed), (Ok, Failed, Failed)];
+            [(Ok, Ok, Ok), (Ok, Error, Error), (Error, Mismatch, Mismatch), (Ok, Mismatch, Mismatch)];
         for (a, b, both) in order {
             assert_eq!(a.and(b), both);
             assert_eq!(b.and(a), both);

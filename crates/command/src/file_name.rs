@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// A path for people. Backslashes, control characters, marks that reorder text, and bytes that are
 /// not UTF-8 are escaped, so that no name can fake a line of output or control a terminal.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -25,7 +25,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// A text with escapes for what could control a terminal or reorder other text. Backslashes stay:
 /// names in lists have escapes already.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
     }
@@ -41,7 +41,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 
 /// Control characters, line separators and marks that reorder the text around them (Unicode
 /// Standard Annex #9).
-pub(crate) fn is_deceptive(c: char) -> bool {
+pub fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -53,7 +53,7 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
 
 /// A word that a POSIX shell reads back as `word`; names that need it take the `$'...'` form of
 /// bash, zsh and ksh.
-pub(crate) fn shell_word(word: &OsStr) -> String {
+pub fn shell_word(word: &OsStr) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match word.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),

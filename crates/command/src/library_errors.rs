@@ -1,0 +1,68 @@
+//! Errors of our libraries as errors of a program, with hints.
+
+use crate::error::Error;
+#[cfg(feature = "kms")]
+use bulla_kms::{Code, KmsError};
+#[cfg(feature = "sums")]
+use bulla_sums::ReadError;
+
+#[cfg(feature = "kms")]
+impl From<KmsError> for Error {
+    fn from(error: KmsError) -> Self {
+        let hint = match error.code {
+            Code::Locked => {
+                Some("another process is using the keystore; run the command again when it is done")
+            }
+            Code::KeystoreTooNew | Code::SignatureTooNew | Code::EncryptedFileTooNew => {
+                Some("install a newer version of bulla; nothing was changed")
+            }
+            Code::KeystoreCorrupt => Some("restore the keystore's folder from a copy; nothing was changed"),
+            Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
+            Code::KeyDisabled => Some("enable it with `bulla keys enable`"),
+            Code::KeyPendingDestruction => {
+                Some("to keep it, run `bulla keys restore` and then `bulla keys enable`")
+            }
+            Code::WrongPassphrase => Some("check the passphrase; without it nobody can decrypt this data"),
+            Code::AuditLogCorrupt => Some(
+                "`bulla audit-log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
+            ),
+            Code::UnsupportedAlgorithm => Some("if the key is on a token, name the token with --pkcs11 URI"),
+            Code::RolledBack | Code::GuardMismatch => Some(
+                "restore the newest keystore and its guard; to accept the present keystore, run `bulla keys guard` with a new guard",
+            ),
+            Code::OutcomeUnknown => Some("`bulla keys list` shows whether the change was made"),
+            Code::StorageFull => Some("free some space and run the command again; this change was not made"),
+            _ => None,
+        };
+        let converted = Error::new(error.code.as_str(), error.message);
+        match hint {
+            Some(hint) => converted.hint(hint),
+            None => converted,
+        }
+    }
+}
+
+#[cfg(feature = "sums")]
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        Self::from(&error)
+    }
+}
+
+#[cfg(feature = "sums")]
+impl From<&ReadError> for Error {
+    fn from(error: &ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => Error::io("cannot read", error),
+            ReadError::Changed => Error::new("changed_while_read", "changed while it was read")
+                .hint("run the command again when no program writes to it"),
+            ReadError::Replaced => Error::new("changed_while_read", "was replaced while it was read")
+                .hint("run the command again when no program writes to it"),
+            ReadError::NotAFile(kind) => Error::new("not_a_file", format!("is {kind}, not a file")),
+            ReadError::StdinHeldTheKey => {
+                Error::new("io", "cannot read: in keyed mode, standard input contains the key")
+            }
+            ReadError::Stopped => Error::new("interrupted", "was not read: the command was interrupted"),
+        }
+    }
+}
