@@ -1,7 +1,7 @@
 //! What `bulla serve` writes to standard error while it runs, and where its traces go.
 
 use crate::error::{Error, Result};
-use bulla_server::{ACCESS_TARGET, Config, LogConfig, LogFormat, LogLevel, SPAN_TARGET};
+use bulla_server::{ACCESS_LOG_TARGET, Config, LogConfig, LogFormat, LogLevel, SPAN_TARGET};
 use std::io::{IsTerminal, stderr};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -13,7 +13,7 @@ use tracing_subscriber::{Layer, fmt};
 /// What has to stay while the service runs: it sends the last traces when it is dropped.
 pub(crate) struct Observing {
     #[cfg(feature = "otel")]
-    _traces: Option<bulla_server::Traces>,
+    _traces: Option<bulla_server::TraceExporter>,
 }
 
 /// Begins to log and to trace, for the whole process.
@@ -23,10 +23,10 @@ pub(crate) struct Observing {
 pub(crate) fn start(config: &Config) -> Result<Observing> {
     let lines = lines(&config.log);
     #[cfg(feature = "otel")]
-    let traces = bulla_server::Traces::start(&config.trace)?;
+    let traces = bulla_server::TraceExporter::start(&config.trace)?;
     let registry = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otel")]
-    let registry = registry.with(traces.as_ref().map(bulla_server::Traces::layer));
+    let registry = registry.with(traces.as_ref().map(bulla_server::TraceExporter::layer));
     registry.try_init().map_err(|error| Error::new("internal", format!("cannot begin to log: {error}")))?;
     Ok(Observing {
         #[cfg(feature = "otel")]
@@ -76,7 +76,7 @@ fn wanted(config: &LogConfig) -> Targets {
         .with_target("bulla", level)
         .with_target("bulla_server", level)
         .with_target("bulla_kms", level)
-        .with_target(ACCESS_TARGET, access)
+        .with_target(ACCESS_LOG_TARGET, access)
         // Spans of requests are for traces. As fields of log lines they would cost a fourth of the
         // service's speed.
         .with_target(SPAN_TARGET, LevelFilter::OFF)
@@ -95,9 +95,9 @@ mod tests {
             assert!(!wanted(&config(access)).would_enable(SPAN_TARGET, &Level::ERROR));
         }
         let quiet = LogConfig { level: LogLevel::Info, access: false, ..LogConfig::default() };
-        assert!(!wanted(&quiet).would_enable(ACCESS_TARGET, &Level::DEBUG));
+        assert!(!wanted(&quiet).would_enable(ACCESS_LOG_TARGET, &Level::DEBUG));
         let asked = wanted(&LogConfig { access: true, ..quiet });
-        assert!(asked.would_enable(ACCESS_TARGET, &Level::DEBUG));
+        assert!(asked.would_enable(ACCESS_LOG_TARGET, &Level::DEBUG));
         assert!(asked.would_enable("bulla_server::serve", &Level::INFO));
         assert!(!asked.would_enable("rustls", &Level::ERROR));
     }

@@ -14,14 +14,14 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 /// Errors in requests for which the keystore has no code. The names never change once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum ApiErrorCode {
     /// The request carries no credential.
     Unauthenticated,
     /// The credential does not permit the request, or what it names does not exist. The caller
     /// learns no more.
-    Refused,
+    Forbidden,
     /// The request has no credential but its connection, and may come from a page of another site.
-    CrossSite,
+    CrossSiteRequest,
     /// The credential's rate limit is reached.
     RateLimited,
     /// The service is sealed.
@@ -33,79 +33,79 @@ pub(crate) enum Problem {
     /// A batch has more items than the service accepts.
     TooManyItems,
     /// The node does not have the revision that the request wants.
-    Behind,
+    RevisionUnavailable,
     /// The body did not arrive in time.
-    Timeout,
+    BodyTimeout,
     /// The path names no endpoint.
-    NoEndpoint,
+    EndpointNotFound,
     /// The endpoint does not take this method.
-    WrongMethod,
+    MethodNotAllowed,
     /// An idempotency key was used before for another request.
-    IdempotencyMismatch,
+    IdempotencyKeyReused,
     /// The keystore has no audit log.
     NoAuditLog,
     /// The service does not offer this.
-    NotOffered,
+    NotSupported,
 }
 
-impl Problem {
+impl ApiErrorCode {
     /// All of them.
     #[cfg(test)]
     pub(crate) const ALL: [Self; 15] = [
         Self::Unauthenticated,
-        Self::Refused,
-        Self::CrossSite,
+        Self::Forbidden,
+        Self::CrossSiteRequest,
         Self::RateLimited,
         Self::Sealed,
         Self::MalformedRequest,
         Self::BodyTooLarge,
         Self::TooManyItems,
-        Self::Behind,
-        Self::Timeout,
-        Self::NoEndpoint,
-        Self::WrongMethod,
-        Self::IdempotencyMismatch,
+        Self::RevisionUnavailable,
+        Self::BodyTimeout,
+        Self::EndpointNotFound,
+        Self::MethodNotAllowed,
+        Self::IdempotencyKeyReused,
         Self::NoAuditLog,
-        Self::NotOffered,
+        Self::NotSupported,
     ];
 
-    pub(crate) const fn code(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Unauthenticated => "unauthenticated",
-            Self::Refused => Code::Forbidden.as_str(),
-            Self::CrossSite => "cross_site_request",
+            Self::Forbidden => Code::Forbidden.as_str(),
+            Self::CrossSiteRequest => "cross_site_request",
             Self::RateLimited => "rate_limited",
             Self::Sealed => "sealed",
             Self::MalformedRequest => "malformed_request",
             Self::BodyTooLarge => "body_too_large",
             Self::TooManyItems => "too_many_items",
-            Self::Behind => "revision_unavailable",
-            Self::Timeout => "body_timeout",
-            Self::NoEndpoint => "endpoint_not_found",
-            Self::WrongMethod => "method_not_allowed",
-            Self::IdempotencyMismatch => "idempotency_key_reused",
+            Self::RevisionUnavailable => "revision_unavailable",
+            Self::BodyTimeout => "body_timeout",
+            Self::EndpointNotFound => "endpoint_not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::IdempotencyKeyReused => "idempotency_key_reused",
             Self::NoAuditLog => "no_audit_log",
-            Self::NotOffered => "not_supported",
+            Self::NotSupported => "not_supported",
         }
     }
 
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Refused | Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::CrossSiteRequest => StatusCode::FORBIDDEN,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Sealed | Self::Behind => StatusCode::SERVICE_UNAVAILABLE,
-            Self::MalformedRequest | Self::TooManyItems | Self::NotOffered => StatusCode::BAD_REQUEST,
+            Self::Sealed | Self::RevisionUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::MalformedRequest | Self::TooManyItems | Self::NotSupported => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
-            Self::NoEndpoint => StatusCode::NOT_FOUND,
-            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::IdempotencyMismatch | Self::NoAuditLog => StatusCode::CONFLICT,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::EndpointNotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::IdempotencyKeyReused | Self::NoAuditLog => StatusCode::CONFLICT,
         }
     }
 
     const fn is_retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Sealed | Self::Behind | Self::Timeout)
+        matches!(self, Self::RateLimited | Self::Sealed | Self::RevisionUnavailable | Self::BodyTimeout)
     }
 }
 
@@ -180,19 +180,19 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    pub(crate) fn new(problem: Problem, message: impl Into<String>) -> Self {
-        let (code, retryable) = (problem.code(), problem.is_retryable());
-        Self { status: problem.status(), body: ErrorBody { code, message: message.into(), retryable } }
+    pub(crate) fn new(code: ApiErrorCode, message: impl Into<String>) -> Self {
+        let (status, retryable) = (code.status(), code.is_retryable());
+        Self { status, body: ErrorBody { code: code.as_str(), message: message.into(), retryable } }
     }
 
     /// The answer to a caller without the right. It is the same whether or not the key exists.
-    pub(crate) fn refused() -> Self {
+    pub(crate) fn forbidden() -> Self {
         let message = "the credential does not permit this, or what the request names does not exist";
-        Self::new(Problem::Refused, message)
+        Self::new(ApiErrorCode::Forbidden, message)
     }
 
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(Problem::MalformedRequest, message)
+        Self::new(ApiErrorCode::MalformedRequest, message)
     }
 
     /// A part of the service failed unexpectedly.
@@ -247,10 +247,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_problem_has_a_status_that_says_failure() {
-        for problem in Problem::ALL {
-            assert!(problem.status().is_client_error() || problem.status().is_server_error(), "{problem:?}");
-            assert!(problem.code().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{problem:?}");
+    fn every_code_has_a_status_that_says_failure() {
+        for code in ApiErrorCode::ALL {
+            assert!(code.status().is_client_error() || code.status().is_server_error(), "{code:?}");
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code:?}");
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
         let response = ApiError::from(KmsError::new(Code::Busy, "busy")).into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
-        let response = ApiError::refused().into_response();
+        let response = ApiError::forbidden().into_response();
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
     }
 
@@ -278,14 +278,13 @@ mod tests {
 
     #[test]
     fn the_table_of_errors_has_every_code_and_says_what_the_service_answers() {
-        let problems = Problem::ALL
-            .map(|problem| (problem.code(), problem.status(), problem.is_retryable()))
-            .into_iter();
-        let codes = Code::ALL.iter().map(|&code| (code.as_str(), status_of(code), code.is_retryable()));
+        let of_server =
+            ApiErrorCode::ALL.map(|code| (code.as_str(), code.status(), code.is_retryable())).into_iter();
+        let of_keystore = Code::ALL.iter().map(|code| (code.as_str(), status_of(*code), code.is_retryable()));
         // A refused credential has the name that the keystore gives it.
-        let codes = codes.filter(|(code, ..)| *code != Problem::Refused.code());
-        let mut expected: Vec<_> = problems
-            .chain(codes)
+        let of_keystore = of_keystore.filter(|(code, ..)| *code != ApiErrorCode::Forbidden.as_str());
+        let mut expected: Vec<_> = of_server
+            .chain(of_keystore)
             .map(|(code, status, retry)| (code, status.as_str().to_owned(), if retry { "yes" } else { "" }))
             .collect();
         expected.sort_unstable();

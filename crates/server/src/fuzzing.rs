@@ -17,7 +17,7 @@ use crate::access::{Authority, OperationSet, Session};
 use crate::config::Config;
 use crate::request::{Connection, Peer, Proof};
 use crate::router::router;
-use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
+use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
 /// The endpoints that take a body. `a` is a key of Ed25519, and `p` one of ECDSA on P-256.
 const BODIES: [(&str, &str); 34] = [
@@ -76,7 +76,7 @@ struct Proving(Option<Arc<Session>>);
 
 impl Proving {
     fn peer(session: Option<Arc<Session>>) -> Peer {
-        Peer { connection: Arc::new(Self(session)), witness: None }
+        Peer { connection: Arc::new(Self(session)), caller_slot: None }
     }
 }
 
@@ -133,7 +133,7 @@ impl Fuzzed {
         service.unseal(None).expect("the keystore opens");
         Self {
             runtime: runtime.expect("the runtime starts"),
-            router: router(Reactor::new(service, 0)),
+            router: router(WorkerState::new(service, 0)),
             session: Arc::new(session),
             left: Cell::new(REQUESTS),
         }

@@ -26,16 +26,16 @@ mod transit;
 mod ui;
 mod witness;
 
-pub use self::cluster::GatheredCheckpoint;
+pub use self::cluster::PublishedCheckpoint;
 pub use self::config::{
-    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, KeystoreConfig, Limits, Listen,
-    LogConfig, LogFormat, LogLevel, Rate, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig,
-    WitnessConfig,
+    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, KeystoreConfig, LimitsConfig,
+    ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, ServiceConfig, SocketMode, StoreKind,
+    TlsConfig, TraceConfig, WitnessConfig,
 };
 pub use self::router::openapi;
-pub use self::serve::{ACCESS_TARGET, Handle, Server};
+pub use self::serve::{ACCESS_LOG_TARGET, Server, ServerHandle};
 pub use self::service::{KeystoreSource, OpenKeystore};
 pub use self::traces::SPAN_TARGET;
 #[cfg(feature = "otel")]
-pub use self::traces::Traces;
-pub use self::witness::witnesses;
+pub use self::traces::TraceExporter;
+pub use self::witness::configured_witnesses;

@@ -12,8 +12,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api;
 use crate::cluster::revisions;
-use crate::error::{ApiError, Problem};
-use crate::service::App;
+use crate::error::{ApiError, ApiErrorCode};
+use crate::service::Worker;
 use crate::transit::{self, VaultError};
 use crate::ui;
 
@@ -34,12 +34,12 @@ use crate::ui;
 struct Head;
 
 /// All routes of the service, for one thread.
-pub(crate) fn router(app: App) -> Router {
-    let changes = api::changes().layer(from_fn_with_state(Arc::clone(&app), api::once));
+pub(crate) fn router(worker: Worker) -> Router {
+    let changes = api::changes().layer(from_fn_with_state(Arc::clone(&worker), api::once));
     let (router, _) =
         api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
-    let cluster = app.service.cluster.clone();
-    let router = router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(app);
+    let cluster = worker.service.cluster.clone();
+    let router = router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(worker);
     match cluster {
         // A single node has no revisions: its requests need no check.
         None => router,
@@ -49,7 +49,7 @@ pub(crate) fn router(app: App) -> Router {
 
 /// The description of the service: OpenAPI 3.1, as JSON.
 pub fn openapi() -> String {
-    let described = OpenApiRouter::<App>::with_openapi(Head::openapi())
+    let described = OpenApiRouter::<Worker>::with_openapi(Head::openapi())
         .merge(api::routes())
         .merge(transit::routes())
         .merge(ui::routes());
@@ -64,13 +64,19 @@ pub fn openapi() -> String {
 }
 
 async fn no_endpoint(uri: Uri) -> Response {
-    answer(&uri, ApiError::new(Problem::NoEndpoint, format!("there is no endpoint {}", uri.path())))
+    answer(
+        &uri,
+        ApiError::new(ApiErrorCode::EndpointNotFound, format!("there is no endpoint {}", uri.path())),
+    )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     answer(
         &uri,
-        ApiError::new(Problem::WrongMethod, format!("{} does not take the method {method}", uri.path())),
+        ApiError::new(
+            ApiErrorCode::MethodNotAllowed,
+            format!("{} does not take the method {method}", uri.path()),
+        ),
     )
 }
 

@@ -20,12 +20,12 @@ const AGAIN: Duration = Duration::from_secs(60 * 60);
 ///
 /// # Errors
 /// [`Code::InvalidArgument`] for a witness that cannot be asked.
-pub fn witnesses(config: &Config) -> Result<Option<Witnesses>> {
+pub fn configured_witnesses(config: &Config) -> Result<Option<Witnesses>> {
     if config.witness.is_empty() {
         return Ok(None);
     }
     let all = config.witness.iter().map(|witness| Ok((witness.key.clone(), ask(witness)?)));
-    Ok(Some(Witnesses::new(all.collect::<Result<_>>()?, config.required_witnesses())))
+    Ok(Some(Witnesses::new(all.collect::<Result<_>>()?, config.cosignature_quorum())))
 }
 
 fn ask(witness: &WitnessConfig) -> Result<Box<WitnessTransport>> {
@@ -51,13 +51,13 @@ impl Witnessing {
     /// Starts the thread, if the settings name witnesses.
     ///
     /// # Errors
-    /// Those of [`witnesses`]; a thread cannot be started.
+    /// Those of [`configured_witnesses`]; a thread cannot be started.
     pub(crate) fn start(
         config: &Config,
         keystore: &Arc<Keystore>,
         log: &Arc<AuditLog>,
     ) -> Result<Option<Self>> {
-        let Some(witnesses) = witnesses(config)? else { return Ok(None) };
+        let Some(witnesses) = configured_witnesses(config)? else { return Ok(None) };
         let (running, stopped) = sync_channel(0);
         let interval = Duration::from_secs(config.audit.witness_interval_seconds);
         let (keystore, log) = (Arc::downgrade(keystore), Arc::downgrade(log));

@@ -78,7 +78,7 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
     let mut report = log.verify(&|id| trust.find(id), &known)?;
     let config = args.config.as_deref().map(|path| load(Some(path))).transpose()?.unwrap_or_default();
     let mut cosigned = log.verify_cosigned(&|id| trust.find(id), &config)?;
-    if cosigned.is_none() && config.required_witnesses() > 0 {
+    if cosigned.is_none() && config.cosignature_quorum() > 0 {
         return Err(Error::new("invalid_argument", "a service does not send its log's cosignatures")
             .hint("verify the log's folder, with --log"));
     }
@@ -284,7 +284,7 @@ fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
     let config = load(args.config.as_deref())?;
     let none =
         || Error::new("invalid_argument", "the settings name no witnesses").hint("add tables [[witness]]");
-    let mut witnesses = bulla_server::witnesses(&config)?.ok_or_else(none)?;
+    let mut witnesses = bulla_server::configured_witnesses(&config)?.ok_or_else(none)?;
     let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());

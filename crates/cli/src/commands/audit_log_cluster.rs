@@ -14,7 +14,7 @@ use crate::store::{EtcdSource, Log, LogFolder, Remote, distrusted, found};
 use crate::trust::GivenKey;
 use bulla_kms::audit_log::{self, Checkpoint, LogId, NodeCheckpoint, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
-use bulla_server::{Config, GatheredCheckpoint};
+use bulla_server::{Config, PublishedCheckpoint};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ fn is_gone(code: &str) -> bool {
 }
 
 /// Takes note of a row of etcd. Returns the problem with a row that is about no log.
-fn gather(known: &mut BTreeMap<LogId, Known>, row: &GatheredCheckpoint, trust: &Trust) -> Option<Problem> {
+fn gather(known: &mut BTreeMap<LogId, Known>, row: &PublishedCheckpoint, trust: &Trust) -> Option<Problem> {
     let malformed = || {
         let message = "etcd has a row that is no checkpoint of a log".to_owned();
         Problem { file: row.row.clone(), ..found(ProblemKind::Malformed, message) }

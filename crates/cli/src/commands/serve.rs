@@ -12,7 +12,7 @@ use crate::service_log;
 #[cfg(feature = "etcd")]
 use crate::store::EtcdSource;
 use crate::store::{FolderSource, MemorySource, print_variable};
-use bulla_server::{Config, Handle, KeystoreSource, Listen, Server, StoreKind};
+use bulla_server::{Config, KeystoreSource, ListenConfig, Server, ServerHandle, StoreKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     if let Some(address) = server.addresses().iter().find(|address| args.dev && address.starts_with("http")) {
         print_variable("VAULT_ADDR", address);
     }
-    if server.opens_by_itself() {
+    if server.auto_unseals() {
         server.unseal(None)?;
     } else {
         tracing::warn!("the keystore needs a passphrase: the service is sealed until an operator gives it");
@@ -112,7 +112,7 @@ pub(super) fn without_etcd() -> Error {
 }
 
 /// Reads the settings again, as they were read first.
-fn reload(args: &ServeArgs, service: &Handle) {
+fn reload(args: &ServeArgs, service: &ServerHandle) {
     tell(State::Reloading);
     match settings(args) {
         // The log has the outcome.
@@ -139,7 +139,7 @@ pub(super) fn load(path: Option<&Path>) -> Result<Config> {
 /// The settings, with the flags over them.
 fn settings(args: &ServeArgs) -> Result<Config> {
     let mut config = load(args.config.as_deref())?;
-    let listen = |address: &SocketAddr| Listen { address: Some(*address), ..Listen::default() };
+    let listen = |address: &SocketAddr| ListenConfig { address: Some(*address), ..ListenConfig::default() };
     config.listen.extend(args.listen.iter().map(listen));
     config.log.level = args.log_level.unwrap_or(config.log.level);
     let given = &args.keystore;
@@ -170,7 +170,7 @@ fn settings(args: &ServeArgs) -> Result<Config> {
 }
 
 /// Only for this machine.
-fn in_development(config: &mut Config, default: Listen) -> Result<()> {
+fn in_development(config: &mut Config, default: ListenConfig) -> Result<()> {
     if config.listen.is_empty() {
         config.listen.push(default);
     }

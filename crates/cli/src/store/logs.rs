@@ -80,6 +80,6 @@ impl Log for LogFolder {
 
     fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<CosignedReport>> {
         let witnesses: Vec<_> = config.witness.iter().map(|witness| witness.key.clone()).collect();
-        Ok(audit_log::verify_cosigned(&self.0, keys, &witnesses, config.required_witnesses())?)
+        Ok(audit_log::verify_cosigned(&self.0, keys, &witnesses, config.cosignature_quorum())?)
     }
 }

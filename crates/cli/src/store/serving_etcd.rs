@@ -20,7 +20,7 @@ use bulla_kms::rollback::FileGuard;
 use bulla_kms::{
     Attestation, Code, EtcdOptions, Keystore, KeystoreOptions, SecretString, Unlock, UnlockMethod,
 };
-use bulla_server::{Config, EtcdConfig, GatheredCheckpoint, KeystoreSource, OpenKeystore, StoreKind};
+use bulla_server::{Config, EtcdConfig, KeystoreSource, OpenKeystore, PublishedCheckpoint, StoreKind};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,8 +187,8 @@ impl EtcdSource {
     ///
     /// # Errors
     /// The cluster cannot be reached.
-    pub(crate) fn gathered(&self) -> Result<Vec<GatheredCheckpoint>> {
-        Ok(GatheredCheckpoint::all(&self.settings)?)
+    pub(crate) fn gathered(&self) -> Result<Vec<PublishedCheckpoint>> {
+        Ok(PublishedCheckpoint::read_all(&self.settings)?)
     }
 
     /// The key that signs the audit logs.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// A rate: requests per second, and the most at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rate {
+pub struct RequestRate {
     /// Requests a second over a long time.
     pub per_second: NonZeroU32,
     /// The most requests at once.
@@ -54,7 +54,7 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     /// Holds a caller to this node's part of a rate.
-    pub(crate) fn new(rate: Rate, nodes: &Nodes) -> Self {
+    pub(crate) fn new(rate: RequestRate, nodes: &Nodes) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / u64::from(rate.per_second.get()));
         Self { nodes: nodes.clone(), ..Self::spaced(interval, rate.burst) }
     }
@@ -117,12 +117,12 @@ pub(crate) struct Limiters {
 #[derive(Debug)]
 struct Kept {
     /// None lets everything pass.
-    rate: Option<Rate>,
+    rate: Option<RequestRate>,
     by_id: HashMap<String, Arc<Limiter>>,
 }
 
 impl Limiters {
-    pub(crate) fn new(rate: Option<Rate>) -> Self {
+    pub(crate) fn new(rate: Option<RequestRate>) -> Self {
         Self { kept: Mutex::new(Kept { rate, by_id: HashMap::new() }), nodes: Nodes::one() }
     }
 
@@ -132,7 +132,7 @@ impl Limiters {
     }
 
     /// Sets everybody's rate. If it differs from the old one, all limiters start again.
-    pub(crate) fn set_rate(&self, rate: Option<Rate>) {
+    pub(crate) fn set_rate(&self, rate: Option<RequestRate>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.rate != rate {
             *kept = Kept { rate, by_id: HashMap::new() };
@@ -167,7 +167,7 @@ mod tests {
 
     fn limiter(per_second: u32, burst: u32) -> Limiter {
         let (per_second, burst) = (per_second.try_into().unwrap(), burst.try_into().unwrap());
-        Limiter::new(Rate { per_second, burst }, &Nodes::one())
+        Limiter::new(RequestRate { per_second, burst }, &Nodes::one())
     }
 
     /// How many of `tries` single requests at `now` pass.
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn an_id_has_one_limiter_until_the_rate_changes() {
         let rate = |per_second: u32| {
-            Some(Rate { per_second: per_second.try_into().unwrap(), burst: 5.try_into().unwrap() })
+            Some(RequestRate { per_second: per_second.try_into().unwrap(), burst: 5.try_into().unwrap() })
         };
         let limiters = Limiters::new(None);
         assert!(limiters.of("a").is_none());
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn limiters_do_not_grow_without_bound_and_forget_the_idle_first() {
         let second = 1.try_into().unwrap();
-        let limiters = Limiters::new(Some(Rate { per_second: second, burst: 5.try_into().unwrap() }));
+        let limiters = Limiters::new(Some(RequestRate { per_second: second, burst: 5.try_into().unwrap() }));
         let busy = limiters.of("busy").unwrap();
         busy.take(5).unwrap();
         let address = Arc::as_ptr(&busy);

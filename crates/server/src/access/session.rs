@@ -8,7 +8,7 @@ use bulla_kms::{KeyId, Timestamp};
 
 use super::authority::Authority;
 use super::limiter::Limiter;
-use crate::error::{ApiError, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, Result};
 
 /// A caller whose credential was verified, what it may do, and how much of its rate it has used.
 #[derive(Debug)]
@@ -32,19 +32,19 @@ impl Session {
     /// # Errors
     /// The caller may not do this with the key, or its time has ended.
     pub(crate) fn check(&self, operation: TokenOperation, key: &KeyId) -> Result<()> {
-        if self.authority.permits(operation, key) { Ok(()) } else { Err(ApiError::refused()) }
+        if self.authority.permits(operation, key) { Ok(()) } else { Err(ApiError::forbidden()) }
     }
 
     /// # Errors
     /// The caller may not do this in its tenant.
     pub(crate) fn check_tenant(&self, operation: TokenOperation) -> Result<()> {
-        if self.authority.permits_in_tenant(operation) { Ok(()) } else { Err(ApiError::refused()) }
+        if self.authority.permits_in_tenant(operation) { Ok(()) } else { Err(ApiError::forbidden()) }
     }
 
     /// # Errors
     /// The credential has expired.
     pub(crate) fn check_time(&self, now: Timestamp) -> Result<()> {
-        if self.authority.has_expired(now) { Err(ApiError::refused()) } else { Ok(()) }
+        if self.authority.has_expired(now) { Err(ApiError::forbidden()) } else { Ok(()) }
     }
 
     /// Counts so many requests.
@@ -55,7 +55,7 @@ impl Session {
         let Some(limiter) = &self.limiter else { return Ok(()) };
         limiter.take(requests).map_err(|wait| {
             let message = format!("too many requests: try again in {} ms", wait.as_millis() + 1);
-            ApiError::new(Problem::RateLimited, message)
+            ApiError::new(ApiErrorCode::RateLimited, message)
         })
     }
 }

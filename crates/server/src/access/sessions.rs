@@ -11,7 +11,7 @@ pub(crate) type Epoch = u64;
 
 /// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret
 /// byte by byte.
-pub(crate) type Seen = [u8; 32];
+pub(crate) type CredentialDigest = [u8; 32];
 
 /// The most sessions that are remembered. A caller with more valid tokens only makes the service
 /// verify them again.
@@ -24,23 +24,28 @@ pub(crate) struct Sessions(Mutex<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     epoch: Epoch,
-    sessions: HashMap<Seen, Arc<Session>>,
+    sessions: HashMap<CredentialDigest, Arc<Session>>,
 }
 
 impl Sessions {
-    pub(crate) fn get(&self, seen: &Seen, epoch: Epoch) -> Option<Arc<Session>> {
+    pub(crate) fn get(&self, digest: &CredentialDigest, epoch: Epoch) -> Option<Arc<Session>> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.epoch == epoch { remembered.sessions.get(seen).cloned() } else { None }
+        if remembered.epoch == epoch { remembered.sessions.get(digest).cloned() } else { None }
     }
 
     /// Remembers a session that was verified in `epoch`, unless another thread did meanwhile, and
     /// returns the one that counts.
-    pub(crate) fn insert(&self, seen: Seen, epoch: Epoch, session: Session) -> Arc<Session> {
-        self.share(seen, epoch, Arc::new(session))
+    pub(crate) fn insert(&self, digest: CredentialDigest, epoch: Epoch, session: Session) -> Arc<Session> {
+        self.share(digest, epoch, Arc::new(session))
     }
 
     /// The same for a session that others have, too.
-    pub(crate) fn share(&self, seen: Seen, epoch: Epoch, session: Arc<Session>) -> Arc<Session> {
+    pub(crate) fn share(
+        &self,
+        digest: CredentialDigest,
+        epoch: Epoch,
+        session: Arc<Session>,
+    ) -> Arc<Session> {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.epoch > epoch {
             return session;
@@ -49,7 +54,7 @@ impl Sessions {
             remembered.sessions.clear();
             remembered.epoch = epoch;
         }
-        Arc::clone(remembered.sessions.entry(seen).or_insert(session))
+        Arc::clone(remembered.sessions.entry(digest).or_insert(session))
     }
 }
 
@@ -92,9 +97,9 @@ mod tests {
     fn sessions_do_not_grow_without_bound() {
         let sessions = Sessions::default();
         for number in 0..2 * MOST as u64 {
-            let mut seen = [0; 32];
-            seen[..8].copy_from_slice(&number.to_le_bytes());
-            sessions.insert(seen, 0, session());
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&number.to_le_bytes());
+            sessions.insert(digest, 0, session());
         }
         assert!(sessions.0.lock().unwrap().sessions.len() <= MOST);
     }

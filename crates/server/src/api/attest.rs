@@ -14,9 +14,9 @@ use super::keys::{KEY, Rotation};
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Path, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(attest)).routes(routes!(successions))
 }
 
@@ -108,15 +108,15 @@ struct AttestedVersion {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The attestation", body = SignedAttestation), (status = "default", body = ErrorBody)))]
 async fn attest(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Response> {
     let key = resolve(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
-    let attested =
-        app.aside(&caller.opened, &caller.session, move |keystore| keystore.attest_signed(&key_id));
+    let attested = worker
+        .run_blocking(&caller.unsealed, &caller.session, move |keystore| keystore.attest_signed(&key_id));
     let text = serde_json::to_vec(&attested.await?);
     Ok(json(text.map_err(|_| ApiError::internal("an attestation has no JSON"))?))
 }
@@ -137,12 +137,13 @@ struct Successions {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The statements", body = Successions), (status = "default", body = ErrorBody)))]
 async fn successions(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
 ) -> Result<Json<Successions>> {
     let key = resolve(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| keystore.successions(&key_id));
+    let made =
+        worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| keystore.successions(&key_id));
     Ok(Json(Successions { successions: made.await? }))
 }

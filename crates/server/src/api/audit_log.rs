@@ -15,13 +15,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::scope::check_operator;
-use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::log_key::{log_key, trusted_log_keys};
 use crate::request::{Caller, Content, List, Path, Query, parse};
-use crate::service::App;
+use crate::service::Worker;
 
 /// Endpoints that only read the log, although some take a body.
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(entries))
         .routes(routes!(inclusion))
@@ -34,14 +34,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 ///
 /// # Errors
 /// The caller may not; there is no log.
-fn log(app: &App, caller: &Caller) -> Result<Arc<AuditLog>> {
-    check_operator(app, caller, TokenOperation::Audit)?;
-    let none = || ApiError::new(Problem::NoAuditLog, "the keystore has no audit log");
-    caller.opened.audit.clone().ok_or_else(none)
+fn log(worker: &Worker, caller: &Caller) -> Result<Arc<AuditLog>> {
+    check_operator(worker, caller, TokenOperation::Audit)?;
+    let none = || ApiError::new(ApiErrorCode::NoAuditLog, "the keystore has no audit log");
+    caller.unsealed.audit.clone().ok_or_else(none)
 }
 
 fn folder(log: &AuditLog) -> Result<PathBuf> {
-    let none = || ApiError::new(Problem::NoAuditLog, "the audit log is in memory, and is not kept");
+    let none = || ApiError::new(ApiErrorCode::NoAuditLog, "the audit log is in memory, and is not kept");
     log.folder().ok_or_else(none)
 }
 
@@ -112,17 +112,17 @@ struct EntryPage {
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "A page of entries", body = EntryPage), (status = "default", body = ErrorBody)))]
 async fn entries(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Query(ReadEntries { after, limit }): Query<ReadEntries>,
 ) -> Result<Json<EntryPage>> {
-    let folder = folder(&*log(&app, &caller)?)?;
+    let folder = folder(&*log(&worker, &caller)?)?;
     let limit = limit.unwrap_or(100);
     if !(1..=1000).contains(&limit) {
         return Err(ApiError::malformed("`limit` is from 1 to 1000"));
     }
     let from = after.map_or(0, |after| after.saturating_add(1));
-    let page = app.aside(&caller.opened, &caller.session, move |_| {
+    let page = worker.run_blocking(&caller.unsealed, &caller.session, move |_| {
         audit_log::read_entry_page(&folder, from, limit + 1)
     });
     let mut found = page.await?;
@@ -168,10 +168,11 @@ impl From<&Checkpoint> for CheckpointView {
 #[utoipa::path(get, path = "/api/v1/audit-log/checkpoint", tag = "audit-log",
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
-async fn checkpoint(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
-    let log = log(&app, &caller)?;
+async fn checkpoint(State(worker): State<Worker>, caller: Caller) -> Result<Json<CheckpointView>> {
+    let log = log(&worker, &caller)?;
     // The log may hold its lock while it writes.
-    let newest = app.aside(&caller.opened, &caller.session, move |_| Ok(log.newest_checkpoint())).await?;
+    let newest =
+        worker.run_blocking(&caller.unsealed, &caller.session, move |_| Ok(log.newest_checkpoint())).await?;
     let none = || KmsError::new(Code::NotFound, "the audit log has no checkpoint yet; make one by POST");
     Ok(Json((&newest.ok_or_else(none)?).into()))
 }
@@ -180,9 +181,9 @@ async fn checkpoint(State(app): State<App>, caller: Caller) -> Result<Json<Check
 #[utoipa::path(post, path = "/api/v1/audit-log/checkpoint", tag = "audit-log",
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
-async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<CheckpointView>> {
-    let log = log(&app, &caller)?;
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<CheckpointView>> {
+    let log = log(&worker, &caller)?;
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let key = log_key(keystore, &log)?;
         log.checkpoint(keystore, &key)
     });
@@ -207,13 +208,13 @@ struct Inclusion {
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The proof", body = Inclusion), (status = "default", body = ErrorBody)))]
 async fn inclusion(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(number): Path<u64>,
 ) -> Result<Json<InclusionProof>> {
-    let folder = folder(&*log(&app, &caller)?)?;
+    let folder = folder(&*log(&worker, &caller)?)?;
     let prove = move |_: &Keystore| audit_log::prove_inclusion(&folder, number);
-    Ok(Json(app.aside(&caller.opened, &caller.session, prove).await?))
+    Ok(Json(worker.run_blocking(&caller.unsealed, &caller.session, prove).await?))
 }
 
 /// An older checkpoint.
@@ -242,15 +243,15 @@ struct Consistency {
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The proof", body = Consistency), (status = "default", body = ErrorBody)))]
 async fn consistency(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Content(body): Content,
 ) -> Result<Json<ConsistencyProof>> {
-    let folder = folder(&*log(&app, &caller)?)?;
+    let folder = folder(&*log(&worker, &caller)?)?;
     let Older { checkpoint } = parse(&body)?;
     let old: Checkpoint = checkpoint.parse()?;
     let prove = move |_: &Keystore| audit_log::prove_consistency(&folder, &old);
-    Ok(Json(app.aside(&caller.opened, &caller.session, prove).await?))
+    Ok(Json(worker.run_blocking(&caller.unsealed, &caller.session, prove).await?))
 }
 
 /// What a verification takes.
@@ -319,12 +320,16 @@ impl From<Report> for VerifiedLog {
 #[utoipa::path(post, path = "/api/v1/audit-log/verify", tag = "audit-log", request_body = VerifyLog,
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "What was found", body = VerifiedLog), (status = "default", body = ErrorBody)))]
-async fn verify(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Json<VerifiedLog>> {
-    let log = log(&app, &caller)?;
+async fn verify(
+    State(worker): State<Worker>,
+    caller: Caller,
+    Content(body): Content,
+) -> Result<Json<VerifiedLog>> {
+    let log = log(&worker, &caller)?;
     let VerifyLog { checkpoints } = parse(&body)?;
     let known =
         checkpoints.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Checkpoint>>>()?;
-    let report = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let report = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let trusted = trusted_log_keys(keystore, &log)?;
         let find = |id: &KeyVersionId| Some(trusted.iter().find(|(trusted, _)| trusted == id)?.1.clone());
         log.verify(&find, &known)

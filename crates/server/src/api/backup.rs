@@ -24,11 +24,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::scope::check_operator;
-use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, Content, List, no_store, parse};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(backup))
 }
 
@@ -67,14 +67,14 @@ struct BackupFile(Vec<u8>);
             ("bulla-backup-private-keys" = u64, description = "How many private keys these have"),
             ("bulla-backup-made" = String, description = "When it was made"))),
         (status = "default", body = ErrorBody)))]
-async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    check_operator(&app, &caller, TokenOperation::Backup)?;
+async fn backup(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+    check_operator(&worker, &caller, TokenOperation::Backup)?;
     let MakeBackup { recipients } = parse(&body)?;
     let to = recipients.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
-    check_recipients(&app, &caller, &to)?;
+    check_recipients(&worker, &caller, &to)?;
     let (sender, mut pieces) = mpsc::channel(PIECES);
-    let (opened, session) = (caller.opened.clone(), caller.session.clone());
-    let patience = app.service.limits().body_timeout();
+    let (unsealed, session) = (caller.unsealed.clone(), caller.session.clone());
+    let patience = worker.service.limits().body_timeout();
     let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
     let (told, summary) = oneshot::channel();
     spawn_blocking(move || {
@@ -85,7 +85,7 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
             let _ = told.send(*summary);
             target
         };
-        let made = session.actor.acting(|| opened.keystore.backup_to(begin, &to));
+        let made = session.actor.acting(|| unsealed.keystore.backup_to(begin, &to));
         // The end is sent only now: a backup that could not be recorded does not open.
         let _ = match made {
             Ok(_) => sink.send_buffer(),
@@ -107,17 +107,17 @@ async fn backup(State(app): State<App>, caller: Caller, Content(body): Content) 
 
 /// # Errors
 /// The caller holds a token, and the configuration does not name all of the recipients.
-fn check_recipients(app: &App, caller: &Caller, recipients: &[Recipient]) -> Result<()> {
+fn check_recipients(worker: &Worker, caller: &Caller, recipients: &[Recipient]) -> Result<()> {
     if caller.session.authority.can_mint_tokens {
         return Ok(());
     }
-    let named = app.service.config.service.backup_recipients.iter();
+    let named = worker.service.config.service.backup_recipients.iter();
     let named = named.map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
     if recipients.iter().all(|recipient| named.contains(recipient)) {
         return Ok(());
     }
     let message = "the credential permits backups for the recipients that the service's configuration names, and for no others";
-    Err(ApiError::new(Problem::Refused, message))
+    Err(ApiError::new(ApiErrorCode::Forbidden, message))
 }
 
 type Piece = bulla_kms::Result<Bytes>;

@@ -20,9 +20,9 @@ use crate::request::{
     Caller, Content, List, SecretContent, SecretText, decode, decode_secret, encode, exact, parse, resolve,
     secret_json,
 };
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(encrypt)).routes(routes!(decrypt))
 }
 
@@ -80,25 +80,25 @@ fn associated_data_bytes(text: Option<&str>) -> Result<Vec<u8>> {
 #[utoipa::path(post, path = "/api/v1/encrypt", tag = "encryption", request_body = Encrypt, extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The encrypted data", body = Encrypted), (status = "default", body = ErrorBody)))]
 async fn encrypt(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     body: SecretContent,
 ) -> Result<axum::Json<Encrypted>> {
     if !caller.session.authority.operations.contains(TokenOperation::Read) {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     let Encrypt { data, keys, recipients, associated_data } = parse(&body)?;
     let mut to: Vec<Box<dyn KeyProvider>> = Vec::new();
     for name in keys {
         let key = exact(&caller, resolve(&caller, &name, TokenOperation::Read)?, None)?;
-        to.push(Box::new(KeystoreRecipient::new(caller.opened.keystore.recipient(&key)?)?));
+        to.push(Box::new(KeystoreRecipient::new(caller.unsealed.keystore.recipient(&key)?)?));
     }
     for text in recipients {
         to.push(Box::new(text.parse::<Recipient>()?));
     }
     let associated = associated_data_bytes(associated_data.as_deref())?;
     let bytes = decode_secret(&data, "data")?;
-    let encrypted = app.aside(&caller.opened, &caller.session, move |_| {
+    let encrypted = worker.run_blocking(&caller.unsealed, &caller.session, move |_| {
         let to: Vec<_> = to.iter().map(|key| &**key).collect();
         Ok(encode(&data::seal(&bytes, &to, &associated)?))
     });
@@ -161,15 +161,15 @@ impl KeyProvider for CallerIdentity<'_> {
 #[utoipa::path(post, path = "/api/v1/decrypt", tag = "encryption", request_body = Decrypt,
     extensions(("x-permission" = json!("decapsulate"))),
     responses((status = 200, description = "The data", body = Decrypted), (status = "default", body = ErrorBody)))]
-async fn decrypt(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn decrypt(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
     if !caller.session.authority.operations.contains(TokenOperation::Decapsulate) {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     let Decrypt { encrypted_data, associated_data } = parse(&body)?;
     let associated = associated_data_bytes(associated_data.as_deref())?;
     let encrypted = decode(&encrypted_data, "encrypted_data")?;
     let session = caller.session.clone();
-    let text = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let text = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let keys = CallerIdentity { keystore: KeystoreIdentity(keystore), authority: &session.authority };
         Ok(Zeroizing::new(encode(&data::open(&encrypted, &[&keys], &associated)?)))
     });

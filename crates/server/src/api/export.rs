@@ -17,9 +17,9 @@ use super::keys::KEY;
 use super::scope::check_purpose;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Path, exact, parse, resolve, token};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(export))
 }
 
@@ -63,7 +63,7 @@ struct Exported {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("export"))),
     responses((status = 200, description = "The wrapped key", body = Exported), (status = "default", body = ErrorBody)))]
 async fn export(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     headers: HeaderMap,
@@ -76,15 +76,15 @@ async fn export(
         (Some(text), None) => public_key(&text)?,
         (None, Some(name)) => {
             let key = exact(&caller, resolve(&caller, &name, TokenOperation::Read)?, None)?;
-            caller.opened.keystore.recipient(&key)?.public_key
+            caller.unsealed.keystore.recipient(&key)?.public_key
         }
         _ => return Err(ApiError::malformed("name exactly one of `recipient` and `recipient_key`")),
     };
     let key = exact(&caller, key, version)?;
     let id = key.clone();
     let token = token(&headers)?.map(read_token).transpose()?;
-    let revoked = app.service.revoked_tokens().of(key.key_id().tenant());
-    let wrapped = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let revoked = worker.service.revoked_tokens().of(key.key_id().tenant());
+    let wrapped = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let token = token.map_or_else(|| token_for(keystore, &id), Ok)?;
         keystore.export_key(&id, &recipient, &token, &revoked)
     });
@@ -102,8 +102,8 @@ fn public_key(text: &str) -> Result<PublicKey> {
 
 /// The token of the request, which was found valid before.
 fn read_token(token: &[u8]) -> Result<Token> {
-    let text = std::str::from_utf8(token).map_err(|_| ApiError::refused())?;
-    text.parse().map_err(|_| ApiError::refused())
+    let text = std::str::from_utf8(token).map_err(|_| ApiError::forbidden())?;
+    text.parse().map_err(|_| ApiError::forbidden())
 }
 
 /// A token for one export, for a caller who has none and is permitted the export. It never leaves

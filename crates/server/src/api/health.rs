@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 use crate::cluster::Freshness;
 use crate::error::ErrorBody;
 use crate::request::Query;
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(ready))
 }
 
@@ -82,9 +82,9 @@ async fn health() -> Json<Health> {
     responses((status = 200, description = "The service can sign", body = Readiness),
         (status = 503, description = "The service is sealed, or not current where the request asks for that", body = Readiness),
         (status = "default", body = ErrorBody)))]
-async fn ready(State(app): State<App>, Query(asked): Query<Asked>) -> (StatusCode, Json<Readiness>) {
-    let sealed = app.service.is_sealed();
-    let store = app.service.cluster.as_ref().and_then(|cluster| cluster.freshness()).map(StoreView::from);
+async fn ready(State(worker): State<Worker>, Query(asked): Query<Asked>) -> (StatusCode, Json<Readiness>) {
+    let sealed = worker.service.is_sealed();
+    let store = worker.service.cluster.as_ref().and_then(|cluster| cluster.freshness()).map(StoreView::from);
     let is_stale = store.as_ref().is_some_and(|store| store.stale);
     let ready = !sealed && (!asked.current || !is_stale);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -23,9 +23,9 @@ use super::scope::check_purpose;
 use super::view::KeyView;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Path, SecretContent, SecretText, decode, decode_secret, parse, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(import)).routes(routes!(import_version))
 }
 
@@ -275,7 +275,7 @@ impl Material {
     extensions(("x-permission" = json!("import"))),
     responses((status = 201, description = "The key is imported", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn import(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     body: SecretContent,
 ) -> Result<(StatusCode, Json<KeyView>)> {
@@ -294,7 +294,7 @@ async fn import(
     let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let key = brought.read(keystore)?;
         let new = NewKey {
             label,
@@ -305,7 +305,7 @@ async fn import(
         };
         keystore.attest(key.create(keystore, new)?.key_id())
     });
-    Ok((StatusCode::CREATED, imported(&app, &made.await?)))
+    Ok((StatusCode::CREATED, imported(&worker, &made.await?)))
 }
 
 /// Import a key as the newest version of a key: it signs from now on.
@@ -315,7 +315,7 @@ async fn import(
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("import"))),
     responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn import_version(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     body: SecretContent,
@@ -325,14 +325,14 @@ async fn import_version(
     check_purpose(&caller, key_id.purpose())?;
     let ImportVersion { private_key, wrapped_key, public_key } = parse(&body)?;
     let brought = Brought::new(&caller, private_key, wrapped_key, public_key)?;
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         brought.read(keystore)?.add(keystore, &key_id)?;
         keystore.attest(&key_id)
     });
-    Ok(imported(&app, &made.await?))
+    Ok(imported(&worker, &made.await?))
 }
 
-fn imported(app: &App, key: &Attestation) -> Json<KeyView> {
-    app.service.key_changed(&key.key);
+fn imported(worker: &Worker, key: &Attestation) -> Json<KeyView> {
+    worker.service.key_changed(&key.key);
     Json(key.into())
 }

@@ -7,9 +7,9 @@ use std::ops::Range;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeySelector, KeyVersionId};
 
-use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, decode_into, exact, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
 /// Bytes of many items, one after another.
 #[derive(Default)]
@@ -94,13 +94,13 @@ impl<'a> Keys<'a> {
 ///
 /// # Errors
 /// There are too many, or none.
-pub(crate) fn count(app: &App, caller: &Caller, items: usize) -> Result<()> {
-    let most = app.service.limits().max_batch_items;
+pub(crate) fn count(worker: &Worker, caller: &Caller, items: usize) -> Result<()> {
+    let most = worker.service.limits().max_batch_items;
     if items == 0 {
         return Err(ApiError::malformed("`items` is empty"));
     }
     if items > most {
-        return Err(ApiError::new(Problem::TooManyItems, format!("a batch has at most {most} items")));
+        return Err(ApiError::new(ApiErrorCode::TooManyItems, format!("a batch has at most {most} items")));
     }
     caller.session.count(u32::try_from(items - 1).unwrap_or(u32::MAX))
 }

@@ -16,9 +16,9 @@ use zeroize::Zeroizing;
 use super::keys::KEY;
 use crate::error::{ErrorBody, Result};
 use crate::request::{Caller, Content, Path, decode, encode, exact, parse, resolve, secret_json};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(encapsulate)).routes(routes!(decapsulate))
 }
 
@@ -56,7 +56,7 @@ struct Encapsulated<'a> {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The shared key", body = Encapsulated), (status = "default", body = ErrorBody)))]
 async fn encapsulate(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -65,7 +65,7 @@ async fn encapsulate(
     let Encapsulate { version } = if body.is_empty() { Encapsulate::default() } else { parse(&body)? };
     let key = exact(&caller, key, version)?;
     let id = key.clone();
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         keystore.recipient(&id)?.public_key.encapsulate()
     });
     let made = made.await?;
@@ -112,7 +112,7 @@ struct Decapsulated<'a> {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("decapsulate"))),
     responses((status = 200, description = "The shared key", body = Decapsulated), (status = "default", body = ErrorBody)))]
 async fn decapsulate(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -123,7 +123,7 @@ async fn decapsulate(
     let ciphertext = decode(&ciphertext, "ciphertext")?;
     let id = key.clone();
     let shared = move |keystore: &Keystore| keystore.decapsulate(&id, &ciphertext);
-    let shared = app.aside(&caller.opened, &caller.session, shared).await?;
+    let shared = worker.run_blocking(&caller.unsealed, &caller.session, shared).await?;
     let shared_key = Zeroizing::new(encode(&*shared));
     let answer = Decapsulated { key: key.to_string(), version: key.version(), shared_key: &shared_key };
     secret_json(&answer, FRAME + shared_key.len())

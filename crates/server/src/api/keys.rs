@@ -17,9 +17,9 @@ use utoipa_axum::routes;
 use super::view::KeyView;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Path, Query, parse, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(read, update, destroy))
@@ -91,7 +91,7 @@ fn default_algorithm() -> Algorithm {
     extensions(("x-permission" = json!("create"))),
     responses((status = 201, description = "The key is made", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn create(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Content(body): Content,
 ) -> Result<(StatusCode, Json<KeyView>)> {
@@ -99,7 +99,7 @@ async fn create(
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
     // The caller could mint tokens with a root key.
     if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
@@ -108,12 +108,12 @@ async fn create(
     if let Some(backend) = backend {
         new.backend = backend.to_string();
     }
-    let key = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let key = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let key = keystore.create_key(new)?;
         keystore.attest(key.key_id())
     });
     let key = key.await?;
-    app.service.key_changed(&key.key);
+    worker.service.key_changed(&key.key);
     Ok((StatusCode::CREATED, Json((&key).into())))
 }
 
@@ -142,20 +142,20 @@ struct KeyPage {
 #[utoipa::path(get, path = "/api/v1/keys", tag = "keys", params(ListKeys), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "A page of keys", body = KeyPage), (status = "default", body = ErrorBody)))]
 async fn list(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Query(ListKeys { limit, after }): Query<ListKeys>,
 ) -> Result<Json<KeyPage>> {
     let session = Arc::clone(&caller.session);
     if !session.authority.operations.contains(TokenOperation::Read) {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     let limit = limit.unwrap_or(100);
     if !(1..=1000).contains(&limit) {
         return Err(ApiError::malformed("`limit` is from 1 to 1000"));
     }
     let after = after.map(|after| after.parse::<KeyId>()).transpose()?;
-    let page = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let page = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
         Ok(keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read))
@@ -173,7 +173,7 @@ async fn list(
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn read(caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Read)?;
-    Ok(Json((&caller.opened.keystore.attest(key.as_ref().key_id())?).into()))
+    Ok(Json((&caller.unsealed.keystore.attest(key.as_ref().key_id())?).into()))
 }
 
 pub(crate) const KEY: &str = "A key's label, or its name with each `/` written as `%2F`";
@@ -183,19 +183,19 @@ pub(crate) const KEY: &str = "A key's label, or its name with each `/` written a
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn rotate(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Rotate)?;
     let key_id = key.as_ref().key_id().clone();
-    let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let rotated = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         keystore.rotate(&key_id)?;
         keystore.attest(&key_id)
     });
     let rotated = rotated.await?;
-    app.service.key_changed(&rotated.key);
+    worker.service.key_changed(&rotated.key);
     Ok(Json((&rotated).into()))
 }
 
@@ -246,7 +246,7 @@ impl UpdateKey {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn update(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -254,22 +254,23 @@ async fn update(
     let key = resolve(&caller, &key, TokenOperation::Update)?;
     let update: UpdateKey = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
-    let changed = apply(&app, &caller, key_id, update.revision, update.change()?).await?;
+    let changed = apply(&worker, &caller, key_id, update.revision, update.change()?).await?;
     Ok(Json((&changed).into()))
 }
 
 /// Makes one change.
 async fn apply(
-    app: &App,
+    worker: &Worker,
     caller: &Caller,
     key_id: KeyId,
     revision: Option<u64>,
     change: KeyChange,
 ) -> Result<Attestation> {
-    let changed = app
-        .aside(&caller.opened, &caller.session, move |keystore| keystore.update(&key_id, revision, &change));
+    let changed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        keystore.update(&key_id, revision, &change)
+    });
     let changed = changed.await?;
-    app.service.key_changed(&changed.key);
+    worker.service.key_changed(&changed.key);
     Ok(changed)
 }
 
@@ -287,7 +288,7 @@ struct ScheduleDestruction {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn schedule(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -295,7 +296,7 @@ async fn schedule(
     let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let ScheduleDestruction { after } = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::ScheduleDestruction(after)).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::ScheduleDestruction(after)).await?).into()))
 }
 
 /// Cancel a key's scheduled destruction. The key is disabled then.
@@ -303,14 +304,14 @@ async fn schedule(
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("restore"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn cancel_destruction(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Restore)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Restore).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Restore).await?).into()))
 }
 
 /// Destroy a key's private keys, when their destruction is due. This cannot be undone.
@@ -318,14 +319,14 @@ async fn cancel_destruction(
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key, whose signatures still verify", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn destroy(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Destroy).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Destroy).await?).into()))
 }
 
 /// Revoke one version: its signatures do not verify any more. This cannot be undone.
@@ -334,14 +335,14 @@ async fn destroy(
     extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn revoke_version(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Update)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::Revoke(version)).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Revoke(version)).await?).into()))
 }
 
 /// Destroy the private key of one version. It still verifies. This cannot be undone.
@@ -350,12 +351,12 @@ async fn revoke_version(
     extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn destroy_version(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
     let key = resolve(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&app, &caller, key_id, None, KeyChange::DestroyVersion(version)).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::DestroyVersion(version)).await?).into()))
 }

@@ -15,9 +15,9 @@ use utoipa_axum::routes;
 use super::scope::check_operator_session;
 use crate::error::{ErrorBody, Result};
 use crate::request::{Caller, Connected};
-use crate::service::{App, Service, blocking};
+use crate::service::{Service, Worker, run_off_thread};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(metrics))
 }
 
@@ -31,18 +31,18 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
     responses((status = 200, description = "The metrics, as OpenMetrics", body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
 async fn metrics(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Result<Caller>,
     connected: Result<Connected>,
 ) -> Result<Response> {
     let session = match caller {
         Ok(caller) => caller.session,
-        Err(error) if app.service.is_sealed() => connected?.caller()?.ok_or(error)?,
+        Err(error) if worker.service.is_sealed() => connected?.caller()?.ok_or(error)?,
         Err(error) => return Err(error),
     };
-    check_operator_session(&app, &session, TokenOperation::Read)?;
-    let service = Arc::clone(&app.service);
-    let text = blocking(move || text(&service)).await?;
+    check_operator_session(&worker, &session, TokenOperation::Read)?;
+    let service = Arc::clone(&worker.service);
+    let text = run_off_thread(move || text(&service)).await?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
     Ok(response)

@@ -7,12 +7,12 @@ mod described;
 mod encrypt;
 mod export;
 mod health;
+mod idempotency;
 mod import;
 pub(crate) mod items;
 mod kem;
 mod keys;
 mod metrics;
-mod once;
 pub(crate) mod operator;
 mod prehash;
 mod public;
@@ -26,11 +26,11 @@ mod view;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::described::complete;
-pub(crate) use self::once::once;
-use crate::service::App;
+pub(crate) use self::idempotency::once;
+use crate::service::Worker;
 
 /// The endpoints of version 1 that change nothing in the keystore, with their descriptions.
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .merge(audit_log::routes())
         .merge(health::routes())
@@ -50,9 +50,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 }
 
 /// The endpoints that change something. They take an idempotency key: [`once`] wraps them.
-pub(crate) fn changes() -> OpenApiRouter<App> {
+pub(crate) fn changes() -> OpenApiRouter<Worker> {
     let mut changes =
         OpenApiRouter::new().merge(keys::routes()).merge(import::routes()).merge(tokens::changes());
-    once::describe(changes.get_openapi_mut());
+    idempotency::describe(changes.get_openapi_mut());
     changes
 }

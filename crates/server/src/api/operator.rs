@@ -10,11 +10,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::scope::{check_operator, check_operator_session};
-use crate::error::{ApiError, ErrorBody, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, Connected, SecretProof, SecretText, parse};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(seal)).routes(routes!(unseal))
 }
 
@@ -34,10 +34,10 @@ struct SealState {
 // to update.
 #[utoipa::path(post, path = "/api/v1/operator/seal", tag = "operator", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 200, description = "The service is sealed", body = SealState), (status = "default", body = ErrorBody)))]
-async fn seal(State(app): State<App>, caller: Caller) -> Result<Json<SealState>> {
-    check_operator(&app, &caller, TokenOperation::Update)?;
-    let Caller { session, opened } = caller;
-    app.service.close(opened, &session.actor).await?;
+async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<SealState>> {
+    check_operator(&worker, &caller, TokenOperation::Update)?;
+    let Caller { session, unsealed } = caller;
+    worker.service.close(unsealed, &session.actor).await?;
     Ok(Json(SealState { sealed: true }))
 }
 
@@ -62,14 +62,19 @@ struct Unseal<'a> {
 #[utoipa::path(post, path = "/api/v1/operator/unseal", tag = "operator", request_body = Unseal,
     extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service is not sealed", body = SealState), (status = "default", body = ErrorBody)))]
-async fn unseal(State(app): State<App>, connected: Connected, body: SecretProof) -> Result<Json<SealState>> {
+async fn unseal(
+    State(worker): State<Worker>,
+    connected: Connected,
+    body: SecretProof,
+) -> Result<Json<SealState>> {
     match parse(&body)? {
         Unseal { passphrase: Some(passphrase) } => {
-            app.service
+            worker
+                .service
                 .try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref())
                 .await?;
         }
-        Unseal { passphrase: None } => open_again(&app, connected).await?,
+        Unseal { passphrase: None } => open_again(&worker, connected).await?,
     }
     Ok(Json(SealState { sealed: false }))
 }
@@ -80,14 +85,14 @@ async fn unseal(State(app): State<App>, connected: Connected, body: SecretProof)
 /// # Errors
 /// The connection does not prove that the caller is such an operator; those of opening the
 /// keystore.
-pub(crate) async fn open_again(app: &App, connected: Connected) -> Result<()> {
-    if !app.service.is_sealed() {
+pub(crate) async fn open_again(worker: &Worker, connected: Connected) -> Result<()> {
+    if !worker.service.is_sealed() {
         return Ok(());
     }
     let message = "a sealed service cannot verify tokens: send the passphrase, or connect to the Unix socket or with a client certificate as an operator whom the settings name";
     // Asked only now, when the body is there.
-    let session = connected.caller()?.ok_or_else(|| ApiError::new(Problem::Unauthenticated, message))?;
+    let session = connected.caller()?.ok_or_else(|| ApiError::new(ApiErrorCode::Unauthenticated, message))?;
     session.count(1)?;
-    check_operator_session(app, &session, TokenOperation::Update)?;
-    app.service.open_again(&session.actor).await
+    check_operator_session(worker, &session, TokenOperation::Update)?;
+    worker.service.open_again(&session.actor).await
 }

@@ -17,9 +17,9 @@ use super::sign::{Signed, json, write_one};
 use super::verify::{Verified, verdict_text};
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Path, decode, exact, parse, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(sign_digest)).routes(routes!(verify_digest))
 }
 
@@ -72,7 +72,7 @@ fn prehashed(kind: DigestKind, digest: &str, context: &str) -> Result<Prehashed>
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]
 async fn sign_digest(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -81,7 +81,7 @@ async fn sign_digest(
     let SignDigest { prehash, digest, context } = parse(&body)?;
     let message = prehashed(prehash, &digest, &context)?;
     let sign = move |keystore: &bulla_kms::Keystore| keystore.sign_prehashed(key.as_ref(), &message);
-    Ok(json(write_one(&app.aside(&caller.opened, &caller.session, sign).await?)))
+    Ok(json(write_one(&worker.run_blocking(&caller.unsealed, &caller.session, sign).await?)))
 }
 
 /// The signature of a digest to verify.
@@ -112,7 +112,7 @@ struct VerifyDigest<'a> {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "The verdict", body = Verified), (status = "default", body = ErrorBody)))]
 async fn verify_digest(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -122,6 +122,6 @@ async fn verify_digest(
     let key = exact(&caller, key, version)?;
     let (message, signature) = (prehashed(prehash, &digest, &context)?, decode(&signature, "signature")?);
     let verify = move |keystore: &bulla_kms::Keystore| keystore.verify_prehashed(&key, &message, &signature);
-    let verdict = app.aside(&caller.opened, &caller.session, verify).await?;
+    let verdict = worker.run_blocking(&caller.unsealed, &caller.session, verify).await?;
     Ok(json(verdict_text(verdict).as_bytes().to_vec()))
 }

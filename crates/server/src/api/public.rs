@@ -19,9 +19,9 @@ use super::keys::KEY;
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Path, encode, exact, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(public)).routes(routes!(jwks))
 }
 
@@ -128,7 +128,7 @@ async fn public(
     let Query(PublicQuery { format, version }) =
         query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let key = exact(&caller, key, version)?;
-    let keystore = &caller.opened.keystore;
+    let keystore = &caller.unsealed.keystore;
     keystore.check_usable(&key)?;
     let named = NamedPublicKey { public_key: keystore.public_key(&key)?, key };
     let public_key = format.write(&named)?;
@@ -182,12 +182,15 @@ struct Jwk {
 /// JSON Web Key are left out.
 #[utoipa::path(get, path = "/api/v1/jwks", tag = "keys", extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The keys", body = Jwks), (status = "default", body = ErrorBody)))]
-async fn jwks(State(app): State<App>, caller: Caller) -> Result<([(HeaderName, HeaderValue); 2], Response)> {
+async fn jwks(
+    State(worker): State<Worker>,
+    caller: Caller,
+) -> Result<([(HeaderName, HeaderValue); 2], Response)> {
     let session = caller.session.clone();
     if !session.authority.operations.contains(TokenOperation::Read) {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
         let keys = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);

@@ -11,23 +11,27 @@ use bulla_kms::token::{ROOT, TokenOperation};
 use crate::access::Session;
 use crate::error::{ApiError, Result};
 use crate::request::Caller;
-use crate::service::App;
+use crate::service::Worker;
 
 /// The caller may do `operation` in its tenant, and that is the operators' tenant.
 ///
 /// # Errors
 /// The caller may not, or it is another tenant.
-pub(crate) fn check_operator(app: &App, caller: &Caller, operation: TokenOperation) -> Result<()> {
-    check_operator_session(app, &caller.session, operation)
+pub(crate) fn check_operator(worker: &Worker, caller: &Caller, operation: TokenOperation) -> Result<()> {
+    check_operator_session(worker, &caller.session, operation)
 }
 
 /// The same for a session, while the service is sealed for example.
 ///
 /// # Errors
 /// Those of [`check_operator`].
-pub(crate) fn check_operator_session(app: &App, session: &Session, operation: TokenOperation) -> Result<()> {
-    if session.authority.tenant != app.service.config.service.operator_tenant {
-        return Err(ApiError::refused());
+pub(crate) fn check_operator_session(
+    worker: &Worker,
+    session: &Session,
+    operation: TokenOperation,
+) -> Result<()> {
+    if session.authority.tenant != worker.service.config.service.operator_tenant {
+        return Err(ApiError::forbidden());
     }
     session.check_tenant(operation)
 }
@@ -39,7 +43,7 @@ pub(crate) fn check_operator_session(app: &App, session: &Session, operation: To
 /// It is the purpose of keys that sign tokens, and the caller may not mint.
 pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
     if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     Ok(())
 }

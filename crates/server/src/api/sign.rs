@@ -18,9 +18,9 @@ use super::items::{Buffer, Keys, count, key_of, write_error};
 use super::keys::KEY;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Items, Path, decode, encode, parse, resolve};
-use crate::service::{App, Cost};
+use crate::service::{Cost, Worker};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(sign)).routes(routes!(sign_many))
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Signed {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]
 async fn sign(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -59,7 +59,7 @@ async fn sign(
     let key = resolve(&caller, &key, TokenOperation::Sign)?;
     let Sign { message } = parse(&body)?;
     let message = decode(&message, "message")?;
-    let signature = app.sign(&caller.opened, &caller.session, key, message).await?;
+    let signature = worker.sign(&caller.unsealed, &caller.session, key, message).await?;
     Ok(json(write_one(&signature)))
 }
 
@@ -144,14 +144,14 @@ struct Failed {
 /// An item's error does not affect the others.
 #[utoipa::path(post, path = "/api/v1/sign", tag = "signatures", request_body = SignMany, extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "A signature or an error for each item", body = SignedMany), (status = "default", body = ErrorBody)))]
-async fn sign_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    let batch = read(&app, &caller, &body)?;
-    let Caller { session, opened } = &caller;
-    let quick = batch.keys.iter().all(|key| opened.keystore.signs_quickly(key.as_ref()));
+async fn sign_many(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+    let batch = read(&worker, &caller, &body)?;
+    let Caller { session, unsealed } = &caller;
+    let quick = batch.keys.iter().all(|key| unsealed.keystore.signs_quickly(key.as_ref()));
     let items = batch.items.len();
     let length = batch.keys.iter().map(|key| key.as_ref().key_id().algorithm().output_length()).max();
     let cost = Cost::of_results(quick, items * length.unwrap_or_default());
-    let results = app.in_steps(opened, session, cost, batch, items, Batch::sign).await?;
+    let results = worker.run_batch_sliced(unsealed, session, cost, batch, items, Batch::sign).await?;
     Ok(json(write(&results)))
 }
 
@@ -163,9 +163,9 @@ struct Batch {
     items: Vec<Result<(usize, Range<usize>)>>,
 }
 
-fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
+fn read(worker: &Worker, caller: &Caller, body: &[u8]) -> Result<Batch> {
     let SignMany { key, items } = parse(body)?;
-    count(app, caller, items.len())?;
+    count(worker, caller, items.len())?;
     let mut keys = Keys::new(caller, TokenOperation::Sign);
     let mut buffer =
         Buffer::with_capacity(items.iter().map(|item| item.message.len()).sum::<usize>() / 4 * 3);

@@ -16,9 +16,9 @@ use super::keys::KEY;
 use super::prehash::DigestKind;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Path, decode, parse, resolve};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(sign_statement))
 }
 
@@ -74,7 +74,7 @@ struct SignedStatement {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature file", body = SignedStatement), (status = "default", body = ErrorBody)))]
 async fn sign_statement(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -94,7 +94,7 @@ async fn sign_statement(
         DigestKind::Ed25519ph => Prehash::Ed25519ph,
     });
     let statement = bulla_kms::Statement { kind, digest: digest.into(), size, comment: comment.parse()? };
-    let signed = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)
     });
     let file = signed.await?;

@@ -16,15 +16,15 @@ use utoipa_axum::routes;
 use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, List, parse, token};
-use crate::service::{App, Revoker, blocking};
+use crate::service::{Revoker, Worker, run_off_thread};
 
 /// What changes nothing in the keystore.
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(own)).routes(routes!(attenuate))
 }
 
 /// Endpoints that change the keystore or the list of revoked tokens.
-pub(crate) fn changes() -> OpenApiRouter<App> {
+pub(crate) fn changes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(mint)).routes(routes!(revoke))
 }
 
@@ -67,10 +67,10 @@ struct Minted {
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = MintToken,
     extensions(("x-permission" = json!("minter"))),
     responses((status = 201, description = "The token", body = Minted), (status = "default", body = ErrorBody)))]
-async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
     let authority = &caller.session.authority;
     if !authority.can_mint_tokens {
-        return Err(ApiError::refused());
+        return Err(ApiError::forbidden());
     }
     let MintToken { operations, keys, expires_in_seconds } = parse(&body)?;
     let operations: Vec<_> = operations.into();
@@ -79,10 +79,10 @@ async fn mint(State(app): State<App>, caller: Caller, Content(body): Content) ->
         Some(keys) => Keys::These(key_ids(&caller, &keys, &operations)?),
         // Nobody grants more than it has.
         None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => Keys::All,
-        None => return Err(ApiError::refused()),
+        None => return Err(ApiError::forbidden()),
     };
     let grant = Grant { tenant: authority.tenant.clone(), keys, operations, expires };
-    let minted = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let minted = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         ensure_root(keystore, &grant.tenant)?;
         let token = keystore.mint_token(&grant)?;
         minted(&token, Some(expires))
@@ -129,17 +129,17 @@ fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
 /// # Errors
 /// It may not, or one of them does not exist.
 fn key_ids(caller: &Caller, keys: &[String], operations: &[TokenOperation]) -> Result<Vec<KeyId>> {
-    let (authority, keystore) = (&caller.session.authority, &caller.opened.keystore);
+    let (authority, keystore) = (&caller.session.authority, &caller.unsealed.keystore);
     let key_id = |text: &String| {
         let key_id = if text.contains('/') {
             text.parse::<KeySelector>()?.as_ref().key_id().clone()
         } else {
-            keystore.find(&authority.tenant, &text.parse()?)?.ok_or_else(ApiError::refused)?
+            keystore.find(&authority.tenant, &text.parse()?)?.ok_or_else(ApiError::forbidden)?
         };
         // Without operations, too, nobody learns whether the key of another tenant exists.
         let may = operations.iter().all(|operation| authority.permits(*operation, &key_id));
         if !may || !authority.is_about(&key_id) {
-            return Err(ApiError::refused());
+            return Err(ApiError::forbidden());
         }
         keystore.head_id(&key_id)?;
         Ok(key_id)
@@ -169,13 +169,13 @@ struct AttenuateToken {
     extensions(("x-permission" = json!("caller"))),
     responses((status = 201, description = "The weaker token", body = Minted), (status = "default", body = ErrorBody)))]
 async fn attenuate(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     headers: HeaderMap,
     Content(body): Content,
 ) -> Result<Response> {
     let none = || ApiError::malformed("the request carries no token that could be attenuated");
-    let own = std::str::from_utf8(token(&headers)?.ok_or_else(none)?).map_err(|_| ApiError::refused())?;
+    let own = std::str::from_utf8(token(&headers)?.ok_or_else(none)?).map_err(|_| ApiError::forbidden())?;
     let own: Token = own.parse()?;
     let AttenuateToken { operations, keys, expires_in_seconds } = parse(&body)?;
     let keys =
@@ -183,7 +183,8 @@ async fn attenuate(
     let expires = expires_in_seconds.map(from_now).transpose()?;
     let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
     let limits = Limits { keys, operations: operations.map(Into::into), expires };
-    let made = app.aside(&caller.opened, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
+    let made = worker
+        .run_blocking(&caller.unsealed, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
     Ok(secret(StatusCode::CREATED, made.await?))
 }
 
@@ -259,14 +260,14 @@ const LONGEST_ID: usize = 256;
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The token is revoked", body = RevokedToken), (status = "default", body = ErrorBody)))]
 async fn revoke(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Content(body): Content,
 ) -> Result<Json<RevokedToken>> {
     let RevokeToken { revocation_id, expires } = parse(&body)?;
     let session = &caller.session;
     let (id, expires, by) = match revocation_id {
-        Some(_) if !session.authority.can_mint_tokens => return Err(ApiError::refused()),
+        Some(_) if !session.authority.can_mint_tokens => return Err(ApiError::forbidden()),
         Some(id) => {
             let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             if id.is_empty() || id.len() > LONGEST_ID || id.len() % 2 != 0 || !id.bytes().all(is_digit) {
@@ -284,9 +285,9 @@ async fn revoke(
     };
     let tenant = Some(session.authority.tenant.clone());
     let (service, revoked) =
-        (std::sync::Arc::clone(&app.service), Revocation { tenant, id: id.clone(), expires });
+        (std::sync::Arc::clone(&worker.service), Revocation { tenant, id: id.clone(), expires });
     // It stands behind no slow work, not even that of the same token: somebody may have stolen it.
-    blocking(move || service.revoke(revoked, by)).await??;
+    run_off_thread(move || service.revoke(revoked, by)).await??;
     tracing::info!(actor = %session.actor, "a token was revoked");
     Ok(Json(RevokedToken { revocation_id: id }))
 }

@@ -18,9 +18,9 @@ use super::keys::KEY;
 use super::sign::json;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, Items, Path, decode, exact, parse, resolve};
-use crate::service::{App, Cost};
+use crate::service::{Cost, Worker};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(verify)).routes(routes!(verify_many))
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Verified {
     params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "The verdict", body = Verified), (status = "default", body = ErrorBody)))]
 async fn verify(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
     Content(body): Content,
@@ -63,7 +63,7 @@ async fn verify(
     let Verify { message, signature, version } = parse(&body)?;
     let key = exact(&caller, key, version)?;
     let (message, signature) = (decode(&message, "message")?, decode(&signature, "signature")?);
-    let verdict = app.verify(&caller.opened, &caller.session, key, message, signature).await?;
+    let verdict = worker.verify(&caller.unsealed, &caller.session, key, message, signature).await?;
     Ok(json(verdict_text(verdict).as_bytes().to_vec()))
 }
 
@@ -127,14 +127,19 @@ struct VerifiedOne {
 /// No item's verdict depends on another item.
 #[utoipa::path(post, path = "/api/v1/verify", tag = "signatures", request_body = VerifyMany, extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "A verdict for each item", body = VerifiedMany), (status = "default", body = ErrorBody)))]
-async fn verify_many(State(app): State<App>, caller: Caller, Content(body): Content) -> Result<Response> {
-    let batch = read(&app, &caller, &body)?;
+async fn verify_many(
+    State(worker): State<Worker>,
+    caller: Caller,
+    Content(body): Content,
+) -> Result<Response> {
+    let batch = read(&worker, &caller, &body)?;
     let is_quick = |key: &Result<KeyVersionId>| {
         key.as_ref().is_ok_and(|key| key.key_id().algorithm() == Algorithm::Ed25519)
     };
     let cost = Cost::quick_if(batch.keys.iter().all(is_quick));
     let items = batch.items.len();
-    let results = app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?;
+    let results =
+        worker.run_batch_sliced(&caller.unsealed, &caller.session, cost, batch, items, Batch::verify).await?;
     Ok(json(write(&results)))
 }
 
@@ -150,9 +155,9 @@ struct Batch {
     items: Vec<Result<Item>>,
 }
 
-fn read(app: &App, caller: &Caller, body: &[u8]) -> Result<Batch> {
+fn read(worker: &Worker, caller: &Caller, body: &[u8]) -> Result<Batch> {
     let VerifyMany { key, items } = parse(body)?;
-    count(app, caller, items.len())?;
+    count(worker, caller, items.len())?;
     let mut keys = Keys::new(caller, TokenOperation::Verify);
     let texts: usize = items.iter().map(|item| item.message.len() + item.signature.len()).sum();
     let mut buffer = Buffer::with_capacity(texts / 4 * 3);

@@ -8,7 +8,7 @@ use base64_simd::STANDARD;
 use bulla_kms::{Code, Keystore, KmsError, Result};
 use serde::{Deserialize, Serialize};
 
-use super::node::{Attached, Cluster, locked};
+use super::node::{Attached, ClusterNode, locked};
 use super::unfinished::Unfinished;
 use super::{Insertion, Table, TableRow, presence};
 use crate::service::{Answer, Before, Ended, Owner, RequestDigest};
@@ -64,8 +64,8 @@ pub(crate) enum Begun {
     Before(Before),
 }
 
-impl Cluster {
-    /// Looks a request up. If nothing is known of it, this node runs it, and [`Cluster::end`] is
+impl ClusterNode {
+    /// Looks a request up. If nothing is known of it, this node runs it, and [`ClusterNode::end`] is
     /// told how it ended. It waits for etcd.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ const FORMER: usize = 3;
 /// A checkpoint of a node's audit log that is in etcd. Anybody who can write to etcd can make one:
 /// check its signature.
 #[derive(Clone, Debug)]
-pub struct GatheredCheckpoint {
+pub struct PublishedCheckpoint {
     /// The log that the row's name has; none if the name is malformed.
     pub log: Option<LogId>,
     /// The row's name.
@@ -35,12 +35,12 @@ pub struct GatheredCheckpoint {
     pub running: bool,
 }
 
-impl GatheredCheckpoint {
+impl PublishedCheckpoint {
     /// All checkpoints that the nodes have gathered in etcd.
     ///
     /// # Errors
     /// Those of etcd, and of reading certificates and the password.
-    pub fn all(settings: &EtcdConfig) -> Result<Vec<Self>> {
+    pub fn read_all(settings: &EtcdConfig) -> Result<Vec<Self>> {
         let table = open(settings)?;
         // A node says that it is there before it tells of its log. So these are read in the other
         // order.

@@ -22,7 +22,7 @@ use self::without_etcd::{EtcdLease, EtcdTable as Table, Insertion, TableRow};
 use bulla_kms::{EtcdLease, EtcdTable as Table, Insertion, TableRow};
 
 pub(crate) use self::answers::{Begun, Ticket};
-pub use self::checkpoints::GatheredCheckpoint;
-pub(crate) use self::node::{Cluster, Freshness, Member};
+pub use self::checkpoints::PublishedCheckpoint;
+pub(crate) use self::node::{ClusterListener, ClusterNode, Freshness};
 pub(crate) use self::revision::revisions;
 pub(crate) use self::revocations::Revocation;

@@ -23,7 +23,7 @@ use super::unfinished::Unfinished;
 use super::{EtcdLease, Table};
 use crate::access::EndClock;
 use crate::config::EtcdConfig;
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, ApiErrorCode};
 
 /// How often a node asks for the newest state. In between, the keystore is told of changed keys,
 /// and asks nobody.
@@ -39,7 +39,7 @@ const SWEEP: Duration = Duration::from_secs(60 * 60);
 const ANSWERS: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// What a node tells its service.
-pub(crate) trait Member: Send + Sync {
+pub(crate) trait ClusterListener: Send + Sync {
     /// Other nodes revoked these tokens.
     fn revoked(&self, revocations: Vec<Revocation>);
 
@@ -64,10 +64,10 @@ pub(crate) struct Freshness {
 }
 
 /// A node among those that share the keystore.
-pub(crate) struct Cluster {
+pub(crate) struct ClusterNode {
     settings: EtcdConfig,
     lease: Arc<StoreLease>,
-    member: OnceLock<Weak<dyn Member>>,
+    listener: OnceLock<Weak<dyn ClusterListener>>,
     /// The change up to which the node knows everything: keys and revocations.
     synced: watch::Sender<u64>,
     nodes: AtomicU32,
@@ -115,13 +115,13 @@ enum Cause {
     News,
 }
 
-impl Cluster {
+impl ClusterNode {
     /// A node that is not attached to a keystore yet.
     pub(crate) fn new(settings: &EtcdConfig) -> Self {
         Self {
             settings: settings.clone(),
             lease: Arc::new(StoreLease::new(settings.stale_after())),
-            member: OnceLock::new(),
+            listener: OnceLock::new(),
             synced: watch::Sender::new(0),
             nodes: AtomicU32::new(1),
             attached: ArcSwapOption::empty(),
@@ -130,9 +130,9 @@ impl Cluster {
     }
 
     /// Names the service that is told of changes.
-    pub(crate) fn tell(&self, member: Weak<dyn Member>) {
+    pub(crate) fn set_listener(&self, listener: Weak<dyn ClusterListener>) {
         // A node has one service.
-        let _ = self.member.set(member);
+        let _ = self.listener.set(listener);
     }
 
     /// What limits the use of private keys.
@@ -141,7 +141,7 @@ impl Cluster {
     }
 
     /// Reads what the other nodes keep, and follows the store from now on, until
-    /// [`Cluster::detach`] or until the keystore is closed.
+    /// [`ClusterNode::detach`] or until the keystore is closed.
     ///
     /// # Errors
     /// Those of etcd; those of reading certificates and the password; [`Code::RandomUnavailable`];
@@ -170,7 +170,7 @@ impl Cluster {
     /// store.
     ///
     /// # Errors
-    /// Those of [`Cluster::attach`], except that etcd is not asked for anything yet.
+    /// Those of [`ClusterNode::attach`], except that etcd is not asked for anything yet.
     fn connect(
         &self,
         keystore: &Arc<Keystore>,
@@ -186,8 +186,8 @@ impl Cluster {
         let mut name = [0; 8];
         getrandom::fill(&mut name)
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
-        let (name, opened, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
-        let attached = Arc::new(Attached { name, keystore: opened, log, table, wake, answers, unfinished });
+        let (name, unsealed, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
+        let attached = Arc::new(Attached { name, keystore: unsealed, log, table, wake, answers, unfinished });
         Ok((attached, woken))
     }
 
@@ -210,22 +210,22 @@ impl Cluster {
             Cause::Time if known.read.1 == Some(revision) => Vec::new(),
             _ => Self::read_revocations(attached, keystore, known, revision)?,
         };
-        let member = self.member.get().and_then(Weak::upgrade);
-        if let Some(member) = &member {
+        let listener = self.listener.get().and_then(Weak::upgrade);
+        if let Some(listener) = &listener {
             if !new.is_empty() {
-                member.revoked(new);
+                listener.revoked(new);
             }
             let roots = keystore.token_roots();
             if known.roots.replace(roots).is_some_and(|before| before != roots) {
-                member.roots_changed();
+                listener.roots_changed();
             }
         }
         self.lease.renew(now);
         self.synced.send_if_modified(|synced| std::mem::replace(synced, revision.max(*synced)) < revision);
         if let Some(number) = known.presence.keep(&attached.table, &attached.name)? {
             self.nodes.store(number, Ordering::Relaxed);
-            if let Some(member) = &member {
-                member.nodes_counted(number);
+            if let Some(listener) = &listener {
+                listener.nodes_counted(number);
             }
         }
         if let Some(log) = attached.log.as_ref().and_then(Weak::upgrade) {
@@ -292,7 +292,7 @@ impl Cluster {
         let mut synced = self.synced.subscribe();
         let behind = |known: u64| {
             let message = format!("the request wants revision {revision}, and this node is at {known}");
-            ApiError::new(Problem::Behind, message)
+            ApiError::new(ApiErrorCode::RevisionUnavailable, message)
         };
         let enough = |synced: &u64| *synced >= revision;
         if enough(&synced.borrow()) {
@@ -389,7 +389,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Follows the store until the keystore is closed.
-fn run(cluster: &Weak<Cluster>, attached: &Weak<Attached>, woken: &Receiver<()>, mut known: Known) {
+fn run(cluster: &Weak<ClusterNode>, attached: &Weak<Attached>, woken: &Receiver<()>, mut known: Known) {
     let mut wait = INTERVAL;
     loop {
         let cause = match woken.recv_timeout(wait) {
@@ -408,9 +408,9 @@ fn run(cluster: &Weak<Cluster>, attached: &Weak<Attached>, woken: &Receiver<()>,
     }
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for ClusterNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("endpoints", &self.settings.endpoints).finish_non_exhaustive()
+        f.debug_struct("ClusterNode").field("endpoints", &self.settings.endpoints).finish_non_exhaustive()
     }
 }
 

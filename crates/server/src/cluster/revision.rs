@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::node::{Cluster, Freshness};
+use super::node::{ClusterNode, Freshness};
 use crate::error::{ApiError, Result};
 use crate::transit::{self, VaultError};
 
@@ -20,7 +20,11 @@ const AGE: HeaderName = HeaderName::from_static("bulla-age");
 
 /// Has a request wait for the revision that it names, and puts the node's own one into answers: to
 /// requests that may change something, and to those that ask.
-pub(crate) async fn revisions(State(cluster): State<Arc<Cluster>>, request: Request, next: Next) -> Response {
+pub(crate) async fn revisions(
+    State(cluster): State<Arc<ClusterNode>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let wanted = match wanted(request.headers()) {
         Ok(None) if request.method().is_safe() => return next.run(request).await,
         Ok(wanted) => wanted,

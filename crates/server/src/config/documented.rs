@@ -29,13 +29,16 @@ fn everything() -> Config {
             password_file: some(),
             ..EtcdConfig::default()
         },
-        listen: vec![Listen {
+        listen: vec![ListenConfig {
             address: "127.0.0.1:1".parse().ok(),
             unix: some(),
             mode: Some(SocketMode::default()),
             tls: Some(tls),
         }],
-        limits: Limits { request_rate: Some(Rate { per_second: one, burst: one }), ..Limits::default() },
+        limits: LimitsConfig {
+            request_rate: Some(RequestRate { per_second: one, burst: one }),
+            ..LimitsConfig::default()
+        },
         audit: AuditConfig { cosignature_quorum: Some(1), ..AuditConfig::default() },
         witness: vec![WitnessConfig {
             url: "https://witness.example.org".to_owned(),

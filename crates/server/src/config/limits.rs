@@ -5,7 +5,7 @@ use std::time::Duration;
 use bulla_kms::{Code, KmsError, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::access::Rate;
+use crate::access::RequestRate;
 
 /// The most items that a batch may be permitted: so many are read before they are counted.
 pub(crate) const MAX_ITEMS: usize = 100_000;
@@ -13,7 +13,7 @@ pub(crate) const MAX_ITEMS: usize = 100_000;
 /// The limits of requests, in size and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// The longest body of a request, in bytes.
     pub max_body_bytes: usize,
     /// The longest head of a request, in bytes.
@@ -30,10 +30,10 @@ pub struct Limits {
     /// The most connections of each listener at once.
     pub max_connections_per_listener: usize,
     /// The rate of each token and each caller of the settings; none by default.
-    pub request_rate: Option<Rate>,
+    pub request_rate: Option<RequestRate>,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             max_body_bytes: 32 << 20,
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl LimitsConfig {
     /// The smallest limit of a head: the HTTP library does not accept less.
     const MIN_HEADER_BYTES: usize = 8 << 10;
 

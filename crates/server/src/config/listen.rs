@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// One address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Listen {
+pub struct ListenConfig {
     /// A socket address, for example `127.0.0.1:8200`.
     pub address: Option<SocketAddr>,
     /// The path of a Unix socket.
@@ -85,7 +85,7 @@ impl From<SocketMode> for String {
     }
 }
 
-impl Listen {
+impl ListenConfig {
     /// # Errors
     /// [`Code::InvalidArgument`] for settings that contradict each other.
     pub(super) fn check(&self) -> Result<()> {

@@ -21,11 +21,11 @@ use bulla_kms::{Code, KeyId, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};
 
 pub use self::etcd::{EtcdConfig, StoreKind};
-pub use self::limits::Limits;
+pub use self::limits::LimitsConfig;
 pub(crate) use self::limits::MAX_ITEMS;
-pub use self::listen::{Listen, SocketMode, TlsConfig};
+pub use self::listen::{ListenConfig, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
-pub use crate::access::Rate;
+pub use crate::access::RequestRate;
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,9 +36,9 @@ pub struct Config {
     /// The etcd cluster with the keystore, if nodes share it.
     pub etcd: EtcdConfig,
     /// Where the service listens.
-    pub listen: Vec<Listen>,
+    pub listen: Vec<ListenConfig>,
     /// What a caller may ask for at most.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// The audit log.
     pub audit: AuditConfig,
     /// The witnesses that cosign the audit log's checkpoints.
@@ -237,7 +237,7 @@ impl Config {
     /// # Errors
     /// [`Code::InvalidArgument`] for settings that contradict each other.
     pub fn check(&self) -> Result<()> {
-        self.listen.iter().try_for_each(Listen::check)?;
+        self.listen.iter().try_for_each(ListenConfig::check)?;
         self.keystore.check()?;
         self.etcd.check(self.keystore.store)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
@@ -282,7 +282,7 @@ impl Config {
                 return Err(wrong("it is named twice"));
             }
         }
-        if self.required_witnesses() > self.witness.len() {
+        if self.cosignature_quorum() > self.witness.len() {
             return Err(invalid("[audit] cosignature_quorum: there are fewer witnesses"));
         }
         if self.audit.witness_interval_seconds == 0 {
@@ -292,7 +292,7 @@ impl Config {
     }
 
     /// How many witnesses must cosign a checkpoint.
-    pub fn required_witnesses(&self) -> usize {
+    pub fn cosignature_quorum(&self) -> usize {
         self.audit.cosignature_quorum.unwrap_or(self.witness.len())
     }
 
@@ -310,7 +310,10 @@ impl Config {
         let differs = [
             ("keystore", self.keystore != new.keystore),
             ("etcd", self.etcd != new.etcd),
-            ("listen", !self.listen.iter().map(Listen::socket).eq(new.listen.iter().map(Listen::socket))),
+            (
+                "listen",
+                !self.listen.iter().map(ListenConfig::socket).eq(new.listen.iter().map(ListenConfig::socket)),
+            ),
             ("audit", self.audit != new.audit),
             ("witness", self.witness != new.witness),
             ("service", self.service != new.service),

@@ -10,8 +10,8 @@ use bulla_kms::Timestamp;
 
 use super::site::{Proof, check_site};
 use crate::access::{Epoch, Session};
-use crate::error::{ApiError, Problem, Result};
-use crate::service::{App, Opened};
+use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::service::{UnsealedService, Worker};
 
 /// What a connection proves by itself.
 pub(crate) trait Connection: fmt::Debug + Send + Sync {
@@ -32,7 +32,7 @@ pub(crate) trait Connection: fmt::Debug + Send + Sync {
 pub(crate) struct Peer {
     pub(crate) connection: Arc<dyn Connection>,
     /// Tells the access log who the caller is; none if requests are not logged.
-    pub(crate) witness: Option<Witness>,
+    pub(crate) caller_slot: Option<CallerSlot>,
 }
 
 impl Peer {
@@ -50,13 +50,13 @@ impl Peer {
 }
 
 /// The caller of one request, once its credential was verified.
-pub(crate) type Witness = Arc<OnceLock<Arc<Session>>>;
+pub(crate) type CallerSlot = Arc<OnceLock<Arc<Session>>>;
 
 /// The caller of a request, whose credential was verified, and the keystore as it is open for the
 /// request.
 pub(crate) struct Caller {
     pub(crate) session: Arc<Session>,
-    pub(crate) opened: Arc<Opened>,
+    pub(crate) unsealed: Arc<UnsealedService>,
 }
 
 /// The header in which clients of Vault send their token.
@@ -68,7 +68,7 @@ const VAULT_TOKEN: &str = "x-vault-token";
 /// A credential that is no token must not give the rights of the connection, and of two tokens
 /// nobody knows which one is meant.
 pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&[u8]>> {
-    let unclear = |message| ApiError::new(Problem::Unauthenticated, message);
+    let unclear = |message| ApiError::new(ApiErrorCode::Unauthenticated, message);
     let mut tokens = headers.get_all(VAULT_TOKEN).iter().map(HeaderValue::as_bytes);
     let first = tokens.next();
     let mut token = first;
@@ -122,10 +122,10 @@ impl Connected {
     }
 }
 
-impl FromRequestParts<App> for Connected {
+impl FromRequestParts<Worker> for Connected {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &Worker) -> Result<Self> {
         let has_token = token(&parts.headers)?.is_some();
         let peer = parts.extensions.get::<Peer>().cloned();
         let site = check_site(parts, peer.as_ref().map_or(Proof::Nothing, Peer::proof));
@@ -138,32 +138,32 @@ impl Caller {
     ///
     /// # Errors
     /// The request has no credential, the credential is refused, or the service is sealed.
-    pub(crate) fn verified(parts: &Parts, app: &App) -> Result<Self> {
+    pub(crate) fn verified(parts: &Parts, worker: &Worker) -> Result<Self> {
         let token = token(&parts.headers)?;
         let connection = parts.extensions.get::<Peer>();
         let peer = connection.filter(|_| token.is_none()).and_then(Peer::session);
         if token.is_none() && peer.is_none() {
             let message = "the request carries no credential: send a token as `Authorization: Bearer TOKEN`";
-            return Err(ApiError::new(Problem::Unauthenticated, message));
+            return Err(ApiError::new(ApiErrorCode::Unauthenticated, message));
         }
         if token.is_none() {
             check_site(parts, connection.map_or(Proof::Nothing, Peer::proof))?;
         }
-        let opened = app.service.opened()?;
+        let unsealed = worker.service.unsealed()?;
         let session = match (token, peer) {
             // A token counts more than the connection: a caller who sends one wants only the rights
             // of that token.
-            (Some(token), _) => app.session(&opened, token)?,
-            (None, peer) => peer.ok_or_else(ApiError::refused)?,
+            (Some(token), _) => worker.session(&unsealed, token)?,
+            (None, peer) => peer.ok_or_else(ApiError::forbidden)?,
         };
-        if let Some(witness) = connection.and_then(|connection| connection.witness.as_ref()) {
+        if let Some(caller_slot) = connection.and_then(|connection| connection.caller_slot.as_ref()) {
             // A request has one caller.
-            let _ = witness.set(Arc::clone(&session));
+            let _ = caller_slot.set(Arc::clone(&session));
         }
         if session.authority.expires.is_some() {
             session.check_time(Timestamp::now()?)?;
         }
-        Ok(Self { session, opened })
+        Ok(Self { session, unsealed })
     }
 
     /// Verifies the credential of a request whose head was verified before, now that its body is
@@ -173,22 +173,25 @@ impl Caller {
     /// # Errors
     /// Those of [`Caller::verified`]; the caller's rights are others now, or the keystore was
     /// closed and opened again.
-    pub(crate) fn verify_again(parts: &Parts, app: &App) -> Result<()> {
+    pub(crate) fn verify_again(parts: &Parts, worker: &Worker) -> Result<()> {
         // The endpoint needs no credential.
-        let Some(Verified { session, opened, epoch }) = parts.extensions.get() else { return Ok(()) };
+        let Some(Verified { session, unsealed, epoch }) = parts.extensions.get() else { return Ok(()) };
         // A session with revocation ids is that of a token. What a connection proves may end by
         // itself.
-        if *epoch == app.service.epoch() && !session.revocation_ids.is_empty() {
+        if *epoch == worker.service.epoch() && !session.revocation_ids.is_empty() {
             return match session.authority.expires {
                 Some(_) => session.check_time(Timestamp::now()?),
                 None => Ok(()),
             };
         }
-        let now = Self::verified(parts, app)?;
-        if !Arc::ptr_eq(&now.opened, opened) {
-            return Err(ApiError::new(Problem::Sealed, "the service was sealed meanwhile: send it again"));
+        let now = Self::verified(parts, worker)?;
+        if !Arc::ptr_eq(&now.unsealed, unsealed) {
+            return Err(ApiError::new(
+                ApiErrorCode::Sealed,
+                "the service was sealed meanwhile: send it again",
+            ));
         }
-        if now.session.authority == session.authority { Ok(()) } else { Err(ApiError::refused()) }
+        if now.session.authority == session.authority { Ok(()) } else { Err(ApiError::forbidden()) }
     }
 }
 
@@ -197,20 +200,20 @@ impl Caller {
 #[derive(Clone)]
 struct Verified {
     session: Arc<Session>,
-    opened: Arc<Opened>,
+    unsealed: Arc<UnsealedService>,
     epoch: Epoch,
 }
 
-impl FromRequestParts<App> for Caller {
+impl FromRequestParts<Worker> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
         // First: what changes after this is seen when the body is there.
-        let epoch = app.service.epoch();
-        let caller = Self::verified(parts, app)?;
+        let epoch = worker.service.epoch();
+        let caller = Self::verified(parts, worker)?;
         caller.session.count(1)?;
-        let (session, opened) = (Arc::clone(&caller.session), Arc::clone(&caller.opened));
-        parts.extensions.insert(Verified { session, opened, epoch });
+        let (session, unsealed) = (Arc::clone(&caller.session), Arc::clone(&caller.unsealed));
+        parts.extensions.insert(Verified { session, unsealed, epoch });
         Ok(caller)
     }
 }

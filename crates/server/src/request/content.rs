@@ -12,8 +12,8 @@ use zeroize::Zeroize as _;
 
 use super::caller::{Caller, Peer};
 use super::list::AT_MOST;
-use crate::error::{ApiError, Problem, Result};
-use crate::service::{App, BodyBytes};
+use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::service::{BodyBytes, Worker};
 
 /// The longest body of a request that needs no credential.
 const ANONYMOUS: usize = 4 << 10;
@@ -25,16 +25,16 @@ const ALL_ANONYMOUS: usize = 256 * ANONYMOUS;
 /// A complete body, within the limits of length, time and memory.
 pub(crate) struct Content(pub(crate) Bytes);
 
-impl FromRequest<App> for Content {
+impl FromRequest<Worker> for Content {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
             return Ok(Self(Bytes::new()));
         }
-        let whole = Whole::read(&parts, body, Needs::Credential, app).await?;
-        Caller::verify_again(&parts, app)?;
+        let whole = Whole::read(&parts, body, Needs::Credential, worker).await?;
+        Caller::verify_again(&parts, worker)?;
         Ok(Self(Bytes::from_owner(whole)))
     }
 }
@@ -61,14 +61,16 @@ impl AsRef<[u8]> for Whole {
 impl Whole {
     /// # Errors
     /// The body is too long or too slow, or all bodies together take too much memory.
-    pub(super) async fn read(parts: &Parts, body: Body, needs: Needs, app: &App) -> Result<Self> {
-        let limits = app.service.limits();
-        let whole = timeout(limits.body_timeout(), Self::read_all(parts, body, needs, app));
-        whole.await.map_err(|_| ApiError::new(Problem::Timeout, "the body did not arrive in time"))?
+    pub(super) async fn read(parts: &Parts, body: Body, needs: Needs, worker: &Worker) -> Result<Self> {
+        let limits = worker.service.limits();
+        let whole = timeout(limits.body_timeout(), Self::read_all(parts, body, needs, worker));
+        whole
+            .await
+            .map_err(|_| ApiError::new(ApiErrorCode::BodyTimeout, "the body did not arrive in time"))?
     }
 
-    async fn read_all(parts: &Parts, mut body: Body, needs: Needs, app: &App) -> Result<Self> {
-        let limits = app.service.limits();
+    async fn read_all(parts: &Parts, mut body: Body, needs: Needs, worker: &Worker) -> Result<Self> {
+        let limits = worker.service.limits();
         let peer = parts.extensions.get::<Peer>();
         let most = match needs {
             Needs::Credential => limits.max_body_bytes,
@@ -76,14 +78,14 @@ impl Whole {
         };
         let is_anonymous = needs == Needs::Nothing && peer.is_none_or(|peer| peer.session().is_none());
         let (mut counted, all) = if is_anonymous {
-            (app.service.anonymous_bodies.begin(), ALL_ANONYMOUS)
+            (worker.service.anonymous_bodies.begin(), ALL_ANONYMOUS)
         } else {
-            (app.service.bodies.begin(), limits.max_total_body_bytes)
+            (worker.service.bodies.begin(), limits.max_total_body_bytes)
         };
         // Whoever may use a Unix socket has room, however much others send.
         let all = if peer.is_some_and(Peer::is_local) { usize::MAX } else { all };
         let too_large =
-            || ApiError::new(Problem::BodyTooLarge, format!("the body is longer than {most} bytes"));
+            || ApiError::new(ApiErrorCode::BodyTooLarge, format!("the body is longer than {most} bytes"));
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if announced > most {
             return Err(too_large());
@@ -131,7 +133,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
         let at = format!("line {}, column {}", error.line(), error.column());
         let what = match error.classify() {
             serde_json::error::Category::Data => match too_long(&error.to_string()) {
-                Some(what) => return ApiError::new(Problem::TooManyItems, format!("{what} ({at})")),
+                Some(what) => return ApiError::new(ApiErrorCode::TooManyItems, format!("{what} ({at})")),
                 None => data_error(&error),
             },
             serde_json::error::Category::Eof => "the body ends too early".to_owned(),

@@ -21,7 +21,7 @@ pub(crate) fn resolve(caller: &Caller, text: &str, operation: TokenOperation) ->
     } else {
         let tenant = &session.authority.tenant;
         let label: Name = text.parse()?;
-        match caller.opened.keystore.find(tenant, &label)? {
+        match caller.unsealed.keystore.find(tenant, &label)? {
             Some(key_id) => key_id.into(),
             None => {
                 session.check_tenant(operation)?;
@@ -52,5 +52,5 @@ pub(crate) fn exact(caller: &Caller, key: KeySelector, version: Option<NonZeroU3
 }
 
 fn head(caller: &Caller, key_id: &KeyId) -> Result<KeyVersionId> {
-    Ok(caller.opened.keystore.head_id(key_id)?)
+    Ok(caller.unsealed.keystore.head_id(key_id)?)
 }

@@ -10,7 +10,7 @@ mod secret;
 mod site;
 
 pub(crate) use self::base64::{decode, decode_into, encode};
-pub(crate) use self::caller::{Caller, Connected, Connection, Peer, Witness, token};
+pub(crate) use self::caller::{Caller, CallerSlot, Connected, Connection, Peer, token};
 pub(crate) use self::content::{Content, parse};
 pub(crate) use self::key::{exact, resolve};
 pub(crate) use self::list::{Items, List};

@@ -5,16 +5,16 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ApiError, Result};
-use crate::service::App;
+use crate::service::Worker;
 
 /// The parameters of a path.
 pub(crate) struct Path<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Worker> for Path<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        match axum::extract::Path::from_request_parts(parts, app).await {
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        match axum::extract::Path::from_request_parts(parts, worker).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
             Err(_) => Err(ApiError::malformed("a parameter of the path does not have the expected form")),
         }
@@ -24,11 +24,11 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 /// The parameters of a query.
 pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+impl<T: DeserializeOwned> FromRequestParts<Worker> for Query<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        match axum::extract::Query::from_request_parts(parts, app).await {
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        match axum::extract::Query::from_request_parts(parts, worker).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(_) => {
                 let message = "a parameter of the query is unknown, or does not have the expected form";

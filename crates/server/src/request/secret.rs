@@ -16,18 +16,18 @@ use super::base64::decode_into;
 use super::caller::Caller;
 use super::content::{Needs, Whole};
 use crate::error::{ApiError, Result};
-use crate::service::App;
+use crate::service::Worker;
 
 /// A whole body with a secret in it, of a caller whose credential was verified.
 pub(crate) struct SecretContent(Whole);
 
-impl FromRequest<App> for SecretContent {
+impl FromRequest<Worker> for SecretContent {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let whole = Whole::read(&parts, body, Needs::Credential, app).await?;
-        Caller::verify_again(&parts, app)?;
+        let whole = Whole::read(&parts, body, Needs::Credential, worker).await?;
+        Caller::verify_again(&parts, worker)?;
         Ok(Self(whole))
     }
 }
@@ -35,12 +35,12 @@ impl FromRequest<App> for SecretContent {
 /// A short body with a secret in it, which may be all that the caller shows.
 pub(crate) struct SecretProof(SecretContent);
 
-impl FromRequest<App> for SecretProof {
+impl FromRequest<Worker> for SecretProof {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let whole = Whole::read(&parts, body, Needs::Nothing, app).await?;
+        let whole = Whole::read(&parts, body, Needs::Nothing, worker).await?;
         Ok(Self(SecretContent(whole)))
     }
 }

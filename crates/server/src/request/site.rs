@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, header};
 
-use crate::error::{ApiError, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, Result};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -34,7 +34,7 @@ pub(crate) enum Proof {
 pub(super) fn check_site(parts: &Parts, proof: Proof) -> Result<()> {
     let refused = |what: &str| {
         let message = format!("{what}: without a token, only programs and the service's own page may ask");
-        ApiError::new(Problem::CrossSite, message)
+        ApiError::new(ApiErrorCode::CrossSiteRequest, message)
     };
     // Vault's clients and HTTP/1.0 may name no host, but browsers always do.
     let host = match parts.headers.get(header::HOST) {

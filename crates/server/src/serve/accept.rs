@@ -11,7 +11,7 @@ use tokio::time::Instant;
 #[cfg(unix)]
 use super::local::{self, SocketFile};
 use super::room::Place;
-use crate::config::Listen;
+use crate::config::ListenConfig;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -51,7 +51,7 @@ pub(super) enum Stream {
 impl Listener {
     /// # Errors
     /// The address cannot be had.
-    pub(super) fn bind(listen: &Listen) -> Result<Self> {
+    pub(super) fn bind(listen: &ListenConfig) -> Result<Self> {
         match (&listen.address, &listen.unix) {
             (Some(address), _) => {
                 let scheme = if listen.tls.is_some() { Scheme::Https } else { Scheme::Http };

@@ -22,9 +22,9 @@ use super::live::Live;
 use super::peers::Evidence;
 use super::unread::ReadToItsEnd;
 use crate::access::Session;
-use crate::config::Limits;
+use crate::config::LimitsConfig;
 use crate::request::{Connection, Peer, Proof};
-use crate::service::Reactor;
+use crate::service::WorkerState;
 use crate::traces;
 
 /// The header that names a request, in answers and in the service's log.
@@ -73,13 +73,13 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// How a thread serves its connections.
 pub(super) struct Connections {
     router: Router,
-    reactor: Arc<Reactor>,
+    worker: Arc<WorkerState>,
     live: Arc<Live>,
 }
 
 impl Connections {
-    pub(super) fn new(reactor: Arc<Reactor>, live: Arc<Live>) -> Self {
-        Self { router: crate::router::router(Arc::clone(&reactor)), reactor, live }
+    pub(super) fn new(worker: Arc<WorkerState>, live: Arc<Live>) -> Self {
+        Self { router: crate::router::router(Arc::clone(&worker)), worker, live }
     }
 
     /// Serves a connection until it ends or, when the service shuts down, until its last request is
@@ -91,35 +91,35 @@ impl Connections {
         accepted: Instant,
         mut shutdown: watch::Receiver<bool>,
     ) {
-        let (router, reactor, activity) =
-            (self.router.clone(), Arc::clone(&self.reactor), Activity::since(accepted));
+        let (router, worker, activity) =
+            (self.router.clone(), Arc::clone(&self.worker), Activity::since(accepted));
         let proving: Arc<dyn Connection> = Arc::new(Proving { live: Arc::clone(&self.live), evidence });
         let used = Arc::clone(&activity);
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
             let entry = Entry::begin(&request);
-            let (connection, witness) = (Arc::clone(&proving), entry.as_ref().map(Entry::witness));
-            request.extensions_mut().insert(Peer { connection, witness });
+            let (connection, caller_slot) = (Arc::clone(&proving), entry.as_ref().map(Entry::caller_slot));
+            request.extensions_mut().insert(Peer { connection, caller_slot });
             let (used, in_use) = (Arc::clone(&used), used.begin());
-            let answer = answer(router.clone(), Arc::clone(&reactor), request, entry);
+            let answer = answer(router.clone(), Arc::clone(&worker), request, entry);
             async move {
                 let _in_use = in_use;
                 answer.await.map(|response| response.map(|body| Answering::new(body, used)))
             }
         });
-        let builder = builder(&self.reactor.service.limits());
+        let builder = builder(&self.worker.service.limits());
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = activity.idle(|| self.reactor.service.limits().idle_timeout()) => {
+            () = activity.idle(|| self.worker.service.limits().idle_timeout()) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = self.reactor.service.config.service.time_for_requests().min(FAREWELL);
+                let grace = self.worker.service.config.service.time_for_requests().min(FAREWELL);
                 timeout(grace, connection).await.unwrap_or(Ok(()))
             }
             () = shut_down(&mut shutdown) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = self.reactor.service.config.service.time_for_requests();
+                let grace = self.worker.service.config.service.time_for_requests();
                 timeout(grace, connection).await.unwrap_or(Ok(()))
             }
         };
@@ -133,16 +133,16 @@ impl Connections {
 /// Answers one request.
 async fn answer(
     mut router: Router,
-    reactor: Arc<Reactor>,
+    worker: Arc<WorkerState>,
     request: Request<Body>,
     entry: Option<Entry>,
 ) -> Result<Response<Body>, std::convert::Infallible> {
     let start = Instant::now();
-    let id = reactor.service.next_request_id();
+    let id = worker.service.next_request_id();
     let span = traces::span(&request, &id);
     let answer = router.call(request).instrument(span.clone()).await;
     answer.map(|mut response| {
-        reactor.service.counts.answered(reactor.number, response.status(), start.elapsed());
+        worker.service.counts.answered(worker.number, response.status(), start.elapsed());
         traces::answered(&span, response.status());
         if let Some(entry) = entry {
             entry.end(&id, response.status());
@@ -156,7 +156,7 @@ async fn answer(
 }
 
 /// The settings for a connection that begins now.
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+fn builder(limits: &LimitsConfig) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -9,7 +9,7 @@ use bulla_kms::{Result, Timestamp};
 use super::peers::Peers;
 use super::tls::{self, Loaded, Tls};
 use crate::access::Nodes;
-use crate::config::{Config, Listen};
+use crate::config::{Config, ListenConfig};
 use crate::service::Service;
 
 /// The settings that a reload replaces while the service runs. `Service` has the list of revoked
@@ -28,7 +28,7 @@ impl Live {
     /// A certificate or a key cannot be used; the name of an identity is not valid.
     pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
         let (peers, now) = (Peers::new(&config, service.nodes())?, Timestamp::now()?);
-        let load = |listen: &Listen| -> Result<Option<Tls>> {
+        let load = |listen: &ListenConfig| -> Result<Option<Tls>> {
             let Some(settings) = &listen.tls else { return Ok(None) };
             let loaded = tls::load(settings)?;
             // The service starts, because callers on a Unix socket need no certificate.

@@ -14,6 +14,6 @@ mod tls;
 mod unread;
 mod validity;
 
-pub use self::access_log::ACCESS_TARGET;
-pub use self::server::{Handle, Server};
+pub use self::access_log::ACCESS_LOG_TARGET;
+pub use self::server::{Server, ServerHandle};
 pub(crate) use self::validity::fuzz_certificate;

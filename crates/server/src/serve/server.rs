@@ -26,7 +26,7 @@ use super::room::{Room, network_share, permitted_files};
 use super::tls::Tls;
 use crate::access::Nodes;
 use crate::config::Config;
-use crate::service::{KeystoreSource, Reactor, Service};
+use crate::service::{KeystoreSource, Service, WorkerState};
 
 /// A service whose sockets listen.
 pub struct Server {
@@ -45,12 +45,12 @@ struct Shared {
 
 /// Controls a running service from another thread.
 #[derive(Clone)]
-pub struct Handle {
+pub struct ServerHandle {
     shutdown: watch::Sender<bool>,
     live: Weak<Live>,
 }
 
-impl Handle {
+impl ServerHandle {
     /// Stops accepting connections, answers the requests that have arrived, and ends
     /// [`Server::run`].
     pub fn shut_down(&self) {
@@ -78,9 +78,9 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for ServerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
+        f.debug_struct("ServerHandle").finish_non_exhaustive()
     }
 }
 
@@ -106,7 +106,7 @@ impl Server {
         let service = Arc::new(Service::new(config.clone(), threads, source)?);
         if let Some(cluster) = &service.cluster {
             let member: Weak<Service> = Arc::downgrade(&service);
-            cluster.tell(member);
+            cluster.set_listener(member);
         }
         let live = Arc::new(Live::new(Arc::clone(&service), config)?);
         let shared = Arc::new(Shared { service, live, serving: AtomicUsize::new(threads) });
@@ -114,7 +114,7 @@ impl Server {
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
 
-    /// Reads everything that the settings name, as [`Server::bind`] and [`Handle::reload`] do it,
+    /// Reads everything that the settings name, as [`Server::bind`] and [`ServerHandle::reload`] do it,
     /// and changes nothing.
     ///
     /// # Errors
@@ -129,13 +129,13 @@ impl Server {
     }
 
     /// A handle that controls the service from another thread.
-    pub fn handle(&self) -> Handle {
-        Handle { shutdown: self.shutdown.clone(), live: Arc::downgrade(&self.shared.live) }
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle { shutdown: self.shutdown.clone(), live: Arc::downgrade(&self.shared.live) }
     }
 
     /// Whether the service can open the keystore without being given a passphrase.
-    pub fn opens_by_itself(&self) -> bool {
-        self.shared.service.opens_by_itself()
+    pub fn auto_unseals(&self) -> bool {
+        self.shared.service.auto_unseals()
     }
 
     /// Opens the keystore. Until then, the service answers that it is sealed.
@@ -146,7 +146,7 @@ impl Server {
         self.shared.service.unseal(passphrase)
     }
 
-    /// Serves until [`Handle::shut_down`] is called and all requests that have arrived are
+    /// Serves until [`ServerHandle::shut_down`] is called and all requests that have arrived are
     /// answered.
     ///
     /// # Errors
@@ -217,8 +217,8 @@ async fn serve(
             tokio::spawn(accept(Arc::clone(shared), listener, Arc::clone(&senders), down.clone()));
         }
     }
-    let reactor = Reactor::new(Arc::clone(&shared.service), number);
-    let connections = Arc::new(Connections::new(reactor, Arc::clone(&shared.live)));
+    let worker = WorkerState::new(Arc::clone(&shared.service), number);
+    let connections = Arc::new(Connections::new(worker, Arc::clone(&shared.live)));
     let mut open = JoinSet::new();
     let connect = |open: &mut JoinSet<()>, accepted, down: watch::Receiver<bool>| {
         let (shared, connections) = (Arc::clone(shared), Arc::clone(&connections));

@@ -14,7 +14,9 @@ use crate::error::{ApiError, Result};
 ///
 /// # Errors
 /// The work panicked.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(crate) async fn run_off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(move || Box::new(work()));
     let done = spawn_blocking(work).await;
     let done = done.map_err(|_| ApiError::panicked())?;

@@ -41,7 +41,7 @@ pub trait KeystoreSource: Send + Sync {
 
 /// An open keystore, with a batcher for each thread that serves.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct UnsealedService {
     /// It makes the last checkpoint that is due when it is dropped: before the keystore, which
     /// signs it.
     _sealer: Option<CheckpointThread>,
@@ -53,7 +53,7 @@ pub(crate) struct Opened {
     _witnessing: Option<Witnessing>,
 }
 
-impl Opened {
+impl UnsealedService {
     pub(crate) fn new(open: OpenKeystore, threads: usize, config: &Config) -> Result<Self> {
         let keystore = Arc::new(open.keystore);
         let options = BatcherOptions::default();

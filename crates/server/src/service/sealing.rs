@@ -5,23 +5,23 @@ use std::sync::Arc;
 use bulla_kms::audit_log::Actor;
 use bulla_kms::{Code, KmsError, SecretString};
 
-use super::blocking::blocking;
-use super::open::Opened;
+use super::blocking::run_off_thread;
+use super::open::UnsealedService;
 use super::shared::Service;
 use crate::access::Session;
 use crate::error::Result;
 
 impl Service {
-    /// Closes the keystore for `actor`, whose request holds `opened`.
+    /// Closes the keystore for `actor`, whose request holds `unsealed`.
     ///
     /// # Errors
     /// Closing it panicked.
-    pub(crate) async fn close(self: &Arc<Self>, opened: Arc<Opened>, actor: &Actor) -> Result<()> {
+    pub(crate) async fn close(self: &Arc<Self>, unsealed: Arc<UnsealedService>, actor: &Actor) -> Result<()> {
         let service = Arc::clone(self);
         // The last user of the keystore closes its files, which takes long.
-        blocking(move || {
+        run_off_thread(move || {
             service.seal();
-            drop(opened);
+            drop(unsealed);
         })
         .await?;
         tracing::warn!(%actor, "an operator sealed the service");
@@ -34,7 +34,7 @@ impl Service {
     /// # Errors
     /// The service was not given a passphrase, and the keystore needs one; those of the source.
     pub(crate) async fn open_again(self: &Arc<Self>, actor: &Actor) -> Result<()> {
-        if !self.opens_by_itself() {
+        if !self.auto_unseals() {
             let message = "the keystore opens with a passphrase, which the request does not have";
             return Err(KmsError::new(Code::WrongPassphrase, message).into());
         }
@@ -63,6 +63,6 @@ impl Service {
     /// Opens the keystore on a thread that may wait.
     async fn unseal_apart(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
         let service = Arc::clone(self);
-        Ok(blocking(move || service.unseal(passphrase)).await??)
+        Ok(run_off_thread(move || service.unseal(passphrase)).await??)
     }
 }

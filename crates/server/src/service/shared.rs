@@ -16,13 +16,13 @@ use bulla_kms::{Code, KeyId, KmsError, SecretString, Timestamp};
 use super::answers::Answers;
 use super::bodies::Bodies;
 use super::counts::Counts;
-use super::open::{KeystoreSource, OpenKeystore, Opened};
+use super::open::{KeystoreSource, OpenKeystore, UnsealedService};
 use super::revoked::{Revoked, RevokedTokens, Revoker};
 use super::slow::{Shape, SlowWork};
-use crate::access::{Limiter, Limiters, Nodes, Seen, Session, Sessions};
-use crate::cluster::{Cluster, Member, Revocation};
-use crate::config::{Config, Limits, StoreKind};
-use crate::error::{ApiError, Problem, Result};
+use crate::access::{CredentialDigest, Limiter, Limiters, Nodes, Session, Sessions};
+use crate::cluster::{ClusterListener, ClusterNode, Revocation};
+use crate::config::{Config, LimitsConfig, StoreKind};
+use crate::error::{ApiError, ApiErrorCode, Result};
 
 /// How many passphrases may be tried at once. Then one more is allowed in each interval.
 const TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
@@ -39,7 +39,7 @@ const THREADS: usize = 8;
 pub(crate) struct Service {
     /// The settings with which the service started. [`Service::limits`] returns the current limits.
     pub(crate) config: Config,
-    limits: ArcSwap<Limits>,
+    limits: ArcSwap<LimitsConfig>,
     pub(crate) threads: usize,
     /// The keystore's metrics.
     pub(crate) metrics: Arc<Metrics>,
@@ -56,10 +56,10 @@ pub(crate) struct Service {
     /// The answers to requests with an idempotency key.
     pub(crate) answers: Answers,
     /// The other nodes, if the keystore is shared.
-    pub(crate) cluster: Option<Arc<Cluster>>,
+    pub(crate) cluster: Option<Arc<ClusterNode>>,
     source: Box<dyn KeystoreSource>,
     /// None while the service is sealed.
-    opened: ArcSwapOption<Opened>,
+    unsealed: ArcSwapOption<UnsealedService>,
     /// Its holder opens the keystore.
     opening: Mutex<()>,
     /// How often callers try to open it: each identity of the settings, and all others together.
@@ -91,7 +91,7 @@ impl Service {
         getrandom::fill(&mut secret)
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
         let cluster = match config.keystore.store {
-            StoreKind::Etcd => Some(Arc::new(Cluster::new(&config.etcd))),
+            StoreKind::Etcd => Some(Arc::new(ClusterNode::new(&config.etcd))),
             StoreKind::File => None,
         };
         let revoked = Revoked::read(source.revocations())?;
@@ -109,7 +109,7 @@ impl Service {
             answers: Answers::default(),
             cluster,
             source,
-            opened: ArcSwapOption::empty(),
+            unsealed: ArcSwapOption::empty(),
             opening: Mutex::new(()),
             tries: Mutex::default(),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
@@ -130,12 +130,12 @@ impl Service {
     }
 
     /// The limits as they are now.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> LimitsConfig {
         **self.limits.load()
     }
 
     /// Sets the limits for all requests from now on.
-    pub(crate) fn set_limits(&self, limits: Limits) {
+    pub(crate) fn set_limits(&self, limits: LimitsConfig) {
         self.limits.store(Arc::new(limits));
         self.limiters.set_rate(limits.request_rate);
         self.forget_sessions();
@@ -147,7 +147,7 @@ impl Service {
     }
 
     /// Whether the service can open the keystore without being given a passphrase.
-    pub(crate) fn opens_by_itself(&self) -> bool {
+    pub(crate) fn auto_unseals(&self) -> bool {
         !self.source.needs_passphrase()
     }
 
@@ -157,26 +157,28 @@ impl Service {
     /// Those of the source.
     pub(crate) fn unseal(&self, passphrase: Option<SecretString>) -> bulla_kms::Result<()> {
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.opened.load().is_some() {
+        if self.unsealed.load().is_some() {
             return Ok(());
         }
-        let opened = self.source.open(passphrase, &self.metrics).and_then(|open| self.join(open));
-        let opened = opened.inspect_err(|error| {
+        let unsealed = self.source.open(passphrase, &self.metrics).and_then(|open| self.join(open));
+        let unsealed = unsealed.inspect_err(|error| {
             tracing::error!(code = error.code.as_str(), "the service was not unsealed: {}", error.message);
         })?;
-        self.opened.store(Some(Arc::new(opened)));
+        self.unsealed.store(Some(Arc::new(unsealed)));
         self.forget_sessions();
         tracing::info!("the service is unsealed");
         Ok(())
     }
 
     /// Makes an open keystore ready to serve, together with the other nodes, if there are any.
-    fn join(&self, mut open: OpenKeystore) -> bulla_kms::Result<Opened> {
-        let Some(cluster) = &self.cluster else { return Opened::new(open, self.threads, &self.config) };
+    fn join(&self, mut open: OpenKeystore) -> bulla_kms::Result<UnsealedService> {
+        let Some(cluster) = &self.cluster else {
+            return UnsealedService::new(open, self.threads, &self.config);
+        };
         open.keystore = open.keystore.leased(cluster.lease());
-        let opened = Opened::new(open, self.threads, &self.config)?;
-        cluster.attach(&opened.keystore, opened.audit.as_ref())?;
-        Ok(opened)
+        let unsealed = UnsealedService::new(open, self.threads, &self.config)?;
+        cluster.attach(&unsealed.keystore, unsealed.audit.as_ref())?;
+        Ok(unsealed)
     }
 
     /// Closes the keystore as soon as the requests that use it are answered.
@@ -184,7 +186,7 @@ impl Service {
         if let Some(cluster) = &self.cluster {
             cluster.detach();
         }
-        if self.opened.swap(None).is_some() {
+        if self.unsealed.swap(None).is_some() {
             tracing::info!("the service is sealed");
         }
         self.forget_sessions();
@@ -199,19 +201,20 @@ impl Service {
         let limiter = tries.entry(identity.cloned()).or_insert_with(|| Limiter::spaced(BETWEEN_TRIES, TRIES));
         limiter.take(1).map_err(|wait| {
             let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
-            ApiError::new(Problem::RateLimited, message)
+            ApiError::new(ApiErrorCode::RateLimited, message)
         })
     }
 
     /// # Errors
     /// The service is sealed.
-    pub(crate) fn opened(&self) -> Result<Arc<Opened>> {
-        let sealed = || ApiError::new(Problem::Sealed, "the service is sealed: an operator must unseal it");
-        self.opened.load_full().ok_or_else(sealed)
+    pub(crate) fn unsealed(&self) -> Result<Arc<UnsealedService>> {
+        let sealed =
+            || ApiError::new(ApiErrorCode::Sealed, "the service is sealed: an operator must unseal it");
+        self.unsealed.load_full().ok_or_else(sealed)
     }
 
     pub(crate) fn is_sealed(&self) -> bool {
-        self.opened.load().is_none()
+        self.unsealed.load().is_none()
     }
 
     /// Whether a caller whose request began may still have its answer: slow work asks before each
@@ -219,12 +222,19 @@ impl Service {
     ///
     /// # Errors
     /// The service was sealed, or the credential was revoked or has expired.
-    pub(super) fn check_still(&self, opened: &Arc<Opened>, session: &Session) -> Result<()> {
-        if !Arc::ptr_eq(&self.opened()?, opened) {
-            return Err(ApiError::new(Problem::Sealed, "the service was sealed meanwhile: send it again"));
+    pub(super) fn check_still_permitted(
+        &self,
+        unsealed: &Arc<UnsealedService>,
+        session: &Session,
+    ) -> Result<()> {
+        if !Arc::ptr_eq(&self.unsealed()?, unsealed) {
+            return Err(ApiError::new(
+                ApiErrorCode::Sealed,
+                "the service was sealed meanwhile: send it again",
+            ));
         }
         if self.revoked_tokens.load().has_any(&session.authority.tenant, &session.revocation_ids) {
-            return Err(ApiError::refused());
+            return Err(ApiError::forbidden());
         }
         session.check_time(Timestamp::now()?)
     }
@@ -296,7 +306,7 @@ impl Service {
     }
 
     /// The digest under which a credential is remembered.
-    pub(crate) fn digest(&self, credential: &[u8]) -> Seen {
+    pub(crate) fn digest(&self, credential: &[u8]) -> CredentialDigest {
         *bulla_blake3::keyed_hash(&self.secret, credential).as_bytes()
     }
 
@@ -306,26 +316,26 @@ impl Service {
     /// The token is refused. The caller does not learn why.
     pub(crate) fn session(
         &self,
-        opened: &Opened,
+        unsealed: &UnsealedService,
         token: &[u8],
-        seen: Seen,
+        digest: CredentialDigest,
         epoch: u64,
     ) -> Result<Arc<Session>> {
-        if let Some(session) = self.sessions.get(&seen, epoch) {
+        if let Some(session) = self.sessions.get(&digest, epoch) {
             return Ok(session);
         }
-        let session = self.verified(opened, token).map_err(|error| {
+        let session = self.verified(unsealed, token).map_err(|error| {
             tracing::debug!(code = error.code.as_str(), "a token is refused");
-            ApiError::refused()
+            ApiError::forbidden()
         })?;
-        Ok(self.sessions.insert(seen, epoch, session))
+        Ok(self.sessions.insert(digest, epoch, session))
     }
 
-    fn verified(&self, opened: &Opened, token: &[u8]) -> bulla_kms::Result<Session> {
+    fn verified(&self, unsealed: &UnsealedService, token: &[u8]) -> bulla_kms::Result<Session> {
         let not_text = |_| KmsError::new(Code::InvalidToken, "the token is not text");
         let token: Token = std::str::from_utf8(token).map_err(not_text)?.parse()?;
         // Whose token it is says its verified content.
-        let rights = opened.keystore.rights(&token, &Revocations::default())?;
+        let rights = unsealed.keystore.rights(&token, &Revocations::default())?;
         let ids = rights.permit().revocation_ids.clone();
         if self.revoked_tokens.load().has_any(rights.tenant(), &ids) {
             return Err(KmsError::new(Code::Forbidden, "the token was revoked"));
@@ -338,7 +348,7 @@ impl Service {
     }
 }
 
-impl Member for Service {
+impl ClusterListener for Service {
     fn revoked(&self, revocations: Vec<Revocation>) {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         for revocation in revocations {

@@ -10,7 +10,7 @@ use tracing::field::Empty;
 use tracing::{Level, Span};
 
 #[cfg(feature = "otel")]
-pub use self::otel::Traces;
+pub use self::otel::TraceExporter;
 pub use self::target::SPAN_TARGET;
 
 /// The span of a request; none without a collector.

@@ -26,9 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends spans to a collector until it is dropped.
 #[derive(Debug)]
-pub struct Traces(SdkTracerProvider);
+pub struct TraceExporter(SdkTracerProvider);
 
-impl Traces {
+impl TraceExporter {
     /// None where the settings name no collector.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Traces {
     }
 }
 
-impl Drop for Traces {
+impl Drop for TraceExporter {
     fn drop(&mut self) {
         // The service ends even if the collector is away and the last spans are lost.
         let _ = self.0.shutdown_with_timeout(TIMEOUT);

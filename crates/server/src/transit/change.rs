@@ -22,9 +22,9 @@ use super::key::{NAME, algorithm, existing, find, label, missing};
 use super::lenient::{Seconds, Text, flag, number, seconds};
 use super::view::{KeyData, min_available};
 use crate::request::Caller;
-use crate::service::App;
+use crate::service::Worker;
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_create, transit_delete).map(|router| router.put(transit_create)))
         .routes(routes!(transit_rotate).map(|router| router.put(transit_rotate)))
@@ -85,7 +85,7 @@ fn period(period: Seconds) -> Result<Option<NonZeroU64>> {
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("create"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_create(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
     body: Body,
@@ -96,12 +96,12 @@ async fn transit_create(
     let algorithm = algorithm(request.kind.given(), request.parameter_set.given())?;
     let asks = |flag: Option<bool>| flag == Some(true);
     if asks(request.derived) || asks(request.convergent_encryption) {
-        return Err(VaultError::not_offered(
+        return Err(VaultError::not_supported(
             "bulla derives no keys: leave derived and convergent_encryption out",
         ));
     }
     if asks(request.allow_plaintext_backup) {
-        return Err(VaultError::not_offered(
+        return Err(VaultError::not_supported(
             "private keys never leave bulla as plain text: leave allow_plaintext_backup out",
         ));
     }
@@ -116,18 +116,20 @@ async fn transit_create(
         rotation: RotationPolicy { max_age_seconds, max_uses: None },
         ..NewKey::new(tenant.clone(), purpose(), algorithm)
     };
-    let made = app.aside(&caller.opened, &caller.session, move |keystore| match keystore.create_key(new) {
-        Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
-        Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
-            Some(key) => Ok((key, false)),
-            None => Err(error),
-        },
-        Err(error) => Err(error),
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        match keystore.create_key(new) {
+            Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
+            Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
+                Some(key) => Ok((key, false)),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     });
     let (key, is_new) = made.await?;
     if is_new {
-        app.service.key_changed(&key.key);
-        return Ok(envelope::data(&app, &KeyData::from(&key)));
+        worker.service.key_changed(&key.key);
+        return Ok(envelope::data(&worker, &KeyData::from(&key)));
     }
     let taken = |why: &str| {
         VaultError::from(KmsError::new(Code::LabelTaken, format!("the key {name} exists already{why}")))
@@ -139,7 +141,7 @@ async fn transit_create(
         return Err(taken(", with another type"));
     }
     let warnings = [format!("key {name} already existed")];
-    Ok(envelope::data_and_warnings(&app, &KeyData::from(&key), &warnings))
+    Ok(envelope::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
 }
 
 /// Rotate a key: a new version signs from now on. PUT does the same.
@@ -147,18 +149,18 @@ async fn transit_create(
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_rotate(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Rotate, || missing("key not found"))?;
-    let rotated = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let rotated = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         keystore.rotate(&key_id)?;
         keystore.attest(&key_id)
     });
     let rotated = rotated.await?;
-    app.service.key_changed(&rotated.key);
-    Ok(envelope::data(&app, &KeyData::from(&rotated)))
+    worker.service.key_changed(&rotated.key);
+    Ok(envelope::data(&worker, &KeyData::from(&rotated)))
 }
 
 /// Changes to a key. Fields that are not here are ignored, as Vault ignores them.
@@ -201,7 +203,7 @@ impl TransitConfigure {
             return Err(VaultError::from(KmsError::new(Code::NotExportable, message)));
         }
         if self.allow_plaintext_backup == Some(true) {
-            return Err(VaultError::not_offered("private keys never leave bulla as plain text"));
+            return Err(VaultError::not_supported("private keys never leave bulla as plain text"));
         }
         if let Some(least) = self.min_decryption_version {
             let least = if least == 0 {
@@ -281,7 +283,7 @@ fn within(version: i64, newest: u32, what: &str) -> Result<NonZeroU32> {
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_configure(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
     body: Body,
@@ -289,20 +291,25 @@ async fn transit_configure(
     let none = || missing(format!("no existing key named {name} could be found"));
     let key_id = find(&caller, &name, TokenOperation::Update, none)?;
     let request: TransitConfigure = body.parse()?;
-    let key = caller.opened.keystore.attest(&key_id)?;
+    let key = caller.unsealed.keystore.attest(&key_id)?;
     let (changes, warnings) = request.changes(&key)?;
-    let key = apply(&app, &caller, key, changes).await?;
-    Ok(envelope::data_and_warnings(&app, &KeyData::from(&key), &warnings))
+    let key = apply(&worker, &caller, key, changes).await?;
+    Ok(envelope::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
 }
 
 /// Makes changes to a key that nobody else changes meanwhile, in this order.
-async fn apply(app: &App, caller: &Caller, key: Attestation, changes: Vec<KeyChange>) -> Result<Attestation> {
+async fn apply(
+    worker: &Worker,
+    caller: &Caller,
+    key: Attestation,
+    changes: Vec<KeyChange>,
+) -> Result<Attestation> {
     let key_id = key.key.clone();
     let change = move |keystore: &Keystore| {
         changes.iter().try_fold(key, |key, change| keystore.update(&key.key, Some(key.revision), change))
     };
-    let changed = app.aside(&caller.opened, &caller.session, change).await;
-    app.service.key_changed(&key_id);
+    let changed = worker.run_blocking(&caller.unsealed, &caller.session, change).await;
+    worker.service.key_changed(&key_id);
     Ok(changed?)
 }
 
@@ -321,7 +328,7 @@ pub(super) struct TransitTrim {
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_trim(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
     body: Body,
@@ -329,7 +336,7 @@ async fn transit_trim(
     let key_id = find(&caller, &name, TokenOperation::Update, || missing("invalid key name"))?;
     let TransitTrim { min_available_version } = body.parse()?;
     let asked = min_available_version.ok_or_else(|| VaultError::invalid("missing min_available_version"))?;
-    let key = caller.opened.keystore.attest(&key_id)?;
+    let key = caller.unsealed.keystore.attest(&key_id)?;
     let trimmed = min_available(&key);
     let oldest = match asked {
         ..0 => return Err(VaultError::invalid("minimum available version cannot be negative")),
@@ -347,8 +354,8 @@ async fn transit_trim(
     };
     // The oldest first: an interrupted trim is a shorter trim.
     let versions = (trimmed.max(1)..oldest).filter_map(NonZeroU32::new);
-    let key = apply(&app, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
-    Ok(envelope::data(&app, &KeyData::from(&key)))
+    let key = apply(&worker, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
+    Ok(envelope::data(&worker, &KeyData::from(&key)))
 }
 
 /// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be
@@ -357,19 +364,19 @@ async fn transit_trim(
     params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 204, description = "The key is deleted"), (status = "default", body = VaultErrorBody)))]
 async fn transit_delete(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
 ) -> Result<Response> {
     let none = || missing(format!("error deleting policy {name}: could not delete key; not found"));
     let key_id = find(&caller, &name, TokenOperation::Destroy, none)?;
-    let key = caller.opened.keystore.attest(&key_id)?;
+    let key = caller.unsealed.keystore.attest(&key_id)?;
     if !key.deletion_allowed {
         let error = KmsError::new(Code::DestructionNotDue, "set deletion_allowed in the key's config first");
         let words = format!("error deleting policy {name}: deletion is not allowed for this key");
         return Err(VaultError::in_words(words, crate::error::ApiError::from(error)));
     }
-    apply(&app, &caller, key.clone(), deletion(&key)?).await?;
+    apply(&worker, &caller, key.clone(), deletion(&key)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::service::App;
+use crate::service::Worker;
 
 /// An answer of Vault.
 #[derive(Serialize, ToSchema)]
@@ -33,24 +33,24 @@ pub(super) struct Envelope<T> {
 }
 
 /// An answer with these data.
-pub(super) fn data(app: &App, data: &impl Serialize) -> Response {
-    data_and_warnings(app, data, &[])
+pub(super) fn data(worker: &Worker, data: &impl Serialize) -> Response {
+    data_and_warnings(worker, data, &[])
 }
 
 /// An answer with these data and warnings.
-pub(super) fn data_and_warnings(app: &App, data: &impl Serialize, warnings: &[String]) -> Response {
+pub(super) fn data_and_warnings(worker: &Worker, data: &impl Serialize, warnings: &[String]) -> Response {
     let json = serde_json::to_vec(data).unwrap_or_default();
-    written(app, json.len(), warnings, |out| out.extend_from_slice(&json))
+    written(worker, json.len(), warnings, |out| out.extend_from_slice(&json))
 }
 
 /// An answer whose data `write` appends. `length` is about their length.
 pub(super) fn written(
-    app: &App,
+    worker: &Worker,
     length: usize,
     warnings: &[String],
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Response {
-    let id = app.service.next_request_id();
+    let id = worker.service.next_request_id();
     let mut out = Vec::with_capacity(192 + length);
     out.extend_from_slice(b"{\"request_id\":\"");
     out.extend_from_slice(id.as_bytes());

@@ -9,7 +9,7 @@ use bulla_kms::{Code, KmsError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::{ApiError, ErrorBody, Problem};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody};
 
 /// The result of everything that answers a client of Vault.
 pub(super) type Result<T, E = VaultError> = std::result::Result<T, E>;
@@ -55,8 +55,8 @@ impl VaultError {
     }
 
     /// What Vault does and bulla does not.
-    pub(super) fn not_offered(message: impl Into<String>) -> Self {
-        ApiError::new(Problem::NotOffered, message).into()
+    pub(super) fn not_supported(message: impl Into<String>) -> Self {
+        ApiError::new(ApiErrorCode::NotSupported, message).into()
     }
 
     /// Vault's answer to a question about something that does not exist: 404 without a message.
@@ -91,8 +91,8 @@ impl VaultError {
 /// Vault answers 400 to every wrong request, and 403 also to a request without a token.
 impl From<ApiError> for VaultError {
     fn from(ApiError { status, body }: ApiError) -> Self {
-        let is = |problem: Problem| body.code == problem.code();
-        let own = is(Problem::NoEndpoint) || is(Problem::WrongMethod);
+        let is = |code: ApiErrorCode| body.code == code.as_str();
+        let own = is(ApiErrorCode::EndpointNotFound) || is(ApiErrorCode::MethodNotAllowed);
         let status = match status {
             StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
             StatusCode::NOT_FOUND | StatusCode::CONFLICT if !own => StatusCode::BAD_REQUEST,
@@ -100,7 +100,7 @@ impl From<ApiError> for VaultError {
         };
         let words = if status == StatusCode::FORBIDDEN {
             Cow::Borrowed("permission denied")
-        } else if is(Problem::Sealed) {
+        } else if is(ApiErrorCode::Sealed) {
             Cow::Borrowed("Vault is sealed")
         } else {
             Cow::Owned(body.message.clone())

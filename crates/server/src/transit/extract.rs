@@ -10,27 +10,27 @@ use serde::de::DeserializeOwned;
 use super::error::{Result, VaultError};
 use crate::error::ApiError;
 use crate::request::{Caller, Content, SecretProof, parse};
-use crate::service::App;
+use crate::service::Worker;
 
 /// The verified caller.
 pub(super) struct By(pub(super) Caller);
 
-impl FromRequestParts<App> for By {
+impl FromRequestParts<Worker> for By {
     type Rejection = VaultError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        Ok(Self(Caller::from_request_parts(parts, app).await?))
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        Ok(Self(Caller::from_request_parts(parts, worker).await?))
     }
 }
 
 /// A whole body.
 pub(super) struct Body(Bytes);
 
-impl FromRequest<App> for Body {
+impl FromRequest<Worker> for Body {
     type Rejection = VaultError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
-        let Content(body) = Content::from_request(request, app).await?;
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        let Content(body) = Content::from_request(request, worker).await?;
         Ok(Self(body))
     }
 }
@@ -48,11 +48,11 @@ impl Body {
 /// A short body with a secret in it, which is wiped. It may be all that the caller shows.
 pub(super) struct SecretBody(SecretProof);
 
-impl FromRequest<App> for SecretBody {
+impl FromRequest<Worker> for SecretBody {
     type Rejection = VaultError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Ok(Self(SecretProof::from_request(request, app).await?))
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        Ok(Self(SecretProof::from_request(request, worker).await?))
     }
 }
 
@@ -79,11 +79,11 @@ fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
 /// What the path names.
 pub(super) struct Named<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Worker> for Named<T> {
     type Rejection = VaultError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        let named = Path::<T>::from_request_parts(parts, app).await;
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        let named = Path::<T>::from_request_parts(parts, worker).await;
         let Path(named) = named.map_err(|_| ApiError::malformed("the path is not one of this endpoint"))?;
         Ok(Self(named))
     }

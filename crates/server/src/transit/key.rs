@@ -74,7 +74,7 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
     let Some(kind) = kind else {
         let message = "name a `type`: without one Vault makes an aes256-gcm96 key, and bulla has keys that sign: \
                        ed25519, ecdsa-p256, ml-dsa with a `parameter_set`";
-        return Err(VaultError::not_offered(message));
+        return Err(VaultError::not_supported(message));
     };
     let unknown_set = || VaultError::invalid("the `parameter_set` of ml-dsa is 44, 65 or 87");
     match (kind, parameter_set) {
@@ -90,7 +90,7 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
         (kind, _) => named(kind).ok_or_else(|| {
             let message = "bulla has no keys of this type: it has ed25519, ecdsa-p256, ml-dsa and slh-dsa with a \
                            `parameter_set`, and its own algorithms that sign";
-            VaultError::not_offered(message)
+            VaultError::not_supported(message)
         }),
     }
 }

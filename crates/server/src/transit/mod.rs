@@ -27,13 +27,13 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::error::VaultError;
 pub(crate) use self::fuzz::fuzz;
-use crate::service::App;
+use crate::service::Worker;
 
 /// How the paths of these endpoints begin.
 pub(crate) const PREFIX: &str = "/v1/";
 
 /// All endpoints, with their descriptions.
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .merge(read::routes())
         .merge(change::routes())

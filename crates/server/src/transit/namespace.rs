@@ -6,7 +6,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::VaultError;
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, ApiErrorCode};
 
 /// The headers in which clients name a namespace.
 const HEADERS: [&str; 2] = ["x-vault-namespace", "x-bao-namespace"];
@@ -18,7 +18,7 @@ pub(super) async fn root_only(request: Request, next: Next) -> Response {
     }
     let message = "bulla has no namespaces: leave X-Vault-Namespace (VAULT_NAMESPACE, BAO_NAMESPACE) out; \
                    a token is for the keys of its tenant";
-    VaultError::from(ApiError::new(Problem::NoEndpoint, message)).into_response()
+    VaultError::from(ApiError::new(ApiErrorCode::EndpointNotFound, message)).into_response()
 }
 
 fn is_root(headers: &HeaderMap) -> bool {

@@ -6,10 +6,10 @@ use axum::routing::any;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::error::VaultError;
-use crate::error::{ApiError, Problem};
-use crate::service::App;
+use crate::error::{ApiError, ApiErrorCode};
+use crate::service::Worker;
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .route("/v1/transit/{*rest}", any(not_offered))
         .route("/v1/auth/token/{*rest}", any(no_tokens))
@@ -40,13 +40,13 @@ async fn not_offered(uri: Uri) -> VaultError {
     let mut parts = path.split('/');
     let first = parts.next().unwrap_or_default();
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(name, _)| *name == first) {
-        return VaultError::not_offered(*instead);
+        return VaultError::not_supported(*instead);
     }
     match (first, parts.nth(1)) {
         ("keys", Some("import" | "import_version")) => {
-            VaultError::not_offered("keys are imported by bulla's own API alone")
+            VaultError::not_supported("keys are imported by bulla's own API alone")
         }
-        ("keys", Some("csr" | "set-certificate")) => VaultError::not_offered("bulla has no certificates"),
+        ("keys", Some("csr" | "set-certificate")) => VaultError::not_supported("bulla has no certificates"),
         _ => no_handler(),
     }
 }
@@ -54,9 +54,9 @@ async fn not_offered(uri: Uri) -> VaultError {
 async fn no_tokens() -> VaultError {
     let message =
         "bulla's tokens are minted and revoked by its own API alone; of this path there is lookup-self";
-    VaultError::not_offered(message)
+    VaultError::not_supported(message)
 }
 
 fn no_handler() -> VaultError {
-    ApiError::new(Problem::NoEndpoint, "no handler for route").into()
+    ApiError::new(ApiErrorCode::EndpointNotFound, "no handler for route").into()
 }

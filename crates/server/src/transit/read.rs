@@ -20,11 +20,11 @@ use super::error::{Result, VaultError, VaultErrorBody};
 use super::extract::{By, Named};
 use super::key::{NAME, find, is_visible};
 use super::view::KeyData;
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, ApiErrorCode};
 use crate::request::Caller;
-use crate::service::App;
+use crate::service::Worker;
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     let listed = axum::routing::get(transit_list).fallback(list_method);
     OpenApiRouter::new()
         .routes(routes!(transit_list).map(|router| router.fallback(list_method)))
@@ -52,7 +52,7 @@ pub(super) struct KeyNames {
 #[utoipa::path(get, path = "/v1/transit/keys", tag = "transit", params(ListQuery), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The names", body = Envelope<KeyNames>), (status = "default", body = VaultErrorBody)))]
 async fn transit_list(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Response> {
@@ -62,22 +62,22 @@ async fn transit_list(
     let wants = |text: &String| ["true", "t", "1"].iter().any(|word| text.eq_ignore_ascii_case(word));
     if !query.list.as_ref().is_some_and(wants) {
         return Err(ApiError::new(
-            Problem::WrongMethod,
+            ApiErrorCode::MethodNotAllowed,
             "list keys with the method LIST, or with GET and list=true",
         )
         .into());
     }
-    list(&app, &caller).await
+    list(&worker, &caller).await
 }
 
 /// The method LIST. HTTP does not define it.
-async fn list_method(method: Method, State(app): State<App>, caller: Result<By>) -> Response {
+async fn list_method(method: Method, State(worker): State<Worker>, caller: Result<By>) -> Response {
     if method.as_str() != "LIST" {
         let message = format!("/v1/transit/keys does not take the method {method}");
-        return VaultError::from(ApiError::new(Problem::WrongMethod, message)).into_response();
+        return VaultError::from(ApiError::new(ApiErrorCode::MethodNotAllowed, message)).into_response();
     }
     match caller {
-        Ok(By(caller)) => list(&app, &caller).await.into_response(),
+        Ok(By(caller)) => list(&worker, &caller).await.into_response(),
         Err(error) => error.into_response(),
     }
 }
@@ -86,13 +86,13 @@ async fn list_method(method: Method, State(app): State<App>, caller: Result<By>)
 /// The caller may read no key.
 fn check(caller: &Caller) -> Result<()> {
     let may_read = caller.session.authority.operations.contains(TokenOperation::Read);
-    if may_read { Ok(()) } else { Err(ApiError::refused().into()) }
+    if may_read { Ok(()) } else { Err(ApiError::forbidden().into()) }
 }
 
-async fn list(app: &App, caller: &Caller) -> Result<Response> {
+async fn list(worker: &Worker, caller: &Caller) -> Result<Response> {
     check(caller)?;
     let session = Arc::clone(&caller.session);
-    let found = app.aside(&caller.opened, &caller.session, move |keystore| {
+    let found = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyId| is_visible(key) && authority.permits(TokenOperation::Read, key);
         let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
@@ -104,7 +104,7 @@ async fn list(app: &App, caller: &Caller) -> Result<Response> {
         return Err(VaultError::nothing_there("the caller may read no key with a label"));
     }
     keys.sort_unstable();
-    Ok(envelope::data(app, &KeyNames { keys }))
+    Ok(envelope::data(worker, &KeyNames { keys }))
 }
 
 /// Read a key.
@@ -112,11 +112,11 @@ async fn list(app: &App, caller: &Caller) -> Result<Response> {
     extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_read(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
 ) -> Result<Response> {
     let missing = || VaultError::nothing_there("the tenant has no key of this name");
     let key_id = find(&caller, &name, TokenOperation::Read, missing)?;
-    Ok(envelope::data(&app, &KeyData::from(&caller.opened.keystore.attest(&key_id)?)))
+    Ok(envelope::data(&worker, &KeyData::from(&caller.unsealed.keystore.attest(&key_id)?)))
 }

@@ -151,7 +151,7 @@ impl Parameters<'_> {
     }
 
     fn input(self, algorithm: Algorithm, hash: Option<&str>) -> Result<Input> {
-        let refuse = |why: &str| Err(VaultError::not_offered(why));
+        let refuse = |why: &str| Err(VaultError::not_supported(why));
         match (algorithm, self.prehashed, hash) {
             (_, false, Some("none")) => {
                 refuse("hash_algorithm=none is for RSA keys, which bulla does not have")

@@ -22,9 +22,9 @@ use super::signature;
 use crate::api::items::count;
 use crate::error::ApiError;
 use crate::request::Caller;
-use crate::service::{App, Cost};
+use crate::service::{Cost, Worker};
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_sign).map(|router| router.put(transit_sign)))
         .routes(routes!(transit_sign_with_hash).map(|router| router.put(transit_sign_with_hash)))
@@ -119,12 +119,12 @@ pub(super) struct TransitSignedItem {
     responses((status = 200, description = "The signatures", body = Envelope<TransitSigned>),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_sign(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
     body: Body,
 ) -> Result<Response> {
-    sign(app, caller, &name, None, &body).await
+    sign(worker, caller, &name, None, &body).await
 }
 
 /// The same, with the hash function in the path.
@@ -134,15 +134,21 @@ async fn transit_sign(
     responses((status = 200, description = "The signatures", body = Envelope<TransitSigned>),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_sign_with_hash(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named((name, hash)): Named<(String, String)>,
     body: Body,
 ) -> Result<Response> {
-    sign(app, caller, &name, Some(&hash), &body).await
+    sign(worker, caller, &name, Some(&hash), &body).await
 }
 
-async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
+async fn sign(
+    worker: Worker,
+    caller: Caller,
+    name: &str,
+    hash: Option<&str>,
+    body: &Body,
+) -> Result<Response> {
     let key_id = find(&caller, name, TokenOperation::Sign, || missing("signing key not found"))?;
     let request: TransitSign<'_> = body.parse()?;
     let parameters = Parameters {
@@ -156,8 +162,8 @@ async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &B
     let key = version(key_id, request.key_version)?;
     let Some(items) = request.batch_input else {
         let signature =
-            sign_one(&app, &caller, key, scheme, &request.input, &request.signature_context).await?;
-        return Ok(envelope::written(&app, 32 + signature.bytes.len() * 4 / 3, &[], |out| {
+            sign_one(&worker, &caller, key, scheme, &request.input, &request.signature_context).await?;
+        return Ok(envelope::written(&worker, 32 + signature.bytes.len() * 4 / 3, &[], |out| {
             out.extend_from_slice(b"{");
             write_signature(out, &signature, scheme.marshaling);
             out.extend_from_slice(b"}");
@@ -166,11 +172,11 @@ async fn sign(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &B
     if items.is_empty() {
         return Err(VaultError::invalid("missing batch input to process"));
     }
-    count(&app, &caller, items.len())?;
+    count(&worker, &caller, items.len())?;
     let batch = Batch::read(key, scheme, &items);
-    let results = sign_many(&app, &caller, batch).await?;
+    let results = sign_many(&worker, &caller, batch).await?;
     let length = 128 * results.len() + scheme.algorithm.output_length() * results.len() * 4 / 3;
-    Ok(envelope::written(&app, length, &[], |out| write(out, &results, &items, scheme.marshaling)))
+    Ok(envelope::written(&worker, length, &[], |out| write(out, &results, &items, scheme.marshaling)))
 }
 
 /// The key, or its version that signs.
@@ -196,7 +202,7 @@ fn called(error: impl Into<VaultError>) -> VaultError {
 }
 
 async fn sign_one(
-    app: &App,
+    worker: &Worker,
     caller: &Caller,
     key: KeySelector,
     scheme: Scheme,
@@ -209,9 +215,9 @@ async fn sign_one(
     let signed = match scheme.prehashed(&message, &context)? {
         Some(digest) => {
             let sign = move |keystore: &Keystore| keystore.sign_prehashed(key.as_ref(), &digest);
-            app.aside(&caller.opened, &caller.session, sign).await
+            worker.run_blocking(&caller.unsealed, &caller.session, sign).await
         }
-        None => app.sign(&caller.opened, &caller.session, key, message).await,
+        None => worker.sign(&caller.unsealed, &caller.session, key, message).await,
     };
     signed.map_err(called)
 }
@@ -231,7 +237,7 @@ pub(super) fn decode_context(context: &Text<'_>, scheme: Scheme) -> Result<Vec<u
     if let Some(text) = context.given() {
         if !scheme.has_context() {
             let message = "bulla signs with a signature_context as Ed25519ph alone: with prehashed=true and hash_algorithm=sha2-512";
-            return Err(VaultError::not_offered(message));
+            return Err(VaultError::not_supported(message));
         }
         let decoded = decode_into(text, "signature_context", &mut bytes);
         decoded.map_err(|error| VaultError::in_words("failed to base64-decode signature_context", error))?;
@@ -291,12 +297,12 @@ impl Batch {
     }
 }
 
-async fn sign_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<Signature>>> {
-    let Caller { session, opened } = caller;
-    let quick = opened.keystore.signs_quickly(batch.key.as_ref()) && batch.scheme.signs_messages();
+async fn sign_many(worker: &Worker, caller: &Caller, batch: Batch) -> Result<Vec<Result<Signature>>> {
+    let Caller { session, unsealed } = caller;
+    let quick = unsealed.keystore.signs_quickly(batch.key.as_ref()) && batch.scheme.signs_messages();
     let items = batch.items.len();
     let cost = Cost::of_results(quick, items * batch.scheme.algorithm.output_length());
-    Ok(app.in_steps(opened, session, cost, batch, items, Batch::sign).await?)
+    Ok(worker.run_batch_sliced(unsealed, session, cost, batch, items, Batch::sign).await?)
 }
 
 /// Writes the fields of a signature.

@@ -24,9 +24,9 @@ use crate::api::operator::open_again;
 use crate::api::scope::check_operator;
 use crate::error::ApiError;
 use crate::request::{Caller, Connected, SecretText};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_health))
         .routes(routes!(transit_seal_status))
@@ -92,7 +92,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
         (status = 404, description = "The request names a namespace", body = VaultErrorBody),
         (status = "default", description = "The status that is asked for", body = HealthData)))]
 async fn transit_health(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     query: Result<Query<HealthQuery>, QueryRejection>,
 ) -> Result<Response> {
     let wrong = || VaultError::invalid("a status to answer with is a number from 200 to 999");
@@ -102,7 +102,7 @@ async fn transit_health(
     if codes.into_iter().flatten().any(|code| !(200..1000).contains(&code)) {
         return Err(wrong());
     }
-    let sealed = app.service.is_sealed();
+    let sealed = worker.service.is_sealed();
     let status = if sealed { sealedcode.unwrap_or(503) } else { activecode.unwrap_or(200) };
     let health = HealthData {
         initialized: true,
@@ -146,11 +146,11 @@ struct SealStatus {
     storage_type: &'static str,
 }
 
-fn seal_status(app: &App) -> Response {
+fn seal_status(worker: &Worker) -> Response {
     let status = SealStatus {
         kind: "passphrase",
         initialized: true,
-        sealed: app.service.is_sealed(),
+        sealed: worker.service.is_sealed(),
         t: 1,
         n: 1,
         progress: 0,
@@ -166,8 +166,8 @@ fn seal_status(app: &App) -> Response {
 /// Tell whether the service is sealed.
 #[utoipa::path(get, path = "/v1/sys/seal-status", tag = "transit", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "Whether it is", body = SealStatus), (status = "default", body = VaultErrorBody)))]
-async fn transit_seal_status(State(app): State<App>) -> Response {
-    seal_status(&app)
+async fn transit_seal_status(State(worker): State<Worker>) -> Response {
+    seal_status(&worker)
 }
 
 /// Which node of a cluster answers requests. In bulla's clusters all nodes do, so each names
@@ -191,11 +191,11 @@ struct LeaderData {
 /// Tell whether this is one node of many. A sealed service answers, too.
 #[utoipa::path(get, path = "/v1/sys/leader", tag = "transit", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "Whether it is", body = LeaderData)))]
-async fn transit_leader(State(app): State<App>) -> Response {
-    let ha_enabled = app.service.cluster.is_some();
+async fn transit_leader(State(worker): State<Worker>) -> Response {
+    let ha_enabled = worker.service.cluster.is_some();
     let leader = LeaderData {
         ha_enabled,
-        is_self: ha_enabled && !app.service.is_sealed(),
+        is_self: ha_enabled && !worker.service.is_sealed(),
         leader_address: "",
         leader_cluster_address: "",
         performance_standby: false,
@@ -222,10 +222,10 @@ async fn transit_initialized() -> Response {
 /// the same.
 #[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
-async fn transit_seal(State(app): State<App>, By(caller): By) -> Result<Response> {
-    check_operator(&app, &caller, TokenOperation::Update)?;
-    let Caller { session, opened } = caller;
-    app.service.close(opened, &session.actor).await?;
+async fn transit_seal(State(worker): State<Worker>, By(caller): By) -> Result<Response> {
+    check_operator(&worker, &caller, TokenOperation::Update)?;
+    let Caller { session, unsealed } = caller;
+    worker.service.close(unsealed, &session.actor).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -250,27 +250,27 @@ struct TransitUnseal<'a> {
     responses((status = 200, description = "Whether the service is sealed", body = SealStatus),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_unseal(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     connected: Result<Connected, ApiError>,
     body: SecretBody,
 ) -> Result<Response> {
     let connected = connected?;
     let TransitUnseal { key, reset } = body.parse()?;
-    if reset == Some(true) || !app.service.is_sealed() {
-        return Ok(seal_status(&app));
+    if reset == Some(true) || !worker.service.is_sealed() {
+        return Ok(seal_status(&worker));
     }
     let Some(passphrase) = key.filter(|text| !text.is_empty()) else {
-        if !app.service.opens_by_itself() {
+        if !worker.service.auto_unseals() {
             return Err(VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true"));
         }
-        open_again(&app, connected).await?;
-        return Ok(seal_status(&app));
+        open_again(&worker, connected).await?;
+        return Ok(seal_status(&worker));
     };
     let unsealed =
-        app.service.try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref()).await;
+        worker.service.try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref()).await;
     // A wrong passphrase is an error in the request.
     unsealed.map_err(|error| VaultError::from(error).into_bad_request())?;
-    Ok(seal_status(&app))
+    Ok(seal_status(&worker))
 }
 
 /// An engine of Vault.
@@ -338,8 +338,8 @@ const MOUNT: Mount = Mount {
 #[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engines, by their paths", body = Envelope<BTreeMap<String, Mount>>),
         (status = "default", body = VaultErrorBody)))]
-async fn transit_mounts(State(app): State<App>, By(_): By) -> Response {
-    envelope::data(&app, &BTreeMap::from([("transit/", MOUNT)]))
+async fn transit_mounts(State(worker): State<Worker>, By(_): By) -> Response {
+    envelope::data(&worker, &BTreeMap::from([("transit/", MOUNT)]))
 }
 
 /// Tell which engine a path belongs to.
@@ -347,22 +347,26 @@ async fn transit_mounts(State(app): State<App>, By(_): By) -> Response {
     params(("path" = String, Path, description = "An engine; what follows after a slash does not count", example = "transit")),
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engine", body = Envelope<Mount>), (status = "default", body = VaultErrorBody)))]
-async fn transit_mount(State(app): State<App>, By(_): By, Named(path): Named<String>) -> Result<Response> {
-    mount_of(&app, &path)
+async fn transit_mount(
+    State(worker): State<Worker>,
+    By(_): By,
+    Named(path): Named<String>,
+) -> Result<Response> {
+    mount_of(&worker, &path)
 }
 
 /// The same for a path with slashes.
 async fn mount_of_path(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(_): By,
     Named((path, _)): Named<(String, String)>,
 ) -> Result<Response> {
-    mount_of(&app, &path)
+    mount_of(&worker, &path)
 }
 
-fn mount_of(app: &App, path: &str) -> Result<Response> {
+fn mount_of(worker: &Worker, path: &str) -> Result<Response> {
     if path != "transit" {
-        return Err(ApiError::refused().into());
+        return Err(ApiError::forbidden().into());
     }
-    Ok(envelope::data(app, &Mount { path: Some("transit/"), ..MOUNT }))
+    Ok(envelope::data(worker, &Mount { path: Some("transit/"), ..MOUNT }))
 }

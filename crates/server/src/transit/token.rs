@@ -14,9 +14,9 @@ use super::envelope::{self, Envelope};
 use super::error::{Result, VaultErrorBody};
 use super::extract::By;
 use crate::request::{no_store, token};
-use crate::service::App;
+use crate::service::Worker;
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(transit_lookup_self))
 }
 
@@ -65,7 +65,11 @@ pub(super) struct TokenMeta {
 /// Tell what the caller's token permits, and for how long.
 #[utoipa::path(get, path = "/v1/auth/token/lookup-self", tag = "transit", extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The token", body = Envelope<TokenData>), (status = "default", body = VaultErrorBody)))]
-async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: HeaderMap) -> Result<Response> {
+async fn transit_lookup_self(
+    State(worker): State<Worker>,
+    By(caller): By,
+    headers: HeaderMap,
+) -> Result<Response> {
     let session = &caller.session;
     let authority = &session.authority;
     let now = Timestamp::now()?.unix_millis() / 1000;
@@ -89,5 +93,5 @@ async fn transit_lookup_self(State(app): State<App>, By(caller): By, headers: He
         path: "auth/token/create",
         kind: "service",
     };
-    Ok(no_store(envelope::data(&app, &token)))
+    Ok(no_store(envelope::data(&worker, &token)))
 }

@@ -24,9 +24,9 @@ use super::signature::{self, TOO_OLD};
 use crate::api::items::count;
 use crate::error::ApiError;
 use crate::request::Caller;
-use crate::service::{App, Cost};
+use crate::service::{Cost, Worker};
 
-pub(super) fn routes() -> OpenApiRouter<App> {
+pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_verify).map(|router| router.put(transit_verify)))
         .routes(routes!(transit_verify_with_hash).map(|router| router.put(transit_verify_with_hash)))
@@ -126,12 +126,12 @@ pub(super) struct TransitVerifiedItem {
     responses((status = 200, description = "The verdicts", body = Envelope<TransitVerified>),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_verify(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named(name): Named<String>,
     body: Body,
 ) -> Result<Response> {
-    verify(app, caller, &name, None, &body).await
+    verify(worker, caller, &name, None, &body).await
 }
 
 /// The same, with the hash function in the path.
@@ -141,15 +141,21 @@ async fn transit_verify(
     responses((status = 200, description = "The verdicts", body = Envelope<TransitVerified>),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_verify_with_hash(
-    State(app): State<App>,
+    State(worker): State<Worker>,
     By(caller): By,
     Named((name, hash)): Named<(String, String)>,
     body: Body,
 ) -> Result<Response> {
-    verify(app, caller, &name, Some(&hash), &body).await
+    verify(worker, caller, &name, Some(&hash), &body).await
 }
 
-async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: &Body) -> Result<Response> {
+async fn verify(
+    worker: Worker,
+    caller: Caller,
+    name: &str,
+    hash: Option<&str>,
+    body: &Body,
+) -> Result<Response> {
     let key_id =
         find(&caller, name, TokenOperation::Verify, || missing("signature verification key not found"))?;
     let request: TransitVerify<'_> = body.parse()?;
@@ -164,17 +170,17 @@ async fn verify(app: App, caller: Caller, name: &str, hash: Option<&str>, body: 
     let TransitVerify { input, signature, hmac, signature_context, batch_input, .. } = request;
     if let Some(items) = batch_input {
         check(&items)?;
-        count(&app, &caller, items.len())?;
+        count(&worker, &caller, items.len())?;
         let batch = Batch::read(&key_id, scheme, &items);
-        let results = verify_many(&app, &caller, batch).await?;
-        return Ok(envelope::written(&app, 64 * results.len(), &[], |out| write(out, &results, &items)));
+        let results = verify_many(&worker, &caller, batch).await?;
+        return Ok(envelope::written(&worker, 64 * results.len(), &[], |out| write(out, &results, &items)));
     }
     let item =
         TransitVerifyItem { input, signature, hmac, signature_context, ..TransitVerifyItem::default() };
     check(std::slice::from_ref(&item))?;
-    let valid = verify_one(&app, &caller, &key_id, scheme, &item).await?;
+    let valid = verify_one(&worker, &caller, &key_id, scheme, &item).await?;
     let text: &[u8] = if valid { b"{\"valid\":true}" } else { b"{\"valid\":false}" };
-    Ok(envelope::written(&app, text.len(), &[], |out| out.extend_from_slice(text)))
+    Ok(envelope::written(&worker, text.len(), &[], |out| out.extend_from_slice(text)))
 }
 
 /// Checks that all items are signatures.
@@ -183,7 +189,7 @@ fn check(items: &[TransitVerifyItem<'_>]) -> Result<()> {
         return Err(VaultError::invalid("missing batch input to process"));
     }
     if items.iter().any(|item| item.hmac.as_deref().is_some()) {
-        return Err(VaultError::not_offered("bulla verifies signatures, not hmac"));
+        return Err(VaultError::not_supported("bulla verifies signatures, not hmac"));
     }
     let signatures = items.iter().filter(|item| item.signature.as_deref().is_some()).count();
     match signatures {
@@ -202,7 +208,7 @@ fn called(error: impl Into<VaultError>) -> VaultError {
 }
 
 async fn verify_one(
-    app: &App,
+    worker: &Worker,
     caller: &Caller,
     key_id: &KeyId,
     scheme: Scheme,
@@ -216,9 +222,9 @@ async fn verify_one(
     let verdict = match scheme.prehashed(&message, &context)? {
         Some(digest) => {
             let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
-            app.aside(&caller.opened, &caller.session, verify).await
+            worker.run_blocking(&caller.unsealed, &caller.session, verify).await
         }
-        None => app.verify(&caller.opened, &caller.session, key, message, bytes).await,
+        None => worker.verify(&caller.unsealed, &caller.session, key, message, bytes).await,
     };
     Ok(verdict.map_err(called)?.is_valid())
 }
@@ -310,10 +316,10 @@ impl Batch {
     }
 }
 
-async fn verify_many(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<Result<bool>>> {
+async fn verify_many(worker: &Worker, caller: &Caller, batch: Batch) -> Result<Vec<Result<bool>>> {
     let quick = batch.scheme.algorithm == Algorithm::Ed25519 && batch.scheme.signs_messages();
     let (cost, items) = (Cost::quick_if(quick), batch.items.len());
-    Ok(app.in_steps(&caller.opened, &caller.session, cost, batch, items, Batch::verify).await?)
+    Ok(worker.run_batch_sliced(&caller.unsealed, &caller.session, cost, batch, items, Batch::verify).await?)
 }
 
 fn write(out: &mut Vec<u8>, results: &[Result<bool>], items: &[TransitVerifyItem<'_>]) {

@@ -11,10 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::files::File;
-use crate::error::{ApiError, ErrorBody, Problem, Result};
-use crate::service::App;
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
+use crate::service::Worker;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(to_page)).routes(routes!(page)).routes(routes!(file))
 }
 
@@ -50,8 +50,8 @@ async fn to_page() -> Response<Body> {
 #[utoipa::path(get, path = "/ui/", tag = "page", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The page", content_type = "text/html"),
         (status = 304, description = "The page has not changed")))]
-async fn page(State(app): State<App>, headers: HeaderMap) -> Response<Body> {
-    answer(files::page(app.service.config.service.development), &headers)
+async fn page(State(worker): State<Worker>, headers: HeaderMap) -> Response<Body> {
+    answer(files::page(worker.service.config.service.development), &headers)
 }
 
 /// Load a file of the page.
@@ -61,7 +61,7 @@ async fn page(State(app): State<App>, headers: HeaderMap) -> Response<Body> {
         (status = 304, description = "The file has not changed"), (status = "default", body = ErrorBody)))]
 async fn file(uri: Uri, headers: HeaderMap) -> Result<Response<Body>> {
     let found = uri.path().rsplit('/').next().and_then(files::find);
-    let missing = || ApiError::new(Problem::NoEndpoint, "the page has no such file");
+    let missing = || ApiError::new(ApiErrorCode::EndpointNotFound, "the page has no such file");
     Ok(answer(found.ok_or_else(missing)?, &headers))
 }
 

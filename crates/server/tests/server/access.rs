@@ -188,7 +188,7 @@ fn a_page_of_another_site_cannot_use_the_identity_of_a_connection() {
     let socket = folder.path().join("socket");
     let mut config = config();
     config.service.development = true;
-    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.listen.push(bulla_server::ListenConfig { unix: Some(socket.clone()), ..Default::default() });
     let service = Service::start(keystore, config);
     let place = service.url.strip_prefix("http://").unwrap().to_owned();
     let port = place.rsplit(':').next().unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bulla_kms::token::{Keys, Token, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
-use bulla_server::{Listen, Server};
+use bulla_server::{ListenConfig, Server};
 use serde_json::{Value, json};
 
 use crate::support::tls::{Authority, Client, Files, Until};
@@ -200,7 +200,7 @@ fn a_listener_has_its_number_of_connections_whatever_others_have() {
     let socket = folder.path().join("socket");
     let mut config = config();
     config.limits.max_connections_per_listener = 2;
-    config.listen.push(Listen { unix: Some(socket.clone()), ..Listen::default() });
+    config.listen.push(ListenConfig { unix: Some(socket.clone()), ..ListenConfig::default() });
     let service = Service::start(keystore(&[]), config);
     let open = || {
         let mut stream = connect(&service);
@@ -401,7 +401,7 @@ fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
 
 #[test]
 fn limits_that_contradict_each_other_are_refused() {
-    let refused = |change: fn(&mut bulla_server::Limits)| {
+    let refused = |change: fn(&mut bulla_server::LimitsConfig)| {
         let mut config = config();
         change(&mut config.limits);
         Server::bind(config, Box::new(Prepared::new(Keystore::in_memory()))).err().unwrap().message

@@ -301,8 +301,10 @@ fn nodes_share_the_rate_of_a_caller() {
     let keystore = shared.create(&shared.closed());
     keystore.create_token_root(&name("local")).unwrap();
     let mut config = shared.closed();
-    config.limits.request_rate =
-        Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: BURST.try_into().unwrap() });
+    config.limits.request_rate = Some(bulla_server::RequestRate {
+        per_second: 1.try_into().unwrap(),
+        burst: BURST.try_into().unwrap(),
+    });
     let nodes = [(); 2].map(|()| shared.node(config.clone()));
     for node in &nodes {
         eventually("it has counted both", || node.get(None, "/api/v1/ready").json()["store"]["nodes"] == 2);

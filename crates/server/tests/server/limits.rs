@@ -94,7 +94,7 @@ fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     );
     let mut config = config();
     let (per_second, burst) = (1.try_into().unwrap(), 5.try_into().unwrap());
-    config.limits.request_rate = Some(bulla_server::Rate { per_second, burst });
+    config.limits.request_rate = Some(bulla_server::RequestRate { per_second, burst });
     let service = Service::start(keystore, config);
     let batch = json!({ "key": "a", "items": vec![json!({ "message": "" }); 6] });
     let refused = service.post(Some(&slow), "/api/v1/sign", &batch);

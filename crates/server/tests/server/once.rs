@@ -191,7 +191,7 @@ fn requests_that_are_refused_for_their_key_or_their_body_count_towards_the_rate(
     let mut config = config();
     config.limits.max_body_bytes = 1000;
     config.limits.request_rate =
-        Some(bulla_server::Rate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() });
+        Some(bulla_server::RequestRate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() });
     let service = Service::start(keystore, config);
     let limited = (429, "rate_limited".to_owned());
     let malformed = || post(&service, Some(&one), "/api/v1/keys", &"k".repeat(200), &json!({})).error();

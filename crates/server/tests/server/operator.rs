@@ -124,7 +124,7 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();
-    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.listen.push(bulla_server::ListenConfig { unix: Some(socket.clone()), ..Default::default() });
     config.caller = vec![me("local", Some(&[TokenOperation::Update]))];
     let service = Service::run(Server::bind(config, Box::new(OnDisk::create(folder.path()))).unwrap());
     while unseal(&service, "a guess").error().1 != "rate_limited" {}

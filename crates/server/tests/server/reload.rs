@@ -56,7 +56,7 @@ fn a_reload_takes_other_limits_and_rates() {
     }
     let mut slow = config();
     let (per_second, burst) = (1.try_into().unwrap(), 1.try_into().unwrap());
-    slow.limits.request_rate = Some(bulla_server::Rate { per_second, burst });
+    slow.limits.request_rate = Some(bulla_server::RequestRate { per_second, burst });
     service.handle.reload(slow).unwrap();
     let limited = (0..5).filter(|_| service.get(Some(&reader), "/api/v1/keys").status == 429).count();
     assert!(limited >= 3, "{limited} of 5 were refused");

@@ -60,7 +60,7 @@ fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();
-    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.listen.push(bulla_server::ListenConfig { unix: Some(socket.clone()), ..Default::default() });
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).unwrap());
     config.caller.push(bulla_server::CallerConfig {
         name: "minter".to_owned(),
@@ -184,7 +184,7 @@ fn nobody_takes_a_revocation_back_and_a_minter_revokes_tokens_of_its_tenant_alon
     let id = |token: &Token| token.inspect().unwrap().blocks[0].revocation_id.clone();
     let mut config = config();
     config.service.development = true;
-    config.listen.push(bulla_server::Listen { unix: Some(socket.clone()), ..Default::default() });
+    config.listen.push(bulla_server::ListenConfig { unix: Some(socket.clone()), ..Default::default() });
     config.caller.push(bulla_server::CallerConfig {
         name: "minter of another tenant".to_owned(),
         uid: Some(crate::support::unix::my_uid()),

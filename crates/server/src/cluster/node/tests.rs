@@ -75,7 +75,7 @@ impl Shared {
         let guard = Arc::new(OnlyOn { thread: thread::current().id(), read: Mutex::default() });
         let options = KeystoreOptions { guard: Arc::<OnlyOn>::clone(&guard), ..KeystoreOptions::default() };
         let keystore = options.open_etcd(&self.settings.options().unwrap(), &self.unlock).unwrap();
-        let (keystore, cluster) = (Arc::new(keystore), Cluster::new(&self.settings));
+        let (keystore, cluster) = (Arc::new(keystore), ClusterNode::new(&self.settings));
         let (attached, _) = cluster.connect(&keystore, None).unwrap();
         cluster.attached.store(Some(Arc::clone(&attached)));
         Node { guard, keystore, cluster, attached }
@@ -89,7 +89,7 @@ impl Shared {
 struct Node {
     guard: Arc<OnlyOn>,
     keystore: Arc<Keystore>,
-    cluster: Cluster,
+    cluster: ClusterNode,
     attached: Arc<Attached>,
 }
 

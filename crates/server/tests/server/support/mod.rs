@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{Grant, Keys, Token, TokenOperation};
 use bulla_kms::{Keystore, KeystoreOptions, Name, SecretString, Timestamp};
-use bulla_server::{Config, Handle, KeystoreSource, Listen, OpenKeystore, Server};
+use bulla_server::{Config, KeystoreSource, ListenConfig, OpenKeystore, Server, ServerHandle};
 use serde_json::Value;
 
 use self::conforms::{Answered, conforms};
@@ -59,14 +59,14 @@ impl KeystoreSource for Prepared {
 pub(crate) struct Service {
     pub(crate) url: String,
     agent: ureq::Agent,
-    pub(crate) handle: Handle,
+    pub(crate) handle: ServerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A configuration that tests may change.
 pub(crate) fn config() -> Config {
     let address = Some("127.0.0.1:0".parse().unwrap());
-    let listen = vec![Listen { address, ..Listen::default() }];
+    let listen = vec![ListenConfig { address, ..ListenConfig::default() }];
     let mut config = Config { listen, ..Config::default() };
     config.service.threads = 2.try_into().ok();
     config.service.shutdown_timeout_seconds = 5;

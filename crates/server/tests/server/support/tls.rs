@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bulla_server::{Config, Listen, TlsConfig};
+use bulla_server::{Config, ListenConfig, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -138,7 +138,7 @@ impl Files {
         let tls = TlsConfig { certificate: self.path("server.pem"), key: self.path("server.key"), client_ca };
         let address = Some("127.0.0.1:0".parse().unwrap());
         let mut config = super::config();
-        config.listen = vec![Listen { address, tls: Some(tls), ..Listen::default() }];
+        config.listen = vec![ListenConfig { address, tls: Some(tls), ..ListenConfig::default() }];
         config
     }
 }

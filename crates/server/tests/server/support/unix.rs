@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use bulla_kms::token::TokenOperation;
-use bulla_server::{CallerConfig, Config, Listen};
+use bulla_server::{CallerConfig, Config, ListenConfig};
 
 use super::conforms::{Answered, conforms};
 
@@ -30,7 +30,7 @@ pub(crate) fn me(tenant: &str, operations: Option<&[TokenOperation]>) -> CallerC
 
 pub(crate) fn unix_config(path: &Path) -> Config {
     let mut config = super::config();
-    config.listen = vec![Listen { unix: Some(path.to_owned()), ..Listen::default() }];
+    config.listen = vec![ListenConfig { unix: Some(path.to_owned()), ..ListenConfig::default() }];
     config
 }
 

@@ -9,22 +9,22 @@ use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
-use super::blocking::blocking;
-use super::open::Opened;
+use super::blocking::run_off_thread;
+use super::open::UnsealedService;
 use super::shared::Service;
 use super::slow::{SlowWork, Step};
 use crate::access::{Session, Sessions};
 use crate::error::Result;
 
 /// What one thread has for itself.
-pub(crate) struct Reactor {
+pub(crate) struct WorkerState {
     pub(crate) service: Arc<Service>,
     /// Which thread it is.
     pub(crate) number: usize,
     /// Sessions of this thread's connections, so that threads do not wait for each other.
     recent: Sessions,
     /// Whether a task is scheduled that computes the waiting calls.
-    computing: AtomicBool,
+    flush_scheduled: AtomicBool,
 }
 
 /// How many signatures one thread computes before it looks at its other connections.
@@ -54,24 +54,29 @@ impl Cost {
 }
 
 /// What handlers get.
-pub(crate) type App = Arc<Reactor>;
+pub(crate) type Worker = Arc<WorkerState>;
 
-impl Reactor {
-    pub(crate) fn new(service: Arc<Service>, number: usize) -> App {
-        Arc::new(Self { service, number, recent: Sessions::default(), computing: AtomicBool::new(false) })
+impl WorkerState {
+    pub(crate) fn new(service: Arc<Service>, number: usize) -> Worker {
+        Arc::new(Self {
+            service,
+            number,
+            recent: Sessions::default(),
+            flush_scheduled: AtomicBool::new(false),
+        })
     }
 
     /// The session of a token.
     ///
     /// # Errors
     /// The token is refused.
-    pub(crate) fn session(&self, opened: &Opened, token: &[u8]) -> Result<Arc<Session>> {
-        let (seen, epoch) = (self.service.digest(token), self.service.epoch());
-        match self.recent.get(&seen, epoch) {
+    pub(crate) fn session(&self, unsealed: &UnsealedService, token: &[u8]) -> Result<Arc<Session>> {
+        let (digest, epoch) = (self.service.digest(token), self.service.epoch());
+        match self.recent.get(&digest, epoch) {
             Some(session) => Ok(session),
             None => {
-                let session = self.service.session(opened, token, seen, epoch)?;
-                Ok(self.recent.share(seen, epoch, session))
+                let session = self.service.session(unsealed, token, digest, epoch)?;
+                Ok(self.recent.share(digest, epoch, session))
             }
         }
     }
@@ -82,16 +87,18 @@ impl Reactor {
     /// Those of [`Keystore::sign`]; the keystore is too busy.
     pub(crate) async fn sign(
         self: &Arc<Self>,
-        opened: &Arc<Opened>,
+        unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
         key: KeySelector,
         message: Vec<u8>,
     ) -> Result<Signature> {
-        if !opened.keystore.signs_quickly(key.as_ref()) {
-            return self.aside(opened, session, move |keystore| keystore.sign(key.as_ref(), &message)).await;
+        if !unsealed.keystore.signs_quickly(key.as_ref()) {
+            return self
+                .run_blocking(unsealed, session, move |keystore| keystore.sign(key.as_ref(), &message))
+                .await;
         }
-        let answer = session.actor.acting(|| opened.batcher(self.number).sign(key, message));
-        self.compute_soon(opened);
+        let answer = session.actor.acting(|| unsealed.batcher(self.number).sign(key, message));
+        self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
 
@@ -101,7 +108,7 @@ impl Reactor {
     /// Those of [`Keystore::verify`]; the keystore is too busy.
     pub(crate) async fn verify(
         self: &Arc<Self>,
-        opened: &Arc<Opened>,
+        unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
         key: KeyVersionId,
         message: Vec<u8>,
@@ -109,10 +116,10 @@ impl Reactor {
     ) -> Result<Verdict> {
         if key.key_id().algorithm() != Algorithm::Ed25519 {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
-            return self.aside(opened, session, verify).await;
+            return self.run_blocking(unsealed, session, verify).await;
         }
-        let answer = session.actor.acting(|| opened.batcher(self.number).verify(key, message, signature));
-        self.compute_soon(opened);
+        let answer = session.actor.acting(|| unsealed.batcher(self.number).verify(key, message, signature));
+        self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
 
@@ -122,16 +129,17 @@ impl Reactor {
     ///
     /// # Errors
     /// Those of `run`; it panicked; too much work of the caller waits.
-    pub(crate) async fn aside<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
-        opened: &Arc<Opened>,
+        unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
         run: impl FnOnce(&Keystore) -> bulla_kms::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (service, opened, caller) = (Arc::clone(&self.service), Arc::clone(opened), Arc::clone(session));
+        let (service, unsealed, caller) =
+            (Arc::clone(&self.service), Arc::clone(unsealed), Arc::clone(session));
         let work = move || {
-            service.check_still(&opened, &caller)?;
-            Ok(caller.actor.acting(|| run(&opened.keystore))?)
+            service.check_still_permitted(&unsealed, &caller)?;
+            Ok(caller.actor.acting(|| run(&unsealed.keystore))?)
         };
         let mut work = Some(work);
         let step = move || work.take().map_or(Step::More, |work| Step::Done(work()));
@@ -151,17 +159,17 @@ impl Reactor {
     ///
     /// # Errors
     /// `step` panicked.
-    pub(crate) async fn in_steps<B: Send + Sync + 'static, T: Send + 'static>(
+    pub(crate) async fn run_batch_sliced<B: Send + Sync + 'static, T: Send + 'static>(
         &self,
-        opened: &Arc<Opened>,
+        unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
         cost: Cost,
         batch: B,
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
     ) -> Result<Vec<T>> {
-        if cost != Cost::Quick || opened.waits_for_disk {
-            return self.in_slow_steps(opened, session, cost, batch, items, step).await;
+        if cost != Cost::Quick || unsealed.waits_for_disk {
+            return self.run_batch_blocking(unsealed, session, cost, batch, items, step).await;
         }
         let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
         let mut results = Vec::with_capacity(items);
@@ -169,35 +177,36 @@ impl Reactor {
             if range.start > 0 {
                 yield_now().await;
             }
-            results.extend(session.actor.acting(|| step(&batch, &opened.keystore, range)));
+            results.extend(session.actor.acting(|| step(&batch, &unsealed.keystore, range)));
         }
         Ok(results)
     }
 
     /// The results of a batch that is computed on other threads. The steps are short, so that
     /// nobody waits long for one.
-    async fn in_slow_steps<B: Send + Sync + 'static, T: Send + 'static>(
+    async fn run_batch_blocking<B: Send + Sync + 'static, T: Send + 'static>(
         &self,
-        opened: &Arc<Opened>,
+        unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
         cost: Cost,
         batch: B,
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
     ) -> Result<Vec<T>> {
-        let (service, opened, caller) = (Arc::clone(&self.service), Arc::clone(opened), Arc::clone(session));
+        let (service, unsealed, caller) =
+            (Arc::clone(&self.service), Arc::clone(unsealed), Arc::clone(session));
         let mut results = Vec::with_capacity(items);
         let (mut length, bytes) = match cost {
             Cost::Quick => (STEP, 0),
             Cost::Long { results } => (1, results),
         };
         let run = move || {
-            if let Err(error) = service.check_still(&opened, &caller) {
+            if let Err(error) = service.check_still_permitted(&unsealed, &caller) {
                 return Step::Done(Err(error));
             }
             let (first, begin) = (results.len(), Instant::now());
             let range = first..items.min(first + length);
-            results.extend(caller.actor.acting(|| step(&batch, &opened.keystore, range)));
+            results.extend(caller.actor.acting(|| step(&batch, &unsealed.keystore, range)));
             if begin.elapsed() < STEP_TIME {
                 length = (2 * length).min(STEP);
             } else {
@@ -210,30 +219,30 @@ impl Reactor {
 
     /// Schedules the waiting calls for after every ready connection had its turn, so that the batch
     /// has all their calls.
-    fn compute_soon(self: &Arc<Self>, opened: &Arc<Opened>) {
-        if self.computing.swap(true, Ordering::Relaxed) {
+    fn schedule_flush(self: &Arc<Self>, unsealed: &Arc<UnsealedService>) {
+        if self.flush_scheduled.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (reactor, opened) = (Arc::clone(self), Arc::clone(opened));
+        let (worker, unsealed) = (Arc::clone(self), Arc::clone(unsealed));
         tokio::spawn(async move {
             yield_now().await;
-            if opened.waits_for_disk {
-                reactor.compute_aside(&opened).await;
+            if unsealed.waits_for_disk {
+                worker.flush_blocking(&unsealed).await;
             }
             // From here on, new calls begin another batch.
-            reactor.computing.store(false, Ordering::Relaxed);
-            while opened.batcher(reactor.number).compute_waiting() > 0 {
+            worker.flush_scheduled.store(false, Ordering::Relaxed);
+            while unsealed.batcher(worker.number).compute_waiting() > 0 {
                 yield_now().await;
             }
         });
     }
 
     /// Computes the waiting calls on another thread. Meanwhile new calls gather for the next batch.
-    async fn compute_aside(&self, opened: &Arc<Opened>) {
-        while opened.batcher(self.number).waiting() > 0 {
-            let (opened, number) = (Arc::clone(opened), self.number);
+    async fn flush_blocking(&self, unsealed: &Arc<UnsealedService>) {
+        while unsealed.batcher(self.number).waiting() > 0 {
+            let (unsealed, number) = (Arc::clone(unsealed), self.number);
             // The batcher itself answers after a panic.
-            let _ = blocking(move || opened.batcher(number).compute_waiting()).await;
+            let _ = run_off_thread(move || unsealed.batcher(number).compute_waiting()).await;
         }
     }
 }

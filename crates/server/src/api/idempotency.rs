@@ -18,9 +18,9 @@ use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
 
 use super::described::operations;
 use crate::cluster::{Begun, Ticket};
-use crate::error::{ApiError, Problem, Result};
+use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::request::{Caller, Content};
-use crate::service::{Answer, App, Before, Ended, Opened, Owner, RequestDigest, blocking};
+use crate::service::{Answer, Before, Ended, Owner, RequestDigest, UnsealedService, Worker, run_off_thread};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What an answer that is given again has.
@@ -31,32 +31,32 @@ const MOST: usize = 128;
 const SHORT: usize = 32 << 10;
 
 /// Runs a request with an idempotency key, or gives the answer that it had before.
-pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn once(State(worker): State<Worker>, request: Request, next: Next) -> Response {
     if request.method().is_safe() || !request.headers().contains_key(KEY) {
         return next.run(request).await;
     }
-    with_key(app, request, next).await.unwrap_or_else(ApiError::into_response)
+    with_key(worker, request, next).await.unwrap_or_else(ApiError::into_response)
 }
 
-async fn with_key(app: App, request: Request, next: Next) -> Result<Response> {
+async fn with_key(worker: Worker, request: Request, next: Next) -> Result<Response> {
     let (parts, body) = request.into_parts();
     // Only a verified caller gets a stored answer. The handler counts the request, or the code
     // below does.
-    let at_head = Caller::verified(&parts, &app)?;
+    let at_head = Caller::verified(&parts, &worker)?;
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
-    let Content(body) = Content::from_request(Request::new(body), &app).await.map_err(counted)?;
+    let Content(body) = Content::from_request(Request::new(body), &worker).await.map_err(counted)?;
     // Verified again: the caller may have lost its rights while the body arrived.
-    let Caller { session, opened } = Caller::verified(&parts, &app)?;
-    let request = digest(&app, &opened, &parts, body.clone()).await?;
+    let Caller { session, unsealed } = Caller::verified(&parts, &worker)?;
+    let request = digest(&worker, &unsealed, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());
     let owner = Owner { tenant, actor };
-    let before = app.service.answers.begin(&owner, &key, request, Instant::now());
+    let before = worker.service.answers.begin(&owner, &key, request, Instant::now());
     if before != Before::Nothing {
         session.count(1)?;
         return again(before);
     }
-    let mut running = Running { app, opened, owner, key, ended: Some(Ended::Again), ticket: None };
+    let mut running = Running { worker, unsealed, owner, key, ended: Some(Ended::Again), ticket: None };
     // It runs to its end even if the caller goes away. A repetition then gets its answer.
     let run = tokio::spawn(async move {
         match running.ask_others(request).await {
@@ -86,7 +86,12 @@ fn key_of(headers: &HeaderMap) -> Result<String> {
     }
 }
 
-async fn digest(app: &App, opened: &Opened, parts: &Parts, body: Bytes) -> Result<RequestDigest> {
+async fn digest(
+    worker: &Worker,
+    unsealed: &UnsealedService,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<RequestDigest> {
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let mut text = Vec::with_capacity(path.len() + 64);
     text.extend_from_slice(parts.method.as_str().as_bytes());
@@ -96,15 +101,15 @@ async fn digest(app: &App, opened: &Opened, parts: &Parts, body: Bytes) -> Resul
     let body = if body.len() <= SHORT {
         bulla_blake3::hash(&body)
     } else {
-        blocking(move || bulla_blake3::hash(&body)).await?
+        run_off_thread(move || bulla_blake3::hash(&body)).await?
     };
     text.extend_from_slice(body.as_bytes());
     // Hashed with the service's secret, so that the stored digest reveals nothing about a secret in
     // the request.
-    Ok(match app.service.cluster {
-        None => app.service.digest(&text),
+    Ok(match worker.service.cluster {
+        None => worker.service.digest(&text),
         // All nodes must find the same.
-        Some(_) => opened.keystore.note_digest(&text),
+        Some(_) => unsealed.keystore.note_digest(&text),
     })
 }
 
@@ -122,7 +127,7 @@ fn again(before: Before) -> Result<Response> {
         }
         Before::AnotherRequest => {
             let message = "the Idempotency-Key was used for another request; take a new key for each request";
-            Err(ApiError::new(Problem::IdempotencyMismatch, message))
+            Err(ApiError::new(ApiErrorCode::IdempotencyKeyReused, message))
         }
         Before::Running => {
             let mut error = conflict("the first request with this Idempotency-Key is still running");
@@ -142,8 +147,8 @@ fn again(before: Before) -> Result<Response> {
 
 /// A request that runs. When it ends in any way, the list of answers is told.
 struct Running {
-    app: App,
-    opened: Arc<Opened>,
+    worker: Worker,
+    unsealed: Arc<UnsealedService>,
     owner: Owner,
     key: String,
     ended: Option<Ended>,
@@ -155,9 +160,9 @@ impl Running {
     /// Asks what the other nodes know of the request. If they know nothing, this node runs it from
     /// now on.
     async fn ask_others(&mut self, request: RequestDigest) -> Result<Option<Before>> {
-        let Some(cluster) = self.app.service.cluster.clone() else { return Ok(None) };
-        let (opened, owner, key) = (Arc::clone(&self.opened), self.owner.clone(), self.key.clone());
-        match blocking(move || cluster.begin(&opened.keystore, &owner, &key, request)).await?? {
+        let Some(cluster) = self.worker.service.cluster.clone() else { return Ok(None) };
+        let (unsealed, owner, key) = (Arc::clone(&self.unsealed), self.owner.clone(), self.key.clone());
+        match run_off_thread(move || cluster.begin(&unsealed.keystore, &owner, &key, request)).await?? {
             Begun::Run(ticket) => {
                 self.ticket = Some(ticket);
                 Ok(None)
@@ -168,11 +173,11 @@ impl Running {
 
     /// Tells the other nodes how the request ended, before its caller learns it.
     async fn tell_others(&mut self) {
-        let others = self.app.service.cluster.clone().zip(self.ticket.take()).zip(self.ended.clone());
+        let others = self.worker.service.cluster.clone().zip(self.ticket.take()).zip(self.ended.clone());
         let Some(((cluster, ticket), ended)) = others else { return };
-        let opened = Arc::clone(&self.opened);
+        let unsealed = Arc::clone(&self.unsealed);
         // If this fails, the row says that the request runs, until this node ends.
-        let _ = blocking(move || cluster.end(&opened.keystore, ticket, &ended)).await;
+        let _ = run_off_thread(move || cluster.end(&unsealed.keystore, ticket, &ended)).await;
     }
 
     async fn keep(mut self, response: Response) -> Result<Response> {
@@ -197,10 +202,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         // The request did not end: the handler panicked, and may have changed something.
         let ended = self.ended.take().unwrap_or(Ended::Unkept);
-        if let (Some(cluster), Some(ticket)) = (&self.app.service.cluster, self.ticket.take()) {
-            cluster.end_later(&self.opened.keystore, ticket, &ended);
+        if let (Some(cluster), Some(ticket)) = (&self.worker.service.cluster, self.ticket.take()) {
+            cluster.end_later(&self.unsealed.keystore, ticket, &ended);
         }
-        self.app.service.answers.end(&self.owner, &self.key, ended);
+        self.worker.service.answers.end(&self.owner, &self.key, ended);
     }
 }
 
@@ -237,7 +242,7 @@ mod tests {
     use crate::access::{Authority, OperationSet, Session};
     use crate::config::Config;
     use crate::request::{Connection, Peer, Proof};
-    use crate::service::{KeystoreSource, OpenKeystore, Reactor, Service};
+    use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
     struct Memory;
 
@@ -275,7 +280,7 @@ mod tests {
         let authority = Authority { tenant, operations, keys: None, expires: None, can_mint_tokens: false };
         let actor = "caller".parse().unwrap();
         let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
-        Peer { connection: Arc::new(Proven(Arc::new(session))), witness: None }
+        Peer { connection: Arc::new(Proven(Arc::new(session))), caller_slot: None }
     }
 
     #[test]
@@ -288,8 +293,8 @@ mod tests {
         }
         let service = Arc::new(Service::new(Config::default(), 1, Box::new(Memory)).unwrap());
         service.unseal(None).unwrap();
-        let app = Reactor::new(service, 0);
-        let mut router = Router::new().route("/", post(panics)).layer(from_fn_with_state(app, once));
+        let worker = WorkerState::new(service, 0);
+        let mut router = Router::new().route("/", post(panics)).layer(from_fn_with_state(worker, once));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut ask = || {
             let request = Request::post("/").header(KEY, "k").extension(caller());
