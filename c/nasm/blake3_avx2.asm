@@ -25,7 +25,7 @@
 ;
 ; The time does not depend on the input: no branch and no address does. The stack keeps words of the message and of the state afterwards.
 ;
-; The seven rounds are in avx2_rounds.inc, which `cargo xtask rounds` writes; the kernels in Rust have the same. While they run, integer units
+; The seven rounds are in avx2_rounds.inc, which `cargo run -p bulla-blake3-rounds` writes; the kernels in Rust have the same. While they run, integer units
 ; transpose the message of the next block.
 
 default rel

@@ -3,9 +3,8 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
-
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, CARGO_DENY},
 };
 

@@ -8,12 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, CargoTool},
-    seeds,
 };
+
+use crate::seeds;
 
 const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
 

@@ -11,11 +11,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, CargoTool},
-    process::quiet,
+    quiet,
 };
 
 /// Writes the header `bulla.h` from the source.

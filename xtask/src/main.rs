@@ -1,29 +1,18 @@
-//! The developer's commands: `cargo xtask test`, `bench`, `gate`, `report`, `dashboard`, `lanes`,
-//! `fuzz`, `rounds`, `install-c`, `dist`, `mutants`, `advisories`, `site`.
+//! The developer's commands: `cargo xtask test`, `style`, `fuzz`, `mutants`, `install-c`, `site`,
+//! `advisories`, `dist`. Those of the laboratory (`bench`, `gate`, `report`, ...) are in
+//! `crates/bench`.
 #![forbid(unsafe_code)]
 
 mod advisories;
-mod audit_matrix;
-mod bench;
-mod build_variants;
-mod context;
 mod count;
-mod dashboard;
 mod dist;
 mod documents;
-mod flame;
 mod fuzz;
-mod gate;
-mod install;
 mod install_c;
-mod lanes;
-mod model;
+mod laboratory;
 mod mutants;
-mod process;
 mod program;
 mod reasons;
-mod report;
-mod rounds;
 mod seeds;
 mod site;
 mod slowest;
@@ -51,23 +40,28 @@ enum Command {
     /// Check the rules of our style only, in a second
     Style,
     /// Benchmark our implementations against the best peers
-    Bench(bench::Args),
+    #[command(disable_help_flag = true)]
+    Bench(laboratory::Args),
     /// Check that ours is as fast as lab/limits.toml demands
-    Gate(gate::Args),
+    #[command(disable_help_flag = true)]
+    Gate(laboratory::Args),
     /// Show this machine's lane (class of machines), and check that it has the kernels of its lane
-    Lanes(lanes::Args),
+    #[command(disable_help_flag = true)]
+    Lanes(laboratory::Args),
     /// Report where ours is slower, by lane and size, from the runs in lab/runs
-    Report(report::Args),
+    #[command(disable_help_flag = true)]
+    Report(laboratory::Args),
     /// Build the laboratory's page from the runs in lab/runs
-    Dashboard(dashboard::Args),
+    #[command(disable_help_flag = true)]
+    Dashboard(laboratory::Args),
     /// Draw a flame graph of one case (needs perf)
-    Flame(flame::Args),
+    #[command(disable_help_flag = true)]
+    Flame(laboratory::Args),
     /// Build a small program with many flags, and audit its kernel in each build
-    AuditMatrix(audit_matrix::Args),
+    #[command(disable_help_flag = true)]
+    AuditMatrix(laboratory::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
-    /// Write the assembly of BLAKE3's rounds
-    Rounds(rounds::Args),
     /// Build and install the C libraries
     InstallC(install_c::Args),
     /// Build and check what a release consists of; publishes nothing
@@ -85,15 +79,14 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Test(args) => suites::run(&args, &Args::command()),
         Command::Style => style::run(),
-        Command::Bench(args) => bench::run(&args),
-        Command::Gate(args) => gate::run(&args),
-        Command::Lanes(args) => lanes::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Dashboard(args) => dashboard::run(&args),
-        Command::Flame(args) => flame::run(&args),
-        Command::AuditMatrix(args) => audit_matrix::run(&args),
+        Command::Bench(args) => laboratory::run("bench", &args),
+        Command::Gate(args) => laboratory::run("gate", &args),
+        Command::Lanes(args) => laboratory::run("lanes", &args),
+        Command::Report(args) => laboratory::run("report", &args),
+        Command::Dashboard(args) => laboratory::run("dashboard", &args),
+        Command::Flame(args) => laboratory::run("flame", &args),
+        Command::AuditMatrix(args) => laboratory::run("audit-matrix", &args),
         Command::Fuzz(args) => fuzz::run(&args),
-        Command::Rounds(args) => rounds::run(&args),
         Command::InstallC(args) => install_c::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Mutants(args) => mutants::run(&args),

@@ -9,14 +9,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, CargoTool},
+    quiet,
+};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::{
-    context::Context,
-    install::{self, CargoTool},
-    process::quiet,
-};
 
 const CARGO_MUTANTS: CargoTool = CargoTool { name: "cargo-mutants", version: "27.1.0" };
 

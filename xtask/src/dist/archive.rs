@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use bulla_devtools::quiet;
 
 use super::{
     files,
@@ -15,7 +16,6 @@ use super::{
     platform::{Form, Platform},
     source::Source,
 };
-use crate::process::quiet;
 
 /// The documents in an archive.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-MIT", "LICENSE-APACHE"];

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::{Context, build_program, quiet};
 
 use super::{
     archive, deb, files,
@@ -16,10 +17,6 @@ use super::{
     platform::{Form, Platform},
     sbom,
     source::Source,
-};
-use crate::{
-    context::{Context, build_program},
-    process::quiet,
 };
 
 /// Builds what the platforms get, into `out`.

@@ -3,9 +3,9 @@
 use std::{fs, path::Path, time::Instant};
 
 use anyhow::{Result, bail, ensure};
+use bulla_devtools::Context;
 
 use super::{build, files, platform::Platform, source::Source, trial};
-use crate::context::Context;
 
 /// Where each build is. The names have different lengths, so that a path in a program moves what
 /// follows it.

@@ -4,9 +4,9 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::quiet;
 
 use super::{files, pages::Pages, source::Source};
-use crate::process::quiet;
 
 /// The scripts that dpkg runs, each with its mode.
 const SCRIPTS: [(&str, &str); 3] = [

@@ -7,8 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-
-use crate::process::quiet;
+use bulla_devtools::quiet;
 
 /// The SHA-256 digest of a file, in hexadecimal digits, as the coreutils say it.
 pub(super) fn sha256(file: &Path) -> Result<String> {

@@ -6,14 +6,14 @@ use std::{
 };
 
 use anyhow::Result;
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 
 use super::platform::Platform;
-use crate::{
-    context::Context,
-    install::{self, DebianTool},
-    process::quiet,
-    wine,
-};
+use crate::wine;
 
 /// A command, and what runs it.
 #[derive(Debug)]

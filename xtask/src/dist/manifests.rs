@@ -3,9 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{Context, quiet};
 use serde_json::Value;
-
-use crate::{context::Context, process::quiet};
 
 /// The version of every package.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

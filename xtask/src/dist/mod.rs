@@ -23,10 +23,10 @@ mod trial;
 use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use bulla_devtools::Context;
 use clap::Subcommand;
 
 use self::{platform::Platform, registries::Registry};
-use crate::context::Context;
 
 pub(crate) use manifests::check as check_manifests;
 

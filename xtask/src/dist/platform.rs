@@ -1,8 +1,7 @@
 //! The platforms that get binaries.
 
-use crate::install::{self, DebianFile, DebianTool};
-
 use anyhow::Result;
+use bulla_devtools::install::{self, DebianFile, DebianTool};
 use clap::{ValueEnum, builder::PossibleValue};
 
 /// A platform that gets binaries.

@@ -4,14 +4,14 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::{
+    Context,
+    install::{self, CargoTool},
+    quiet,
+};
 use serde_json::Value;
 
 use super::{archive, files, platform::Platform, source::Source};
-use crate::{
-    context::Context,
-    install::{self, CargoTool},
-    process::quiet,
-};
 
 const CYCLONEDX: CargoTool = CargoTool { name: "cargo-cyclonedx", version: "0.5.9" };
 

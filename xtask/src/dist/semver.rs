@@ -4,11 +4,10 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, CargoTool},
-    process::quiet,
+    quiet,
 };
 
 const SEMVER_CHECKS: CargoTool = CargoTool { name: "cargo-semver-checks", version: "0.51.0" };

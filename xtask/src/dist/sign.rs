@@ -8,13 +8,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 
 use super::{files, platform::Platform};
-use crate::{
-    context::Context,
-    install::{self, DebianTool},
-    process::quiet,
-};
 
 /// The lists of checksums. Each gets a signature of bulla (`.bulla`) and one of minisign
 /// (`.minisig`).

@@ -3,9 +3,9 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, quiet};
 
 use super::files;
-use crate::{context::Context, process::quiet};
 
 /// The commit that is shipped.
 #[derive(Debug)]

@@ -7,6 +7,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 use serde_json::Value;
 
 use super::{
@@ -14,11 +19,6 @@ use super::{
     launcher::Launcher,
     platform::{Form, Platform},
     sign::{self, LISTS, Signers},
-};
-use crate::{
-    context::Context,
-    install::{self, DebianTool},
-    process::quiet,
 };
 
 /// The unit of the service, as the package installs it, and the manual that it names.

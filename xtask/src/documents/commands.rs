@@ -3,8 +3,9 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{Context, quiet};
 
-use crate::{context::Context, process::quiet};
+use crate::laboratory;
 
 /// The documents whose commands are checked.
 const DOCUMENTS: [&str; 13] = [
@@ -29,17 +30,26 @@ const BULLA: [&[&str]; 2] = [&["bulla"], &["cargo", "run", "--release", "--"]];
 /// How a document calls this program.
 const XTASK: &[&str] = &["cargo", "xtask"];
 
-/// Checks every command of ours in every document: `bulla` is the built command, `command_line` is
-/// what this program takes.
-pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Command) -> Result<()> {
+/// What reads our commands.
+#[derive(Clone, Copy)]
+pub(crate) struct Parsers<'a> {
+    /// The built command.
+    pub(crate) bulla: &'a Path,
+    /// The program of the laboratory.
+    pub(crate) laboratory: &'a Path,
+    /// The arguments of this program.
+    pub(crate) xtask: &'a clap::Command,
+}
+
+/// Checks every command of ours in every document.
+pub(crate) fn check(context: &Context, parsers: &Parsers<'_>) -> Result<()> {
     let mut checked = 0;
     for document in DOCUMENTS {
         let text = fs::read_to_string(context.root.join(document))
             .with_context(|| format!("cannot read {document}"))?;
         for command in commands(&text).into_iter().chain(inline(&text)) {
             checked += usize::from(
-                check_command(bulla, command_line, &command)
-                    .with_context(|| format!("{document}: {command}"))?,
+                check_command(parsers, &command).with_context(|| format!("{document}: {command}"))?,
             );
         }
     }
@@ -49,11 +59,18 @@ pub(crate) fn check(context: &Context, bulla: &Path, command_line: &clap::Comman
 }
 
 /// Whether `command` is one of ours, and an error if it is and would not run.
-pub(super) fn check_command(bulla: &Path, command_line: &clap::Command, command: &str) -> Result<bool> {
+pub(super) fn check_command(parsers: &Parsers<'_>, command: &str) -> Result<bool> {
     let words = shlex::split(command).context("the quotes do not match")?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
+    // A parser stops at --help, and refuses before it any command and any flag that does not exist.
+    let help = |program: &Path, arguments: &[&str]| {
+        quiet(Command::new(program).args(arguments).arg("--help")).map(|_| true)
+    };
     if let Some(arguments) = words.strip_prefix(XTASK) {
-        let parsed = command_line.clone().try_get_matches_from(["xtask"].iter().chain(arguments));
+        if arguments.first().is_some_and(|command| laboratory::COMMANDS.contains(command)) {
+            return help(parsers.laboratory, arguments);
+        }
+        let parsed = parsers.xtask.clone().try_get_matches_from(["xtask"].iter().chain(arguments));
         if let Err(error) = parsed
             && error.use_stderr()
         {
@@ -61,11 +78,10 @@ pub(super) fn check_command(bulla: &Path, command_line: &clap::Command, command:
         }
         return Ok(true);
     }
-    let Some(arguments) = BULLA.iter().find_map(|name| words.strip_prefix(*name)) else { return Ok(false) };
-    // The parser stops at --help, and refuses before it any command and any flag that does not
-    // exist.
-    quiet(Command::new(bulla).args(arguments).arg("--help"))?;
-    Ok(true)
+    match BULLA.iter().find_map(|name| words.strip_prefix(*name)) {
+        Some(arguments) => help(parsers.bulla, arguments),
+        None => Ok(false),
+    }
 }
 
 /// The commands after `$ ` in blocks marked `console`, one for each part of a pipe.
@@ -123,11 +139,26 @@ mod tests {
 
     #[test]
     fn commands_of_xtask_are_parsed() {
-        let (bulla, command_line) = (Path::new("no such program"), crate::Args::command());
-        assert!(check_command(bulla, &command_line, "cargo xtask test tidy rust").unwrap());
-        assert!(check_command(bulla, &command_line, "cargo xtask bench blake3 --launches 9").unwrap());
-        assert!(check_command(bulla, &command_line, "cargo xtask tset").is_err());
-        assert!(check_command(bulla, &command_line, "cargo xtask bench blake3 --lunches 9").is_err());
-        assert!(!check_command(bulla, &command_line, "cargo build").unwrap());
+        let (none, xtask) = (Path::new("no such program"), &crate::Args::command());
+        let parsers = Parsers { bulla: none, laboratory: none, xtask };
+        assert!(check_command(&parsers, "cargo xtask test tidy rust").unwrap());
+        assert!(check_command(&parsers, "cargo xtask tset").is_err());
+        assert!(check_command(&parsers, "cargo xtask test tidy --lunches 9").is_err());
+        assert!(!check_command(&parsers, "cargo build").unwrap());
+    }
+
+    #[test]
+    fn the_laboratory_and_bulla_read_their_own_commands() {
+        let xtask = &crate::Args::command();
+        let (accepts, refuses) = (Path::new("true"), Path::new("false"));
+        let parsers = Parsers { bulla: refuses, laboratory: accepts, xtask };
+        assert!(check_command(&parsers, "cargo xtask bench blake3 --launches 9").unwrap());
+        assert!(check_command(&parsers, "bulla sum a").is_err());
+        let parsers = Parsers { bulla: accepts, laboratory: refuses, xtask };
+        assert!(check_command(&parsers, "cargo xtask gate --all").is_err());
+        assert!(check_command(&parsers, "cargo run --release -- sum a").unwrap());
+        for command in laboratory::COMMANDS {
+            assert!(xtask.find_subcommand(command).is_some(), "{command}");
+        }
     }
 }

@@ -4,8 +4,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
-
-use crate::context::Context;
+use bulla_devtools::Context;
 
 /// The folder of the decisions.
 const FOLDER: &str = "docs/decisions";

@@ -3,9 +3,8 @@
 use std::{fs, path::Path};
 
 use anyhow::{Result, bail, ensure};
+use bulla_devtools::Context;
 use ignore::WalkBuilder;
-
-use crate::context::Context;
 
 /// Checks the relative links of every Markdown file.
 pub(crate) fn check(context: &Context) -> Result<()> {

@@ -8,6 +8,9 @@ mod tour;
 mod workflows;
 
 pub(crate) use self::{
-    commands::check, decisions::check as check_decisions, links::check as check_links,
-    tour::check as check_tours, workflows::check as check_workflows,
+    commands::{Parsers, check},
+    decisions::check as check_decisions,
+    links::check as check_links,
+    tour::check as check_tours,
+    workflows::check as check_workflows,
 };

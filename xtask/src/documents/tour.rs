@@ -3,11 +3,9 @@
 use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{Context, build_program};
 
-use crate::{
-    context::{Context, build_program},
-    program::{FEATURES, QUICK},
-};
+use crate::program::{FEATURES, QUICK};
 
 /// The mark of the blocks to run, all in one shell, one after the other.
 const TOUR: &str = "console tour";

@@ -9,17 +9,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bulla_record::lane;
-
-use super::commands::check_command;
-use crate::{
-    bench,
-    context::Context,
-    dist, fuzz,
+use bulla_devtools::{
+    Context,
     install::{self, GoTool},
-    mutants,
-    process::quiet,
+    quiet,
 };
+
+use super::commands::{Parsers, check_command};
+use crate::{dist, fuzz, mutants};
 
 const FOLDER: &str = ".github/workflows";
 
@@ -41,15 +38,15 @@ const VALUES: [(&str, &str); 6] = [
 const ACTIONS: &str = "actions/";
 
 /// Checks every workflow.
-pub(crate) fn check(context: &Context, command_line: &clap::Command) -> Result<()> {
+pub(crate) fn check(context: &Context, parsers: &Parsers<'_>) -> Result<()> {
     let mut commands = 0;
     for path in files(&context.root)? {
         let text = fs::read_to_string(&path)?;
-        let checked = check_text(&text, command_line);
+        let checked = check_text(&text, parsers);
         commands += checked.with_context(|| format!("{}", path.display()))?;
     }
     ensure!(commands > 0, "no workflow runs a command of ours");
-    check_lists(&context.root, command_line)?;
+    check_lists(&context.root, parsers)?;
     check_oldest(&context.root)?;
     let actionlint = install::go_tool(context, &ACTIONLINT)?;
     quiet(Command::new(actionlint).arg("-oneline").current_dir(&context.root))?;
@@ -66,7 +63,7 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
 
 /// Checks one workflow: its rights, its limits of time, its actions and its commands. Returns the
 /// number of commands of ours.
-fn check_text(text: &str, command_line: &clap::Command) -> Result<usize> {
+fn check_text(text: &str, parsers: &Parsers<'_>) -> Result<usize> {
     for needed in ["\npermissions:\n  contents: read\n", "\nconcurrency:\n"] {
         ensure!(text.contains(needed), "the workflow has no `{}`", needed.trim());
     }
@@ -79,7 +76,7 @@ fn check_text(text: &str, command_line: &clap::Command) -> Result<usize> {
     }
     let mut checked = 0;
     for command in commands(text) {
-        checked += usize::from(check_command(Path::new("bulla"), command_line, &command)?);
+        checked += usize::from(check_command(parsers, &command)?);
     }
     Ok(checked)
 }
@@ -96,19 +93,15 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks the lists of the workflows: lanes, suites, fuzz targets, groups of mutants, and what a
-/// release is built for.
-fn check_lists(root: &Path, command_line: &clap::Command) -> Result<()> {
+/// Checks the lists of the workflows: suites of tests, fuzz targets, groups of mutants, and what a
+/// release is built for. A test of `crates/bench` checks the lists of `gate.yml`.
+fn check_lists(root: &Path, parsers: &Parsers<'_>) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(FOLDER).join(name)).context(name.to_owned());
-    let (test, gate, nightly) = (read("test.yml")?, read("gate.yml")?, read("nightly.yml")?);
+    let (test, nightly) = (read("test.yml")?, read("nightly.yml")?);
     for suites in list(&test, "suites:") {
-        check_command(Path::new("bulla"), command_line, &format!("cargo xtask test {suites}"))?;
+        check_command(parsers, &format!("cargo xtask test {suites}"))?;
     }
-    let lanes = lane::all()?.into_iter().map(|lane| lane.name).collect();
     same("targets of release.yml", &list(&read("release.yml")?, "target:"), &dist::targets())?;
-    same("lanes of gate.yml", &list(&gate, "lane:"), &lanes)?;
-    let suites = bench::suites::names().into_iter().map(str::to_owned).collect();
-    same("suites of gate.yml", &list(&gate, "suite:"), &suites)?;
     same("fuzz targets of nightly.yml", &list(&nightly, "target:"), &fuzz::names(root)?)?;
     same("groups of nightly.yml", &list(&nightly, "group:"), &mutants::groups(root)?)
 }
@@ -168,7 +161,9 @@ mod tests {
 
     #[test]
     fn a_workflow_is_refused_for_each_of_its_faults() {
-        let check = |text: &str| check_text(text, &crate::Args::command());
+        let (none, xtask) = (Path::new("no such program"), &crate::Args::command());
+        let parsers = Parsers { bulla: none, laboratory: none, xtask };
+        let check = |text: &str| check_text(text, &parsers);
         assert_eq!(check(GOOD).unwrap(), 1);
         for (from, to) in [
             ("contents: read", "contents: write"),

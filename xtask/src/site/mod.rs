@@ -13,12 +13,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use bulla_devtools::Context;
 
 use self::{
     contents::{Contents, START},
     render::{Rendered, render, up},
 };
-use crate::context::Context;
 
 /// The style of all pages, below the root.
 const STYLE: &str = "docs/site/page.css";

@@ -14,7 +14,7 @@ use self::finding::Finding;
 
 /// `cargo xtask style`.
 pub(crate) fn run() -> Result<ExitCode> {
-    crate::context::Context::find().and_then(|context| check(&context.root))?;
+    bulla_devtools::Context::find().and_then(|context| check(&context.root))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -133,7 +133,7 @@ impl Checker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Context;
+    use bulla_devtools::Context;
 
     const ALLOWED: &str = "crates/simd/src/x.rs";
 

@@ -8,26 +8,34 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::Context;
 
 use super::{
+    LABORATORY,
     kernels::REQUIRE_KERNELS,
     plan::Ended,
     suite::{Suite, Track},
 };
-use crate::{context::Context, summary::SuiteResult};
+use crate::summary::SuiteResult;
 
 /// The folder for the output of such suites, and the build folder of those that need no programs of
 /// the workspace. In the usual build folder they would wait for cargo's lock.
 const FOLDER: &str = "beside";
 
 /// Runs the suite with `program`, which is this program, in the build folder `target`.
-/// `required_kernels` is the value of [`REQUIRE_KERNELS`].
-pub(super) fn run(program: &Path, target: &Path, suite: Suite, required_kernels: &str) -> Ended {
+/// `laboratory` is the program of the laboratory, and `required_kernels` the value of [`REQUIRE_KERNELS`].
+pub(super) fn run(
+    program: &Path,
+    laboratory: &Path,
+    target: &Path,
+    suite: Suite,
+    required_kernels: &str,
+) -> Ended {
     let folder = target.join(FOLDER);
     let report = folder.join(suite.name()).with_extension("json");
     let mut command = Command::new(program);
     command.args(["test", "--report"]).arg(&report).arg(suite.name());
-    command.env(REQUIRE_KERNELS, required_kernels);
+    command.env(REQUIRE_KERNELS, required_kernels).env(LABORATORY, laboratory);
     if suite.track() == Track::Beside {
         command.env("CARGO_TARGET_DIR", &folder);
     }
@@ -112,7 +120,7 @@ mod tests {
     #[test]
     fn a_suite_that_cannot_be_started_has_failed() {
         let folder = std::env::temp_dir().join(format!("bulla-xtask-beside-none-{}", std::process::id()));
-        let ended = run(Path::new("/no such program"), &folder, Suite::Go, "portable");
+        let ended = run(Path::new("/no such program"), Path::new("none"), &folder, Suite::Go, "portable");
         assert_eq!((ended.result.name.as_str(), ended.result.tally), ("go", Tally::FAIL));
         assert!(
             ended.result.failures[0].starts_with("cannot start the suite"),

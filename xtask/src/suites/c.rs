@@ -11,10 +11,8 @@ use std::fs;
 
 use self::places::Places;
 use super::runner::Runner;
-use crate::{
-    install::{self, DebianTool},
-    install_c::{self, Name},
-};
+use crate::install_c::{self, Name};
+use bulla_devtools::install::{self, DebianTool};
 
 /// What builds and checks programs in C.
 const TOOLS: [DebianTool; 5] = [

@@ -6,13 +6,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{
+    install::{self, DebianTool},
+    quiet,
+};
 use ignore::WalkBuilder;
 
 use super::runner::Runner;
-use crate::{
-    install::{self, DebianTool},
-    process::quiet,
-};
 
 /// The linter, pinned; `go run` fetches it through the module proxy.
 const STATICCHECK: &str = "honnef.co/go/tools/cmd/staticcheck@v0.8.2";

@@ -3,12 +3,12 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
-
-use super::runner::Runner;
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, DebianTool, node_packages},
 };
+
+use super::runner::Runner;
 
 /// The browser of the tests.
 pub(super) const CHROMIUM: DebianTool = DebianTool { program: "chromium", package: "chromium" };

@@ -4,17 +4,17 @@
 use std::process::Command;
 
 use anyhow::Result;
+use bulla_devtools::{
+    Context,
+    install::{self, DebianFile, DebianTool},
+};
 
 use super::{
     kernels::{EVERY_KERNEL, REQUIRE_KERNELS},
     programs::{self, Foreign},
     runner::Runner,
 };
-use crate::{
-    context::Context,
-    install::{self, DebianFile, DebianTool},
-    program::Program,
-};
+use crate::program::Program;
 
 /// Names the kernel that the tests require to be in use.
 const BEST_KERNEL: &str = "BULLA_TEST_BEST_KERNEL";

@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use super::runner::Runner;
-use crate::install;
+use bulla_devtools::install;
 
 /// Packages, and the tests of each that run in Miri: those that take seconds there.
 const TESTS: [(&str, &[&str]); 3] = [

@@ -33,6 +33,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::Context;
 use clap::ValueEnum as _;
 
 use self::{
@@ -41,7 +42,7 @@ use self::{
     suite::Suite,
 };
 use crate::{
-    context::Context,
+    laboratory,
     summary::{SuiteResult, summary},
 };
 
@@ -65,6 +66,9 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
+/// The variable that names the program of the laboratory for a suite in a process of its own.
+const LABORATORY: &str = "BULLA_XTASK_LABORATORY";
+
 /// Runs the suites and prints the table. The exit status says whether all tests passed.
 /// `command_line` describes this program's arguments.
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
@@ -74,7 +78,16 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
         Ok(required) if !args.require_kernels => required,
         _ => if args.require_kernels { Requirement::Every } else { Requirement::Lane }.value()?,
     };
-    let here = |suite| run_suite(&context, command_line, suite, &required);
+    let laboratory = match env::var_os(LABORATORY) {
+        Some(program) => program.into(),
+        None => laboratory::build(&context)?,
+    };
+    let here = |suite: Suite| {
+        let mut runner = Runner::new(&context, command_line, &laboratory, suite.name(), &required);
+        let start = Instant::now();
+        suite.steps(&mut runner);
+        runner.finish(start.elapsed())
+    };
     if let (Some(report), [suite]) = (&args.report, &args.suites[..]) {
         let result = here(*suite);
         beside::leave(&context, report, &result)?;
@@ -82,7 +95,7 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     }
     let program = env::current_exe().context("cannot find this program")?;
     let target = context.target.clone();
-    let beside = |suite| beside::run(&program, &target, suite, &required);
+    let beside = |suite| beside::run(&program, &laboratory, &target, suite, &required);
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
     let results = plan::run(suites, here, beside, &mut io::stdout());
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
@@ -94,16 +107,4 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
 fn status(results: &[SuiteResult]) -> ExitCode {
     let failed = results.iter().any(|result| result.tally.failed > 0);
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-fn run_suite(
-    context: &Context,
-    command_line: &clap::Command,
-    suite: Suite,
-    required_kernels: &str,
-) -> SuiteResult {
-    let start = Instant::now();
-    let mut runner = Runner::new(context, command_line, suite.name(), required_kernels);
-    suite.steps(&mut runner);
-    runner.finish(start.elapsed())
 }

@@ -4,23 +4,26 @@
 use std::process::Command;
 
 use super::{js::CHROMIUM, runner::Runner};
-use crate::{
-    dashboard,
-    install::{self, node_packages},
-    site,
-};
+use crate::site;
+use bulla_devtools::install::{self, node_packages};
+
+/// The sources of the laboratory's page, below the root.
+const DASHBOARD: &str = "lab/dashboard";
 
 pub(super) fn run(runner: &mut Runner<'_>) {
-    runner.need("npm packages", |context| node_packages(&dashboard::source(context)));
+    runner.need("npm packages", |context| node_packages(&context.root.join(DASHBOARD)));
     // The browser is started by the packages of js/.
     runner.need("npm packages of js", |context| node_packages(&context.root.join("js")));
     runner.need("chromium", |_| install::debian(&CHROMIUM));
     let built = runner.context.target.join("dashboard");
-    runner.check("the page is built from the kept runs", |context| dashboard::build(context, &built));
+    runner.laboratory(
+        "the page is built from the kept runs",
+        &["dashboard".as_ref(), "--out".as_ref(), built.as_ref()],
+    );
     let mut tests = Command::new("node");
     tests
         .args(["--test", "--test-reporter=spec", "test/page.test.js", "test/answers.test.js"])
-        .current_dir(dashboard::source(runner.context))
+        .current_dir(runner.context.root.join(DASHBOARD))
         .env("BULLA_DASHBOARD", &built)
         .env("BULLA_DASHBOARD_PICTURES", runner.context.target.join("dashboard-pictures"));
     runner.node_test("node --test", &mut tests);

@@ -6,24 +6,27 @@
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, quiet};
 use serde_json::Value;
 
-use crate::{
-    context::Context,
-    process::quiet,
-    program::{Program, Programs},
-};
+use crate::program::{Program, Programs};
 
 /// Lets the test harness of a stable compiler take unstable options. A test that starts cargo must
 /// remove it, because cargo would build everything again.
 pub(super) const UNSTABLE_HARNESS: &str = "RUSTC_BOOTSTRAP";
 
-/// The programs of the workspace; the first suite that asks for them waits for their build.
-pub(super) fn built(context: &Context) -> Result<&Programs> {
-    context.programs.get_or_try(|| build(context))
+/// The programs of the workspace; the first suite that asks for them waits for their build. If it
+/// fails, the next suite tries again.
+pub(super) fn built(context: &Context) -> Result<&'static Programs> {
+    static BUILT: OnceLock<Programs> = OnceLock::new();
+    match BUILT.get() {
+        Some(programs) => Ok(programs),
+        None => build(context).map(|programs| BUILT.get_or_init(|| programs)),
+    }
 }
 
 /// Builds the test programs of all packages with all features, except those that restrict peers.

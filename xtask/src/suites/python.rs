@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{Context, install, quiet};
 
 use super::runner::Runner;
-use crate::{context::Context, install, process::quiet};
 
 /// The oldest Python that the wheel is for: 3.11. Its stable interface is the first with buffers.
 const OLDEST: u32 = 11;

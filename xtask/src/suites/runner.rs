@@ -3,22 +3,23 @@
 use std::{
     collections::BTreeSet,
     env,
+    ffi::OsStr,
+    path::Path,
     process::{Command, ExitStatus},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, anyhow};
+use bulla_devtools::{Context, Echo, install, stream};
 
 use super::{
     kernels::{REQUIRE_KERNELS, untested},
     programs,
 };
 use crate::{
-    context::Context,
     count::{GoTests, Tally, libtest, node_test, pytest},
-    install,
-    process::{Echo, stream},
+    documents::Parsers,
     program::Program,
     reasons::Reasons,
     slowest::Slowest,
@@ -34,6 +35,8 @@ pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
     /// The arguments of `cargo xtask`.
     pub(super) command_line: &'a clap::Command,
+    /// The program of the laboratory.
+    laboratory: &'a Path,
     suite: &'static str,
     /// The value of [`REQUIRE_KERNELS`].
     required_kernels: &'a str,
@@ -57,12 +60,14 @@ impl<'a> Runner<'a> {
     pub(super) fn new(
         context: &'a Context,
         command_line: &'a clap::Command,
+        laboratory: &'a Path,
         suite: &'static str,
         required_kernels: &'a str,
     ) -> Self {
         Self {
             context,
             command_line,
+            laboratory,
             suite,
             required_kernels,
             untested: BTreeSet::new(),
@@ -102,6 +107,19 @@ impl<'a> Runner<'a> {
     /// A step that is one test: the command's exit status.
     pub(super) fn command(&mut self, name: &str, command: &mut Command) {
         self.check(name, |_| succeeded(stream(command, Echo::Show, |_| {})?));
+    }
+
+    /// A step that is one test: a command of the program of the laboratory.
+    pub(super) fn laboratory(&mut self, name: &str, arguments: &[&OsStr]) {
+        self.command(name, Command::new(self.laboratory).args(arguments));
+    }
+
+    /// What reads the commands in the documents.
+    pub(super) fn parsers<'b>(&self, bulla: &'b Path) -> Parsers<'b>
+    where
+        'a: 'b,
+    {
+        Parsers { bulla, laboratory: self.laboratory, xtask: self.command_line }
     }
 
     /// A step without which the suite cannot run. It counts only if it fails.

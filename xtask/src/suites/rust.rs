@@ -1,19 +1,18 @@
 //! The suites that `cargo test` runs.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 
 use super::{programs, runner::Runner};
 use crate::{
-    audit_matrix,
-    context::Context,
-    documents,
-    install::{self, DebianTool},
-    model,
-    process::quiet,
+    documents::{self, Parsers},
     program::{FEATURES, QUICK},
-    report,
 };
 
 /// The tests of signatures in minisign's format use the real minisign.
@@ -124,9 +123,9 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.programs(|package| package == "bulla");
-    let command_line = runner.command_line;
+    let parsers = runner.parsers(Path::new("bulla"));
     runner.check("the commands of the documents exist", |context| {
-        documents::check(context, &programs::built(context)?.command, command_line)
+        documents::check(context, &Parsers { bulla: &programs::built(context)?.command, ..parsers })
     });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)
@@ -147,14 +146,22 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
     // Its standard library is the AArch64 code that the tests compare.
     runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
     runner.programs(|package| package == "bulla-audit");
-    runner.check("kernels of programs built in several ways", |context| {
-        audit_matrix::check(context, &programs::built(context)?.command)
-    });
+    match programs::built(runner.context) {
+        Ok(programs) => runner.laboratory(
+            "kernels of programs built in several ways",
+            &["check".as_ref(), "audited-builds".as_ref(), programs.command.as_ref()],
+        ),
+        Err(error) => runner.need("bulla", |_| Err(error)),
+    }
 }
 
 pub(super) fn lab(runner: &mut Runner<'_>) {
     runner.programs(|package| package == "bulla-lab");
-    runner.check("every lane with a model can be modelled", model::check);
-    runner.check("the machine code of kernels for other machines", model::rules::check);
-    runner.check("the table of the README is that of the newest run", report::check_readme);
+    for (name, check) in [
+        ("every lane with a model can be modelled", "models"),
+        ("the machine code of kernels for other machines", "code"),
+        ("the table of the README is that of the newest run", "readme-table"),
+    ] {
+        runner.laboratory(name, &["check".as_ref(), check.as_ref()]);
+    }
 }

@@ -4,6 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, install, quiet};
 
 use super::{
     go::{formatted, go},
@@ -13,7 +14,6 @@ use super::{
     serving::{Prepared, Serving},
     serving_tls::ServingTls,
 };
-use crate::{context::Context, install, process::quiet};
 
 /// What the clients' token permits.
 const OPERATIONS: [&str; 7] = ["sign", "verify", "create", "rotate", "update", "destroy", "read"];

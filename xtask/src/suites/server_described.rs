@@ -4,15 +4,11 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
+use bulla_devtools::{Context, Echo, install, stream};
 
 use super::{
     runner::Runner,
     serving::{Prepared, Serving},
-};
-use crate::{
-    context::Context,
-    install,
-    process::{Echo, stream},
 };
 
 /// How long it asks each of the two services, in seconds.

@@ -3,15 +3,15 @@
 use std::{collections::BTreeSet, fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 
 use super::{
     go::{formatted, go},
     runner::Runner,
-};
-use crate::{
-    context::Context,
-    install::{self, DebianTool},
-    process::quiet,
 };
 
 /// The alerts, and the dashboard.

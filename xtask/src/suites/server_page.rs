@@ -3,7 +3,7 @@
 use std::{path::Path, process::Command};
 
 use super::{js::CHROMIUM, runner::Runner};
-use crate::install::{self, node_packages};
+use bulla_devtools::install::{self, node_packages};
 
 /// The tests of the page, with the program `bulla`.
 pub(super) fn run(runner: &mut Runner<'_>, bulla: &Path) {

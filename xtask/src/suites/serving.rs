@@ -9,8 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-
-use crate::process::quiet;
+use bulla_devtools::quiet;
 
 /// A folder with a keystore, before a service runs on it.
 pub(super) struct Prepared<'a> {

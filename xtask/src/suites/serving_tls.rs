@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::quiet;
 
 use super::serving::{Prepared, Serving};
-use crate::process::quiet;
 
 /// The host in the service's addresses.
 const HOST: &str = "127.0.0.1";

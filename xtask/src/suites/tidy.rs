@@ -1,18 +1,17 @@
 //! The suite `tidy`: checks of the code that need not run it.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, CARGO_DENY},
+    quiet,
+};
 use ignore::WalkBuilder;
 
 use super::runner::Runner;
-use crate::{
-    context::Context,
-    dist, documents,
-    install::{self, CARGO_DENY},
-    process::quiet,
-    style,
-};
+use crate::{dist, documents, style};
 
 /// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our
 /// vectors but may not use their registers, as in a kernel.
@@ -46,8 +45,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("links of the documents", documents::check_links);
     runner.check("decisions and their index", documents::check_decisions);
     runner.check("what registries require", dist::check_manifests);
-    let (context, command_line) = (runner.context, runner.command_line);
-    runner.check("workflows", |context| documents::check_workflows(context, command_line));
+    let (context, parsers) = (runner.context, runner.parsers(Path::new("bulla")));
+    runner.check("workflows", |context| documents::check_workflows(context, &parsers));
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));
     runner.check("rustfmt, other workspaces", other_workspaces);
     runner.command("clippy", &mut clippy(context));

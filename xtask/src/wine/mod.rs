@@ -7,11 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-
-use crate::{
-    context::Context,
+use bulla_devtools::{
+    Context,
     install::{self, DebianFile, DebianTool},
-    process::quiet,
+    quiet,
 };
 
 /// Programs for Windows are linked with it.

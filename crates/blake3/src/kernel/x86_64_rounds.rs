@@ -1,4 +1,4 @@
-//! The rounds of the column form in assembly. `cargo xtask rounds` writes it; decision 0186
+//! The rounds of the column form in assembly. `cargo run -p bulla-blake3-rounds` writes it; decision 0186
 //! (`docs/decisions/0186-woven-rounds.md`) has the figures.
 //!
 //! There are two reasons for assembly:

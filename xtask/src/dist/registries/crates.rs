@@ -3,12 +3,9 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, quiet};
 
-use crate::{
-    context::Context,
-    dist::{files, semver, source::Source},
-    process::quiet,
-};
+use crate::dist::{files, semver, source::Source};
 
 /// The libraries whose packages contain all that their tests need.
 const LIBRARIES: [&str; 7] =

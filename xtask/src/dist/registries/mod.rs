@@ -6,10 +6,10 @@ mod npm;
 mod python;
 
 use anyhow::{Context as _, Result};
+use bulla_devtools::Context;
 use clap::ValueEnum;
 
 use super::source::Source;
-use crate::context::Context;
 
 /// A registry, in the order in which a release goes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

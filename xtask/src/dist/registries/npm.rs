@@ -3,14 +3,14 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+    quiet,
+};
 use serde_json::Value;
 
-use crate::{
-    context::Context,
-    dist::{files, source::Source},
-    install::{self, DebianTool},
-    process::quiet,
-};
+use crate::dist::{files, source::Source};
 
 /// What the package must have beside its code.
 const REQUIRED: [&str; 5] = ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.d.ts"];

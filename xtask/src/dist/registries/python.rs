@@ -3,13 +3,9 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use bulla_devtools::{Context, install, quiet};
 
-use crate::{
-    context::Context,
-    dist::{files, source::Source},
-    install,
-    process::quiet,
-};
+use crate::dist::{files, source::Source};
 
 /// What shows that the package is complete.
 const USE: &str = "import bulla_hash, hashlib, platform\n\

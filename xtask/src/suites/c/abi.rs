@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
+use bulla_devtools::quiet;
 
 use super::places::Places;
 use crate::{
     install_c::{Name, symbols, symbols_path},
-    process::quiet,
     suites::runner::Runner,
 };
 

@@ -3,11 +3,13 @@
 use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
+use bulla_devtools::{
+    install::{self, DebianTool},
+    quiet,
+};
 
 use super::places::Places;
 use crate::{
-    install::{self, DebianTool},
-    process::quiet,
     suites::runner::Runner,
     wine::{self, GCC as MINGW},
 };

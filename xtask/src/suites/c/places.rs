@@ -3,8 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
-
-use crate::context::Context;
+use bulla_devtools::Context;
 
 /// The folders of this suite.
 pub(super) struct Places {

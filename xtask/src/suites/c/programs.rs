@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, quiet};
 
 use super::places::Places;
-use crate::{context::Context, process::quiet, suites::runner::Runner};
+use crate::suites::runner::Runner;
 
 /// The environment variables that force a kernel.
 const FORCE: [&str; 3] =

@@ -3,9 +3,8 @@
 use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::Context;
 use serde_json::Value;
-
-use crate::context::Context;
 
 /// Writes the file.
 pub(super) fn write(context: &Context, path: &Path) -> Result<()> {

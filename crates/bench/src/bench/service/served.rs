@@ -1,0 +1,179 @@
+//! A running service, on a processor of its own.
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, build_program, quiet};
+use serde_json::{Value, json};
+
+use super::{
+    caller::Caller,
+    cases::{KEYS, Way, label},
+    usage,
+};
+
+/// The processor of the service; the load has the next one.
+pub(super) const SERVICE: &str = "0";
+pub(super) const LOAD: &str = "1";
+
+/// The command, built for speed.
+pub(super) struct Built {
+    pub(super) program: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+impl Built {
+    pub(super) fn new(context: &Context) -> Result<Self> {
+        Self::with(context, &[])
+    }
+
+    /// A command with keystores in etcd.
+    pub(super) fn with_etcd(context: &Context) -> Result<Self> {
+        Self::with(context, &["--features", "etcd"])
+    }
+
+    fn with(context: &Context, features: &[&str]) -> Result<Self> {
+        let mut build = context.cargo();
+        build.args(["build", "--profile", "dist", "-p", "bulla"]).args(features);
+        Ok(Self::of(context, build_program(&mut build)?))
+    }
+
+    /// A command that was built before.
+    pub(super) fn of(context: &Context, program: PathBuf) -> Self {
+        Self { program, folder: context.target.join("bench-service") }
+    }
+}
+
+/// A service that runs until it is dropped.
+pub(super) struct Served {
+    process: Child,
+    pub(super) address: String,
+    /// The same with TLS.
+    pub(super) tls_address: String,
+    pub(super) token: String,
+    /// Where requests are written for the programs that make the load.
+    pub(super) folder: PathBuf,
+}
+
+impl Served {
+    /// A new keystore with its keys and a token for them, and a service over it.
+    pub(super) fn start(built: &Built, way: Way) -> Result<Self> {
+        let folder = built.folder.join(way.name());
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let keystore = folder.join(KEYSTORE);
+        let bulla = |arguments: &[&str]| {
+            quiet(Command::new(&built.program).args(arguments).env("BULLA_KEYSTORE", &keystore))
+        };
+        bulla(&["keys", "init"])?;
+        if matches!(way, Way::AtCheckpoints | Way::Grouped) {
+            bulla(&["audit-log", "init"])?;
+        }
+        let operations = ["--operation", "sign", "--operation", "verify", "--operation", "create"];
+        let token = bulla(&[&["token", "new", "--expires-in", "1d"], &operations[..]].concat())?;
+        let (address, tls_address) = (free_address()?, free_address()?);
+        fs::write(folder.join(CONFIG), settings(&folder, way, &address, &tls_address)?)?;
+        let process = spawn(built, &folder)?;
+        let served = Self { process, address, tls_address, token: token.trim().to_owned(), folder };
+        served.wait()?;
+        for key in 0..KEYS {
+            served.post("/api/v1/keys", &json!({ "label": label(key) }))?;
+        }
+        Ok(served)
+    }
+
+    /// Stops the service and starts it again. Returns the time from the start to the first answer
+    /// to a request to sign.
+    pub(super) fn restart(&mut self, built: &Built) -> Result<Duration> {
+        quiet(Command::new("kill").arg(self.process.id().to_string()))?;
+        self.process.wait()?;
+        let start = Instant::now();
+        self.process = spawn(built, &self.folder)?;
+        let sign = format!("/api/v1/keys/{}/sign", label(0));
+        while self.post(&sign, &json!({ "message": "" })).is_err() {
+            ensure!(start.elapsed() < Duration::from_secs(60), "the service does not answer");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(start.elapsed())
+    }
+
+    /// The process of the service: `taskset` has become it.
+    pub(super) fn process(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn wait(&self) -> Result<()> {
+        let start = Instant::now();
+        while TcpStream::connect(&self.address).is_err() {
+            ensure!(start.elapsed() < Duration::from_secs(30), "the service does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// What the service answers to one request.
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        Caller::of(&self.address, &self.token)?.post(path, body)
+    }
+
+    /// The memory that the service holds, in MB.
+    pub(super) fn memory(&self) -> Result<f64> {
+        usage::memory(self.process.id())
+    }
+}
+
+/// The names of the configuration and the keystore in the folder of a service.
+const CONFIG: &str = "serve.toml";
+const KEYSTORE: &str = "keystore";
+
+fn spawn(built: &Built, folder: &Path) -> Result<Child> {
+    let mut command = Command::new("taskset");
+    command.args(["-c", SERVICE]).arg(&built.program).args(["serve", "--config"]).arg(folder.join(CONFIG));
+    command.env("BULLA_KEYSTORE", folder.join(KEYSTORE)).stdin(Stdio::null()).stderr(Stdio::null());
+    command.spawn().context("cannot start taskset")
+}
+
+pub(super) fn free_address() -> Result<String> {
+    Ok(format!("127.0.0.1:{}", TcpListener::bind("127.0.0.1:0")?.local_addr()?.port()))
+}
+
+/// The configuration of the service, with a new certificate beside it.
+fn settings(folder: &Path, way: Way, address: &str, tls_address: &str) -> Result<String> {
+    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+    let mut openssl = Command::new("openssl");
+    openssl.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]);
+    openssl.args(["-subj", "/CN=localhost", "-out"]).arg(&certificate).arg("-keyout").arg(&key);
+    quiet(&mut openssl)?;
+    let durability = if way == Way::AtCheckpoints { "at-checkpoints" } else { "grouped" };
+    Ok(format!(
+        "[service]\nthreads = 1\n[audit]\ndurability = \"{durability}\"\n[[listen]]\naddress = \"{address}\"\n\
+         [[listen]]\naddress = \"{tls_address}\"\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n"
+    ))
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It is measured and holds nothing that matters.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

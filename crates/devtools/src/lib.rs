@@ -1,0 +1,12 @@
+//! What the developer's programs share: the checkout ([`Context`]), child processes, and the
+//! installation of tools.
+#![forbid(unsafe_code)]
+
+mod context;
+pub mod install;
+pub mod process;
+
+pub use self::{
+    context::{Context, build_program},
+    process::{Echo, quiet, stream},
+};
