@@ -32,7 +32,7 @@ mod elsewhere {
 
 #[cfg(unix)]
 mod unix {
-    use bulla_files::Unfinished;
+    use bulla_files::UnfinishedFiles;
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
@@ -129,7 +129,7 @@ mod unix {
             _ => true,
         });
         let Some(signal) = ending else { return };
-        let unfinished = Unfinished::lock();
+        let unfinished = UnfinishedFiles::lock();
         for path in unfinished.paths() {
             let _ = std::fs::remove_file(path);
         }

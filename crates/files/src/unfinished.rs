@@ -12,9 +12,9 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// A file is created and added to the list under one lock, and renamed and removed from the list
 /// under one lock. So there is no moment at which an interrupt would miss it.
 #[derive(Debug)]
-pub struct Unfinished(MutexGuard<'static, Vec<PathBuf>>);
+pub struct UnfinishedFiles(MutexGuard<'static, Vec<PathBuf>>);
 
-impl Unfinished {
+impl UnfinishedFiles {
     /// Waits for the lock.
     pub fn lock() -> Self {
         Self(UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner))

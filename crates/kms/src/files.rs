@@ -4,16 +4,16 @@ use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use bulla_files::{Draft, Existing, Readers, create_folder, folder_of, sync_folder};
+use bulla_files::{AtomicFile, IfExists, Visibility, create_folder, folder_of, sync_folder};
 
 use crate::error::{Code, KmsError, Result};
 
 /// A draft of a file (mode 0600) for `path`. A missing folder is created with mode 0700.
-pub(crate) fn draft(path: &Path) -> Result<Draft> {
+pub(crate) fn draft(path: &Path) -> Result<AtomicFile> {
     let folder = folder_of(path);
     create_folder(folder)
         .map_err(|error| KmsError::io(format!("cannot create {}", folder.display()), error))?;
-    Draft::create(folder, Readers::Owner)
+    AtomicFile::create(folder, Visibility::OwnerOnly)
         .map_err(|error| KmsError::io(format!("cannot create a file in {}", folder.display()), error))
 }
 
@@ -26,28 +26,28 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(already_exists(path));
     }
-    put(path, content, Existing::Kept)
+    put(path, content, IfExists::Fail)
 }
 
 /// Like [`create`], but replaces whatever has that name.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    put(path, content, Existing::Replaced)
+    put(path, content, IfExists::Replace)
 }
 
-fn put(path: &Path, content: &[u8], existing: Existing) -> Result<()> {
+fn put(path: &Path, content: &[u8], if_exists: IfExists) -> Result<()> {
     let mut draft = draft(path)?;
     let written = draft.file().and_then(|file| file.write_all(content));
     written.map_err(|error| KmsError::io(format!("cannot write {}", path.display()), error))?;
-    persist(draft, path, existing)
+    persist(draft, path, if_exists)
 }
 
 /// Makes a finished file durable and gives it its final name.
 ///
 /// # Errors
-/// [`Code::AlreadyExists`] if something has that name and `existing` says to keep it; it stays as
+/// [`Code::AlreadyExists`] if something has that name and `if_exists` says to fail; it stays as
 /// it is.
-pub(crate) fn persist(draft: Draft, path: &Path, existing: Existing) -> Result<()> {
-    draft.persist(path, existing).map_err(|error| match error.kind() {
+pub(crate) fn persist(draft: AtomicFile, path: &Path, if_exists: IfExists) -> Result<()> {
+    draft.persist(path, if_exists).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => already_exists(path),
         _ => KmsError::io(format!("cannot write {}", path.display()), error),
     })?;

@@ -1,8 +1,7 @@
 //! A large file in blocks, each a whole subtree of BLAKE3, which threads take one after another.
 
-use crate::error::ReadError;
 use crate::hashing::HashMode;
-use crate::meter::Meter;
+use crate::reading::{Meter, ReadError};
 use bulla_blake3::OutputReader;
 use bulla_blake3::hazmat::{ChainingValue, HasherExt, merge_subtrees_non_root, merge_subtrees_root_xof};
 use std::fs::File;
@@ -12,25 +11,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The bytes that one thread takes at a time: a whole subtree.
-const BLOCK: u64 = 512 << 10;
+const BLOCK_LEN: u64 = 512 << 10;
 
-/// From this size on, more than one thread is worth its start.
-pub const LARGE: u64 = 2 << 20;
+/// The size from which more than one thread hashes a file.
+pub const MIN_SHARED_LEN: u64 = 2 << 20;
 
 /// The bytes that one system call reads. They stay in the cache of the core that hashes them.
-pub(crate) const READ: usize = 128 << 10;
+pub(crate) const READ_LEN: usize = 128 << 10;
 
 /// The blocks of one file. Threads take them in the order of the file, so that a disk sees one
 /// nearly sequential read.
 pub(crate) struct Blocks {
     len: u64,
     next: AtomicU64,
-    found: Mutex<Found>,
-    /// Tells when the last block is done.
-    all: Condvar,
+    results: Mutex<BlockResults>,
+    /// Notified when the last block is done.
+    all_done: Condvar,
 }
 
-struct Found {
+struct BlockResults {
     values: Vec<ChainingValue>,
     done: u64,
     failure: Option<ReadError>,
@@ -38,7 +37,7 @@ struct Found {
 
 /// The file that the blocks are of, and the mode they are hashed in.
 #[derive(Clone, Copy)]
-pub(crate) struct Content<'a> {
+pub(crate) struct BlockSource<'a> {
     pub(crate) file: &'a File,
     pub(crate) mode: &'a HashMode,
 }
@@ -46,76 +45,76 @@ pub(crate) struct Content<'a> {
 impl Blocks {
     /// The blocks of a file of `len` bytes, at least two blocks.
     pub(crate) fn new(len: u64) -> Self {
-        let blocks = len.div_ceil(BLOCK);
+        let blocks = len.div_ceil(BLOCK_LEN);
         debug_assert!(blocks >= 2, "the root needs two children");
         let values = vec![ChainingValue::default(); blocks as usize];
-        let found = Mutex::new(Found { values, done: 0, failure: None });
-        Self { len, next: AtomicU64::new(0), found, all: Condvar::new() }
+        let results = Mutex::new(BlockResults { values, done: 0, failure: None });
+        Self { len, next: AtomicU64::new(0), results, all_done: Condvar::new() }
     }
 
     /// Whether a thread would still find a block to take.
     pub(crate) fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) * BLOCK < self.len
+        self.next.load(Ordering::Relaxed) * BLOCK_LEN < self.len
     }
 
     /// Takes and hashes blocks until none is left.
-    pub(crate) fn work(&self, content: Content<'_>, buffer: &mut [u8], meter: &dyn Meter) {
+    pub(crate) fn work(&self, source: BlockSource<'_>, buffer: &mut [u8], meter: &dyn Meter) {
         loop {
             let block = self.next.fetch_add(1, Ordering::Relaxed);
-            let at = block * BLOCK;
+            let at = block * BLOCK_LEN;
             if at >= self.len {
                 return;
             }
-            let value = hash_block(content, at..self.len.min(at + BLOCK), buffer, meter);
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.done += 1;
+            let value = hash_block(source, at..self.len.min(at + BLOCK_LEN), buffer, meter);
+            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.done += 1;
             match value {
-                Ok(value) => found.values[block as usize] = value,
+                Ok(value) => results.values[block as usize] = value,
                 Err(error) => {
                     // The blocks that nobody took count as done.
-                    let blocks = found.values.len() as u64;
+                    let blocks = results.values.len() as u64;
                     let next = self.next.swap(blocks, Ordering::Relaxed).min(blocks);
-                    found.done += blocks - next;
-                    found.failure.get_or_insert(error);
+                    results.done += blocks - next;
+                    results.failure.get_or_insert(error);
                 }
             }
-            if found.done == found.values.len() as u64 {
-                self.all.notify_all();
+            if results.done == results.values.len() as u64 {
+                self.all_done.notify_all();
             }
         }
     }
 
     /// Waits for the other threads' blocks, and assembles the tree.
     pub(crate) fn finish(&self, mode: &HashMode) -> Result<OutputReader, ReadError> {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        while found.done < found.values.len() as u64 {
-            found = self.all.wait(found).unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        while results.done < results.values.len() as u64 {
+            results = self.all_done.wait(results).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some(error) = found.failure.take() {
+        if let Some(error) = results.failure.take() {
             return Err(error);
         }
-        let (left, right) = found.values.split_at(left_blocks(found.values.len()));
+        let (left, right) = results.values.split_at(left_blocks(results.values.len()));
         Ok(merge_subtrees_root_xof(&merge(left, mode), &merge(right, mode), mode.tree()))
     }
 }
 
 fn hash_block(
-    content: Content<'_>,
+    source: BlockSource<'_>,
     range: Range<u64>,
     buffer: &mut [u8],
     meter: &dyn Meter,
 ) -> Result<ChainingValue, ReadError> {
-    let mut hasher = content.mode.hasher();
+    let mut hasher = source.mode.hasher();
     let mut at = range.start;
     hasher.set_input_offset(at);
     while at < range.end {
         if meter.is_stopped() {
             return Err(ReadError::Stopped);
         }
-        let bytes = &mut buffer[..(range.end - at).min(READ as u64) as usize];
-        read_exact_at(content.file, bytes, at)?;
+        let bytes = &mut buffer[..(range.end - at).min(READ_LEN as u64) as usize];
+        read_exact_at(source.file, bytes, at)?;
         hasher.update(bytes);
-        meter.add(bytes.len() as u64);
+        meter.add_bytes(bytes.len() as u64);
         at += bytes.len() as u64;
     }
     Ok(hasher.finalize_non_root())

@@ -1,10 +1,6 @@
-//! Which files of a folder count.
+//! The rules of a walk: which files of a folder count.
 
-use crate::folder::{Folder, path_from};
-use crate::kind::Kind;
-use crate::listing::Listing;
-use crate::source::Links;
-use crate::stamp::Stamp;
+use crate::folder::{FileKind, Folder, Links, Listing, Stamp, path_from};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
@@ -37,16 +33,16 @@ pub enum Ignored {
 /// Whether the walk enters other file systems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileSystems {
-    /// It does.
+    /// It enters all of them.
     #[default]
     All,
-    /// It stays on that of the folder where it began.
+    /// It stays on the file system of the folder where it began.
     One,
 }
 
-/// What a walk finds beside folders.
+/// The kinds of entries that a walk finds, besides folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum What {
+pub enum EntryFilter {
     /// Regular files.
     #[default]
     Files,
@@ -57,8 +53,8 @@ pub enum What {
 /// The rules of a walk.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// What counts beside folders.
-    pub what: What,
+    /// The kinds of entries that count, besides folders.
+    pub entries: EntryFilter,
     /// Names that begin with a dot.
     pub hidden: Hidden,
     /// Files named in `.gitignore`.
@@ -85,7 +81,7 @@ struct Excluded {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            what: What::Files,
+            entries: EntryFilter::Files,
             hidden: Hidden::Include,
             ignored: Ignored::Include,
             links: Links::Refuse,
@@ -154,8 +150,8 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether something can be left out by its path.
-    fn look_at_paths(&self) -> bool {
+    /// Whether an entry can be left out by its path.
+    fn depend_on_paths(&self) -> bool {
         self.globs.is_some()
             || self.types.is_some()
             || self.excluded.is_some()
@@ -163,12 +159,12 @@ impl Rules {
     }
 }
 
-/// What is known of the folders around one: what they ignore, and where the walk began.
+/// What a folder inherits from the folders around it: ignored names, and where the walk began.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct WalkContext {
     ignores: Option<Arc<Ignores>>,
-    /// The folders on the way here, if links are followed.
-    way: Option<Arc<Way>>,
+    /// The folders around this one, if links are followed.
+    ancestors: Option<Arc<Ancestor>>,
     /// The file system where the walk began.
     device: Option<u64>,
 }
@@ -180,41 +176,43 @@ struct Ignores {
     around: Option<Arc<Self>>,
 }
 
+/// A folder that the walk came through.
 #[derive(Debug)]
-struct Way {
+struct Ancestor {
     identity: (u64, u64),
-    before: Option<Arc<Self>>,
+    parent: Option<Arc<Self>>,
 }
 
-/// Something in a walk that could not be looked at.
+/// The error for a folder or an entry that a walk leaves out although it counts.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct WalkError {
     /// Its path.
     pub path: PathBuf,
-    /// The reason.
-    pub reason: Reason,
+    /// What could not be done.
+    pub kind: WalkErrorKind,
 }
 
-/// The reason why a walk leaves something out that counts.
+/// The kind of a [`WalkError`].
 #[derive(Debug)]
-pub enum Reason {
+pub enum WalkErrorKind {
     /// A folder could not be read.
     Folder(io::Error),
     /// The properties of something could not be read, or a link could not be followed.
     Entry(io::Error),
-    /// The kernel makes the folder's content while it is read, as in /proc. Files there have no
-    /// length, reading some of them takes days or never ends, and the content differs each time.
-    MadeUp,
+    /// The operating system makes the folder's content while it is read, as in /proc. Files there
+    /// have no length, reading some of them takes days or never ends, and the content differs each
+    /// time.
+    PseudoFileSystem,
 }
 
-impl Trouble {
+impl WalkError {
     pub(crate) fn entry(folder: &Folder, name: &[u8], error: io::Error) -> Self {
-        Self { path: path_from(&folder.path_of(name)), reason: Reason::Entry(error) }
+        Self { path: path_from(&folder.path_of(name)), kind: WalkErrorKind::Entry(error) }
     }
 }
 
-impl Surroundings {
-    /// Those of a folder where a walk begins.
+impl WalkContext {
+    /// The context of a folder where a walk begins.
     pub(crate) fn root(rules: &Rules, folder: &Folder) -> io::Result<Self> {
         let mut new = Self::default();
         if rules.file_systems == FileSystems::One {
@@ -226,32 +224,32 @@ impl Surroundings {
         Ok(new)
     }
 
-    /// Those of what is in `folder`, which is itself in these.
+    /// The context of the entries of `folder`; `self` is that of the folder itself.
     pub(crate) fn inside(
         &self,
         rules: &Rules,
         folder: &Folder,
-        troubles: &mut Vec<Trouble>,
+        errors: &mut Vec<WalkError>,
     ) -> io::Result<Self> {
         let mut new = self.clone();
         if rules.links == Links::Follow {
             let identity = folder.stamp(b".", Links::Follow)?.identity;
-            new.way = Some(Arc::new(Way { identity, before: self.way.clone() }));
+            new.ancestors = Some(Arc::new(Ancestor { identity, parent: self.ancestors.clone() }));
         }
         if rules.ignored == Ignored::Skip && folder.stamp(b".gitignore", Links::Follow).is_ok() {
             let path = path_from(folder.prefix()).canonicalize()?;
             let (patterns, error) = Gitignore::new(path.join(".gitignore"));
             let error = error.map(|error| io::Error::other(error.to_string()));
-            troubles.extend(error.map(|error| Trouble::entry(folder, b".gitignore", error)));
+            errors.extend(error.map(|error| WalkError::entry(folder, b".gitignore", error)));
             new.ignores = Some(Arc::new(Ignores { patterns, around: new.ignores }));
         }
         Ok(new)
     }
 
-    fn ignores(&self, path: &Path, kind: Kind) -> bool {
+    fn ignores(&self, path: &Path, kind: FileKind) -> bool {
         let mut next = self.ignores.as_ref();
         while let Some(ignores) = next {
-            let found = ignores.patterns.matched(path, kind == Kind::Folder);
+            let found = ignores.patterns.matched(path, kind == FileKind::Folder);
             if !found.is_none() {
                 return found.is_ignore();
             }
@@ -261,12 +259,12 @@ impl Surroundings {
     }
 
     fn came_through(&self, identity: (u64, u64)) -> bool {
-        let mut next = self.way.as_ref();
-        while let Some(way) = next {
-            if way.identity == identity {
+        let mut next = self.ancestors.as_ref();
+        while let Some(ancestor) = next {
+            if ancestor.identity == identity {
                 return true;
             }
-            next = way.before.as_ref();
+            next = ancestor.parent.as_ref();
         }
         false
     }
@@ -300,10 +298,10 @@ fn around(root: &Path) -> Option<Arc<Ignores>> {
 /// what they lead to.
 pub(crate) fn apply(
     rules: &Rules,
-    around: &Surroundings,
+    around: &WalkContext,
     folder: &Folder,
     listing: &mut Listing,
-    troubles: &mut Vec<Trouble>,
+    errors: &mut Vec<WalkError>,
 ) {
     let root =
         (rules.ignored == Ignored::Skip).then(|| path_from(folder.prefix()).canonicalize().ok()).flatten();
@@ -311,60 +309,63 @@ pub(crate) fn apply(
         if rules.hidden == Hidden::Skip && name.first() == Some(&b'.') {
             return false;
         }
-        match look(rules, around, folder, name, kind) {
-            Ok(Look::In) if rules.what == What::Everything || matches!(kind, Kind::File | Kind::Folder) => {}
+        match look_at_entry(rules, around, folder, name, kind) {
+            Ok(Counts::Yes)
+                if rules.entries == EntryFilter::Everything
+                    || matches!(kind, FileKind::File | FileKind::Folder) => {}
             Ok(_) => return false,
             Err(error) => {
-                troubles.push(Trouble::entry(folder, name, error));
+                errors.push(WalkError::entry(folder, name, error));
                 return false;
             }
         }
-        !rules.look_at_paths() || wants_path(rules, around, root.as_deref(), folder, name, *kind)
+        !rules.depend_on_paths() || wants_path(rules, around, root.as_deref(), folder, name, *kind)
     });
 }
 
-enum Look {
-    In,
-    Out,
+/// Whether an entry counts.
+enum Counts {
+    Yes,
+    No,
 }
 
-/// Follows a link, and looks at what only the file itself tells.
-fn look(
+/// Follows a link, and checks what only the file's own properties tell.
+fn look_at_entry(
     rules: &Rules,
-    around: &Surroundings,
+    around: &WalkContext,
     folder: &Folder,
     name: &[u8],
-    kind: &mut Kind,
-) -> io::Result<Look> {
-    let follows = *kind == Kind::Link && rules.links == Links::Follow;
-    let by_size = *kind == Kind::File && rules.sizes.is_some();
-    let by_device = *kind == Kind::Folder && around.device.is_some();
+    kind: &mut FileKind,
+) -> io::Result<Counts> {
+    let follows = *kind == FileKind::Link && rules.links == Links::Follow;
+    let by_size = *kind == FileKind::File && rules.sizes.is_some();
+    let by_device = *kind == FileKind::Folder && around.device.is_some();
     if !(follows || by_size || by_device) {
-        return Ok(Look::In);
+        return Ok(Counts::Yes);
     }
     let stamp: Stamp = folder.stamp(name, rules.links)?;
     *kind = stamp.kind();
     let is_out = match *kind {
-        Kind::Folder if follows && around.came_through(stamp.identity) => {
+        FileKind::Folder if follows && around.came_through(stamp.identity) => {
             return Err(io::Error::other("this link leads back to a folder around it"));
         }
-        Kind::Folder => around.device.is_some_and(|device| device != stamp.identity.0),
-        Kind::File => rules.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&stamp.size)),
-        Kind::Link | Kind::Special(_) => false,
+        FileKind::Folder => around.device.is_some_and(|device| device != stamp.identity.0),
+        FileKind::File => rules.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&stamp.size)),
+        FileKind::Link | FileKind::Special(_) => false,
     };
-    Ok(if is_out { Look::Out } else { Look::In })
+    Ok(if is_out { Counts::No } else { Counts::Yes })
 }
 
 fn wants_path(
     rules: &Rules,
-    around: &Surroundings,
+    around: &WalkContext,
     root: Option<&Path>,
     folder: &Folder,
     name: &[u8],
-    kind: Kind,
+    kind: FileKind,
 ) -> bool {
     let path = path_from(&folder.path_of(name));
-    let is_folder = kind == Kind::Folder;
+    let is_folder = kind == FileKind::Folder;
     if let Some(Excluded { skip, patterns }) = &rules.excluded
         && patterns.matched(path_from(&folder.path_of(name)[*skip..]), is_folder).is_ignore()
     {

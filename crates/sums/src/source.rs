@@ -1,49 +1,36 @@
-//! Reading one file safely and fast.
+//! Reads one file safely and fast.
 //!
 //! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the
 //! reader. Besides, reading blocks at their offsets on several threads is faster:
 //! docs/decisions/0020.
 
-use crate::blocks::{Blocks, Content, LARGE};
-use crate::buffer::with_buffer;
-use crate::error::{ReadError, Stopped};
+use crate::blocks::{BlockSource, Blocks, MIN_SHARED_LEN};
+use crate::folder::{FileKind, Links, Stamp};
 use crate::hashing::HashMode;
-use crate::kind::Kind;
-use crate::meter::Meter;
-use crate::stamp::Stamp;
-use crate::threads::Threads;
+use crate::reading::{Meter, ReadError, StreamError, Threads, with_buffer};
 use bulla_blake3::OutputReader;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How this process's threads share the work.
+/// How threads share the reading of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ReadMode {
     /// Only this thread reads, from start to end.
-    InOrder,
+    Sequential,
     /// All threads read, if the file is large.
     Parallel(Threads),
 }
 
-impl Pace {
+impl ReadMode {
     /// The threads that read.
     pub fn threads(self) -> Threads {
         match self {
-            Self::InOrder => Threads::One,
+            Self::Sequential => Threads::One,
             Self::Parallel(threads) => threads,
         }
     }
-}
-
-/// Whether a path that is a link may be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Links {
-    /// The file that the link leads to is opened.
-    Follow,
-    /// A link is not opened.
-    Refuse,
 }
 
 /// A file that is open for reading.
@@ -57,14 +44,14 @@ pub struct Source {
 }
 
 /// A digest, and the number of hashed bytes.
-pub struct Digested {
+pub struct SourceDigest {
     /// The output from its beginning.
     pub output: OutputReader,
     /// The number of bytes.
     pub size: u64,
 }
 
-impl Digested {
+impl SourceDigest {
     /// 32 bytes of the output from its current position: at the start, the hash.
     pub fn hash(&self) -> bulla_blake3::Hash {
         let mut bytes = [0; bulla_blake3::OUT_LEN];
@@ -107,7 +94,7 @@ impl Source {
             Links::Refuse => std::fs::symlink_metadata(path)?,
         };
         if !before.is_file() {
-            return Err(ReadError::NotAFile(Kind::from(before.file_type()).describe()));
+            return Err(ReadError::NotAFile(FileKind::from(before.file_type()).describe()));
         }
         let file = open_without_waiting(path, links)?;
         if !file.metadata()?.is_file() {
@@ -127,7 +114,7 @@ impl Source {
         self.stamp.map(|stamp| stamp.size)
     }
 
-    /// Whether it is a file that had no bytes at the time of opening.
+    /// Whether the source is a file that had no bytes at the time of opening.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
@@ -137,16 +124,21 @@ impl Source {
     /// # Errors
     /// [`ReadError::Changed`] and [`ReadError::Replaced`] if the file is not the same afterwards;
     /// errors of reading.
-    pub fn digest(&self, mode: &HashMode, pace: Pace, meter: &dyn Meter) -> Result<Digested, ReadError> {
-        let digested = match (self.len(), pace) {
-            (Some(size), Pace::Parallel(threads)) if threads.may_be_many() && size >= LARGE => {
-                let content = Content { file: &self.file, mode };
-                Digested { output: digest_blocks(content, size, threads, meter)?, size }
+    pub fn digest(
+        &self,
+        mode: &HashMode,
+        read_mode: ReadMode,
+        meter: &dyn Meter,
+    ) -> Result<SourceDigest, ReadError> {
+        let digested = match (self.len(), read_mode) {
+            (Some(size), ReadMode::Parallel(threads)) if threads.may_be_many() && size >= MIN_SHARED_LEN => {
+                let content = BlockSource { file: &self.file, mode };
+                SourceDigest { output: digest_blocks(content, size, threads, meter)?, size }
             }
             _ => digest_stream(&self.file, mode, meter)?,
         };
         self.check_unchanged()?;
-        meter.done(1);
+        meter.add_files(1);
         Ok(digested)
     }
 
@@ -159,18 +151,18 @@ impl Source {
             each(bytes);
             Ok(())
         };
-        self.try_for_each(meter, take).map_err(|Stopped::Reading(error)| error)
+        self.try_for_each(meter, take).map_err(|StreamError::Read(error)| error)
     }
 
     /// Like [`Source::for_each`], but stops at the first error of `each`.
     ///
     /// # Errors
-    /// Like [`Source::digest`], and what `each` says.
+    /// The errors of [`Source::digest`], and the error of `each`.
     pub fn try_for_each<E>(
         &self,
         meter: &dyn Meter,
         each: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<u64, Stopped<E>> {
+    ) -> Result<u64, StreamError<E>> {
         let size = pieces(&self.file, meter, each)?;
         self.check_unchanged()?;
         Ok(size)
@@ -200,7 +192,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 fn digest_blocks(
-    content: Content<'_>,
+    content: BlockSource<'_>,
     size: u64,
     threads: Threads,
     meter: &dyn Meter,
@@ -217,14 +209,14 @@ fn digest_blocks(
 }
 
 /// Hashes `reader` to its end.
-fn digest_stream(reader: impl Read, mode: &HashMode, meter: &dyn Meter) -> Result<Digested, ReadError> {
+fn digest_stream(reader: impl Read, mode: &HashMode, meter: &dyn Meter) -> Result<SourceDigest, ReadError> {
     let mut hasher = mode.hasher();
     let take = |bytes: &[u8]| -> Result<(), Infallible> {
         hasher.update(bytes);
         Ok(())
     };
-    let size = pieces(reader, meter, take).map_err(|Stopped::Reading(error)| error)?;
-    Ok(Digested { output: hasher.finalize_xof(), size })
+    let size = pieces(reader, meter, take).map_err(|StreamError::Read(error)| error)?;
+    Ok(SourceDigest { output: hasher.finalize_xof(), size })
 }
 
 /// Reads to the end through this thread's buffer.
@@ -232,7 +224,7 @@ fn pieces<E>(
     reader: impl Read,
     meter: &dyn Meter,
     each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<u64, Stopped<E>> {
+) -> Result<u64, StreamError<E>> {
     with_buffer(|buffer| pieces_in(buffer, reader, meter, each))
 }
 
@@ -242,19 +234,19 @@ pub(crate) fn pieces_in<E>(
     mut reader: impl Read,
     meter: &dyn Meter,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<u64, Stopped<E>> {
+) -> Result<u64, StreamError<E>> {
     let mut size = 0;
     loop {
         if meter.is_stopped() {
-            return Err(Stopped::Reading(ReadError::Stopped));
+            return Err(StreamError::Read(ReadError::Stopped));
         }
-        let len = read(&mut reader, buffer).map_err(Stopped::Reading)?;
+        let len = read(&mut reader, buffer).map_err(StreamError::Read)?;
         if len == 0 {
             return Ok(size);
         }
-        each(&buffer[..len]).map_err(Stopped::By)?;
+        each(&buffer[..len]).map_err(StreamError::Consumer)?;
         size += len as u64;
-        meter.add(len as u64);
+        meter.add_bytes(len as u64);
     }
 }
 
@@ -287,13 +279,13 @@ fn open_without_waiting(path: &Path, _links: Links) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::Unwatched;
+    use crate::reading::NoProgress;
     use std::io::Write;
     use std::time::SystemTime;
     use zeroize::Zeroizing;
 
-    const BLOCK: u64 = 512 << 10;
-    const ALL: Pace = Pace::Parallel(Threads::AtMost(3));
+    const BLOCK_LEN: u64 = 512 << 10;
+    const ALL: ReadMode = ReadMode::Parallel(Threads::AtMost(3));
 
     fn content(len: u64) -> Vec<u8> {
         (0..len).map(|i| (i % 251) as u8).collect()
@@ -314,12 +306,19 @@ mod tests {
         ];
         // Around the size from which threads are used, and every shape of an incomplete tree after
         // it.
-        for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + BLOCK, LARGE + 3 * BLOCK - 1, 4 * LARGE + 1025] {
+        for len in [
+            MIN_SHARED_LEN - 1,
+            MIN_SHARED_LEN,
+            MIN_SHARED_LEN + 1,
+            MIN_SHARED_LEN + BLOCK_LEN,
+            MIN_SHARED_LEN + 3 * BLOCK_LEN - 1,
+            4 * MIN_SHARED_LEN + 1025,
+        ] {
             let bytes = content(len);
             let file = file_of(&bytes);
             for mode in &modes {
                 let source = Source::open_any(file.path()).unwrap();
-                let digested = source.digest(mode, ALL, &Unwatched).unwrap();
+                let digested = source.digest(mode, ALL, &NoProgress).unwrap();
                 assert_eq!(digested.size, len);
                 let mut expected = mode.hasher();
                 expected.update(&bytes);
@@ -330,12 +329,17 @@ mod tests {
 
     #[test]
     fn a_file_that_grows_or_shrinks_is_reported() {
-        for (before, after) in [(1000, 1001), (1000, 999), (LARGE, LARGE + 1), (LARGE, LARGE - 1), (LARGE, 0)]
-        {
+        for (before, after) in [
+            (1000, 1001),
+            (1000, 999),
+            (MIN_SHARED_LEN, MIN_SHARED_LEN + 1),
+            (MIN_SHARED_LEN, MIN_SHARED_LEN - 1),
+            (MIN_SHARED_LEN, 0),
+        ] {
             let file = file_of(&content(before));
             let source = Source::open_any(file.path()).unwrap();
             file.as_file().set_len(after).unwrap();
-            let result = source.digest(&HashMode::Plain, ALL, &Unwatched);
+            let result = source.digest(&HashMode::Plain, ALL, &NoProgress);
             assert!(matches!(result, Err(ReadError::Changed)), "{before} to {after}");
         }
     }
@@ -345,7 +349,7 @@ mod tests {
         let file = file_of(&content(1000));
         let source = Source::open_any(file.path()).unwrap();
         file.as_file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        let result = source.digest(&HashMode::Plain, Pace::InOrder, &Unwatched);
+        let result = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress);
         assert!(matches!(result, Err(ReadError::Changed)));
     }
 
@@ -357,7 +361,7 @@ mod tests {
         std::fs::write(&other, "two").unwrap();
         let source = Source::open_file(&path, Links::Follow).unwrap();
         std::fs::rename(&other, &path).unwrap();
-        let result = source.digest(&HashMode::Plain, Pace::InOrder, &Unwatched);
+        let result = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress);
         assert!(matches!(result, Err(ReadError::Replaced)));
     }
 }

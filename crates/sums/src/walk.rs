@@ -1,32 +1,29 @@
-//! The jobs of a walk: some files to read, or a folder to list. Listing a folder leaves the jobs of
-//! its content behind.
+//! The jobs of a walk: files to read, or a folder to list. Listing a folder leaves jobs for its
+//! content behind.
 
-use crate::folder::Folder;
-use crate::kind::Kind;
-use crate::listing::Listing;
-use crate::rules::{Reason, Rules, Surroundings, Trouble, apply};
-use crate::source::Links;
-use crate::team::Feed;
+use crate::folder::{FileKind, Folder, Links, Listing, path_from};
+use crate::ordered_pool::Feed;
+use crate::rules::{Rules, WalkContext, WalkError, WalkErrorKind, apply};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most files of a batch.
-const MOST: usize = 64;
+/// The maximum number of files in a batch.
+const MAX_BATCH_FILES: usize = 64;
 
-/// Fewer files than this make one batch: starting threads costs more than it gains.
-const FEW: usize = 16;
+/// The minimum number of files in a batch: for fewer, starting threads costs more than it gains.
+const MIN_BATCH_FILES: usize = 16;
 
 /// A job of a walk.
 pub enum Job {
     /// Files to read.
-    Batch(Batch),
+    Batch(FileBatch),
     /// A folder to list.
-    Folder(Pending),
+    Folder(PendingFolder),
 }
 
 /// Some files of one folder, in order.
-pub struct Batch {
+pub struct FileBatch {
     folder: Arc<Folder>,
     names: Names,
     range: Range<usize>,
@@ -38,7 +35,7 @@ enum Names {
     Given(Arc<Vec<PathBuf>>),
 }
 
-impl Batch {
+impl FileBatch {
     /// Files by their paths, as the user gave them.
     pub fn given(paths: Vec<PathBuf>) -> Self {
         let range = 0..paths.len();
@@ -55,7 +52,7 @@ impl Batch {
         self.range.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no files.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
@@ -72,14 +69,14 @@ impl Batch {
     }
 
     /// The kind of a file as its folder tells it; `None` for one that the user named.
-    pub fn kind(&self, index: usize) -> Option<Kind> {
+    pub fn kind(&self, index: usize) -> Option<FileKind> {
         match &self.names {
             Names::Listed(listing) => Some(listing.kind(self.range.start + index)),
             Names::Given(_) => None,
         }
     }
 
-    /// The names.
+    /// The names of all files.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.name(index))
     }
@@ -88,23 +85,23 @@ impl Batch {
     pub fn rest(&self, done: usize) -> Option<Box<dyn Feed<Job>>> {
         let range = self.range.start + done..self.range.end;
         let rest = Self { folder: self.folder.clone(), names: self.names.clone(), range };
-        let feed = Rest { rest, each: done.max(1) };
+        let feed = RestFeed { rest, each: done.max(1) };
         feed.has_more().then(|| Box::new(feed) as _)
     }
 }
 
-struct Rest {
-    rest: Batch,
+struct RestFeed {
+    rest: FileBatch,
     each: usize,
 }
 
-impl Feed<Job> for Rest {
+impl Feed<Job> for RestFeed {
     fn next(&mut self) -> Option<Job> {
         let Range { start, end } = self.rest.range;
         let middle = end.min(start + self.each);
         self.rest.range.start = middle;
-        let Batch { folder, names, .. } = &self.rest;
-        let batch = Batch { folder: folder.clone(), names: names.clone(), range: start..middle };
+        let FileBatch { folder, names, .. } = &self.rest;
+        let batch = FileBatch { folder: folder.clone(), names: names.clone(), range: start..middle };
         (start < end).then_some(Job::Batch(batch))
     }
 
@@ -113,29 +110,29 @@ impl Feed<Job> for Rest {
     }
 }
 
-/// A folder that nobody has listed yet.
-pub struct Pending {
+/// A folder that is not listed yet.
+pub struct PendingFolder {
     parent: Arc<Folder>,
     name: Vec<u8>,
     /// `None` where a walk begins.
-    around: Option<Surroundings>,
+    around: Option<WalkContext>,
     /// Whether a link is followed where a walk begins.
     root_links: Links,
 }
 
 /// A folder that was listed.
-pub struct Entered {
+pub struct ListedFolder {
     /// The folder.
     pub folder: Arc<Folder>,
-    /// What could not be looked at in it.
-    pub troubles: Vec<Trouble>,
+    /// The errors for entries that are left out although they count.
+    pub errors: Vec<WalkError>,
     /// The number of files and folders in it that count.
     pub entries: usize,
     /// The jobs of its content.
-    pub content: Box<dyn Feed<Job>>,
+    pub jobs: Box<dyn Feed<Job>>,
 }
 
-impl Pending {
+impl PendingFolder {
     /// A folder where a walk begins. If the path is a link, it is followed.
     pub fn root(path: &[u8]) -> Self {
         Self {
@@ -146,12 +143,12 @@ impl Pending {
         }
     }
 
-    /// Its name in the folder around it; where a walk begins, its path.
+    /// The folder's name in the folder around it; where a walk begins, its path.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Its path.
+    /// The folder's path.
     pub fn path(&self) -> Vec<u8> {
         self.parent.path_of(&self.name)
     }
@@ -160,63 +157,63 @@ impl Pending {
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn enter(self, rules: &Rules) -> Result<Entered, Trouble> {
-        let trouble = |reason| Trouble { path: crate::folder::path_from(&self.path()), reason };
-        self.list(rules).map_err(trouble)
+    pub fn list(self, rules: &Rules) -> Result<ListedFolder, WalkError> {
+        let error = |kind| WalkError { path: path_from(&self.path()), kind };
+        self.try_list(rules).map_err(error)
     }
 
-    fn list(&self, rules: &Rules) -> Result<Entered, Reason> {
+    fn try_list(&self, rules: &Rules) -> Result<ListedFolder, WalkErrorKind> {
         let links = if self.around.is_some() { rules.links } else { self.root_links };
-        let folder = self.parent.open_folder(&self.name, links).map_err(Reason::Folder)?;
+        let folder = self.parent.open_folder(&self.name, links).map_err(WalkErrorKind::Folder)?;
         if folder.is_made_up() {
-            return Err(Reason::MadeUp);
+            return Err(WalkErrorKind::PseudoFileSystem);
         }
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         let around = match &self.around {
             Some(around) => around.clone(),
-            None => Surroundings::root(rules, &folder).map_err(Reason::Folder)?,
+            None => WalkContext::root(rules, &folder).map_err(WalkErrorKind::Folder)?,
         };
-        let around = around.inside(rules, &folder, &mut troubles).map_err(Reason::Folder)?;
-        let mut listing = Listing::read(&folder).map_err(Reason::Folder)?;
-        apply(rules, &around, &folder, &mut listing, &mut troubles);
+        let around = around.inside(rules, &folder, &mut errors).map_err(WalkErrorKind::Folder)?;
+        let mut listing = Listing::read(&folder).map_err(WalkErrorKind::Folder)?;
+        apply(rules, &around, &folder, &mut listing, &mut errors);
         listing.sort();
         let (folder, listing) = (Arc::new(folder), Arc::new(listing));
         let entries = listing.len();
-        let content = Box::new(Content { folder: folder.clone(), listing, next: 0, around });
-        Ok(Entered { folder, troubles, entries, content })
+        let jobs = Box::new(FolderJobs { folder: folder.clone(), listing, next: 0, around });
+        Ok(ListedFolder { folder, errors, entries, jobs })
     }
 }
 
 /// The content of a folder, job by job.
-struct Content {
+struct FolderJobs {
     folder: Arc<Folder>,
     listing: Arc<Listing>,
     next: usize,
-    around: Surroundings,
+    around: WalkContext,
 }
 
-impl Feed<Job> for Content {
+impl Feed<Job> for FolderJobs {
     fn next(&mut self) -> Option<Job> {
         let (start, end) = (self.next, self.listing.len());
         if start == end {
             return None;
         }
-        if self.listing.kind(start) == Kind::Folder {
+        if self.listing.kind(start) == FileKind::Folder {
             self.next += 1;
             let name = self.listing.name(start).to_owned();
             let around = Some(self.around.clone());
-            return Some(Job::Folder(Pending {
+            return Some(Job::Folder(PendingFolder {
                 parent: self.folder.clone(),
                 name,
                 around,
                 root_links: Links::Refuse,
             }));
         }
-        let most = end.min(start + batch_of(end - start));
-        let folder = (start..most).find(|index| self.listing.kind(*index) == Kind::Folder);
-        self.next = folder.unwrap_or(most);
+        let batch_end = end.min(start + batch_len(end - start));
+        let folder = (start..batch_end).find(|index| self.listing.kind(*index) == FileKind::Folder);
+        self.next = folder.unwrap_or(batch_end);
         let names = Names::Listed(self.listing.clone());
-        Some(Job::Batch(Batch { folder: self.folder.clone(), names, range: start..self.next }))
+        Some(Job::Batch(FileBatch { folder: self.folder.clone(), names, range: start..self.next }))
     }
 
     fn has_more(&self) -> bool {
@@ -224,27 +221,27 @@ impl Feed<Job> for Content {
     }
 }
 
-/// How many of so many files make a batch.
-fn batch_of(files: usize) -> usize {
-    (files / 8).clamp(FEW, MOST)
+/// The number of files in the next batch, if so many are left.
+fn batch_len(files: usize) -> usize {
+    (files / 8).clamp(MIN_BATCH_FILES, MAX_BATCH_FILES)
 }
 
-/// What happens with a folder that the user named as a file.
+/// How a folder is treated that the user named as a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folders {
-    /// It is walked, also if a link leads to it.
+pub enum FolderPolicy {
+    /// The folder is walked, also if a link leads to it.
     Walk,
-    /// It is walked, unless it is a link.
-    WalkButLinks,
-    /// It is opened as a file, which fails.
+    /// The folder is walked, unless the path is a link.
+    WalkUnlessLink,
+    /// The folder is opened as a file, which fails.
     Open,
 }
 
-impl Folders {
+impl FolderPolicy {
     fn has(self, path: &Path) -> bool {
         match self {
             Self::Walk => path.is_dir(),
-            Self::WalkButLinks => path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()),
+            Self::WalkUnlessLink => path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()),
             Self::Open => false,
         }
     }
@@ -255,27 +252,27 @@ impl Folders {
 }
 
 /// Paths as the user gave them, job by job.
-pub struct Paths<I: Iterator<Item = PathBuf>> {
+pub struct PathFeed<I: Iterator<Item = PathBuf>> {
     paths: std::iter::Peekable<I>,
     has_more: bool,
-    folders: Folders,
+    folders: FolderPolicy,
     here: Arc<Folder>,
 }
 
-impl<I: Iterator<Item = PathBuf>> Paths<I> {
+impl<I: Iterator<Item = PathBuf>> PathFeed<I> {
     /// The jobs of these paths. The iterator is asked for a few at a time.
-    pub fn new(paths: I, folders: Folders) -> Self {
+    pub fn new(paths: I, folders: FolderPolicy) -> Self {
         let mut paths = paths.peekable();
         let has_more = paths.peek().is_some();
         Self { paths, has_more, folders, here: Arc::new(Folder::here()) }
     }
 }
 
-impl<I: Iterator<Item = PathBuf> + Send> Feed<Job> for Paths<I> {
+impl<I: Iterator<Item = PathBuf> + Send> Feed<Job> for PathFeed<I> {
     fn next(&mut self) -> Option<Job> {
-        let most = batch_of(self.paths.size_hint().1.unwrap_or(usize::MAX));
+        let max_len = batch_len(self.paths.size_hint().1.unwrap_or(usize::MAX));
         let mut batch = Vec::new();
-        while batch.len() < most
+        while batch.len() < max_len
             && let Some(path) = self.paths.peek()
         {
             let is_folder = self.folders.has(path);
@@ -285,8 +282,8 @@ impl<I: Iterator<Item = PathBuf> + Send> Feed<Job> for Paths<I> {
             let path = self.paths.next().unwrap_or_default();
             if is_folder {
                 self.has_more = self.paths.peek().is_some();
-                let pending = Pending::root(path.as_os_str().as_encoded_bytes());
-                return Some(Job::Folder(Pending { root_links: self.folders.links(), ..pending }));
+                let pending = PendingFolder::root(path.as_os_str().as_encoded_bytes());
+                return Some(Job::Folder(PendingFolder { root_links: self.folders.links(), ..pending }));
             }
             batch.push(path);
         }
@@ -294,7 +291,7 @@ impl<I: Iterator<Item = PathBuf> + Send> Feed<Job> for Paths<I> {
         if batch.is_empty() {
             return None;
         }
-        Some(Job::Batch(Batch { folder: self.here.clone(), ..Batch::given(batch) }))
+        Some(Job::Batch(FileBatch { folder: self.here.clone(), ..FileBatch::given(batch) }))
     }
 
     fn has_more(&self) -> bool {

@@ -2,9 +2,9 @@
 #![cfg(unix)]
 
 use bulla_sums::{
-    Algorithm, Dash, Feed as _, FileSystems, Folders, HashMode, Hashing, Hidden, Ignored, Job, Links, Meter,
-    Naming, Opening, Others, Outcome, Output, Paths, Plan, ReadError, Reading, Rules, Trouble, Unwatched,
-    What, hash_files, in_order, path_from,
+    Algorithm, Dash, EntryFilter, Feed as _, FileSystems, FolderPolicy, HashMode, HashParams, Helpers,
+    Hidden, Ignored, Job, JobOutcome, Links, Meter, NamePolicy, NoProgress, OpenPolicy, Output, PathFeed,
+    PoolOptions, ReadError, ReadOptions, Rules, WalkError, hash_files, path_from, run_in_order,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,47 +15,47 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Found {
     files: Vec<(PathBuf, Result<Output, ReadError>)>,
-    troubles: Vec<Trouble>,
+    errors: Vec<WalkError>,
 }
 
-fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: Hashing, threads: usize) -> Found {
-    let reading = Reading {
+fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: usize) -> Found {
+    let reading = ReadOptions {
         hashing: Arc::new(hashing),
-        opening: Opening::File(Links::Follow),
-        naming: Naming::Kept,
-        dash: Dash::Name,
-        meter: &Unwatched,
+        open_policy: OpenPolicy::RegularFile(Links::Follow),
+        name_policy: NamePolicy::MustStay,
+        dash: Dash::FileName,
+        meter: &NoProgress,
     };
-    let work = |job: Job, others: &dyn Others| match job {
-        Job::Folder(folder) => match folder.enter(rules) {
-            Err(trouble) => Found { troubles: vec![trouble], ..Found::default() }.into(),
-            Ok(entered) => {
-                let result = Found { troubles: entered.troubles, ..Found::default() };
-                Outcome { result, then: Some(entered.content) }
+    let work = |job: Job, helpers: &dyn Helpers| match job {
+        Job::Folder(folder) => match folder.list(rules) {
+            Err(error) => Found { errors: vec![error], ..Found::default() }.into(),
+            Ok(listed) => {
+                let result = Found { errors: listed.errors, ..Found::default() };
+                JobOutcome { result, then: Some(listed.jobs) }
             }
         },
         Job::Batch(batch) => {
-            let results = hash_files(&reading, batch.folder(), batch.names(), others);
+            let results = hash_files(&reading, batch.folder(), batch.names(), helpers);
             let then = batch.rest(results.len());
             let path = |index| path_from(&batch.folder().path_of(batch.name(index)));
             let files = results.into_iter().enumerate();
             let files = files.map(|(index, result)| (path(index), result.map(|hashed| hashed.output)));
-            Outcome { result: Found { files: files.collect(), troubles: Vec::new() }, then }
+            JobOutcome { result: Found { files: files.collect(), errors: Vec::new() }, then }
         }
     };
     let mut all = Found::default();
     let each = |found: Found| {
         all.files.extend(found.files);
-        all.troubles.extend(found.troubles);
+        all.errors.extend(found.errors);
         Ok::<_, ()>(())
     };
-    let plan = Plan { threads, meter: &Unwatched, at_length: &|| {} };
-    in_order(&plan, Box::new(Paths::new(paths.into_iter(), Folders::Walk)), work, each).unwrap();
+    let plan = PoolOptions { threads, meter: &NoProgress, on_large: &|| {} };
+    run_in_order(&plan, Box::new(PathFeed::new(paths.into_iter(), FolderPolicy::Walk)), work, each).unwrap();
     all
 }
 
 fn walk(root: &Path, rules: &Rules) -> Found {
-    walk_with(vec![root.to_owned()], rules, Hashing::plain_blake3(), 3)
+    walk_with(vec![root.to_owned()], rules, HashParams::plain_blake3(), 3)
 }
 
 fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) {
@@ -81,14 +81,14 @@ fn every_file_is_found_in_the_order_of_paths_with_its_digest() {
         write(root, &format!("{folder}/{index}"), vec![index as u8; size]);
     }
     let key = HashMode::Keyed([7; 32].into());
-    for (hashing, keyed) in [(Hashing::plain_blake3(), false), (Hashing::blake3(key, 32, 0), true)] {
+    for (hashing, keyed) in [(HashParams::plain_blake3(), false), (HashParams::blake3(key, 32, 0), true)] {
         for threads in [1, 2, 4] {
             let hashing = match keyed {
-                true => Hashing::blake3(HashMode::Keyed([7; 32].into()), 32, 0),
-                false => Hashing::plain_blake3(),
+                true => HashParams::blake3(HashMode::Keyed([7; 32].into()), 32, 0),
+                false => HashParams::plain_blake3(),
             };
             let found = walk_with(vec![root.to_owned()], &Rules::default(), hashing, threads);
-            assert!(found.troubles.is_empty());
+            assert!(found.errors.is_empty());
             let mut sorted = names(root, &found);
             sorted.sort();
             assert_eq!(names(root, &found), sorted);
@@ -122,13 +122,13 @@ fn every_function_gives_its_digest() {
         (Algorithm::Blake2s, "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982"),
     ];
     for (algorithm, digest) in digests {
-        let hashing = Hashing::plain(algorithm, algorithm.default_length() as u64, 0).unwrap();
+        let hashing = HashParams::plain(algorithm, algorithm.default_length() as u64, 0).unwrap();
         let found = walk_with(vec![root.path().to_owned()], &Rules::default(), hashing, 1);
         let expected = hex::decode(digest).unwrap();
         assert!(found.files[0].1.as_ref().unwrap().is(&expected), "{algorithm:?}");
     }
-    assert!(Hashing::plain(Algorithm::Sha256, 31, 0).is_none());
-    assert!(Hashing::plain(Algorithm::Blake2b, 65, 0).is_none());
+    assert!(HashParams::plain(Algorithm::Sha256, 31, 0).is_none());
+    assert!(HashParams::plain(Algorithm::Blake2b, 65, 0).is_none());
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn a_link_that_leads_back_is_reported_and_ends() {
     rules.links = Links::Follow;
     let found = walk(root, &rules);
     assert_eq!(names(root, &found), ["a/b/file"]);
-    let troubles: Vec<_> = found.troubles.iter().map(|trouble| trouble.path.clone()).collect();
-    assert_eq!(troubles, [root.join("broken"), root.join("a/b/up")]);
+    let errors: Vec<_> = found.errors.iter().map(|error| error.path.clone()).collect();
+    assert_eq!(errors, [root.join("broken"), root.join("a/b/up")]);
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn other_file_systems_are_left_out_on_request() {
 
 /// The folders in `root` that a walk would enter.
 fn walk_names(root: &Path, rules: &Rules) -> Vec<PathBuf> {
-    let entered = bulla_sums::Pending::root(root.as_os_str().as_encoded_bytes()).enter(rules).unwrap();
-    let mut feed = entered.content;
+    let listed = bulla_sums::PendingFolder::root(root.as_os_str().as_encoded_bytes()).list(rules).unwrap();
+    let mut feed = listed.jobs;
     let mut folders = Vec::new();
     while let Some(job) = feed.next() {
         if let Job::Folder(folder) = job {
@@ -229,7 +229,10 @@ fn walk_names(root: &Path, rules: &Rules) -> Vec<PathBuf> {
 fn what_the_kernel_makes_up_is_not_walked() {
     let found = walk(Path::new("/proc"), &Rules::default());
     assert!(found.files.is_empty());
-    assert!(matches!(found.troubles[..], [Trouble { reason: bulla_sums::Reason::MadeUp, .. }]));
+    assert!(matches!(
+        found.errors[..],
+        [WalkError { kind: bulla_sums::WalkErrorKind::PseudoFileSystem, .. }]
+    ));
 }
 
 #[test]
@@ -241,7 +244,7 @@ fn special_files_are_found_only_with_everything() {
     let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
     assert_eq!(names(root, &walk(root, &Rules::default())), ["file"]);
     let mut rules = Rules::default();
-    rules.what = What::Everything;
+    rules.entries = EntryFilter::Everything;
     let found = walk(root, &rules);
     assert_eq!(names(root, &found), ["file", "link", "socket"]);
     // Nobody waits for it, or reads it.
@@ -265,7 +268,7 @@ fn a_folder_deeper_than_any_path_is_walked() {
         rustix::fs::openat(&folder, "file", flags, rustix::fs::Mode::RUSR).unwrap().into();
     std::io::Write::write_all(&mut file, b"deep").unwrap();
     let found = walk(root.path(), &Rules::default());
-    assert!(found.troubles.is_empty(), "{:?}", found.troubles);
+    assert!(found.errors.is_empty(), "{:?}", found.errors);
     assert_eq!(found.files.len(), 1);
     assert!(found.files[0].0.as_os_str().len() > 12_000);
     assert!(found.files[0].1.as_ref().unwrap().is(blake3::hash(b"deep").as_bytes()));
@@ -276,7 +279,7 @@ fn files_that_change_while_they_are_read_are_reported() {
     /// Writes to the file when the reader has read it.
     struct Writer(PathBuf);
     impl Meter for Writer {
-        fn add(&self, _: u64) {
+        fn add_bytes(&self, _: u64) {
             use std::io::Write as _;
             let mut file = fs::File::options().append(true).open(&self.0).unwrap();
             file.write_all(b"more").unwrap();
@@ -286,25 +289,28 @@ fn files_that_change_while_they_are_read_are_reported() {
     for size in [200_000, 3 << 20] {
         write(root.path(), "file", vec![0; size]);
         let meter = Writer(root.path().join("file"));
-        let reading = Reading {
-            hashing: Arc::new(Hashing::plain_blake3()),
-            opening: Opening::File(Links::Follow),
-            naming: Naming::Free,
-            dash: Dash::Name,
+        let reading = ReadOptions {
+            hashing: Arc::new(HashParams::plain_blake3()),
+            open_policy: OpenPolicy::RegularFile(Links::Follow),
+            name_policy: NamePolicy::MayChange,
+            dash: Dash::FileName,
             meter: &meter,
         };
         let path = root.path().join("file");
         let mut errors = Vec::new();
-        let work = |job: Job, others: &dyn Others| match job {
-            Job::Batch(batch) => Outcome::from(hash_files(&reading, batch.folder(), batch.names(), others)),
+        let work = |job: Job, helpers: &dyn Helpers| match job {
+            Job::Batch(batch) => {
+                JobOutcome::from(hash_files(&reading, batch.folder(), batch.names(), helpers))
+            }
             Job::Folder(_) => panic!("a file is no folder"),
         };
         let each = |results| {
             errors.extend(results);
             Ok::<_, ()>(())
         };
-        let plan = Plan { threads: 2, meter: &meter, at_length: &|| {} };
-        in_order(&plan, Box::new(Paths::new([path].into_iter(), Folders::Open)), work, each).unwrap();
+        let plan = PoolOptions { threads: 2, meter: &meter, on_large: &|| {} };
+        run_in_order(&plan, Box::new(PathFeed::new([path].into_iter(), FolderPolicy::Open)), work, each)
+            .unwrap();
         assert!(matches!(errors[..], [Err(ReadError::Changed)]), "{errors:?}");
     }
 }
@@ -315,7 +321,7 @@ fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
     /// Stops the work when so many bytes were read.
     struct StopAt(u64, AtomicU64);
     impl Meter for StopAt {
-        fn add(&self, bytes: u64) {
+        fn add_bytes(&self, bytes: u64) {
             self.1.fetch_add(bytes, Ordering::SeqCst);
         }
         fn is_stopped(&self) -> bool {
@@ -329,39 +335,44 @@ fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
     }
     let rules = Rules::default();
     for (threads, hashing) in [
-        (1, Hashing::plain_blake3()),
-        (3, Hashing::plain_blake3()),
-        (3, Hashing::plain(Algorithm::Sha256, 32, 0).unwrap()),
+        (1, HashParams::plain_blake3()),
+        (3, HashParams::plain_blake3()),
+        (3, HashParams::plain(Algorithm::Sha256, 32, 0).unwrap()),
     ] {
         let meter = StopAt(1 << 20, AtomicU64::new(0));
-        let reading = Reading {
+        let reading = ReadOptions {
             hashing: Arc::new(hashing),
-            opening: Opening::File(Links::Refuse),
-            naming: Naming::Free,
-            dash: Dash::Name,
+            open_policy: OpenPolicy::RegularFile(Links::Refuse),
+            name_policy: NamePolicy::MayChange,
+            dash: Dash::FileName,
             meter: &meter,
         };
-        let work = |job: Job, others: &dyn Others| match job {
-            Job::Folder(folder) => match folder.enter(&rules) {
-                Ok(entered) => Outcome { result: Vec::new(), then: Some(entered.content) },
-                Err(trouble) => panic!("{trouble:?}"),
+        let work = |job: Job, helpers: &dyn Helpers| match job {
+            Job::Folder(folder) => match folder.list(&rules) {
+                Ok(listed) => JobOutcome { result: Vec::new(), then: Some(listed.jobs) },
+                Err(error) => panic!("{error:?}"),
             },
             Job::Batch(batch) => {
-                let results = hash_files(&reading, batch.folder(), batch.names(), others);
+                let results = hash_files(&reading, batch.folder(), batch.names(), helpers);
                 let then = batch.rest(results.len());
-                Outcome { result: results, then }
+                JobOutcome { result: results, then }
             }
         };
         let mut sizes = Vec::new();
         let each = |results: Vec<Result<_, ReadError>>| {
             sizes.extend(
-                results.into_iter().map(|result| result.map(|hashed: bulla_sums::Hashed| hashed.size)),
+                results.into_iter().map(|result| result.map(|hashed: bulla_sums::HashedFile| hashed.size)),
             );
             Ok::<_, ()>(())
         };
-        let plan = Plan { threads, meter: &meter, at_length: &|| {} };
-        in_order(&plan, Box::new(Paths::new([root.to_owned()].into_iter(), Folders::Walk)), work, each)
-            .unwrap();
+        let plan = PoolOptions { threads, meter: &meter, on_large: &|| {} };
+        run_in_order(
+            &plan,
+            Box::new(PathFeed::new([root.to_owned()].into_iter(), FolderPolicy::Walk)),
+            work,
+            each,
+        )
+        .unwrap();
         assert!(matches!(sizes[..], [Ok(10)]), "{threads} threads: {sizes:?}");
     }
 }
@@ -382,25 +393,27 @@ fn a_link_that_takes_the_place_of_a_folder_is_not_followed() {
         write(root, name, "x");
     }
     // After the folder around it was listed.
-    let pending = bulla_sums::Pending::root(root.as_os_str().as_encoded_bytes());
-    let mut content = pending.enter(&rules).unwrap().content;
+    let pending = bulla_sums::PendingFolder::root(root.as_os_str().as_encoded_bytes());
+    let mut content = pending.list(&rules).unwrap().jobs;
     let mut folders = Vec::new();
     while let Some(job) = content.next() {
         let Job::Folder(folder) = job else { panic!("there are only folders") };
         folders.push(folder);
     }
     replace_by_link(&root.join("sub"));
-    let entered: Vec<_> = folders.into_iter().map(|folder| folder.enter(&rules).is_ok()).collect();
+    let entered: Vec<_> = folders.into_iter().map(|folder| folder.list(&rules).is_ok()).collect();
     assert_eq!(entered, [true, true, false]);
     // After it was looked at, because the user named it.
-    let named = |name: &str, folders| Paths::new([root.join(name)].into_iter(), folders);
-    let Some(Job::Folder(folder)) = named("named", Folders::WalkButLinks).next() else { panic!("a folder") };
+    let named = |name: &str, folders| PathFeed::new([root.join(name)].into_iter(), folders);
+    let Some(Job::Folder(folder)) = named("named", FolderPolicy::WalkUnlessLink).next() else {
+        panic!("a folder")
+    };
     replace_by_link(&root.join("named"));
-    assert!(folder.enter(&rules).is_err());
+    assert!(folder.list(&rules).is_err());
     // A link that the user names.
-    assert!(matches!(named("named", Folders::WalkButLinks).next(), Some(Job::Batch(_))));
-    let Some(Job::Folder(folder)) = named("named", Folders::Walk).next() else { panic!("a folder") };
-    assert!(folder.enter(&rules).is_ok());
+    assert!(matches!(named("named", FolderPolicy::WalkUnlessLink).next(), Some(Job::Batch(_))));
+    let Some(Job::Folder(folder)) = named("named", FolderPolicy::Walk).next() else { panic!("a folder") };
+    assert!(folder.list(&rules).is_ok());
 }
 
 #[test]
@@ -408,31 +421,31 @@ fn a_name_that_leads_to_another_file_after_reading_is_an_error_if_it_has_to_stay
     /// Gives the name of a file that is open to another one.
     struct Replace(PathBuf, PathBuf);
     impl Meter for Replace {
-        fn add(&self, _: u64) {}
+        fn add_bytes(&self, _: u64) {}
         fn wants_names(&self) -> bool {
             true
         }
-        fn now(&self, path: &Path) {
+        fn set_current_file(&self, path: &Path) {
             assert_eq!(path, self.0);
             fs::rename(&self.1, &self.0).unwrap();
         }
     }
     let root = tempfile::tempdir().unwrap();
     for size in [10, 200_000, 3 << 20] {
-        for naming in [Naming::Kept, Naming::Free] {
+        for name_policy in [NamePolicy::MustStay, NamePolicy::MayChange] {
             let (path, other) = (root.path().join("a"), root.path().join("b"));
             write(root.path(), "a", vec![1; size]);
             write(root.path(), "b", vec![1; size]);
             let meter = Replace(path.clone(), other);
-            let reading = Reading {
-                hashing: Arc::new(Hashing::plain_blake3()),
-                opening: Opening::File(Links::Refuse),
-                naming,
-                dash: Dash::Name,
+            let reading = ReadOptions {
+                hashing: Arc::new(HashParams::plain_blake3()),
+                open_policy: OpenPolicy::RegularFile(Links::Refuse),
+                name_policy,
+                dash: Dash::FileName,
                 meter: &meter,
             };
-            let work = |job: Job, others: &dyn Others| match job {
-                Job::Batch(batch) => hash_files(&reading, batch.folder(), batch.names(), others).into(),
+            let work = |job: Job, helpers: &dyn Helpers| match job {
+                Job::Batch(batch) => hash_files(&reading, batch.folder(), batch.names(), helpers).into(),
                 Job::Folder(_) => panic!("a file"),
             };
             let mut results = Vec::new();
@@ -440,11 +453,14 @@ fn a_name_that_leads_to_another_file_after_reading_is_an_error_if_it_has_to_stay
                 results.extend(more);
                 Ok::<_, ()>(())
             };
-            let plan = Plan { threads: 2, meter: &meter, at_length: &|| {} };
-            in_order(&plan, Box::new(Paths::new([path].into_iter(), Folders::Open)), work, each).unwrap();
-            match naming {
-                Naming::Kept => assert!(matches!(results[..], [Err(ReadError::Replaced)]), "{results:?}"),
-                Naming::Free => assert!(matches!(results[..], [Ok(_)]), "{results:?}"),
+            let plan = PoolOptions { threads: 2, meter: &meter, on_large: &|| {} };
+            run_in_order(&plan, Box::new(PathFeed::new([path].into_iter(), FolderPolicy::Open)), work, each)
+                .unwrap();
+            match name_policy {
+                NamePolicy::MustStay => {
+                    assert!(matches!(results[..], [Err(ReadError::Replaced)]), "{results:?}")
+                }
+                NamePolicy::MayChange => assert!(matches!(results[..], [Ok(_)]), "{results:?}"),
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::args::{ReadArgs, SumArgs};
 use crate::error::{Error, Result};
 use crate::files::STDIN;
 use crate::files::order::Threads;
-use bulla_sums::{Dash, HashMode, Hashing};
+use bulla_sums::{Dash, HashMode, HashParams};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
@@ -21,7 +21,7 @@ pub(super) fn threads(read: ReadArgs) -> Threads {
 
 /// The function that the flags ask for, and what `-` means: not a file's content, if the key came
 /// from standard input.
-pub(super) fn hashing(args: &SumArgs) -> Result<(Hashing, Dash)> {
+pub(super) fn hashing(args: &SumArgs) -> Result<(HashParams, Dash)> {
     let algorithm = args.algorithm.unwrap_or(Algorithm::Blake3);
     let length = args.length.unwrap_or(algorithm.default_length() as u64);
     if algorithm != Algorithm::Blake3 && (args.keyed || args.derive_key.is_some() || args.seek > 0) {
@@ -31,13 +31,13 @@ pub(super) fn hashing(args: &SumArgs) -> Result<(Hashing, Dash)> {
     }
     if args.keyed {
         let mode = HashMode::Keyed(read_key()?);
-        return Ok((Hashing::blake3(mode, length, args.seek), Dash::HeldTheKey));
+        return Ok((HashParams::blake3(mode, length, args.seek), Dash::StdinHeldTheKey));
     }
     if let Some(context) = &args.derive_key {
         let mode = HashMode::derive_key(context);
-        return Ok((Hashing::blake3(mode, length, args.seek), Dash::Stdin));
+        return Ok((HashParams::blake3(mode, length, args.seek), Dash::Stdin));
     }
-    let hashing = Hashing::plain(algorithm, length, args.seek).ok_or_else(|| {
+    let hashing = HashParams::plain(algorithm, length, args.seek).ok_or_else(|| {
         let (name, most) = (algorithm.name(), algorithm.default_length());
         let range = match algorithm {
             Algorithm::Sha256 | Algorithm::Sha512 => format!("{most}"),

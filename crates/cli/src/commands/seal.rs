@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::read::{Links, Source, Stopped};
+use crate::files::read::{Links, Source, StreamError};
 use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
 use crate::store::{Asked, Holder, Keys, passphrase_of};
@@ -192,8 +192,8 @@ pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
         let mut sealing = Sealing::new(sink, &each(&keys), ASSOCIATED)?;
         size = source.try_for_each(&progress, |piece| sealing.write(piece)).map_err(
             |stopped| match stopped {
-                Stopped::Reading(error) => Error::from(error).about(shown(&args.file)),
-                Stopped::By(error) => error.into(),
+                StreamError::Read(error) => Error::from(error).about(shown(&args.file)),
+                StreamError::Consumer(error) => error.into(),
             },
         )?;
         sealing.finish()?;

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::order::in_order;
-use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
+use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::files::size::{is_large, total_of};
 use crate::folder;
 use crate::idle;
@@ -167,8 +167,8 @@ fn read_all(
         jobs,
         args.work.threads(),
         |job| job.as_ref().is_ok_and(|job| is_large(job.path)),
-        |job, pace| match job {
-            Ok(job) => read(job, args, keystore, pace, &progress),
+        |job, read_mode| match job {
+            Ok(job) => read(job, args, keystore, read_mode, &progress),
             Err(error) => Err(error.clone()),
         },
         |_, content| {
@@ -183,7 +183,7 @@ fn read(
     job: &Job<'_>,
     args: &SignArgs,
     keystore: Option<&Path>,
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Content> {
     let path = job.path;
@@ -192,13 +192,13 @@ fn read(
     let is_folder = !is_stdin && path.metadata().is_ok_and(|metadata| metadata.is_dir());
     match args.format {
         SignatureFormat::Bulla if is_stdin => {
-            read_file(Source::stdin().map_err(ReadError::Io), pace, progress).map_err(about)
+            read_file(Source::stdin().map_err(ReadError::Io), read_mode, progress).map_err(about)
         }
         SignatureFormat::Bulla if is_folder => {
             check_outside(path, &job.target, keystore)?;
-            read_folder(job, args, pace, progress)
+            read_folder(job, args, read_mode, progress)
         }
-        SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), pace, progress)
+        SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), read_mode, progress)
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
             Err(Error::new("is_a_folder", "is a folder: minisign signs only files")
@@ -224,10 +224,10 @@ fn file_error(path: &Path, error: ReadError) -> Error {
 
 fn read_file(
     source: Result<Source, ReadError>,
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Content, ReadError> {
-    let digested = source?.digest(&HashMode::Plain, pace, progress)?;
+    let digested = source?.digest(&HashMode::Plain, read_mode, progress)?;
     Ok(Content::File { size: digested.size, digest: digested.hash() })
 }
 
@@ -256,7 +256,7 @@ fn list_file(output: &Destination) -> SpooledTempFile {
     }
 }
 
-fn read_folder(job: &Job<'_>, args: &SignArgs, pace: Pace, progress: &Progress) -> Result<Content> {
+fn read_folder(job: &Job<'_>, args: &SignArgs, read_mode: ReadMode, progress: &Progress) -> Result<Content> {
     let &Job { path, exclusions, ref target, ref before } = job;
     let drafts = folder::Drafts {
         body: list_file(target),
@@ -269,7 +269,7 @@ fn read_folder(job: &Job<'_>, args: &SignArgs, pace: Pace, progress: &Progress) 
     };
     let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
     let listed =
-        folder::list(path, before.known.as_ref(), mode, pace, progress, drafts).map_err(|errors| {
+        folder::list(path, before.known.as_ref(), mode, read_mode, progress, drafts).map_err(|errors| {
             progress.suspend(|| errors.iter().for_each(Error::print));
             let entries = counted(errors.len() as u64, "entry", "entries");
             Error::new("not_signed", format!("not signed: bulla cannot sign {entries} of this folder"))

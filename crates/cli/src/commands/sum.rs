@@ -18,8 +18,9 @@ use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
 use bulla_sums::{
-    Batch, Digest, Folders, Hashed, Hashing, Job, Links, Naming, Opening, Others, Outcome, Output, Paths,
-    Plan, ReadError, Reading, Rules, Source, hash_files, in_order, path_from,
+    Digest, FileBatch, FolderPolicy, HashParams, HashedFile, Helpers, Job, JobOutcome, Links, NamePolicy,
+    OpenPolicy, Output, PathFeed, PoolOptions, ReadError, ReadOptions, Rules, Source, hash_files, path_from,
+    run_in_order,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -77,8 +78,13 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     let total = if listed.is_some() { Total::default() } else { total_of(&files, args.read.work.progress) };
     let progress = Progress::of(total, args.read.work.progress);
     let hashing = Arc::new(hashing);
-    let reading =
-        Reading { hashing, opening: Opening::Anything, naming: Naming::Free, dash, meter: &progress };
+    let reading = ReadOptions {
+        hashing,
+        open_policy: OpenPolicy::AnyKind,
+        name_policy: NamePolicy::MayChange,
+        dash,
+        meter: &progress,
+    };
     let sum = Sum {
         format: Format::of(args),
         reading,
@@ -130,9 +136,9 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
     let progress = Progress::of(total_of(files, args.read.work.progress), args.read.work.progress);
     let (digest, size) = outboard::write(&source, file, path, &progress)?;
     let output = Output::Digest(Digest::new(digest.as_bytes()));
-    let (format, hashing) = (Format::of(args), Hashing::plain_blake3());
+    let (format, hashing) = (Format::of(args), HashParams::plain_blake3());
     let mut lines = Lines::new(&format, &hashing);
-    lines.push(b"", file.as_os_str().as_encoded_bytes(), Ok(Hashed { output, size, stamp: None }));
+    lines.push(b"", file.as_os_str().as_encoded_bytes(), Ok(HashedFile { output, size, stamp: None }));
     let mut out = Out::after(format!("the tree was written to {}", shown(path)));
     lines.finish().print(&mut out)?;
     out.flush()?;
@@ -142,7 +148,7 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
 /// The work of a run.
 struct Sum<'a> {
     format: Format,
-    reading: Reading<'a>,
+    reading: ReadOptions<'a>,
     rules: Rules,
     /// What a list names already.
     listed: Option<Listed>,
@@ -163,7 +169,7 @@ impl Sum<'_> {
         let paths = files.clone();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let is_counted = |batch: &Batch, index| {
+                let is_counted = |batch: &FileBatch, index| {
                     !self.listed.as_ref().is_some_and(|listed| listed.has(batch, index))
                 };
                 if let Some(total) = count(paths, &self.rules, &is_counted, &Until(&is_done)) {
@@ -182,27 +188,27 @@ impl Sum<'_> {
         files: Vec<PathBuf>,
         each: impl FnMut(Found) -> Result<()> + Send,
     ) -> Result<()> {
-        let folders = if args.walk.recursive { Folders::Walk } else { Folders::Open };
+        let folders = if args.walk.recursive { FolderPolicy::Walk } else { FolderPolicy::Open };
         let threads = threads(args.read);
-        let plan = Plan {
+        let plan = PoolOptions {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: self.progress,
-            at_length: &interrupt::stop_gracefully,
+            on_large: &interrupt::stop_gracefully,
         };
-        let work = |job: Job, others: &dyn Others| self.work(job, others);
+        let work = |job: Job, helpers: &dyn Helpers| self.work(job, helpers);
         let Some(list) = &args.files0_from else {
-            return in_order(&plan, Box::new(Paths::new(files.into_iter(), folders)), work, each);
+            return run_in_order(&plan, Box::new(PathFeed::new(files.into_iter(), folders)), work, each);
         };
         let trouble = Arc::new(Mutex::new(None));
         let named = Named { list: open_list(list)?, path: list.clone(), trouble: trouble.clone(), number: 0 };
         let paths = files.into_iter().chain(named);
-        in_order(&plan, Box::new(Paths::new(paths, folders)), work, each)?;
+        run_in_order(&plan, Box::new(PathFeed::new(paths, folders)), work, each)?;
         let trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         trouble.map_or(Ok(()), Err)
     }
 
     /// Whether a walk found the file that takes the output. It may have grown while it was read.
-    fn is_output(&self, batch: &Batch, index: usize, result: &Result<Hashed, ReadError>) -> bool {
+    fn is_output(&self, batch: &FileBatch, index: usize, result: &Result<HashedFile, ReadError>) -> bool {
         let Some(output) = self.output else { return false };
         let stamp = match result {
             _ if batch.kind(index).is_none() => None,
@@ -212,18 +218,18 @@ impl Sum<'_> {
         stamp.is_some_and(|stamp| stamp.identity == output)
     }
 
-    fn work(&self, job: Job, others: &dyn Others) -> Outcome<Job, Found> {
+    fn work(&self, job: Job, helpers: &dyn Helpers) -> JobOutcome<Job, Found> {
         match job {
-            Job::Folder(pending) => match pending.enter(&self.rules) {
-                Err(trouble) => {
+            Job::Folder(pending) => match pending.list(&self.rules) {
+                Err(error) => {
                     let mut found = Found::default();
-                    found.add_trouble(&trouble, &self.format);
+                    found.add_error(&error, &self.format);
                     found.into()
                 }
-                Ok(entered) => {
+                Ok(listed) => {
                     let mut found = Found::default();
-                    entered.troubles.iter().for_each(|trouble| found.add_trouble(trouble, &self.format));
-                    Outcome { result: found, then: Some(entered.content) }
+                    listed.errors.iter().for_each(|error| found.add_error(error, &self.format));
+                    JobOutcome { result: found, then: Some(listed.jobs) }
                 }
             },
             Job::Batch(batch) => {
@@ -232,7 +238,7 @@ impl Sum<'_> {
                     None => (0..batch.len()).collect(),
                 };
                 let names = left.iter().map(|index| batch.name(*index));
-                let results = hash_files(&self.reading, batch.folder(), names, others);
+                let results = hash_files(&self.reading, batch.folder(), names, helpers);
                 let end = left.get(results.len()).copied().unwrap_or(batch.len());
                 if let Some(listed) = &self.listed {
                     listed.skip(end - results.len());
@@ -244,7 +250,7 @@ impl Sum<'_> {
                         lines.push(batch.folder().prefix(), batch.name(index), result);
                     }
                 }
-                Outcome { result: lines.finish(), then }
+                JobOutcome { result: lines.finish(), then }
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::output::{Display, JsonError, JsonPath, Out, json_line};
 use bulla_blake3::OutputReader;
-use bulla_sums::{Ending, Hashed, Hashing, Output, ReadError, SumName, Trouble, path_from};
+use bulla_sums::{EscapedName, HashParams, HashedFile, LineEnding, Output, ReadError, WalkError, path_from};
 use serde::Serialize;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ enum Form {
 /// How results are printed.
 pub(super) struct Format {
     form: Form,
-    pub(super) ending: Ending,
+    pub(super) ending: LineEnding,
     display: Display,
 }
 
@@ -44,7 +44,7 @@ impl Format {
             SumArgs { tag: true, .. } => Form::Tagged,
             _ => Form::Plain,
         };
-        let ending = if args.zero { Ending::Zero } else { Ending::LineFeed };
+        let ending = if args.zero { LineEnding::Zero } else { LineEnding::LineFeed };
         let display = if args.resume.is_some() { Display::Program } else { Display::of_stdout() };
         Self { form, ending, display }
     }
@@ -70,11 +70,11 @@ enum Piece {
 
 impl Found {
     /// Adds something that a walk could not look at.
-    pub(super) fn add_trouble(&mut self, trouble: &Trouble, format: &Format) {
+    pub(super) fn add_error(&mut self, error: &WalkError, format: &Format) {
         self.has_failed = true;
-        let error = report(trouble);
+        let path = error.path.as_path().into();
+        let error = report(error);
         if format.form == Form::Json {
-            let path = trouble.path.as_path().into();
             self.json(&JsonLine { path, algorithm: None, digest: None, error: Some((&error).into()) });
         }
         self.errors.push(error);
@@ -125,13 +125,13 @@ fn print_long(out: &mut Out, mut output: OutputReader, length: u64, form: Form) 
 /// The lines of some files.
 pub(super) struct Lines<'a> {
     format: &'a Format,
-    hashing: &'a Hashing,
+    hashing: &'a HashParams,
     tag: String,
     found: Found,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(format: &'a Format, hashing: &'a Hashing) -> Self {
+    pub(super) fn new(format: &'a Format, hashing: &'a HashParams) -> Self {
         let tag = if format.form == Form::Tagged { hashing.tag() } else { String::new() };
         Self { format, hashing, tag, found: Found::default() }
     }
@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Adds the result of a file, whose path is `prefix` and `name`.
-    pub(super) fn push(&mut self, prefix: &[u8], name: &[u8], result: Result<Hashed, ReadError>) {
+    pub(super) fn push(&mut self, prefix: &[u8], name: &[u8], result: Result<HashedFile, ReadError>) {
         match result {
             Ok(hashed) => {
                 self.found.files += 1;
@@ -188,10 +188,10 @@ impl<'a> Lines<'a> {
         let algorithm = self.hashing.algorithm();
         let plain = |part: &[u8]| part.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b'\\');
         let escaped;
-        let (prefix, name) = if self.format.ending == Ending::Zero || (plain(prefix) && plain(name)) {
+        let (prefix, name) = if self.format.ending == LineEnding::Zero || (plain(prefix) && plain(name)) {
             (prefix, name)
         } else {
-            let whole = SumName::new(&[prefix, name].concat(), algorithm);
+            let whole = EscapedName::new(&[prefix, name].concat(), algorithm);
             if whole.escaped {
                 self.found.text().push(b'\\');
             }

@@ -4,7 +4,7 @@ use crate::args::SumArgs;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::kind::describe;
-use bulla_sums::{Algorithm, Batch, Ending, Hashing, Links, Stamp, SumName, path_from};
+use bulla_sums::{Algorithm, EscapedName, FileBatch, HashParams, LineEnding, Links, Stamp, path_from};
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Listed {
     /// # Errors
     /// Another run has the list; a line is not one that this run would write; any error of the
     /// system.
-    pub(super) fn open(path: &Path, args: &SumArgs, hashing: &Hashing) -> Result<(Self, File)> {
+    pub(super) fn open(path: &Path, args: &SumArgs, hashing: &HashParams) -> Result<(Self, File)> {
         let about = |error: Error| error.about(shown(path));
         let cannot = |error: &std::io::Error| about(Error::io("cannot open", error));
         // Opening a fifo would wait.
@@ -67,7 +67,7 @@ impl Listed {
     }
 
     /// The places of the files of a batch that the list does not name.
-    pub(super) fn others(&self, batch: &Batch) -> Vec<usize> {
+    pub(super) fn others(&self, batch: &FileBatch) -> Vec<usize> {
         (0..batch.len()).filter(|index| !self.has(batch, *index)).collect()
     }
 
@@ -77,7 +77,7 @@ impl Listed {
     }
 
     /// Whether the list names a file, or is this file.
-    pub(super) fn has(&self, batch: &Batch, index: usize) -> bool {
+    pub(super) fn has(&self, batch: &FileBatch, index: usize) -> bool {
         let (folder, name) = (batch.folder(), batch.name(index));
         if self.names.binary_search(&hash_of(&self.form.written(&folder.path_of(name)))).is_ok() {
             return true;
@@ -108,16 +108,16 @@ struct Form {
     tag: Option<Vec<u8>>,
     /// The number of hexadecimal digits.
     digits: usize,
-    ending: Ending,
+    ending: LineEnding,
 }
 
 impl Form {
-    fn of(args: &SumArgs, hashing: &Hashing) -> Self {
+    fn of(args: &SumArgs, hashing: &HashParams) -> Self {
         Self {
             algorithm: hashing.algorithm(),
             tag: args.tag.then(|| format!("{} (", hashing.tag()).into_bytes()),
             digits: 2 * hashing.length() as usize,
-            ending: if args.zero { Ending::Zero } else { Ending::LineFeed },
+            ending: if args.zero { LineEnding::Zero } else { LineEnding::LineFeed },
         }
     }
 
@@ -144,7 +144,7 @@ impl Form {
     /// A line without the backslash that marks an escaped name, and whether it had one.
     fn unmarked<'a>(&self, line: &'a [u8]) -> (bool, &'a [u8]) {
         match line.strip_prefix(b"\\") {
-            Some(rest) if self.ending == Ending::LineFeed => (true, rest),
+            Some(rest) if self.ending == LineEnding::LineFeed => (true, rest),
             _ => (false, line),
         }
     }
@@ -186,10 +186,10 @@ impl Form {
     /// A path as it is written into a line.
     fn written(&self, path: &[u8]) -> Vec<u8> {
         match self.ending {
-            Ending::Zero => path.to_vec(),
-            Ending::LineFeed => match SumName::new(path, self.algorithm) {
-                SumName { text, escaped: true } => [b"\\", &text[..]].concat(),
-                SumName { text, escaped: false } => text,
+            LineEnding::Zero => path.to_vec(),
+            LineEnding::LineFeed => match EscapedName::new(path, self.algorithm) {
+                EscapedName { text, escaped: true } => [b"\\", &text[..]].concat(),
+                EscapedName { text, escaped: false } => text,
             },
         }
     }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn form(tag: Option<&str>, ending: Ending) -> Form {
+    fn form(tag: Option<&str>, ending: LineEnding) -> Form {
         Form { algorithm: Algorithm::Blake3, tag: tag.map(|tag| tag.into()), digits: 4, ending }
     }
 
@@ -229,10 +229,10 @@ mod tests {
 
     #[test]
     fn a_list_that_was_cut_anywhere_keeps_its_complete_lines() {
-        let plain = (form(None, Ending::LineFeed), &b"0123  a\n\\4567  b\\nc\n"[..], &b"\\b\\nc"[..]);
-        let zero = (form(None, Ending::Zero), &b"0123  a\x004567  b\nc\x00"[..], &b"b\nc"[..]);
+        let plain = (form(None, LineEnding::LineFeed), &b"0123  a\n\\4567  b\\nc\n"[..], &b"\\b\\nc"[..]);
+        let zero = (form(None, LineEnding::Zero), &b"0123  a\x004567  b\nc\x00"[..], &b"b\nc"[..]);
         let tagged = (
-            form(Some("BLAKE3 ("), Ending::LineFeed),
+            form(Some("BLAKE3 ("), LineEnding::LineFeed),
             &b"BLAKE3 (a) = 0123\nBLAKE3 (b) = 1) = 4567\n"[..],
             &b"b) = 1"[..],
         );
@@ -252,21 +252,21 @@ mod tests {
 
     #[test]
     fn other_files_are_not_taken_for_lists() {
-        let plain = form(None, Ending::LineFeed);
+        let plain = form(None, LineEnding::LineFeed);
         for text in
             ["0123  a\n\n", "0123 a\n", "012G  a\n", "0123  \n", "# a\n", "notes", "01234  a\n", "0123\n"]
         {
             assert!(read(&plain, text.as_bytes()).is_none(), "{text:?}");
         }
-        assert!(read(&form(Some("BLAKE3 ("), Ending::LineFeed), b"0123  a\n").is_none());
+        assert!(read(&form(Some("BLAKE3 ("), LineEnding::LineFeed), b"0123  a\n").is_none());
         assert!(read(&plain, &[b'0'; 1 << 21]).is_none());
     }
 
     #[test]
     fn a_path_is_written_as_its_line_has_it() {
-        let plain = form(None, Ending::LineFeed);
+        let plain = form(None, LineEnding::LineFeed);
         for path in [&b"a b"[..], b"a\nb", b"a\\b", b"\xff", "\u{e9}".as_bytes()] {
-            let name = SumName::new(path, Algorithm::Blake3);
+            let name = EscapedName::new(path, Algorithm::Blake3);
             let mark: &[u8] = if name.escaped { b"\\" } else { b"" };
             let line = [mark, b"0123  ", &name.text].concat();
             assert_eq!(plain.name(&line), Some(plain.written(path)), "{path:?}");

@@ -9,7 +9,9 @@ use crate::file_name::shown;
 use crate::interrupt;
 use crate::output::{Display, JsonError, JsonPath, Out};
 use crate::progress::{Progress, Total};
-use bulla_sums::{Algorithm, Ending, Plan, SumName, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest};
+use bulla_sums::{
+    Algorithm, EscapedName, LineEnding, PoolOptions, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest,
+};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -21,13 +23,13 @@ pub(super) fn digest(
     threads: Threads,
     progress: &Progress,
 ) -> Result<TreeDigest, Vec<Error>> {
-    let plan = Plan {
+    let plan = PoolOptions {
         threads: if threads.may_be_many() { threads.number() } else { 1 },
         meter: progress,
-        at_length: &interrupt::stop_gracefully,
+        on_large: &interrupt::stop_gracefully,
     };
     let error = |error| match error {
-        TreeError::Walk(trouble) => report(&trouble),
+        TreeError::Walk(error) => report(&error),
         TreeError::Read(path, error) => Error::from(error).about(shown(&path)),
         TreeError::Output(path) => {
             let message = "takes the output, so the digest of a folder that it is in would never match";
@@ -74,12 +76,12 @@ fn line(out: &mut Out, args: &SumArgs, folder: &Path, digest: &TreeDigest, displ
         };
         return out.json(&JsonTree { path: folder.into(), tree: Some(tree), error: None });
     }
-    let ending = if args.zero { Ending::Zero } else { Ending::LineFeed };
+    let ending = if args.zero { LineEnding::Zero } else { LineEnding::LineFeed };
     if !args.no_names {
         let raw = folder.as_os_str().as_encoded_bytes();
         let name = match ending {
-            Ending::Zero => SumName { text: raw.to_owned(), escaped: false },
-            Ending::LineFeed => SumName::new(raw, Algorithm::Blake3),
+            LineEnding::Zero => EscapedName { text: raw.to_owned(), escaped: false },
+            LineEnding::LineFeed => EscapedName::new(raw, Algorithm::Blake3),
         };
         let mark = if name.escaped { "\\" } else { "" };
         out.bytes(format!("{mark}{TREE_TAG} (").as_bytes())?;

@@ -10,7 +10,7 @@ use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::kind::describe;
 use crate::files::order::in_order;
-use crate::files::read::{Links, Pace, ReadError, Source};
+use crate::files::read::{Links, ReadError, ReadMode, Source};
 use crate::files::sidecar::sidecar;
 use crate::files::size::{is_large, total_of};
 use crate::findings::{Finding, Problem, Report, Signed};
@@ -43,9 +43,9 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let trust = Trust::new(args)?;
     idle::take(args.work.turn())?;
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
-    let work = |path: &PathBuf, pace| {
+    let work = |path: &PathBuf, read_mode| {
         let job =
-            Job { path, trust: &trust, only: &only, exclusions: &exclusions, pace, progress: &progress };
+            Job { path, trust: &trust, only: &only, exclusions: &exclusions, read_mode, progress: &progress };
         job.verify(args).unwrap_or_else(Report::from)
     };
     let mut out = Out::new();
@@ -82,7 +82,7 @@ struct Job<'a> {
     only: &'a [ManifestPath],
     /// What is left out of a folder, besides what its signature says.
     exclusions: &'a [Exclusion],
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &'a Progress,
 }
 
@@ -175,7 +175,7 @@ impl Job<'_> {
             let part = Part { path: path.to_owned(), digest: file.digest, size: file.size, range, outboard };
             return part.compare(source, self.progress);
         }
-        folder::compare_source(&source, file.digest, file.size, self.pace, self.progress)
+        folder::compare_source(&source, file.digest, file.size, self.read_mode, self.progress)
             .map(Report::from)
             .map_err(|error| Error::from(error).about(shown(path)).into())
     }
@@ -217,8 +217,9 @@ impl Job<'_> {
             self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });
         }
         let rules = folder::rules(path, all.clone())?;
-        let (known, pace) = (known.as_ref(), self.pace);
-        let mut report = folder::compare(path, &rules, &wanted_entries, &wanted, known, pace, self.progress)?;
+        let (known, read_mode) = (known.as_ref(), self.read_mode);
+        let mut report =
+            folder::compare(path, &rules, &wanted_entries, &wanted, known, read_mode, self.progress)?;
         if args.duplicates {
             report.duplicates = Some(folder::duplicates(&wanted_entries));
         }

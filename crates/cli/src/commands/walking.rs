@@ -7,8 +7,8 @@ use crate::interrupt;
 use crate::output::Stdout;
 use crate::progress::Total;
 use bulla_sums::{
-    Batch, FileSystems, Folders, Hidden, Ignored, Job, Kind, Links, Meter, Others, Outcome, Paths, Plan,
-    Reason, Rules, Stamp, Trouble, in_order,
+    FileBatch, FileKind, FileSystems, FolderPolicy, Helpers, Hidden, Ignored, Job, JobOutcome, Links, Meter,
+    PathFeed, PoolOptions, Rules, Stamp, WalkError, WalkErrorKind, run_in_order,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,16 +37,16 @@ pub(super) fn rules(args: &FilterArgs) -> Result<Rules> {
 }
 
 /// The error for something that a walk could not look at.
-pub(crate) fn report(trouble: &Trouble) -> Error {
-    match &trouble.reason {
-        Reason::Folder(error) => Error::io("cannot read the folder", error),
-        Reason::Entry(error) => Error::io("cannot read its metadata", error),
-        Reason::MadeUp => {
+pub(crate) fn report(error: &WalkError) -> Error {
+    match &error.kind {
+        WalkErrorKind::Folder(error) => Error::io("cannot read the folder", error),
+        WalkErrorKind::Entry(error) => Error::io("cannot read its metadata", error),
+        WalkErrorKind::PseudoFileSystem => {
             Error::new("not_a_folder", "is a view of the running system, not a folder with permanent files")
                 .hint("copy the files you need to another folder")
         }
     }
-    .about(shown(&trouble.path))
+    .about(shown(&error.path))
 }
 
 /// Ends a count when the work is done.
@@ -65,12 +65,12 @@ impl Meter for Until<'_> {
 pub(super) fn count(
     paths: Vec<PathBuf>,
     rules: &Rules,
-    is_counted: &(dyn Fn(&Batch, usize) -> bool + Sync),
+    is_counted: &(dyn Fn(&FileBatch, usize) -> bool + Sync),
     until: &Until<'_>,
 ) -> Option<Total> {
-    let work = |job: Job, _: &dyn Others| match job {
-        Job::Folder(pending) => match pending.enter(rules) {
-            Ok(entered) => Outcome { result: (0, 0), then: Some(entered.content) },
+    let work = |job: Job, _: &dyn Helpers| match job {
+        Job::Folder(pending) => match pending.list(rules) {
+            Ok(listed) => JobOutcome { result: (0, 0), then: Some(listed.jobs) },
             Err(_) => (0, 0).into(),
         },
         Job::Batch(batch) => {
@@ -86,13 +86,13 @@ pub(super) fn count(
         files += more_files;
         Ok(())
     };
-    let plan = Plan { threads: 1, meter: until, at_length: &|| {} };
-    in_order(&plan, Box::new(Paths::new(paths.into_iter(), Folders::Walk)), work, each).ok()?;
+    let plan = PoolOptions { threads: 1, meter: until, on_large: &|| {} };
+    run_in_order(&plan, Box::new(PathFeed::new(paths.into_iter(), FolderPolicy::Walk)), work, each).ok()?;
     (!until.is_stopped()).then_some(Total { bytes: Some(bytes), files: Some(files) })
 }
 
 /// The identity of the file that standard output leads to, if it is one and the system tells.
 pub(super) fn stdout_file() -> Option<(u64, u64)> {
     let stamp = Stamp::of(Stdout::new().file()?).ok()?;
-    (stamp.kind() == Kind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
+    (stamp.kind() == FileKind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
 }

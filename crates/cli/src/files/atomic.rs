@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::interrupt;
-use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
+use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// # Errors
 /// Any error of the system. After an error, nothing is left behind, and `path` is unchanged.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    put(path, Readers::Any, Existing::Replaced, |file| buffered(file, |sink| Ok(fill(sink)?)))
+    put(path, Visibility::Umask, IfExists::Replace, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
 /// Like [`write()`], for a file that is not written from start to end. It returns what `fill` does.
@@ -23,7 +23,7 @@ pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result
 /// # Errors
 /// The errors of `fill`, and those of [`write()`].
 pub(crate) fn write_by<R>(path: &Path, fill: impl FnOnce(&mut File) -> Result<R>) -> Result<R> {
-    put(path, Readers::Any, Existing::Replaced, |file| fill(file).map_err(Failure::Filling))
+    put(path, Visibility::Umask, IfExists::Replace, |file| fill(file).map_err(Failure::Filling))
 }
 
 /// Like [`write()`], for a new file: an existing file at `path` is never replaced.
@@ -33,7 +33,7 @@ pub(crate) fn write_by<R>(path: &Path, fill: impl FnOnce(&mut File) -> Result<R>
 /// nothing is left behind.
 pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let fill = |sink: &mut dyn Write| fill(sink).map_err(Failure::Filling);
-    put(path, Readers::Any, Existing::Kept, |file| buffered(file, fill))
+    put(path, Visibility::Umask, IfExists::Fail, |file| buffered(file, fill))
 }
 
 /// Like [`write()`], for a file that only its owner may read.
@@ -41,7 +41,7 @@ pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result
 /// # Errors
 /// The errors of [`write()`].
 pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    put(path, Readers::Owner, Existing::Replaced, |file| buffered(file, |sink| Ok(fill(sink)?)))
+    put(path, Visibility::OwnerOnly, IfExists::Replace, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
 /// Checks that a file can be made in the folder of `path`, before the work that the file is for. No
@@ -51,7 +51,7 @@ pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io
 /// Any error of the system.
 pub(crate) fn check_folder_of(path: &Path) -> Result<()> {
     interrupt::watch_signals();
-    let draft = Draft::create(folder_of(path), Readers::Any);
+    let draft = AtomicFile::create(folder_of(path), Visibility::Umask);
     draft.map(drop).map_err(|error| cannot_write(path, &error))
 }
 
@@ -79,16 +79,16 @@ fn buffered(
 
 fn put<R>(
     path: &Path,
-    readers: Readers,
-    existing: Existing,
+    visibility: Visibility,
+    if_exists: IfExists,
     fill: impl FnOnce(&mut File) -> Result<R, Failure>,
 ) -> Result<R> {
     interrupt::watch_signals();
     let folder = folder_of(path);
     let written = || -> Result<R, Failure> {
-        let mut draft = Draft::create(folder, readers)?;
+        let mut draft = AtomicFile::create(folder, visibility)?;
         let filled = fill(draft.file()?)?;
-        draft.persist(path, existing)?;
+        draft.persist(path, if_exists)?;
         Ok(filled)
     };
     let filled = written().map_err(|failure| match failure {

@@ -1,9 +1,9 @@
 //! Kinds of files.
 
-use bulla_sums::Kind;
+use bulla_sums::FileKind;
 use std::fs::FileType;
 
 /// The kind of a file, for an error message.
 pub(crate) fn describe(kind: FileType) -> &'static str {
-    Kind::from(kind).describe()
+    FileKind::from(kind).describe()
 }

@@ -1,9 +1,9 @@
 //! Works on many paths at once, and returns the results in the order of the paths.
 
 use crate::error::{Error, Result};
-use crate::files::read::Pace;
+use crate::files::read::ReadMode;
 use crate::progress::Progress;
-use bulla_sums::{Feed, Outcome, Plan};
+use bulla_sums::{Feed, JobOutcome, PoolOptions};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -34,29 +34,30 @@ pub(crate) fn in_order<T: Sync, R: Send>(
     items: &[T],
     threads: Threads,
     is_large: impl Fn(&T) -> bool + Sync,
-    work: impl Fn(&T, Pace) -> R + Sync,
+    work: impl Fn(&T, ReadMode) -> R + Sync,
     mut each: impl FnMut(&T, R) -> Result<()> + Send,
 ) -> Result<()> {
     if !threads.may_be_many() || items.len() < FEW {
-        let pace = if threads.may_be_many() { Pace::Parallel(threads) } else { Pace::InOrder };
-        return items.iter().try_for_each(|item| each(item, work(item, pace)));
+        let read_mode =
+            if threads.may_be_many() { ReadMode::Parallel(threads) } else { ReadMode::Sequential };
+        return items.iter().try_for_each(|item| each(item, work(item, read_mode)));
     }
     let progress = Progress::hidden();
-    let plan = Plan { threads: threads.number(), meter: &progress, at_length: &|| {} };
+    let plan = PoolOptions { threads: threads.number(), meter: &progress, on_large: &|| {} };
     // Two large items at once would have twice the threads.
     let large = Mutex::new(());
-    let work = |index: usize, _: &dyn bulla_sums::Others| {
+    let work = |index: usize, _: &dyn bulla_sums::Helpers| {
         let item = &items[index];
         let result = if is_large(item) {
             let _alone = large.lock().unwrap_or_else(PoisonError::into_inner);
-            work(item, Pace::Parallel(threads))
+            work(item, ReadMode::Parallel(threads))
         } else {
-            work(item, Pace::InOrder)
+            work(item, ReadMode::Sequential)
         };
-        Outcome::from((index, result))
+        JobOutcome::from((index, result))
     };
     let each = |(index, result): (usize, R)| -> Result<(), Error> { each(&items[index], result) };
-    bulla_sums::in_order(&plan, Box::new(Numbers(0..items.len())), work, each)
+    bulla_sums::run_in_order(&plan, Box::new(Numbers(0..items.len())), work, each)
 }
 
 #[cfg(test)]
@@ -69,7 +70,7 @@ mod tests {
         let items: Vec<usize> = (0..10_000).collect();
         let mut results = Vec::new();
         let is_large = |item: &usize| item.is_multiple_of(7);
-        let work = |_: &usize, pace: Pace| pace != Pace::InOrder;
+        let work = |_: &usize, read_mode: ReadMode| read_mode != ReadMode::Sequential;
         let each = |item: &usize, result| {
             results.push((*item, result));
             Ok(())

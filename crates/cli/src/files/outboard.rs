@@ -4,7 +4,7 @@
 //! `spec/outboard.md` describes it.
 
 use super::atomic;
-use super::read::{Links, Source, Stopped};
+use super::read::{Links, Source, StreamError};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::progress::Progress;
@@ -35,8 +35,8 @@ pub(crate) fn write(source: &Source, name: &Path, path: &Path, progress: &Progre
         let size =
             source.try_for_each(progress, |bytes| encoder.write_all(bytes)).map_err(
                 |stopped| match stopped {
-                    Stopped::Reading(error) => Error::from(error).about(shown(name)),
-                    Stopped::By(error) => cannot_write(&error),
+                    StreamError::Read(error) => Error::from(error).about(shown(name)),
+                    StreamError::Consumer(error) => cannot_write(&error),
                 },
             )?;
         let digest = encoder.finalize().map_err(|error| cannot_write(&error))?;

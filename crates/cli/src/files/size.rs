@@ -1,13 +1,14 @@
 //! Sizes of files and folders.
 
-use crate::files::read::LARGE;
+use crate::files::read::MIN_SHARED_LEN;
 use crate::progress::ShowProgress;
 use crate::progress::{Progress, Total};
 use std::path::{Path, PathBuf};
 
 /// Whether all threads should work on this at once: large files and folders.
 pub(crate) fn is_large(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() >= LARGE))
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() >= MIN_SHARED_LEN))
 }
 
 /// What there is to do, if progress is shown and every path is a file.

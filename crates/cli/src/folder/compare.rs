@@ -5,14 +5,14 @@ use super::walk::{reading, root, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::read::{HashMode, Links, Pace, ReadError, Source};
+use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
 use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
 use bulla_sums::{
-    Batch, Folders, Hashed, Job, Kind, Others, Outcome, Paths, Plan, Rules, Stamp, hash_files, in_order,
-    path_from,
+    FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, PathFeed, PoolOptions, Rules,
+    Stamp, hash_files, path_from, run_in_order,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -59,19 +59,19 @@ pub(crate) fn compare(
     signed: &[Entry],
     wanted: &Wanted<'_>,
     known: Option<&Known<'_>>,
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Report> {
     let comparison = Comparison { signed, known, progress, skip: skip_of(folder) };
-    let work = |job: Job, others: &dyn Others| match job {
-        Job::Folder(pending) => match pending.enter(rules) {
-            Err(trouble) => Found { findings: vec![unreadable(report(&trouble))], ..Found::default() }.into(),
-            Ok(entered) => {
-                let findings = entered.troubles.iter().map(|trouble| unreadable(report(trouble))).collect();
-                Outcome { result: Found { findings, ..Found::default() }, then: Some(entered.content) }
+    let work = |job: Job, helpers: &dyn Helpers| match job {
+        Job::Folder(pending) => match pending.list(rules) {
+            Err(error) => Found { findings: vec![unreadable(report(&error))], ..Found::default() }.into(),
+            Ok(listed) => {
+                let findings = listed.errors.iter().map(|error| unreadable(report(error))).collect();
+                JobOutcome { result: Found { findings, ..Found::default() }, then: Some(listed.jobs) }
             }
         },
-        Job::Batch(batch) => comparison.batch(&batch, others),
+        Job::Batch(batch) => comparison.batch(&batch, helpers),
     };
     let mut seen = vec![false; signed.len()];
     let (mut entries, mut unexpected, mut intact) = (Vec::new(), Vec::new(), 0);
@@ -82,12 +82,12 @@ pub(crate) fn compare(
         intact += found.intact;
         Ok(())
     };
-    let plan = Plan { threads: pace.threads().number(), meter: progress, at_length: &|| {} };
-    in_order(&plan, feed(folder, wanted)?, work, each)?;
+    let plan = PoolOptions { threads: read_mode.threads().number(), meter: progress, on_large: &|| {} };
+    run_in_order(&plan, feed(folder, wanted)?, work, each)?;
     let missing =
         signed.iter().zip(seen).filter(|(entry, seen)| !seen && wanted.covers(entry.path.as_bytes()));
     entries.extend(missing.map(|(entry, _)| missing_entry(folder, entry)));
-    name_moves(folder, signed, &mut entries, &mut unexpected, |path| digest_of(path, pace, progress));
+    name_moves(folder, signed, &mut entries, &mut unexpected, |path| digest_of(path, read_mode, progress));
     entries.append(&mut unexpected);
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     if let Wanted::Only(_) = wanted
@@ -127,7 +127,7 @@ fn feed(folder: &Path, wanted: &Wanted<'_>) -> Result<Box<dyn bulla_sums::Feed<J
     // In the order of paths, a folder comes before what is in it. Nothing is looked at twice.
     found.sort();
     found.dedup_by(|path, earlier| path.starts_with(earlier));
-    Ok(Box::new(Paths::new(found.into_iter(), Folders::WalkButLinks)))
+    Ok(Box::new(PathFeed::new(found.into_iter(), FolderPolicy::WalkUnlessLink)))
 }
 
 fn unreadable(error: Error) -> EntryFinding {
@@ -167,7 +167,7 @@ enum Place {
     /// It is not in the list.
     Unexpected(EntryFinding),
     /// Its kind tells, or its length.
-    Kind(usize, Option<Kind>),
+    Kind(usize, Option<FileKind>),
     /// It is read.
     Read(usize),
 }
@@ -180,13 +180,13 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn batch(&self, batch: &Batch, others: &dyn Others) -> Outcome<Job, Found> {
+    fn batch(&self, batch: &FileBatch, helpers: &dyn Helpers) -> JobOutcome<Job, Found> {
         let folder = batch.folder();
         let places: Vec<_> = (0..batch.len()).map(|index| self.place(batch, index)).collect();
         let is_read = |index: &usize| matches!(places[*index], Place::Read(_));
         let to_read: Vec<usize> = (0..batch.len()).filter(is_read).collect();
         let names = to_read.iter().map(|index| batch.name(*index));
-        let results = hash_files(&reading(self.progress), folder, names, others);
+        let results = hash_files(&reading(self.progress), folder, names, helpers);
         let end = to_read.get(results.len()).copied().unwrap_or(batch.len());
         let mut results = results.into_iter();
         let mut found = Found::default();
@@ -204,28 +204,28 @@ impl Comparison<'_> {
                 }
             }
         }
-        Outcome { result: found, then: batch.rest(end) }
+        JobOutcome { result: found, then: batch.rest(end) }
     }
 
     /// What is to be done with an entry of the folder.
-    fn place(&self, batch: &Batch, index: usize) -> Place {
+    fn place(&self, batch: &FileBatch, index: usize) -> Place {
         let (folder, name) = (batch.folder(), batch.name(index));
         let path = &folder.path_of(name)[self.skip..];
         let look = || folder.stamp(name, Links::Refuse).ok().map(|stamp| stamp.kind());
         let kind = batch.kind(index).or_else(look);
         match (self.signed.binary_search_by(|entry| entry.path.as_bytes().cmp(path)), kind) {
             (Err(_), kind) => {
-                let reason = if let Some(Kind::Special(kind)) = kind { kind } else { "" };
+                let reason = if let Some(FileKind::Special(kind)) = kind { kind } else { "" };
                 let finding = Problem::Unexpected.because(reason);
                 Place::Unexpected(EntryFinding { path: path_from(path), finding })
             }
-            (Ok(at), Some(Kind::File)) if self.is_read(at, batch, index) => Place::Read(at),
+            (Ok(at), Some(FileKind::File)) if self.is_read(at, batch, index) => Place::Read(at),
             (Ok(at), kind) => Place::Kind(at, kind),
         }
     }
 
     /// Whether a file is to be read. If its length differs, it is not.
-    fn is_read(&self, at: usize, batch: &Batch, index: usize) -> bool {
+    fn is_read(&self, at: usize, batch: &FileBatch, index: usize) -> bool {
         match self.signed[at].content {
             Content::File { size, .. } if size < LONG => true,
             Content::File { size, .. } => {
@@ -245,18 +245,18 @@ impl Comparison<'_> {
     }
 
     /// The finding about something that is not read.
-    fn without_reading(&self, at: usize, batch: &Batch, index: usize, kind: Option<Kind>) -> Finding {
+    fn without_reading(&self, at: usize, batch: &FileBatch, index: usize, kind: Option<FileKind>) -> Finding {
         let (folder, name) = (batch.folder(), batch.name(index));
         let about = |error: Error| error.about(shown(&path_from(&folder.path_of(name)))).into();
         match (&self.signed[at].content, kind) {
-            (Content::Link { target }, Some(Kind::Link)) => match link_target(folder, name) {
+            (Content::Link { target }, Some(FileKind::Link)) => match link_target(folder, name) {
                 Ok(now) if now == *target => Finding::Ok,
                 Ok(now) => {
                     Problem::Changed.because(format!("it now points to {now}; it pointed to {target}"))
                 }
                 Err(error) => about(error),
             },
-            (Content::File { size, .. }, Some(Kind::File)) => match folder.stamp(name, Links::Refuse) {
+            (Content::File { size, .. }, Some(FileKind::File)) => match folder.stamp(name, Links::Refuse) {
                 Ok(stamp) => other_size(stamp.size, *size),
                 Err(error) => about(Error::io("cannot read", &error)),
             },
@@ -266,7 +266,7 @@ impl Comparison<'_> {
     }
 
     /// The finding about a file that was read. If a link has replaced it, the link is not followed.
-    fn file(&self, at: usize, path: &Path, result: Result<Hashed, ReadError>) -> Finding {
+    fn file(&self, at: usize, path: &Path, result: Result<HashedFile, ReadError>) -> Finding {
         let entry = &self.signed[at];
         let Content::File { digest, size } = entry.content else {
             return now_other(&entry.content, "a file");
@@ -286,7 +286,7 @@ impl Comparison<'_> {
 
     /// What is said about a file with other content of the same size. If not even its times
     /// changed, no program wrote to it.
-    fn same_size(&self, entry: &Entry, hashed: &Hashed) -> &'static str {
+    fn same_size(&self, entry: &Entry, hashed: &HashedFile) -> &'static str {
         let is_damaged = |known: &Known<'_>, stamp: &Stamp| {
             let content = Content::File { digest: hashed.output.hash(), size: hashed.size };
             known.is_damaged(&Entry { path: entry.path.clone(), content }, stamp)
@@ -305,9 +305,9 @@ fn link_target(folder: &bulla_sums::Folder, name: &[u8]) -> Result<LinkTarget> {
     Ok(LinkTarget::from_bytes(target)?)
 }
 
-fn digest_of(path: &Path, pace: Pace, progress: &Progress) -> Result<(Hash, u64), ReadError> {
+fn digest_of(path: &Path, read_mode: ReadMode, progress: &Progress) -> Result<(Hash, u64), ReadError> {
     let source = Source::open_file(path, Links::Refuse)?;
-    let digested = source.digest(&HashMode::Plain, pace, progress)?;
+    let digested = source.digest(&HashMode::Plain, read_mode, progress)?;
     Ok((digested.hash(), digested.size))
 }
 
@@ -361,13 +361,13 @@ pub(crate) fn compare_source(
     source: &Source,
     digest: Hash,
     size: u64,
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Finding, ReadError> {
     if let Some(len) = source.len().filter(|len| *len != size) {
         return Ok(other_size(len, size));
     }
-    let digested = source.digest(&HashMode::Plain, pace, progress)?;
+    let digested = source.digest(&HashMode::Plain, read_mode, progress)?;
     Ok(match (digested.size, digested.hash()) {
         (len, _) if len != size => other_size(len, size),
         (_, hash) if hash != digest => Problem::Changed.because("same size, different content"),

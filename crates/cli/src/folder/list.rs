@@ -7,12 +7,12 @@ use super::walk::{below, entry, reading, root, rules, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::read::Pace;
+use crate::files::read::ReadMode;
 use crate::progress::Progress;
 use bulla_kms::signature::manifest::{Entry, Exclusion, ManifestPath, Summary, Writer};
 use bulla_sums::{
-    Batch, Content as Read, Job, Kind, Links, Meter as _, Others, Outcome, Plan, ReadError, Stamp,
-    hash_files, in_order, path_from,
+    EntryContent as Read, FileBatch, FileKind, Helpers, Job, JobOutcome, Links, Meter as _, PoolOptions,
+    ReadError, Stamp, hash_files, path_from, run_in_order,
 };
 use serde::Serialize;
 use std::io::BufWriter;
@@ -78,21 +78,21 @@ pub(crate) fn list(
     folder: &Path,
     known: Option<&Known<'_>>,
     mode: Mode,
-    pace: Pace,
+    read_mode: ReadMode,
     progress: &Progress,
     Drafts { body, mut recorder, exclusions, mut earlier }: Drafts<'_>,
 ) -> Result<Listed, Vec<Error>> {
     let rules = rules(folder, exclusions.iter()).map_err(|error| vec![error])?;
     let lister = Lister { known, mode, progress, skip: skip_of(folder) };
-    let work = |job: Job, others: &dyn Others| match job {
-        Job::Folder(pending) => match pending.enter(&rules) {
-            Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
-            Ok(entered) => {
-                let errors = entered.troubles.iter().map(report).collect();
-                Outcome { result: Found { errors, ..Found::default() }, then: Some(entered.content) }
+    let work = |job: Job, helpers: &dyn Helpers| match job {
+        Job::Folder(pending) => match pending.list(&rules) {
+            Err(error) => Found { errors: vec![report(&error)], ..Found::default() }.into(),
+            Ok(listed) => {
+                let errors = listed.errors.iter().map(report).collect();
+                JobOutcome { result: Found { errors, ..Found::default() }, then: Some(listed.jobs) }
             }
         },
-        Job::Batch(batch) => lister.batch(&batch, others),
+        Job::Batch(batch) => lister.batch(&batch, helpers),
     };
     let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, body));
     let excluded = exclusions.iter().try_for_each(|exclusion| writer.exclude(exclusion));
@@ -110,8 +110,8 @@ pub(crate) fn list(
         }
         Ok(())
     };
-    let plan = Plan { threads: pace.threads().number(), meter: progress, at_length: &|| {} };
-    in_order(&plan, root(folder), work, each).map_err(|error| vec![error])?;
+    let plan = PoolOptions { threads: read_mode.threads().number(), meter: progress, on_large: &|| {} };
+    run_in_order(&plan, root(folder), work, each).map_err(|error| vec![error])?;
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -129,14 +129,15 @@ struct Lister<'a> {
 }
 
 impl Lister<'_> {
-    fn batch(&self, batch: &Batch, others: &dyn Others) -> Outcome<Job, Found> {
+    fn batch(&self, batch: &FileBatch, helpers: &dyn Helpers) -> JobOutcome<Job, Found> {
         let folder = batch.folder();
         let mut found = Found::default();
         let unchanged = self.unchanged(batch);
-        let is_read = |index: &usize| batch.kind(*index) == Some(Kind::File) && unchanged[*index].is_none();
+        let is_read =
+            |index: &usize| batch.kind(*index) == Some(FileKind::File) && unchanged[*index].is_none();
         let files: Vec<usize> = (0..batch.len()).filter(is_read).collect();
         let names = files.iter().map(|index| batch.name(*index));
-        let hashed = hash_files(&reading(self.progress), folder, names, others);
+        let hashed = hash_files(&reading(self.progress), folder, names, helpers);
         let end = files.get(hashed.len()).copied().unwrap_or(batch.len());
         let mut hashed = hashed.into_iter();
         for (index, unchanged) in unchanged.into_iter().enumerate().take(end) {
@@ -147,25 +148,25 @@ impl Lister<'_> {
                 continue;
             }
             let content = match batch.kind(index) {
-                Some(Kind::File) => hashed.next().expect("each file has a result").map(Read::File),
-                Some(Kind::Link) => {
+                Some(FileKind::File) => hashed.next().expect("each file has a result").map(Read::File),
+                Some(FileKind::Link) => {
                     folder.link_target(batch.name(index)).map(Read::Link).map_err(ReadError::Io)
                 }
-                kind => Err(ReadError::NotAFile(kind.map_or("nothing", Kind::describe))),
+                kind => Err(ReadError::NotAFile(kind.map_or("nothing", FileKind::describe))),
             };
             self.take(&mut found, path, folder.path_of(batch.name(index)), content);
         }
-        Outcome { result: found, then: batch.rest(end) }
+        JobOutcome { result: found, then: batch.rest(end) }
     }
 
     /// The entries of files that were signed before and have not changed since.
-    fn unchanged(&self, batch: &Batch) -> Vec<Option<(Entry, Option<Stamp>)>> {
+    fn unchanged(&self, batch: &FileBatch) -> Vec<Option<(Entry, Option<Stamp>)>> {
         let Some(known) = self.known.filter(|_| self.mode == Mode::Quick) else {
             return (0..batch.len()).map(|_| None).collect();
         };
         let find = |index| {
             let name = batch.name(index);
-            if batch.kind(index) != Some(Kind::File) {
+            if batch.kind(index) != Some(FileKind::File) {
                 return None;
             }
             let stamp = batch.folder().stamp(name, Links::Refuse).ok()?;
@@ -174,7 +175,7 @@ impl Lister<'_> {
             Some((Entry { path: ManifestPath::from_bytes(path).ok()?, content }, Some(stamp)))
         };
         let unchanged: Vec<_> = (0..batch.len()).map(find).collect();
-        self.progress.done(unchanged.iter().flatten().count() as u64);
+        self.progress.add_files(unchanged.iter().flatten().count() as u64);
         unchanged
     }
 

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::files::read::ReadError;
 use bulla_kms::signature::manifest::{Content, Entry, Exclusion, LinkTarget, ManifestPath};
 use bulla_sums::{
-    Content as Read, Dash, Folder, Hashing, Job, Links, Meter, Naming, Opening, Pending, Reading, Rules, What,
+    Dash, EntryContent as Read, EntryFilter, Folder, HashParams, Job, Links, Meter, NamePolicy, OpenPolicy,
+    PendingFolder, ReadOptions, Rules,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// A pattern is malformed.
 pub(crate) fn rules<'a>(folder: &Path, exclusions: impl Iterator<Item = &'a Exclusion>) -> Result<Rules> {
     let mut rules = Rules::default();
-    rules.what = What::Everything;
+    rules.entries = EntryFilter::Everything;
     rules
         .exclude(skip_of(folder), exclusions.map(Exclusion::as_str))
         .map_err(|reason| Error::new("usage", format!("a pattern of what to leave out: {reason}")))?;
@@ -24,19 +25,19 @@ pub(crate) fn rules<'a>(folder: &Path, exclusions: impl Iterator<Item = &'a Excl
 }
 
 /// How the files of a folder are read.
-pub(super) fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> Reading<'a> {
-    Reading {
-        hashing: Arc::new(Hashing::plain_blake3()),
-        opening: Opening::File(Links::Refuse),
-        naming: Naming::Kept,
-        dash: Dash::Name,
+pub(super) fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> ReadOptions<'a> {
+    ReadOptions {
+        hashing: Arc::new(HashParams::plain_blake3()),
+        open_policy: OpenPolicy::RegularFile(Links::Refuse),
+        name_policy: NamePolicy::MustStay,
+        dash: Dash::FileName,
         meter,
     }
 }
 
 /// The job of walking a folder, as a feed.
 pub(super) fn root(folder: &Path) -> Box<dyn bulla_sums::Feed<Job>> {
-    struct Root(Option<Pending>);
+    struct Root(Option<PendingFolder>);
     impl bulla_sums::Feed<Job> for Root {
         fn next(&mut self) -> Option<Job> {
             self.0.take().map(Job::Folder)
@@ -45,7 +46,7 @@ pub(super) fn root(folder: &Path) -> Box<dyn bulla_sums::Feed<Job>> {
             self.0.is_some()
         }
     }
-    Box::new(Root(Some(Pending::root(folder.as_os_str().as_encoded_bytes()))))
+    Box::new(Root(Some(PendingFolder::root(folder.as_os_str().as_encoded_bytes()))))
 }
 
 /// The bytes of a path below the walked folder, whose own path with a `/` at its end has `skip`

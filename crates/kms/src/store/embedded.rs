@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bulla_files::Existing;
+use bulla_files::IfExists;
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{
     AccessGuard, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageBackend as _,
@@ -63,7 +63,7 @@ impl EmbeddedStore {
         let database = builder().create_file(file).map_err(|error| failure(path, error))?;
         let all = rows.iter().map(|(table, name, value)| (table, name, Some(value)));
         write(&database, None, all).map_err(|error| error.at(path))?;
-        files::persist(draft, path, Existing::Kept)?;
+        files::persist(draft, path, IfExists::Fail)?;
         let file = Arc::new(FileIdentity::at(path)?);
         Ok(Self { path: path.to_owned(), file, database: Some(database) })
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use bulla_files::{Draft, Existing, Readers, folder_of, sync_folder};
+use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
 use bulla_kms::token::Revocations;
 use bulla_kms::{Code, KmsError, Name, Result, Timestamp};
 
@@ -174,9 +174,9 @@ impl Revoked {
 }
 
 fn put(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut draft = Draft::create(folder_of(path), Readers::Owner)?;
+    let mut draft = AtomicFile::create(folder_of(path), Visibility::OwnerOnly)?;
     draft.file()?.write_all(text.as_bytes())?;
-    draft.persist(path, Existing::Replaced)?;
+    draft.persist(path, IfExists::Replace)?;
     sync_folder(folder_of(path))
 }
 

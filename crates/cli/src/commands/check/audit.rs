@@ -13,8 +13,9 @@ use crate::interrupt;
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
 use bulla_sums::{
-    Algorithm, Batch, Dash, Folders, Hashing, Job, Kind, Links, Naming, Opening, Others, Outcome, Output,
-    Paths, Plan, Reading, Stamp, SumName, hash_files, in_order, path_from,
+    Algorithm, Dash, EscapedName, FileBatch, FileKind, FolderPolicy, HashParams, Helpers, Job, JobOutcome,
+    Links, NamePolicy, OpenPolicy, Output, PathFeed, PoolOptions, ReadOptions, Stamp, hash_files, path_from,
+    run_in_order,
 };
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -47,9 +48,9 @@ struct Known {
 
 impl Known {
     /// The places of the other files of a batch.
-    fn others(&self, batch: &Batch) -> Vec<usize> {
+    fn others(&self, batch: &FileBatch) -> Vec<usize> {
         let folder = batch.folder();
-        let is_list = |stamp: Stamp| stamp.kind() == Kind::File && self.lists.contains(&stamp.identity);
+        let is_list = |stamp: Stamp| stamp.kind() == FileKind::File && self.lists.contains(&stamp.identity);
         let is_new = |index: &usize| {
             let name = batch.name(*index);
             !self.names.contains(&plain(&folder.path_of(name)))
@@ -131,7 +132,7 @@ impl Audit {
     }
 
     /// The function and the length of digests of new files.
-    fn hashing(&self, options: &Options) -> Result<(Algorithm, Hashing)> {
+    fn hashing(&self, options: &Options) -> Result<(Algorithm, HashParams)> {
         // All files of a list were hashed by one function, as a rule.
         let (algorithm, length) = match self.function {
             Some((functions, length)) => {
@@ -142,7 +143,7 @@ impl Audit {
                 (algorithm, algorithm.default_length())
             }
         };
-        let hashing = Hashing::plain(algorithm, length as u64, options.seek)
+        let hashing = HashParams::plain(algorithm, length as u64, options.seek)
             .ok_or_else(|| Error::new("usage", "--seek works only with BLAKE3"))?;
         Ok((algorithm, hashing))
     }
@@ -156,31 +157,33 @@ impl Audit {
         counts: &mut Counts,
     ) -> Result<(Audited, Exit)> {
         let threads = threads(options.read);
-        let plan = Plan {
+        let plan = PoolOptions {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: progress,
-            at_length: &interrupt::stop_gracefully,
+            on_large: &interrupt::stop_gracefully,
         };
         let (algorithm, hashing) = self.hashing(options)?;
         let is_hashed = !self.gone.is_empty() || options.then != Lists::Stay;
-        let reading = Reading {
+        let reading = ReadOptions {
             hashing: Arc::new(hashing),
-            opening: Opening::File(Links::Refuse),
-            naming: Naming::Free,
-            dash: Dash::Name,
+            open_policy: OpenPolicy::RegularFile(Links::Refuse),
+            name_policy: NamePolicy::MayChange,
+            dash: Dash::FileName,
             meter: progress,
         };
         let rules = &options.rules;
         let known = std::mem::take(&mut self.known);
-        let work = |job: Job, others: &dyn Others| match job {
-            Job::Folder(pending) => match pending.enter(rules) {
-                Err(trouble) => Found { errors: vec![report(&trouble)], ..Found::default() }.into(),
-                Ok(entered) => {
-                    let errors = entered.troubles.iter().map(report).collect();
-                    Outcome { result: Found { errors, ..Found::default() }, then: Some(entered.content) }
+        let work = |job: Job, helpers: &dyn Helpers| match job {
+            Job::Folder(pending) => match pending.list(rules) {
+                Err(error) => Found { errors: vec![report(&error)], ..Found::default() }.into(),
+                Ok(listed) => {
+                    let errors = listed.errors.iter().map(report).collect();
+                    JobOutcome { result: Found { errors, ..Found::default() }, then: Some(listed.jobs) }
                 }
             },
-            Job::Batch(batch) => unknown(&batch, known.others(&batch), is_hashed.then_some(&reading), others),
+            Job::Batch(batch) => {
+                unknown(&batch, known.others(&batch), is_hashed.then_some(&reading), helpers)
+            }
         };
         let (mut audited, mut exit) = (Audited::default(), Exit::Ok);
         let each = |found: Found| {
@@ -201,7 +204,7 @@ impl Audit {
             out.flush_sometimes()
         };
         let folders = options.audit.clone().into_iter();
-        in_order(&plan, Box::new(Paths::new(folders, Folders::Walk)), work, each)?;
+        run_in_order(&plan, Box::new(PathFeed::new(folders, FolderPolicy::Walk)), work, each)?;
         if !audited.moved.is_empty() {
             self.matched.add(algorithm);
         }
@@ -223,18 +226,18 @@ impl Audit {
 
 /// The new files of a batch, at these places in it.
 fn unknown(
-    batch: &Batch,
+    batch: &FileBatch,
     new: Vec<usize>,
-    reading: Option<&Reading<'_>>,
-    others: &dyn Others,
-) -> Outcome<Job, Found> {
+    reading: Option<&ReadOptions<'_>>,
+    helpers: &dyn Helpers,
+) -> JobOutcome<Job, Found> {
     let path = |index| batch.folder().path_of(batch.name(index));
     let Some(reading) = reading else {
         let new =
             new.into_iter().map(|index| New { path: path(index), digest: None, is_empty: true }).collect();
         return Found { new, errors: Vec::new() }.into();
     };
-    let results = hash_files(reading, batch.folder(), new.iter().map(|index| batch.name(*index)), others);
+    let results = hash_files(reading, batch.folder(), new.iter().map(|index| batch.name(*index)), helpers);
     let then = new.get(results.len()).and_then(|index| batch.rest(*index));
     let mut found = Found::default();
     for (index, result) in new.into_iter().zip(results) {
@@ -253,7 +256,7 @@ fn unknown(
             }
         }
     }
-    Outcome { result: found, then }
+    JobOutcome { result: found, then }
 }
 
 /// A path without `.` components and repeated separators, so that `./a` and `a` are one name.
@@ -282,7 +285,7 @@ fn print(out: &mut Out, options: &Options, new: &New, from: Option<&[u8]>) -> Re
         let from = from.map(|from| String::from_utf8_lossy(from).into_owned());
         return out.json(&JsonNew { path: path_from(&new.path).as_path().into(), status, from });
     }
-    let name = SumName::new(&new.path, Algorithm::Blake3);
+    let name = EscapedName::new(&new.path, Algorithm::Blake3);
     let (mark, text) =
         (if name.escaped { "\\" } else { "" }, visible(&String::from_utf8_lossy(&name.text)).into_owned());
     let bad = out.style(color::BAD);

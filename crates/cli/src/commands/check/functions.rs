@@ -1,6 +1,6 @@
 //! The hash functions of lines that name none: two have digests of the same length.
 
-use bulla_sums::{Algorithm, Line};
+use bulla_sums::{Algorithm, ChecksumLine};
 
 /// The functions that a line may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn of(line: &Line) -> Self {
+    pub(super) fn of(line: &ChecksumLine) -> Self {
         Self { likely: line.algorithm, other: line.alternative }
     }
 

@@ -1,7 +1,7 @@
 //! Lines of `bulla sum --json`.
 
 use base64ct::{Base64, Encoding as _};
-use bulla_sums::{Algorithm, Line, Parsed, Subject, TREE_TAG};
+use bulla_sums::{Algorithm, ChecksumLine, ParsedLine, Subject, TREE_TAG};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -12,14 +12,14 @@ struct JsonLine {
     digest: Option<String>,
 }
 
-pub(super) fn parse(line: &[u8]) -> Parsed {
+pub(super) fn parse(line: &[u8]) -> ParsedLine {
     match read(line) {
-        Ok(line) => Parsed::Line(line),
-        Err(reason) => Parsed::Malformed(reason),
+        Ok(line) => ParsedLine::Checksum(line),
+        Err(reason) => ParsedLine::Malformed(reason),
     }
 }
 
-fn read(text: &[u8]) -> Result<Line, &'static str> {
+fn read(text: &[u8]) -> Result<ChecksumLine, &'static str> {
     let line: JsonLine =
         serde_json::from_slice(text).map_err(|_| "the line is not one of `bulla sum --json`")?;
     let hex = line.digest.ok_or("the line has no digest: the file could not be read")?;
@@ -45,5 +45,5 @@ fn read(text: &[u8]) -> Result<Line, &'static str> {
     let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
     let start = start.ok_or("the checksum is escaped")?;
     let digits = start..start + hex.len();
-    Ok(Line { algorithm, alternative: None, subject, digits, digest, shown, name })
+    Ok(ChecksumLine { algorithm, alternative: None, subject, digits, digest, shown, name })
 }

@@ -5,7 +5,7 @@ use super::json;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::STDIN;
-use bulla_sums::{Dialect, Ending, Feed, LineReader, Parsed, Source, Stamp};
+use bulla_sums::{Dialect, Feed, LineEnding, LineParser, ParsedLine, Source, Stamp};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::ops::Range;
@@ -30,11 +30,11 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    pub(super) fn parse(&self, reader: &LineReader) -> Parsed {
+    pub(super) fn parse(&self, reader: &LineParser) -> ParsedLine {
         match self.role {
             Role::Text => parse(reader, &self.text),
-            Role::Armor => Parsed::Nothing,
-            Role::Outside => Parsed::Malformed("the line is outside the signed part of the list"),
+            Role::Armor => ParsedLine::Blank,
+            Role::Outside => ParsedLine::Malformed("the line is outside the signed part of the list"),
         }
     }
 }
@@ -135,7 +135,7 @@ impl End {
 /// A list that is being read.
 pub(super) struct List {
     input: Box<dyn BufRead + Send>,
-    reader: LineReader,
+    reader: LineParser,
     next: u64,
     has_more: bool,
     end: End,
@@ -144,7 +144,7 @@ pub(super) struct List {
 }
 
 impl List {
-    pub(super) fn open(path: &Path, reader: LineReader) -> Result<Self> {
+    pub(super) fn open(path: &Path, reader: LineParser) -> Result<Self> {
         let cannot = |error: &io::Error| Error::io("cannot read", error).about(shown(path));
         let file = match path == Path::new(STDIN) {
             true => Source::stdin().map(Source::into_file),
@@ -166,7 +166,7 @@ impl List {
         self.end.clone()
     }
 
-    pub(super) fn reader(&self) -> LineReader {
+    pub(super) fn reader(&self) -> LineParser {
         self.reader
     }
 
@@ -184,7 +184,7 @@ impl List {
     fn numbered(&mut self, mut text: Vec<u8>) -> Numbered {
         let number = self.next;
         self.next += 1;
-        if self.reader.dialect != Dialect::Any || self.reader.ending != Ending::LineFeed {
+        if self.reader.dialect != Dialect::Any || self.reader.ending != LineEnding::LineFeed {
             return Numbered { number, text, role: Role::Text };
         }
         let mut known = self.end.known();
@@ -215,7 +215,7 @@ impl Feed<Group> for List {
 }
 
 /// Reads a line without its ending; `None` at the end.
-pub(super) fn read_line(reader: &mut dyn BufRead, ending: Ending) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read_line(reader: &mut dyn BufRead, ending: LineEnding) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let end = ending.byte();
     let len = reader.take(MAX_LINE).read_until(end, &mut line)?;
@@ -224,10 +224,10 @@ pub(super) fn read_line(reader: &mut dyn BufRead, ending: Ending) -> io::Result<
         skip_line(reader, end)?;
     }
     match ending {
-        Ending::Zero => {
+        LineEnding::Zero => {
             line.pop_if(|byte| *byte == 0);
         }
-        Ending::LineFeed => while line.pop_if(|byte| matches!(byte, b'\n' | b'\r')).is_some() {},
+        LineEnding::LineFeed => while line.pop_if(|byte| matches!(byte, b'\n' | b'\r')).is_some() {},
     }
     Ok((len > 0).then_some(line))
 }
@@ -245,7 +245,7 @@ fn skip_line(reader: &mut dyn BufRead, end: u8) -> io::Result<()> {
 }
 
 /// Reads a line in any form that is accepted, also that of `bulla sum --json`.
-pub(super) fn parse(reader: &LineReader, line: &[u8]) -> Parsed {
+pub(super) fn parse(reader: &LineParser, line: &[u8]) -> ParsedLine {
     match line.first() {
         Some(b'{') if reader.dialect == Dialect::Any => json::parse(line),
         _ => reader.parse(line),

@@ -25,7 +25,7 @@ use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
-use bulla_sums::{Dialect, Others, Plan, in_order};
+use bulla_sums::{Dialect, Helpers, PoolOptions, run_in_order};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &Options) -> Result<Exit> {
@@ -82,10 +82,10 @@ impl Run<'_> {
     fn list(&mut self, path: &Path) -> Result<(Exit, Changes)> {
         let Self { options, progress, out, counts, audit } = self;
         let threads = threads(options.read);
-        let plan = Plan {
+        let plan = PoolOptions {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
             meter: progress,
-            at_length: &interrupt::stop_gracefully,
+            on_large: &interrupt::stop_gracefully,
         };
         let list = List::open(path, options.reader(path))?;
         audit.begin(list.identity(), named(path));
@@ -93,7 +93,7 @@ impl Run<'_> {
         let mut changes = Changes::new(&list);
         let before = counts.clone();
         let end = list.end();
-        let work = |group: Group, others: &dyn Others| printer.check(&group, threads, progress, others);
+        let work = |group: Group, helpers: &dyn Helpers| printer.check(&group, threads, progress, helpers);
         let each = |checked: Checked| {
             counts.add(&checked.counts);
             audit.take(&checked);
@@ -109,7 +109,7 @@ impl Run<'_> {
             changes.take(checked);
             printed
         };
-        in_order(&plan, Box::new(list), work, each)?;
+        run_in_order(&plan, Box::new(list), work, each)?;
         let here = counts.since(&before);
         changes.end(&here, end.is_signed());
         if let (Some(text), true) = (end.ignored(), options.shown != Shown::Nothing) {

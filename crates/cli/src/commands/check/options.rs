@@ -5,7 +5,7 @@ use crate::args::{CheckArgs, ReadArgs, ReportArgs, SumArgs};
 use crate::commands::hashing::or_stdin;
 use crate::commands::walking;
 use crate::error::{Error, Result};
-use bulla_sums::{Dialect, Ending, LineReader, Rules};
+use bulla_sums::{Dialect, LineEnding, LineParser, Rules};
 use std::path::{Path, PathBuf};
 
 /// What to do with files that do not exist.
@@ -37,7 +37,7 @@ pub(super) enum Shown {
 pub(crate) struct Options {
     pub(super) lists: Vec<PathBuf>,
     pub(super) dialect: Dialect,
-    pub(super) ending: Ending,
+    pub(super) ending: LineEnding,
     /// The function for lines without a tag; `None` decides by the number of digits.
     pub(super) algorithm: Option<Algorithm>,
     /// The first byte of BLAKE3's output.
@@ -106,10 +106,10 @@ impl Options {
     }
 
     /// How the lines of a list are read.
-    pub(super) fn reader(&self, list: &Path) -> LineReader {
+    pub(super) fn reader(&self, list: &Path) -> LineParser {
         // BLAKE3 alone has output further on.
         let algorithm = self.algorithm.or((self.seek > 0).then_some(Algorithm::Blake3));
-        LineReader { dialect: self.dialect, ending: self.ending, algorithm, likely: named(list) }
+        LineParser { dialect: self.dialect, ending: self.ending, algorithm, likely: named(list) }
     }
 }
 
@@ -127,6 +127,6 @@ pub(super) fn named(list: &Path) -> Option<Algorithm> {
     names.into_iter().find(|(part, _)| name.contains(part)).map(|(_, algorithm)| algorithm)
 }
 
-fn ending(zero: bool) -> Ending {
-    if zero { Ending::Zero } else { Ending::LineFeed }
+fn ending(zero: bool) -> LineEnding {
+    if zero { LineEnding::Zero } else { LineEnding::LineFeed }
 }

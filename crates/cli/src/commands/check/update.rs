@@ -8,7 +8,7 @@ use super::verdicts::{Change, Checked, Counts, Gone};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::atomic;
-use bulla_sums::{Algorithm, Ending, Line, LineReader, Parsed, Subject, SumName};
+use bulla_sums::{Algorithm, ChecksumLine, EscapedName, LineEnding, LineParser, ParsedLine, Subject};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// The changes of one list.
 pub(super) struct Changes {
-    reader: LineReader,
+    reader: LineParser,
     /// By the number of the line.
     lines: BTreeMap<u64, Change>,
     /// The functions that lines without one have matched by.
@@ -219,14 +219,14 @@ impl Changes {
         while let Some((line, ending)) = raw_line(input, self.reader.ending)? {
             number += 1;
             let parsed = parse(&self.reader, &line);
-            if let Parsed::Line(parsed) = &parsed {
+            if let ParsedLine::Checksum(parsed) = &parsed {
                 form.follow(parsed, &line, &ending, audited)?;
             }
             match (edits.get(&number), &parsed) {
                 (None, _) => output.write_all(&[&line[..], &ending].concat())?,
-                (Some(Edit::Remove), Parsed::Line(_)) => written.removed += 1,
-                (Some(Edit::Move), Parsed::Line(_)) => written.moved += 1,
-                (Some(Edit::Digits(digits)), Parsed::Line(parsed)) => {
+                (Some(Edit::Remove), ParsedLine::Checksum(_)) => written.removed += 1,
+                (Some(Edit::Move), ParsedLine::Checksum(_)) => written.moved += 1,
+                (Some(Edit::Digits(digits)), ParsedLine::Checksum(parsed)) => {
                     output.write_all(&line[..parsed.digits.start])?;
                     output.write_all(digits)?;
                     output.write_all(&line[parsed.digits.end..])?;
@@ -269,7 +269,7 @@ impl From<std::io::Error> for Rewrite {
 }
 
 /// A line and what ends it.
-fn raw_line(input: &mut dyn BufRead, ending: Ending) -> std::io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> std::io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     let mut line = Vec::new();
     let limit = 1 << 21;
     std::io::Read::take(&mut *input, limit).read_until(ending.byte(), &mut line)?;
@@ -285,7 +285,7 @@ impl Form {
     /// Takes the form of a line. New files cannot be added in every form.
     fn follow(
         &mut self,
-        parsed: &Line,
+        parsed: &ChecksumLine,
         line: &[u8],
         ending: &[u8],
         audited: &Audited,
@@ -301,11 +301,11 @@ impl Form {
         Ok(())
     }
 
-    fn line(&self, output: &mut dyn Write, ending: Ending, new: &New) -> Result<(), Rewrite> {
+    fn line(&self, output: &mut dyn Write, ending: LineEnding, new: &New) -> Result<(), Rewrite> {
         let Some(digest) = &new.digest else { return Ok(()) };
         let name = match ending {
-            Ending::Zero => SumName { text: new.path.clone(), escaped: false },
-            Ending::LineFeed => SumName::new(&new.path, self.algorithm),
+            LineEnding::Zero => EscapedName { text: new.path.clone(), escaped: false },
+            LineEnding::LineFeed => EscapedName::new(&new.path, self.algorithm),
         };
         let digits = hex::encode(digest).into_bytes();
         let mark: &[u8] = if name.escaped { b"\\" } else { b"" };

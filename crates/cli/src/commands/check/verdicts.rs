@@ -10,8 +10,9 @@ use crate::output::{JsonError, JsonPath, Out, json_line};
 use crate::progress::Progress;
 use anstyle::Style;
 use bulla_sums::{
-    Algorithm, Dash, Dialect, Folder, Hashing, Line, LineReader, Links, Meter, Naming, Opening, Others,
-    Outcome, Output, Parsed, ReadError, Reading, Subject, Threads, hash_files, path_from,
+    Algorithm, ChecksumLine, Dash, Dialect, Folder, HashParams, Helpers, JobOutcome, LineParser, Links,
+    Meter, NamePolicy, OpenPolicy, Output, ParsedLine, ReadError, ReadOptions, Subject, Threads, hash_files,
+    path_from,
 };
 use serde::Serialize;
 use std::io::{self, Write as _};
@@ -139,7 +140,7 @@ enum Verdict {
 pub(super) struct Printer<'a> {
     options: &'a Options,
     list: PathBuf,
-    reader: LineReader,
+    reader: LineParser,
     good: Style,
     bad: Style,
     folder: Folder,
@@ -161,8 +162,8 @@ struct Like {
 struct Uncounted<'a>(&'a Progress);
 
 impl Meter for Uncounted<'_> {
-    fn add(&self, bytes: u64) {
-        Meter::add(self.0, bytes);
+    fn add_bytes(&self, bytes: u64) {
+        Meter::add_bytes(self.0, bytes);
     }
 
     fn is_stopped(&self) -> bool {
@@ -190,28 +191,29 @@ impl<'a> Printer<'a> {
         group: &Group,
         threads: Threads,
         progress: &Progress,
-        others: &dyn Others,
-    ) -> Outcome<Group, Checked> {
+        helpers: &dyn Helpers,
+    ) -> JobOutcome<Group, Checked> {
         let lines: Vec<_> = group.lines().iter().map(|line| line.parse(&self.reader)).collect();
         let mut checked = Checked::default();
         let mut at = 0;
         while at < lines.len() {
             let Numbered { number, .. } = &group.lines()[at];
             match &lines[at] {
-                Parsed::Nothing => at += 1,
-                Parsed::Malformed(reason) => {
+                ParsedLine::Blank => at += 1,
+                ParsedLine::Malformed(reason) => {
                     self.malformed(&mut checked, *number, reason);
                     at += 1;
                 }
-                Parsed::Line(line) if line.subject == Subject::Folder => {
+                ParsedLine::Checksum(line) if line.subject == Subject::Folder => {
                     let Some(verdict) = self.tree(line, threads, progress) else { break };
                     self.verdict(&mut checked, *number, line, verdict);
                     at += 1;
                 }
-                Parsed::Line(line) => {
+                ParsedLine::Checksum(line) => {
                     let like = Like::of(line);
-                    let run: Vec<&Line> = lines[at..].iter().map_while(|line| like.fits(line)).collect();
-                    let verdicts = self.files(&like, &run, progress, others);
+                    let run: Vec<&ChecksumLine> =
+                        lines[at..].iter().map_while(|line| like.fits(line)).collect();
+                    let verdicts = self.files(&like, &run, progress, helpers);
                     let done = verdicts.len();
                     for (offset, verdict) in verdicts.into_iter().enumerate() {
                         self.verdict(&mut checked, group.lines()[at + offset].number, run[offset], verdict);
@@ -223,19 +225,25 @@ impl<'a> Printer<'a> {
                 }
             }
         }
-        Outcome { result: checked, then: group.rest(at) }
+        JobOutcome { result: checked, then: group.rest(at) }
     }
 
     /// The verdicts on files, without the last ones if the first ones were large.
-    fn files(&self, like: &Like, run: &[&Line], progress: &Progress, others: &dyn Others) -> Vec<Verdict> {
+    fn files(
+        &self,
+        like: &Like,
+        run: &[&ChecksumLine],
+        progress: &Progress,
+        helpers: &dyn Helpers,
+    ) -> Vec<Verdict> {
         let Functions { likely, other } = like.functions;
         let (first, second) = match other {
             Some(other) if self.was_unlikely.load(Ordering::Relaxed) => (other, Some(likely)),
             other => (likely, other),
         };
-        let mut verdicts = self.verdicts(first, run, progress, others);
+        let mut verdicts = self.verdicts(first, run, progress, helpers);
         if let Some(second) = second {
-            self.try_again(second, run, &mut verdicts, &Uncounted(progress), others);
+            self.try_again(second, run, &mut verdicts, &Uncounted(progress), helpers);
         }
         for verdict in &verdicts {
             if let (Verdict::Ok(algorithm), Some(other)) = (verdict, other) {
@@ -249,16 +257,16 @@ impl<'a> Printer<'a> {
     fn try_again(
         &self,
         second: Algorithm,
-        run: &[&Line],
+        run: &[&ChecksumLine],
         verdicts: &mut Vec<Verdict>,
         meter: &dyn Meter,
-        others: &dyn Others,
+        helpers: &dyn Helpers,
     ) {
         let is_mismatch = |index: &usize| matches!(verdicts[*index], Verdict::Mismatch(_));
         let mut left: Vec<usize> = (0..verdicts.len()).filter(is_mismatch).collect();
         while let Some(next) = left.first().copied() {
-            let lines: Vec<&Line> = left.iter().map(|index| run[*index]).collect();
-            let again = self.verdicts(second, &lines, meter, others);
+            let lines: Vec<&ChecksumLine> = left.iter().map(|index| run[*index]).collect();
+            let again = self.verdicts(second, &lines, meter, helpers);
             if again.is_empty() {
                 // The work is to stop, and this file is not done.
                 verdicts.truncate(next);
@@ -280,24 +288,24 @@ impl<'a> Printer<'a> {
     fn verdicts(
         &self,
         algorithm: Algorithm,
-        run: &[&Line],
+        run: &[&ChecksumLine],
         meter: &dyn Meter,
-        others: &dyn Others,
+        helpers: &dyn Helpers,
     ) -> Vec<Verdict> {
         let length = run.first().map_or(0, |line| line.digest.len()) as u64;
-        let Some(hashing) = Hashing::plain(algorithm, length, self.options.seek) else {
+        let Some(hashing) = HashParams::plain(algorithm, length, self.options.seek) else {
             let error = || io::Error::other("--seek works only with BLAKE3");
             return run.iter().map(|_| Verdict::Unreadable(error().into())).collect();
         };
-        let reading = Reading {
+        let reading = ReadOptions {
             hashing: Arc::new(hashing),
-            opening: Opening::File(Links::Follow),
-            naming: Naming::Free,
-            dash: Dash::Name,
+            open_policy: OpenPolicy::RegularFile(Links::Follow),
+            name_policy: NamePolicy::MayChange,
+            dash: Dash::FileName,
             meter,
         };
         let names = run.iter().map(|line| &line.name[..]);
-        let results = hash_files(&reading, &self.folder, names, others);
+        let results = hash_files(&reading, &self.folder, names, helpers);
         results
             .into_iter()
             .zip(run)
@@ -311,7 +319,7 @@ impl<'a> Printer<'a> {
     }
 
     /// The verdict on a folder; `None` if the work is to stop.
-    fn tree(&self, line: &Line, threads: Threads, progress: &Progress) -> Option<Verdict> {
+    fn tree(&self, line: &ChecksumLine, threads: Threads, progress: &Progress) -> Option<Verdict> {
         let _alone = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         let path = path_from(&line.name);
         if let Err(error) = path.symlink_metadata()
@@ -329,7 +337,7 @@ impl<'a> Printer<'a> {
         Some(verdict)
     }
 
-    fn verdict(&self, checked: &mut Checked, number: u64, line: &Line, verdict: Verdict) {
+    fn verdict(&self, checked: &mut Checked, number: u64, line: &ChecksumLine, verdict: Verdict) {
         if !self.options.audit.is_empty() {
             checked.names.push(line.name.clone());
             if line.subject == Subject::File {
@@ -381,7 +389,14 @@ impl<'a> Printer<'a> {
         digests.len() > 1 || (is_b3sum && self.options.seek == 0)
     }
 
-    fn print(&self, text: &mut Vec<u8>, line: &Line, status: &'static str, reason: &str, verdict: &Verdict) {
+    fn print(
+        &self,
+        text: &mut Vec<u8>,
+        line: &ChecksumLine,
+        status: &'static str,
+        reason: &str,
+        verdict: &Verdict,
+    ) {
         let is_ok = matches!(verdict, Verdict::Ok(_));
         match self.options.shown {
             Shown::Nothing => return,
@@ -421,14 +436,16 @@ impl<'a> Printer<'a> {
 }
 
 impl Like {
-    fn of(line: &Line) -> Self {
+    fn of(line: &ChecksumLine) -> Self {
         Self { functions: Functions::of(line), length: line.digest.len() }
     }
 
-    fn fits<'l>(&self, line: &'l Parsed) -> Option<&'l Line> {
+    fn fits<'l>(&self, line: &'l ParsedLine) -> Option<&'l ChecksumLine> {
         match line {
-            Parsed::Line(line) => (line.subject == Subject::File && Self::of(line) == *self).then_some(line),
-            Parsed::Nothing | Parsed::Malformed(_) => None,
+            ParsedLine::Checksum(line) => {
+                (line.subject == Subject::File && Self::of(line) == *self).then_some(line)
+            }
+            ParsedLine::Blank | ParsedLine::Malformed(_) => None,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Lists of checksums: how a line is written, and how the lines of many programs are read.
+//! Checksum lists: how a line is written, and how the lines of many programs are read.
 
-use crate::algorithm::Algorithm;
+use crate::hashing::Algorithm;
 use std::ops::Range;
 
 /// The tag of lines with a folder's digest. It names the version of the rule.
 pub const TREE_TAG: &str = "BLAKE3-tree-v1";
 
-/// Which lines are accepted.
+/// The kinds of lines that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Those that b3sum accepts, and those of b2sum.
@@ -17,15 +17,15 @@ pub enum Dialect {
 
 /// How the lines of a list end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     /// With a line feed. Names are escaped.
     LineFeed,
     /// With a zero byte. Names are not escaped.
     Zero,
 }
 
-impl Ending {
-    /// The byte at the end.
+impl LineEnding {
+    /// The last byte of a line.
     pub fn byte(self) -> u8 {
         match self {
             Self::LineFeed => b'\n',
@@ -36,16 +36,16 @@ impl Ending {
 
 /// A line of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ChecksumLine {
     /// The hash function. If there is an alternative, it is the likelier one.
     pub algorithm: Algorithm,
     /// Another function with digests of this length, if the line does not name its function.
     pub alternative: Option<Algorithm>,
-    /// What it is the digest of.
+    /// Whether the digest is that of a file or of a folder.
     pub subject: Subject,
     /// The digest.
     pub digest: Vec<u8>,
-    /// The place of the digest's digits in the line.
+    /// The range of the digest's digits in the line.
     pub digits: Range<usize>,
     /// The name as the line has it, with the backslash that marks it as escaped.
     pub shown: String,
@@ -62,44 +62,44 @@ pub enum Subject {
     Folder,
 }
 
-/// What a line is.
+/// The result of parsing a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedLine {
     /// A checksum.
-    Line(Line),
-    /// A comment, or nothing.
-    Nothing,
-    /// Neither; the reason.
+    Checksum(ChecksumLine),
+    /// A comment, or a line without content.
+    Blank,
+    /// A line that is neither, and the reason.
     Malformed(&'static str),
 }
 
-/// How lines are read that do not say everything themselves.
+/// Parses lines that may leave their hash function open.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct LineParser {
     /// The lines that are accepted.
     pub dialect: Dialect,
-    /// How they end.
-    pub ending: Ending,
+    /// How the lines end.
+    pub ending: LineEnding,
     /// The function of lines without a tag, if it is known.
     pub algorithm: Option<Algorithm>,
     /// The likelier function of lines without a tag, if the number of digits leaves two.
     pub likely: Option<Algorithm>,
 }
 
-impl Reader {
+impl LineParser {
     /// Reads a line without its ending.
-    pub fn parse(&self, line: &[u8]) -> Parsed {
-        if self.dialect == Dialect::Any && is_nothing(line) {
-            return Parsed::Nothing;
+    pub fn parse(&self, line: &[u8]) -> ParsedLine {
+        if self.dialect == Dialect::Any && is_blank(line) {
+            return ParsedLine::Blank;
         }
         match self.line(line) {
-            Ok(line) => Parsed::Line(line),
-            Err(reason) => Parsed::Malformed(reason),
+            Ok(line) => ParsedLine::Checksum(line),
+            Err(reason) => ParsedLine::Malformed(reason),
         }
     }
 
-    fn line(&self, line: &[u8]) -> Result<Line, &'static str> {
-        let may_escape = self.ending == Ending::LineFeed;
+    fn line(&self, line: &[u8]) -> Result<ChecksumLine, &'static str> {
+        let may_escape = self.ending == LineEnding::LineFeed;
         let start = if self.dialect == Dialect::Any { without_blanks(line) } else { line };
         let (escaped, rest) = match start.strip_prefix(b"\\") {
             Some(rest) if may_escape => (true, rest),
@@ -108,7 +108,7 @@ impl Reader {
         let parts = self.tagged(rest).or_else(|| self.untagged(rest));
         let is_b3sum = |algorithm| self.dialect == Dialect::B3sum && algorithm == Algorithm::Blake3;
         let is_utf8 = std::str::from_utf8(line).is_ok();
-        let Parts { algorithm, alternative, subject, bits, digest: hash, name } = match parts {
+        let LineParts { algorithm, alternative, subject, bits, digest: hash, name } = match parts {
             Some(parts) if is_utf8 || !is_b3sum(parts.algorithm) => parts,
             None if is_utf8 => return Err("the line is neither `HASH  NAME` nor `BLAKE3 (NAME) = HASH`"),
             _ => return Err("the line is not UTF-8"),
@@ -126,12 +126,12 @@ impl Reader {
         };
         self.check_name(&name, algorithm)?;
         let digits = start..start + hash.len();
-        Ok(Line { algorithm, alternative, subject, digest, digits, shown, name })
+        Ok(ChecksumLine { algorithm, alternative, subject, digest, digits, shown, name })
     }
 
     /// A line `HASH  FILE`, or `HASH *FILE` as the coreutils write it for binary files, or `HASH
     /// FILE` as BSD does.
-    fn untagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
+    fn untagged<'a>(&self, line: &'a [u8]) -> Option<LineParts<'a>> {
         let is_end = |byte: &u8| *byte == b' ' || (self.dialect == Dialect::Any && *byte == b'\t');
         let (digest, rest) = line.split_at(line.iter().position(is_end)?);
         let (algorithm, alternative) = self.functions(digest.len());
@@ -142,7 +142,7 @@ impl Reader {
             (name, _, Dialect::Any) => name,
             _ => return None,
         };
-        Some(Parts { algorithm, alternative, subject: Subject::File, bits: None, digest, name })
+        Some(LineParts { algorithm, alternative, subject: Subject::File, bits: None, digest, name })
     }
 
     /// The function of a line that names none, and another one that it may be of.
@@ -161,7 +161,7 @@ impl Reader {
 
     /// A line `NAME (FILE) = HASH`, or `NAME(FILE)= HASH` as OpenSSL writes it; b2sum writes
     /// `BLAKE2b-256` for a digest of 256 bits.
-    fn tagged<'a>(&self, line: &'a [u8]) -> Option<Parts<'a>> {
+    fn tagged<'a>(&self, line: &'a [u8]) -> Option<LineParts<'a>> {
         let (tag, rest) = match self.dialect {
             Dialect::B3sum => split(line, line.windows(2).position(|pair| pair == b" (")?, 2),
             Dialect::Any => split(line, line.iter().position(|byte| *byte == b'(')?, 1),
@@ -182,7 +182,7 @@ impl Reader {
                 (name, without_blanks(without_blanks(rest).strip_prefix(b"=")?))
             }
         };
-        Some(Parts { algorithm, alternative: None, subject, bits, digest, name })
+        Some(LineParts { algorithm, alternative: None, subject, bits, digest, name })
     }
 
     /// The bytes of a digest. It has all bytes of the function's output; of BLAKE2 also fewer,
@@ -215,7 +215,7 @@ impl Reader {
         if name.contains(&b'\0') {
             return Err("the name contains a null character");
         }
-        let lossy = self.ending == Ending::LineFeed && algorithm == Algorithm::Blake3;
+        let lossy = self.ending == LineEnding::LineFeed && algorithm == Algorithm::Blake3;
         if lossy && std::str::from_utf8(name).is_ok_and(|name| name.contains('\u{fffd}')) {
             return Err(
                 "the name contains a Unicode replacement character: the file's real name is not UTF-8",
@@ -231,7 +231,7 @@ impl Reader {
     }
 }
 
-struct Parts<'a> {
+struct LineParts<'a> {
     algorithm: Algorithm,
     alternative: Option<Algorithm>,
     subject: Subject,
@@ -253,19 +253,19 @@ fn without_blanks(line: &[u8]) -> &[u8] {
 }
 
 /// Whether a line is blank, or a comment after `#`, or after `;` as in the lists of SFV programs.
-fn is_nothing(line: &[u8]) -> bool {
+fn is_blank(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), None | Some(b'#' | b';'))
 }
 
 /// A name as in a line of checksums.
-pub struct SumName {
+pub struct EscapedName {
     /// The name with `\`, newline and carriage return escaped.
     pub text: Vec<u8>,
     /// Whether anything was escaped: the line then starts with a backslash.
     pub escaped: bool,
 }
 
-impl SumName {
+impl EscapedName {
     /// A name for a line of this function. For BLAKE3, it has U+FFFD for bytes that are not UTF-8,
     /// as in b3sum; other programs write those bytes.
     pub fn new(name: &[u8], algorithm: Algorithm) -> Self {
@@ -295,7 +295,7 @@ impl SumName {
     }
 }
 
-/// Undoes the escapes of [`SumName`].
+/// Undoes the escapes of [`EscapedName`].
 fn unescape(name: &[u8]) -> Option<Vec<u8>> {
     let mut path = Vec::with_capacity(name.len());
     let mut bytes = name.iter();
@@ -317,14 +317,15 @@ fn unescape(name: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn parse(dialect: Dialect, line: &str) -> Parsed {
-        Reader { dialect, ending: Ending::LineFeed, algorithm: None, likely: None }.parse(line.as_bytes())
+    fn parse(dialect: Dialect, line: &str) -> ParsedLine {
+        LineParser { dialect, ending: LineEnding::LineFeed, algorithm: None, likely: None }
+            .parse(line.as_bytes())
     }
 
     /// The function, the name, and the digits of a line in every form.
     fn line(text: &str) -> (Algorithm, Vec<u8>, &str) {
         match parse(Dialect::Any, text) {
-            Parsed::Line(line) => (line.algorithm, line.name, &text[line.digits]),
+            ParsedLine::Checksum(line) => (line.algorithm, line.name, &text[line.digits]),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -362,8 +363,8 @@ mod tests {
     #[test]
     fn comments_and_blank_lines_are_nothing_but_for_b3sum() {
         for text in ["", "  ", "# comment", "\t", "; comment", "  # comment"] {
-            assert_eq!(parse(Dialect::Any, text), Parsed::Nothing);
-            assert!(matches!(parse(Dialect::B3sum, text), Parsed::Malformed(_)));
+            assert_eq!(parse(Dialect::Any, text), ParsedLine::Blank);
+            assert!(matches!(parse(Dialect::B3sum, text), ParsedLine::Malformed(_)));
         }
     }
 
@@ -386,7 +387,7 @@ mod tests {
             "MD5 (a) = 00112233445566778899aabbccddeeff".into(),
             hash.clone(),
         ] {
-            assert!(matches!(parse(Dialect::Any, &text), Parsed::Malformed(_)), "{text}");
+            assert!(matches!(parse(Dialect::Any, &text), ParsedLine::Malformed(_)), "{text}");
         }
     }
 
@@ -395,8 +396,8 @@ mod tests {
         use Algorithm::{Blake2b, Blake3, Sha256, Sha512};
         let (short, long) = (format!("{}  a", "ab".repeat(32)), format!("{}  a", "cd".repeat(64)));
         let functions = |line: &str, dialect, algorithm, likely| {
-            let reader = Reader { dialect, ending: Ending::LineFeed, algorithm, likely };
-            let Parsed::Line(line) = reader.parse(line.as_bytes()) else { panic!("no line") };
+            let reader = LineParser { dialect, ending: LineEnding::LineFeed, algorithm, likely };
+            let ParsedLine::Checksum(line) = reader.parse(line.as_bytes()) else { panic!("no line") };
             (line.algorithm, line.alternative)
         };
         assert_eq!(functions(&short, Dialect::Any, None, None), (Blake3, Some(Sha256)));
@@ -414,20 +415,21 @@ mod tests {
     fn the_dialect_of_b3sum_has_no_form_of_other_programs() {
         let hash = "ab".repeat(32);
         for text in [format!(" {hash}  a"), format!("{hash}\ta"), format!("BLAKE3(a)= {hash}")] {
-            assert!(matches!(parse(Dialect::B3sum, &text), Parsed::Malformed(_)), "{text}");
+            assert!(matches!(parse(Dialect::B3sum, &text), ParsedLine::Malformed(_)), "{text}");
         }
     }
 
     #[test]
     fn lines_that_end_with_a_zero_byte_have_plain_names() {
         let hash = "ab".repeat(32);
-        let reader = Reader { dialect: Dialect::Any, ending: Ending::Zero, algorithm: None, likely: None };
-        let Parsed::Line(line) = reader.parse(format!("{hash}  a\nb\\n").as_bytes()) else {
+        let reader =
+            LineParser { dialect: Dialect::Any, ending: LineEnding::Zero, algorithm: None, likely: None };
+        let ParsedLine::Checksum(line) = reader.parse(format!("{hash}  a\nb\\n").as_bytes()) else {
             panic!("no line")
         };
         assert_eq!(line.name, b"a\nb\\n");
         let text = [hash.as_bytes(), b"  a\xff"].concat();
-        let Parsed::Line(line) = reader.parse(&text) else { panic!("no line") };
+        let ParsedLine::Checksum(line) = reader.parse(&text) else { panic!("no line") };
         assert_eq!(line.name, b"a\xff");
     }
 }

@@ -4,16 +4,13 @@
 //! and the digests of the folders in it. Two folders have the same digest only if they hold the
 //! same.
 
-use crate::batch::{Dash, Naming, Reading};
-use crate::entries::{Content, read_entries};
-use crate::error::ReadError;
-use crate::folder::{Opening, path_from};
-use crate::hashing::Hashing;
-use crate::meter::Meter;
-use crate::rules::{Rules, Trouble, What};
-use crate::source::Links;
-use crate::team::{Feed, Others, Outcome, Plan, in_order};
-use crate::walk::{Batch, Job, Pending};
+use crate::folder::{Links, OpenPolicy, path_from};
+use crate::hash_files::{Dash, EntryContent, NamePolicy, ReadOptions, read_entries};
+use crate::hashing::HashParams;
+use crate::ordered_pool::{Feed, Helpers, JobOutcome, PoolOptions, run_in_order};
+use crate::reading::{Meter, ReadError};
+use crate::rules::{EntryFilter, Rules, WalkError};
+use crate::walk::{FileBatch, Job, PendingFolder};
 use bulla_blake3::{Hash, Hasher};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -23,12 +20,12 @@ use std::sync::Arc;
 const CONTEXT: &str = "bulla 2026-11-24 tree v1: the content of a folder";
 
 /// Assembles the digest of a folder from its content, in order.
-pub struct Tree {
+pub struct TreeHasher {
     /// The folders that are not complete, from the outermost one on.
-    open: Vec<Open>,
+    open: Vec<OpenFolder>,
 }
 
-struct Open {
+struct OpenFolder {
     name: Vec<u8>,
     hasher: Hasher,
 }
@@ -57,16 +54,16 @@ impl EntryKind {
     }
 }
 
-impl Default for Tree {
+impl Default for TreeHasher {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Tree {
+impl TreeHasher {
     /// The tree of a folder, in which nothing is yet.
     pub fn new() -> Self {
-        Self { open: vec![Open { name: Vec::new(), hasher: Hasher::new_derive_key(CONTEXT) }] }
+        Self { open: vec![OpenFolder { name: Vec::new(), hasher: Hasher::new_derive_key(CONTEXT) }] }
     }
 
     /// Adds an entry to the innermost folder. The digest is the BLAKE3 hash of a file's content, or
@@ -79,17 +76,17 @@ impl Tree {
 
     /// Begins a folder in the innermost one.
     pub fn enter(&mut self, name: &[u8]) {
-        self.open.push(Open { name: name.to_owned(), hasher: Hasher::new_derive_key(CONTEXT) });
+        self.open.push(OpenFolder { name: name.to_owned(), hasher: Hasher::new_derive_key(CONTEXT) });
     }
 
-    /// Ends folders, until so many are left.
+    /// Ends folders, until `depth` of them are left.
     ///
     /// # Panics
     /// If none would be left.
     pub fn leave_to(&mut self, depth: usize) {
         assert!(depth > 0, "the outermost folder stays");
         while self.open.len() > depth {
-            if let Some(Open { name, hasher }) = self.open.pop() {
+            if let Some(OpenFolder { name, hasher }) = self.open.pop() {
                 self.add(EntryKind::Folder, &name, &hasher.finalize());
             }
         }
@@ -105,7 +102,7 @@ impl Tree {
 /// A folder's digest.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeDigest {
-    /// The digest.
+    /// The digest of the folder.
     pub hash: Hash,
     /// The number of files and links.
     pub entries: u64,
@@ -117,19 +114,19 @@ pub struct TreeDigest {
 #[derive(Debug)]
 pub enum TreeError {
     /// A folder cannot be read.
-    Walk(Trouble),
+    Walk(WalkError),
     /// Something in it cannot be read.
     Read(PathBuf, ReadError),
     /// A file in it takes the output, so that it changes when the digest is printed.
     Output(PathBuf),
 }
 
-/// What a thread found, for the tree.
-enum Found {
+/// The parts of a tree that one job found.
+enum TreePart {
     Folder { depth: usize, name: Vec<u8> },
-    Entries { depth: usize, entries: Vec<(Vec<u8>, Content)> },
+    Entries { depth: usize, entries: Vec<(Vec<u8>, EntryContent)> },
     Errors(Vec<TreeError>),
-    Both(Box<[Found; 2]>),
+    Both(Box<[TreePart; 2]>),
 }
 
 /// Reads a folder and everything in it, and computes its digest. `output` is the identity of the
@@ -142,22 +139,22 @@ enum Found {
 pub fn tree_digest(
     path: &Path,
     output: Option<(u64, u64)>,
-    plan: &Plan<'_>,
+    plan: &PoolOptions<'_>,
 ) -> Result<TreeDigest, Vec<TreeError>> {
     let mut rules = Rules::default();
-    rules.what = What::Everything;
+    rules.entries = EntryFilter::Everything;
     let reading = reading(plan.meter);
-    let work = |job, others: &dyn Others| match job {
-        Job::Folder(pending) => enter(pending, &rules),
-        Job::Batch(batch) => entries(&reading, &batch, output, others),
+    let work = |job, helpers: &dyn Helpers| match job {
+        Job::Folder(pending) => list_folder(pending, &rules),
+        Job::Batch(batch) => read_batch(&reading, &batch, output, helpers),
     };
-    let mut builder = Builder { tree: Tree::new(), entries: 0, bytes: 0, errors: Vec::new() };
-    let root = Pending::root(path.as_os_str().as_encoded_bytes());
+    let mut builder = DigestBuilder { tree: TreeHasher::new(), entries: 0, bytes: 0, errors: Vec::new() };
+    let root = PendingFolder::root(path.as_os_str().as_encoded_bytes());
     let each = |found| -> Result<(), Infallible> {
         builder.take(found);
         Ok(())
     };
-    let Ok(()) = in_order(plan, Box::new(Once(Some(root))), work, each);
+    let Ok(()) = run_in_order(plan, Box::new(Once(Some(root))), work, each);
     if plan.meter.is_stopped() {
         builder.errors.push(TreeError::Read(path.to_owned(), ReadError::Stopped));
     }
@@ -170,18 +167,18 @@ pub fn tree_digest(
 }
 
 /// How the files of a tree are read: as they are, without links.
-fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> Reading<'a> {
-    Reading {
-        hashing: Arc::new(Hashing::plain_blake3()),
-        opening: Opening::File(Links::Refuse),
-        naming: Naming::Kept,
-        dash: Dash::Name,
+fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> ReadOptions<'a> {
+    ReadOptions {
+        hashing: Arc::new(HashParams::plain_blake3()),
+        open_policy: OpenPolicy::RegularFile(Links::Refuse),
+        name_policy: NamePolicy::MustStay,
+        dash: Dash::FileName,
         meter,
     }
 }
 
 /// The one folder where a walk begins.
-struct Once(Option<Pending>);
+struct Once(Option<PendingFolder>);
 
 impl Feed<Job> for Once {
     fn next(&mut self) -> Option<Job> {
@@ -193,29 +190,29 @@ impl Feed<Job> for Once {
     }
 }
 
-fn enter(pending: Pending, rules: &Rules) -> Outcome<Job, Found> {
+fn list_folder(pending: PendingFolder, rules: &Rules) -> JobOutcome<Job, TreePart> {
     let name = pending.name().to_owned();
-    match pending.enter(rules) {
-        Err(trouble) => Found::Errors(vec![TreeError::Walk(trouble)]).into(),
-        Ok(entered) => {
-            let folder = Found::Folder { depth: entered.folder.depth(), name };
-            let troubles: Vec<_> = entered.troubles.into_iter().map(TreeError::Walk).collect();
-            let result = match troubles.is_empty() {
+    match pending.list(rules) {
+        Err(error) => TreePart::Errors(vec![TreeError::Walk(error)]).into(),
+        Ok(listed) => {
+            let folder = TreePart::Folder { depth: listed.folder.depth(), name };
+            let errors: Vec<_> = listed.errors.into_iter().map(TreeError::Walk).collect();
+            let result = match errors.is_empty() {
                 true => folder,
-                false => Found::Both(Box::new([folder, Found::Errors(troubles)])),
+                false => TreePart::Both(Box::new([folder, TreePart::Errors(errors)])),
             };
-            Outcome { result, then: Some(entered.content) }
+            JobOutcome { result, then: Some(listed.jobs) }
         }
     }
 }
 
-fn entries(
-    reading: &Reading<'_>,
-    batch: &Batch,
+fn read_batch(
+    reading: &ReadOptions<'_>,
+    batch: &FileBatch,
     output: Option<(u64, u64)>,
-    others: &dyn Others,
-) -> Outcome<Job, Found> {
-    let results = read_entries(reading, batch, others);
+    helpers: &dyn Helpers,
+) -> JobOutcome<Job, TreePart> {
+    let results = read_entries(reading, batch, helpers);
     let then = batch.rest(results.len());
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
     for (index, result) in results.into_iter().enumerate() {
@@ -230,42 +227,42 @@ fn entries(
         }
     }
     let result = match errors.is_empty() {
-        true => Found::Entries { depth: batch.folder().depth(), entries },
-        false => Found::Errors(errors),
+        true => TreePart::Entries { depth: batch.folder().depth(), entries },
+        false => TreePart::Errors(errors),
     };
-    Outcome { result, then }
+    JobOutcome { result, then }
 }
 
-struct Builder {
-    tree: Tree,
+struct DigestBuilder {
+    tree: TreeHasher,
     entries: u64,
     bytes: u64,
     errors: Vec<TreeError>,
 }
 
-impl Builder {
-    fn take(&mut self, found: Found) {
+impl DigestBuilder {
+    fn take(&mut self, found: TreePart) {
         match found {
             // The outermost folder is open from the start.
-            Found::Folder { depth: 1, .. } => {}
-            Found::Folder { depth, name } => {
+            TreePart::Folder { depth: 1, .. } => {}
+            TreePart::Folder { depth, name } => {
                 self.tree.leave_to(depth - 1);
                 self.tree.enter(&name);
             }
-            Found::Entries { depth, entries } => {
+            TreePart::Entries { depth, entries } => {
                 self.tree.leave_to(depth);
                 entries.into_iter().for_each(|(name, content)| self.add(&name, content));
             }
-            Found::Errors(errors) => self.errors.extend(errors),
-            Found::Both(both) => both.into_iter().for_each(|found| self.take(found)),
+            TreePart::Errors(errors) => self.errors.extend(errors),
+            TreePart::Both(both) => both.into_iter().for_each(|found| self.take(found)),
         }
     }
 
-    fn add(&mut self, name: &[u8], content: Content) {
+    fn add(&mut self, name: &[u8], content: EntryContent) {
         self.entries += 1;
         match content {
-            Content::Link(target) => self.tree.add(EntryKind::Link, name, &bulla_blake3::hash(&target)),
-            Content::File(file) => {
+            EntryContent::Link(target) => self.tree.add(EntryKind::Link, name, &bulla_blake3::hash(&target)),
+            EntryContent::File(file) => {
                 self.bytes += file.size;
                 let is_executable = file.stamp.is_some_and(|stamp| stamp.is_executable());
                 let kind = if is_executable { EntryKind::Executable } else { EntryKind::File };
@@ -278,7 +275,7 @@ impl Builder {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::meter::Unwatched;
+    use crate::reading::NoProgress;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -310,7 +307,7 @@ mod tests {
     }
 
     fn digest(folder: &Path, threads: usize) -> Hash {
-        let plan = Plan { threads, meter: &Unwatched, at_length: &|| {} };
+        let plan = PoolOptions { threads, meter: &NoProgress, on_large: &|| {} };
         tree_digest(folder, None, &plan).unwrap().hash
     }
 
@@ -344,7 +341,7 @@ mod tests {
         fs::write(root.path().join("a"), "a").unwrap();
         let socket = root.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        let plan = Plan { threads: 2, meter: &Unwatched, at_length: &|| {} };
+        let plan = PoolOptions { threads: 2, meter: &NoProgress, on_large: &|| {} };
         let errors = tree_digest(root.path(), None, &plan).unwrap_err();
         let [TreeError::Read(path, ReadError::NotAFile("a socket"))] = &errors[..] else {
             panic!("{errors:?}")

@@ -1,37 +1,33 @@
-//! Some files that one thread hashes: many small ones are read into one buffer and hashed side by
+//! Hashes some files on one thread: many small ones are read into one buffer and hashed side by
 //! side.
 
-use crate::algorithm::Digest;
-use crate::blocks::{Blocks, Content, LARGE};
-use crate::buffer::{BUFFER, with_buffer};
-use crate::error::{ReadError, Stopped};
-use crate::folder::{Folder, Opening, path_from};
-use crate::hashing::{HashMode, Hashing, Output};
-use crate::kind::Kind;
-use crate::meter::Meter;
-use crate::source::{Links, Source, pieces_in, read};
-use crate::stamp::Stamp;
-use crate::team::{Others, Shared};
+use crate::blocks::{BlockSource, Blocks, MIN_SHARED_LEN};
+use crate::folder::{FileKind, Folder, Links, OpenPolicy, Stamp, path_from};
+use crate::hashing::{Digest, HashMode, HashParams, Output};
+use crate::ordered_pool::{Helpers, SharedWork};
+use crate::reading::{BUFFER_LEN, Meter, ReadError, StreamError, with_buffer};
+use crate::source::{Source, pieces_in, read};
+use crate::walk::FileBatch;
 use bulla_blake3::Hash;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most files that are hashed side by side.
-const SIDE_BY_SIDE: usize = 64;
+/// The maximum number of files that are hashed side by side.
+const MAX_SIDE_BY_SIDE: usize = 64;
 
-/// Files below this size share the buffer.
-const SMALL: u64 = BUFFER as u64 / 2;
+/// Smaller files share the buffer.
+const MIN_UNBUFFERED_LEN: u64 = BUFFER_LEN as u64 / 2;
 
-/// From this size on, the meter hears of every file.
-const SLOW: u64 = 16 << 20;
+/// The size from which the meter is told every file's name.
+const MIN_NAMED_LEN: u64 = 16 << 20;
 
-/// After this many bytes, a thread leaves the rest of its batch to others.
-const ENOUGH: u64 = 1 << 20;
+/// After this many bytes, a thread leaves the rest of its batch to other threads.
+const MAX_BATCH_BYTES: u64 = 1 << 20;
 
 /// A file that was hashed.
 #[derive(Clone, Debug)]
-pub struct Hashed {
+pub struct HashedFile {
     /// The digest.
     pub output: Output,
     /// The number of bytes.
@@ -40,67 +36,74 @@ pub struct Hashed {
     pub stamp: Option<Stamp>,
 }
 
-/// What must be true of a file's name when the file has been read.
+/// What is required of a file's name when the file has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
-    /// Nothing: a name may lead elsewhere by then.
-    Free,
-    /// It leads to the file that was read.
-    Kept,
+pub enum NamePolicy {
+    /// The name may lead to another file by then.
+    MayChange,
+    /// The name still leads to the file that was read.
+    MustStay,
 }
 
 /// What the name `-` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dash {
     /// A file of this name.
-    Name,
+    FileName,
     /// Standard input.
     Stdin,
-    /// Standard input, which is not free: the key came from there.
-    HeldTheKey,
+    /// Standard input, from which the key was read: it cannot be hashed.
+    StdinHeldTheKey,
 }
 
 /// How files are read.
 #[derive(Clone)]
-pub struct Reading<'a> {
-    /// How to hash.
-    pub hashing: Arc<Hashing>,
-    /// How to open.
-    pub opening: Opening,
-    /// What must be true of the name.
-    pub naming: Naming,
+pub struct ReadOptions<'a> {
+    /// The hash function and its parameters.
+    pub hashing: Arc<HashParams>,
+    /// Which files are opened.
+    pub open_policy: OpenPolicy,
+    /// What is required of the names afterwards.
+    pub name_policy: NamePolicy,
     /// What `-` means.
     pub dash: Dash,
-    /// Who watches.
+    /// Progress and cancellation.
     pub meter: &'a (dyn Meter + 'a),
 }
 
 /// Hashes files, and returns their results in order. It leaves the last ones out if the first ones
 /// were large, or if the work is to stop: no result is [`ReadError::Stopped`].
 pub fn hash_files<'n>(
-    reading: &Reading<'_>,
+    reading: &ReadOptions<'_>,
     folder: &Folder,
     names: impl IntoIterator<Item = &'n [u8]>,
-    others: &dyn Others,
-) -> Vec<Result<Hashed, ReadError>> {
+    helpers: &dyn Helpers,
+) -> Vec<Result<HashedFile, ReadError>> {
     with_buffer(|buffer| {
-        let mut batch =
-            Batch { reading, folder, buffer, used: 0, waiting: Vec::new(), results: Vec::new(), bytes: 0 };
+        let mut batch = BatchHasher {
+            reading,
+            folder,
+            buffer,
+            used: 0,
+            waiting: Vec::new(),
+            results: Vec::new(),
+            bytes: 0,
+        };
         for name in names {
-            if batch.add(name, others) == Added::Nothing
-                || batch.bytes >= ENOUGH
+            if batch.add(name, helpers) == Added::Nothing
+                || batch.bytes >= MAX_BATCH_BYTES
                 || reading.meter.is_stopped()
             {
                 break;
             }
         }
         batch.flush();
-        reading.meter.done(batch.results.len() as u64);
+        reading.meter.add_files(batch.results.len() as u64);
         batch.results.into_iter().map(|result| result.expect("each file has a result")).collect()
     })
 }
 
-/// What came of a file.
+/// Whether a file of a batch has a result.
 #[derive(PartialEq, Eq)]
 enum Added {
     Result,
@@ -108,15 +111,15 @@ enum Added {
     Nothing,
 }
 
-struct Batch<'a, 'r> {
-    reading: &'a Reading<'r>,
+struct BatchHasher<'a, 'r> {
+    reading: &'a ReadOptions<'r>,
     folder: &'a Folder,
     buffer: &'a mut [u8],
     /// How much of the buffer the waiting files take.
     used: usize,
     waiting: Vec<Waiting>,
     /// `None` for the waiting files.
-    results: Vec<Option<Result<Hashed, ReadError>>>,
+    results: Vec<Option<Result<HashedFile, ReadError>>>,
     /// The bytes of all files so far.
     bytes: u64,
 }
@@ -128,9 +131,9 @@ struct Waiting {
     stamp: Stamp,
 }
 
-impl Batch<'_, '_> {
-    fn add(&mut self, name: &[u8], others: &dyn Others) -> Added {
-        let result = self.file(name, others).transpose();
+impl BatchHasher<'_, '_> {
+    fn add(&mut self, name: &[u8], helpers: &dyn Helpers) -> Added {
+        let result = self.file(name, helpers).transpose();
         if let Some(Err(ReadError::Stopped)) = result {
             return Added::Nothing;
         }
@@ -138,32 +141,32 @@ impl Batch<'_, '_> {
             self.bytes += hashed.size;
         }
         self.results.push(result);
-        if self.waiting.len() == SIDE_BY_SIDE {
+        if self.waiting.len() == MAX_SIDE_BY_SIDE {
             self.flush();
         }
         Added::Result
     }
 
     /// Reads a file; `None` if it waits in the buffer.
-    fn file(&mut self, name: &[u8], others: &dyn Others) -> Result<Option<Hashed>, ReadError> {
+    fn file(&mut self, name: &[u8], helpers: &dyn Helpers) -> Result<Option<HashedFile>, ReadError> {
         match self.reading.dash {
             Dash::Stdin if name == b"-" => return self.stdin().map(Some),
-            Dash::HeldTheKey if name == b"-" => return Err(ReadError::StdinHeldTheKey),
+            Dash::StdinHeldTheKey if name == b"-" => return Err(ReadError::StdinHeldTheKey),
             _ => {}
         }
-        let file = self.folder.open(name, self.reading.opening)?;
+        let file = self.folder.open(name, self.reading.open_policy)?;
         let stamp = Stamp::of(&file)?;
-        if stamp.kind() != Kind::File {
-            return match self.reading.opening {
-                Opening::Anything => self.stream(&file, None).map(Some),
-                Opening::File(_) => Err(ReadError::NotAFile(stamp.kind().describe())),
+        if stamp.kind() != FileKind::File {
+            return match self.reading.open_policy {
+                OpenPolicy::AnyKind => self.stream(&file, None).map(Some),
+                OpenPolicy::RegularFile(_) => Err(ReadError::NotAFile(stamp.kind().describe())),
             };
         }
         let is_first = self.results.is_empty();
-        if self.reading.meter.wants_names() && (stamp.size >= SLOW || is_first) {
-            self.reading.meter.now(&path_from(&self.folder.path_of(name)));
+        if self.reading.meter.wants_names() && (stamp.size >= MIN_NAMED_LEN || is_first) {
+            self.reading.meter.set_current_file(&path_from(&self.folder.path_of(name)));
         }
-        if stamp.size < SMALL
+        if stamp.size < MIN_UNBUFFERED_LEN
             && self.reading.hashing.has_many()
             && let Some(range) = self.small(&file, &stamp)?
         {
@@ -173,8 +176,8 @@ impl Batch<'_, '_> {
         }
         let file = Arc::new(file);
         let hashed = match self.reading.hashing.by_blocks() {
-            Some(mode) if stamp.size >= LARGE && others.may_help() => {
-                self.large(&file, stamp, mode, others)?
+            Some(mode) if stamp.size >= MIN_SHARED_LEN && helpers.may_help() => {
+                self.large(&file, stamp, mode, helpers)?
             }
             _ => self.stream(&file, Some(stamp))?,
         };
@@ -207,7 +210,7 @@ impl Batch<'_, '_> {
     }
 
     fn wait(&mut self, range: Range<usize>, stamp: Stamp) {
-        self.reading.meter.add(range.len() as u64);
+        self.reading.meter.add_bytes(range.len() as u64);
         self.bytes += range.len() as u64;
         self.used = range.end;
         self.waiting.push(Waiting { index: self.results.len(), range, stamp });
@@ -219,12 +222,12 @@ impl Batch<'_, '_> {
             return;
         }
         let inputs: Vec<&[u8]> = self.waiting.iter().map(|file| &self.buffer[file.range.clone()]).collect();
-        let mut hashes = [Hash::from_bytes([0; 32]); SIDE_BY_SIDE];
+        let mut hashes = [Hash::from_bytes([0; 32]); MAX_SIDE_BY_SIDE];
         let hashes = &mut hashes[..inputs.len()];
         self.reading.hashing.many(&inputs, hashes);
         for (file, hash) in self.waiting.drain(..).zip(hashes) {
             let output = Output::Digest(Digest::new(hash.as_bytes()));
-            let hashed = Hashed { output, size: file.range.len() as u64, stamp: Some(file.stamp) };
+            let hashed = HashedFile { output, size: file.range.len() as u64, stamp: Some(file.stamp) };
             self.results[file.index] = Some(Ok(hashed));
         }
         self.used = 0;
@@ -232,7 +235,7 @@ impl Batch<'_, '_> {
 
     /// Reads from start to end. A file that is longer than its size said is not read to its end: it
     /// may grow for ever. In /proc, files have the size 0.
-    fn stream(&mut self, file: &File, stamp: Option<Stamp>) -> Result<Hashed, ReadError> {
+    fn stream(&mut self, file: &File, stamp: Option<Stamp>) -> Result<HashedFile, ReadError> {
         self.flush();
         let hashing = &self.reading.hashing;
         let mut state = hashing.state();
@@ -244,12 +247,12 @@ impl Batch<'_, '_> {
         };
         let size =
             pieces_in(self.buffer, file, self.reading.meter, take).map_err(|stopped| match stopped {
-                Stopped::Reading(error) | Stopped::By(error) => error,
+                StreamError::Read(error) | StreamError::Consumer(error) => error,
             })?;
-        Ok(Hashed { output: hashing.finish(state), size, stamp })
+        Ok(HashedFile { output: hashing.finish(state), size, stamp })
     }
 
-    fn stdin(&mut self) -> Result<Hashed, ReadError> {
+    fn stdin(&mut self) -> Result<HashedFile, ReadError> {
         let file = Source::stdin()?.into_file();
         self.stream(&file, None)
     }
@@ -260,16 +263,16 @@ impl Batch<'_, '_> {
         file: &Arc<File>,
         stamp: Stamp,
         mode: &HashMode,
-        others: &dyn Others,
-    ) -> Result<Hashed, ReadError> {
+        helpers: &dyn Helpers,
+    ) -> Result<HashedFile, ReadError> {
         self.flush();
         let (hashing, meter) = (&self.reading.hashing, self.reading.meter);
         let blocks = Arc::new(Blocks::new(stamp.size));
         let large = Large { blocks: blocks.clone(), file: file.clone(), hashing: hashing.clone() };
-        others.share(Arc::new(large));
-        blocks.work(Content { file, mode }, self.buffer, meter);
+        helpers.share(Arc::new(large));
+        blocks.work(BlockSource { file, mode }, self.buffer, meter);
         let reader = blocks.finish(mode)?;
-        Ok(Hashed { output: hashing.output(reader), size: stamp.size, stamp: Some(stamp) })
+        Ok(HashedFile { output: hashing.output(reader), size: stamp.size, stamp: Some(stamp) })
     }
 
     /// Checks that nobody wrote to the file, or gave its name to another one.
@@ -277,12 +280,12 @@ impl Batch<'_, '_> {
         if !Stamp::of(file)?.is_same_content(before) {
             return Err(ReadError::Changed);
         }
-        if self.reading.naming == Naming::Free {
+        if self.reading.name_policy == NamePolicy::MayChange {
             return Ok(());
         }
-        let links = match self.reading.opening {
-            Opening::Anything => Links::Follow,
-            Opening::File(links) => links,
+        let links = match self.reading.open_policy {
+            OpenPolicy::AnyKind => Links::Follow,
+            OpenPolicy::RegularFile(links) => links,
         };
         match self.folder.stamp(name, links)?.identity == before.identity {
             true => Ok(()),
@@ -295,16 +298,57 @@ impl Batch<'_, '_> {
 struct Large {
     blocks: Arc<Blocks>,
     file: Arc<File>,
-    hashing: Arc<Hashing>,
+    hashing: Arc<HashParams>,
 }
 
-impl Shared for Large {
+impl SharedWork for Large {
     fn has_more(&self) -> bool {
         self.blocks.has_more()
     }
 
     fn help(&self, meter: &dyn Meter) {
         let mode = self.hashing.by_blocks().expect("only BLAKE3 has blocks");
-        with_buffer(|buffer| self.blocks.work(Content { file: &self.file, mode }, buffer, meter));
+        with_buffer(|buffer| self.blocks.work(BlockSource { file: &self.file, mode }, buffer, meter));
     }
+}
+
+/// The content of an entry of a folder.
+#[derive(Clone, Debug)]
+pub enum EntryContent {
+    /// A regular file.
+    File(HashedFile),
+    /// The text of a link, which is not followed.
+    Link(Vec<u8>),
+}
+
+impl EntryContent {
+    /// The identity of a regular file, where the system tells it.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::File(file) => file.stamp.map(|stamp| stamp.identity),
+            Self::Link(_) => None,
+        }
+    }
+}
+
+/// Reads the files and links of a batch, in order. It leaves the last ones out if the first ones
+/// were large, or if the work is to stop.
+pub fn read_entries(
+    reading: &ReadOptions<'_>,
+    batch: &FileBatch,
+    helpers: &dyn Helpers,
+) -> Vec<Result<EntryContent, ReadError>> {
+    let is_file = |index: &usize| batch.kind(*index).is_none_or(|kind| kind == FileKind::File);
+    let files: Vec<usize> = (0..batch.len()).filter(is_file).collect();
+    let names = files.iter().map(|index| batch.name(*index));
+    let hashed = hash_files(reading, batch.folder(), names, helpers);
+    // What comes before the first file that was left out is done.
+    let end = files.get(hashed.len()).copied().unwrap_or(batch.len());
+    let mut hashed = hashed.into_iter();
+    let content = |index| match batch.kind(index) {
+        None | Some(FileKind::File) => hashed.next().expect("each file has a result").map(EntryContent::File),
+        Some(FileKind::Link) => Ok(EntryContent::Link(batch.folder().link_target(batch.name(index))?)),
+        Some(kind) => Err(ReadError::NotAFile(kind.describe())),
+    };
+    (0..end).map(content).collect()
 }

@@ -2,7 +2,7 @@
 //! name until it is complete, so that nothing is left if the process dies. Otherwise it has a
 //! temporary name, and is locked as long as its process lives.
 
-use crate::unfinished::Unfinished;
+use crate::unfinished::UnfinishedFiles;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,31 +18,31 @@ const RANDOM: usize = 6;
 
 /// The users that may read the finished file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
+pub enum Visibility {
     /// Those that the umask permits.
-    Any,
+    Umask,
     /// Only its owner.
-    Owner,
+    OwnerOnly,
 }
 
 /// What to do if something already has the final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum IfExists {
     /// Replace it by the new file.
-    Replaced,
+    Replace,
     /// Keep it, and return an error.
-    Kept,
+    Fail,
 }
 
 /// A file that is being written. Until it is finished, only its owner may read it. Dropping it
 /// removes it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct AtomicFile {
     /// `None` once it has its final name.
     content: Option<Content>,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux names a file in the end"))]
     folder: PathBuf,
-    readers: Readers,
+    visibility: Visibility,
 }
 
 #[derive(Debug)]
@@ -52,24 +52,24 @@ enum Content {
     Named(NamedTempFile),
 }
 
-impl Draft {
+impl AtomicFile {
     /// Starts a file in `folder`. It first removes the leftovers of processes that have ended.
     ///
     /// # Errors
     /// Any error of the system.
-    pub fn create(folder: &Path, readers: Readers) -> io::Result<Self> {
+    pub fn create(folder: &Path, visibility: Visibility) -> io::Result<Self> {
         remove_leftovers_once(folder);
         #[cfg(target_os = "linux")]
         if let Some(file) = linux::unnamed(folder) {
             let content = Some(Content::Unnamed(file));
-            return Ok(Self { content, folder: folder.to_owned(), readers });
+            return Ok(Self { content, folder: folder.to_owned(), visibility });
         }
-        Self::named(folder, readers)
+        Self::named(folder, visibility)
     }
 
     /// Starts a file under a temporary name.
-    fn named(folder: &Path, readers: Readers) -> io::Result<Self> {
-        let mut unfinished = Unfinished::lock();
+    fn named(folder: &Path, visibility: Visibility) -> io::Result<Self> {
+        let mut unfinished = UnfinishedFiles::lock();
         let file = loop {
             let file = builder().make_in(folder, create_new)?;
             // Before it was locked, another process may have taken it for a leftover and removed
@@ -80,7 +80,7 @@ impl Draft {
             }
         };
         unfinished.add(file.path());
-        Ok(Self { content: Some(Content::Named(file)), folder: folder.to_owned(), readers })
+        Ok(Self { content: Some(Content::Named(file)), folder: folder.to_owned(), visibility })
     }
 
     /// The file to write to, and to read from.
@@ -99,24 +99,24 @@ impl Draft {
     /// Gives the finished file its mode and its name, once all of it is on the disk.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if something has that name and `existing` says to keep it;
+    /// [`io::ErrorKind::AlreadyExists`] if something has that name and `if_exists` says to fail;
     /// any error of the system. After an error, nothing is left behind, and `path` is unchanged.
-    pub fn persist(mut self, path: &Path, existing: Existing) -> io::Result<()> {
-        if self.readers == Readers::Any {
+    pub fn persist(mut self, path: &Path, if_exists: IfExists) -> io::Result<()> {
+        if self.visibility == Visibility::Umask {
             widen(self.file()?)?;
         }
         self.file()?.sync_all()?;
         // Hold this to the end, so that an interrupt finds the file under one of its two names or
         // under none.
-        let mut unfinished = Unfinished::lock();
+        let mut unfinished = UnfinishedFiles::lock();
         match self.content.take() {
             #[cfg(target_os = "linux")]
-            Some(Content::Unnamed(file)) => linux::link(&file, &self.folder, path, existing),
+            Some(Content::Unnamed(file)) => linux::link(&file, &self.folder, path, if_exists),
             Some(Content::Named(file)) => {
                 unfinished.remove(file.path());
-                match existing {
-                    Existing::Replaced => file.persist(path),
-                    Existing::Kept => file.persist_noclobber(path),
+                match if_exists {
+                    IfExists::Replace => file.persist(path),
+                    IfExists::Fail => file.persist_noclobber(path),
                 }
                 .map(drop)
                 .map_err(|error| error.error)
@@ -126,10 +126,10 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(Content::Named(file)) = self.content.take() {
-            let mut unfinished = Unfinished::lock();
+            let mut unfinished = UnfinishedFiles::lock();
             unfinished.remove(file.path());
             drop(file);
         }
@@ -155,7 +155,7 @@ fn create_new(path: &Path) -> io::Result<File> {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Existing, builder, lock_for_life};
+    use super::{IfExists, builder, lock_for_life};
     use rustix::fs::{AtFlags, CWD, Mode, OFlags};
     use std::fs::File;
     use std::io;
@@ -178,13 +178,13 @@ mod linux {
 
     /// Gives the file a name. A link cannot replace anything: to replace a file, this links to a
     /// temporary name first, and renames that.
-    pub(super) fn link(file: &File, folder: &Path, path: &Path, existing: Existing) -> io::Result<()> {
+    pub(super) fn link(file: &File, folder: &Path, path: &Path, if_exists: IfExists) -> io::Result<()> {
         let link = |path: &Path| {
             let linked = rustix::fs::linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW);
             linked.map_err(io::Error::from)
         };
         match link(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replaced => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && if_exists == IfExists::Replace => {}
             linked => return linked,
         }
         // If the process dies here, a complete file remains under a temporary name, which the next
@@ -315,9 +315,9 @@ mod tests {
     }
 
     /// A draft of each kind.
-    fn drafts(folder: &TempDir, readers: Readers) -> [Draft; 2] {
+    fn drafts(folder: &TempDir, visibility: Visibility) -> [AtomicFile; 2] {
         let path = folder.path();
-        [Draft::create(path, readers).unwrap(), Draft::named(path, readers).unwrap()]
+        [AtomicFile::create(path, visibility).unwrap(), AtomicFile::named(path, visibility).unwrap()]
     }
 
     #[test]
@@ -326,12 +326,12 @@ mod tests {
         // Reads the umask, which changes it for a moment.
         widen(&tempfile::tempfile().unwrap()).unwrap();
         let plain = File::create(folder.path().join("plain")).unwrap();
-        for (readers, finally) in [(Readers::Any, mode(&plain)), (Readers::Owner, 0o600)] {
-            for mut draft in drafts(&folder, readers) {
+        for (visibility, finally) in [(Visibility::Umask, mode(&plain)), (Visibility::OwnerOnly, 0o600)] {
+            for mut draft in drafts(&folder, visibility) {
                 let path = folder.path().join("done");
                 draft.file().unwrap().write_all(b"secret").unwrap();
                 assert_eq!(mode(draft.file().unwrap()), 0o600);
-                draft.persist(&path, Existing::Replaced).unwrap();
+                draft.persist(&path, IfExists::Replace).unwrap();
                 assert_eq!(mode(&File::open(&path).unwrap()), finally);
                 assert_eq!(std::fs::read(&path).unwrap(), b"secret");
             }
@@ -345,15 +345,15 @@ mod tests {
         let path = folder.path().join("a");
         for kind in 0..2 {
             std::fs::write(&path, "old").unwrap();
-            let draft = || drafts(&folder, Readers::Any).into_iter().nth(kind).unwrap();
+            let draft = || drafts(&folder, Visibility::Umask).into_iter().nth(kind).unwrap();
             let mut refused = draft();
             refused.file().unwrap().write_all(b"new").unwrap();
-            let error = refused.persist(&path, Existing::Kept).unwrap_err();
+            let error = refused.persist(&path, IfExists::Fail).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(std::fs::read(&path).unwrap(), b"old");
             let mut taken = draft();
             taken.file().unwrap().write_all(b"new").unwrap();
-            taken.persist(&path, Existing::Replaced).unwrap();
+            taken.persist(&path, IfExists::Replace).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), b"new");
             drop(draft());
             assert_eq!(names(&folder), ["a"]);
@@ -363,14 +363,14 @@ mod tests {
     #[test]
     fn an_error_does_not_tell_a_temporary_name() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Draft::named(&folder.path().join("missing"), Readers::Any).unwrap_err();
+        let error = AtomicFile::named(&folder.path().join("missing"), Visibility::Umask).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOENT.raw_os_error()));
     }
 
     #[test]
     fn leftovers_are_removed_and_what_is_held_or_not_ours_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let held = Draft::named(folder.path(), Readers::Any).unwrap();
+        let held = AtomicFile::named(folder.path(), Visibility::Umask).unwrap();
         let others = [".bulla-a.tmp", ".bulla-abcdef", ".bulla-abc.ef.tmp", "bulla-abcdef.tmp", ".tmpabcdef"];
         for name in others.iter().chain(&[".bulla-abcdef.tmp"]) {
             std::fs::write(folder.path().join(name), "left").unwrap();
@@ -400,7 +400,10 @@ mod tests {
             });
             for number in 0..200 {
                 let target = path.join(number.to_string());
-                Draft::named(&path, Readers::Any).unwrap().persist(&target, Existing::Kept).unwrap();
+                AtomicFile::named(&path, Visibility::Umask)
+                    .unwrap()
+                    .persist(&target, IfExists::Fail)
+                    .unwrap();
             }
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
