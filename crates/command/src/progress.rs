@@ -167,11 +167,11 @@ fn style(total: Total) -> ProgressStyle {
 
 #[cfg(feature = "sums")]
 impl bulla_sums::Meter for Progress {
-    fn add(&self, bytes: u64) {
+    fn add_bytes(&self, bytes: u64) {
         Self::add(self, bytes);
     }
 
-    fn now(&self, path: &Path) {
+    fn set_current_file(&self, path: &Path) {
         let Some(view) = &self.view else { return };
         path.clone_into(&mut view.current.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -180,7 +180,7 @@ impl bulla_sums::Meter for Progress {
         self.view.is_some()
     }
 
-    fn done(&self, files: u64) {
+    fn add_files(&self, files: u64) {
         let Some(view) = &self.view else { return };
         view.files.fetch_add(files, Ordering::Relaxed);
     }

@@ -53,7 +53,7 @@ pub(crate) fn report(error: &WalkError) -> Error {
 pub(super) struct Until<'a>(pub(super) &'a AtomicBool);
 
 impl Meter for Until<'_> {
-    fn add(&self, _bytes: u64) {}
+    fn add_bytes(&self, _bytes: u64) {}
 
     fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed) || interrupt::stop_signal().is_some()
