@@ -4,7 +4,7 @@
 use crate::buffer::{ByteInput, compute};
 use crate::pool::{Threads, pool};
 use crate::state::{Mode, State};
-use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, MIN_PARALLEL, OUT_LEN};
+use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, MIN_PARALLEL_LEN, OUT_LEN};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
@@ -46,7 +46,7 @@ impl Blake3 {
 
 /// Hashes more input, on as many threads as are allowed.
 fn update(hasher: &mut Hasher, input: &[u8], threads: Threads) {
-    match if input.len() < MIN_PARALLEL { None } else { pool(threads) } {
+    match if input.len() < MIN_PARALLEL_LEN { None } else { pool(threads) } {
         Some(pool) => pool.install(|| hasher.update_rayon(input)),
         None => hasher.update(input),
     };

@@ -7,7 +7,7 @@
 //! assert_eq!(blake2b(b"abc"), Params::new().hash(b"abc"));
 //! ```
 
-use crate::job::Last;
+use crate::job::Finalization;
 use crate::kernel;
 use crate::params::compress;
 use crate::variant::{Blake2b, Variant};
@@ -33,7 +33,7 @@ pub type Hash = crate::Hash<Blake2b>;
 /// The BLAKE2b digest of `input`, with the default parameters.
 pub fn blake2b(input: &[u8]) -> Hash {
     let mut words = Blake2b::PLAIN;
-    compress(Blake2b::functions(kernel::active()), &mut words, input, 0, Last::Block);
+    compress(Blake2b::functions(kernel::active()), &mut words, input, 0, Finalization::LastBlock);
     Hash::new(&words, OUTBYTES as u8)
 }
 

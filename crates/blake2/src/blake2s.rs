@@ -7,7 +7,7 @@
 //! assert_eq!(blake2s(b"abc"), Params::new().hash(b"abc"));
 //! ```
 
-use crate::job::Last;
+use crate::job::Finalization;
 use crate::kernel;
 use crate::params::compress;
 use crate::variant::{Blake2s, Variant};
@@ -33,7 +33,7 @@ pub type Hash = crate::Hash<Blake2s>;
 /// The BLAKE2s digest of `input`, with the default parameters.
 pub fn blake2s(input: &[u8]) -> Hash {
     let mut words = Blake2s::PLAIN;
-    compress(Blake2s::functions(kernel::active()), &mut words, input, 0, Last::Block);
+    compress(Blake2s::functions(kernel::active()), &mut words, input, 0, Finalization::LastBlock);
     Hash::new(&words, OUTBYTES as u8)
 }
 

@@ -11,7 +11,7 @@
 //! assert_eq!(Blake2b::<U10>::digest(b"abc").len(), 10);
 //! ```
 
-use crate::job::Last;
+use crate::job::Finalization;
 use crate::kernel::Kernel;
 use crate::params::compress;
 use crate::variant::{self, Variant};
@@ -60,7 +60,7 @@ macro_rules! core {
                 Self { words: params.words, start: params.words, count: 0, kernel: params.kernel }
             }
 
-            fn take(&mut self, input: &[u8], last: Last) {
+            fn take(&mut self, input: &[u8], last: Finalization) {
                 compress(<$Variant>::functions(self.kernel), &mut self.words, input, self.count, last);
                 self.count = self.count.wrapping_add(input.len() as u128);
             }
@@ -83,7 +83,7 @@ macro_rules! core {
         impl UpdateCore for $Core {
             fn update_blocks(&mut self, blocks: &[Block<Self>]) {
                 if !blocks.is_empty() {
-                    self.take(Array::cast_slice_to_core(blocks).as_flattened(), Last::No);
+                    self.take(Array::cast_slice_to_core(blocks).as_flattened(), Finalization::None);
                 }
             }
         }
@@ -100,7 +100,7 @@ macro_rules! core {
 
             fn finalize_variable_core(&mut self, buffer: &mut Buffer<Self>, out: &mut Output<Self>) {
                 let len = buffer.get_pos();
-                self.take(&buffer.pad_with_zeros()[..len], Last::Block);
+                self.take(&buffer.pad_with_zeros()[..len], Finalization::LastBlock);
                 out.copy_from_slice($module::Hash::new(&self.words, $module::OUTBYTES as u8).as_bytes());
             }
         }

@@ -5,7 +5,7 @@ use crate::word::Word;
 /// One input: `len` bytes in blocks that begin `stride` bytes apart. Each block must be completely
 /// readable.
 #[derive(Clone, Copy)]
-pub(crate) struct Input {
+pub(crate) struct StridedInput {
     pub(crate) from: *const u8,
     /// The length in bytes. It is a multiple of the block length and not 0, unless the input is the
     /// last.
@@ -14,41 +14,41 @@ pub(crate) struct Input {
     pub(crate) stride: usize,
 }
 
-/// Whether an input is the end of a state's input.
+/// What the end of an input finalizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
-    /// More follows.
-    No,
-    /// The last block of a node.
-    Block,
-    /// The last block of the last node of its level.
-    Node,
+pub(crate) enum Finalization {
+    /// More input follows.
+    None,
+    /// The input ends with the last block of a node.
+    LastBlock,
+    /// The input ends with the last block of the last node of its level.
+    LastNode,
 }
 
-impl Last {
+impl Finalization {
     /// The finalisation flags of the last block.
     #[inline(always)]
     pub(crate) fn flags<W: Word>(self) -> [W; 2] {
         match self {
-            Last::No => [W::default(); 2],
-            Last::Block => [W::ONES, W::default()],
-            Last::Node => [W::ONES; 2],
+            Finalization::None => [W::default(); 2],
+            Finalization::LastBlock => [W::ONES, W::default()],
+            Finalization::LastNode => [W::ONES; 2],
         }
     }
 }
 
 /// A state, and the input to compress into it.
-pub(crate) struct Job<'a, W> {
+pub(crate) struct CompressJob<'a, W> {
     pub(crate) words: &'a mut [W; 8],
-    pub(crate) input: Input,
+    pub(crate) input: StridedInput,
     /// The number of bytes before the input.
     pub(crate) counter: [W; 2],
-    pub(crate) last: Last,
+    pub(crate) last: Finalization,
 }
 
 /// The last block of a step of a job. It may have only `len` bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Tail<W> {
+pub(crate) struct StepEnd<W> {
     pub(crate) from: *const u8,
     pub(crate) len: usize,
     /// The number of bytes up to its end.
@@ -56,7 +56,7 @@ pub(crate) struct Tail<W> {
     pub(crate) flags: [W; 2],
 }
 
-impl<W: Word> Job<'_, W> {
+impl<W: Word> CompressJob<'_, W> {
     /// The number of blocks left; at least 1.
     #[inline(always)]
     pub(crate) fn blocks(&self) -> usize {
@@ -66,13 +66,13 @@ impl<W: Word> Job<'_, W> {
     /// How many blocks the job can go together with others: only the last one may wrap the
     /// counter's low word.
     #[inline(always)]
-    pub(crate) fn reach(&self) -> usize {
+    pub(crate) fn joint_blocks(&self) -> usize {
         self.blocks().min(W::blocks_to_carry(self.counter).saturating_add(1))
     }
 
     /// Skips this many blocks, which were compressed. Returns whether more are left.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, blocks: usize) -> bool {
+    pub(crate) fn skip_blocks(&mut self, blocks: usize) -> bool {
         let bytes = blocks * W::BLOCK;
         if self.input.len <= bytes {
             return false;
@@ -85,13 +85,13 @@ impl<W: Word> Job<'_, W> {
 
     /// The last of the next `step` blocks.
     #[inline(always)]
-    pub(crate) fn tail(&self, step: usize) -> Tail<W> {
+    pub(crate) fn tail(&self, step: usize) -> StepEnd<W> {
         let before = (step - 1) * W::BLOCK;
         let left = self.input.len - before;
         let (len, flags) =
-            if left <= W::BLOCK { (left, self.last.flags()) } else { (W::BLOCK, Last::No.flags()) };
+            if left <= W::BLOCK { (left, self.last.flags()) } else { (W::BLOCK, Finalization::None.flags()) };
         let from = self.input.from.wrapping_add((step - 1) * self.input.stride);
-        Tail { from, len, counter: W::advance(W::advance(self.counter, before), len), flags }
+        StepEnd { from, len, counter: W::advance(W::advance(self.counter, before), len), flags }
     }
 }
 

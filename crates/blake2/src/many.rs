@@ -15,7 +15,7 @@
 //! ```
 
 use crate::hash::Hash;
-use crate::job::{Input, Job, Last, MAX_LANES};
+use crate::job::{CompressJob, Finalization, MAX_LANES, StridedInput};
 use crate::kernel::{self, Functions, Kernel};
 use crate::params::Params;
 use crate::state::State;
@@ -44,10 +44,10 @@ pub(crate) fn degree_of<V: Variant>() -> usize {
 /// Their inputs must be readable, and the functions those of a kernel that this machine supports.
 pub(crate) unsafe fn compress_many<'a, W: Word>(
     functions: &'static Functions<W>,
-    jobs: impl Iterator<Item = Job<'a, W>>,
+    jobs: impl Iterator<Item = CompressJob<'a, W>>,
 ) {
     let mut jobs = jobs.fuse();
-    let mut active = ArrayVec::<Job<'a, W>, MAX_LANES>::new();
+    let mut active = ArrayVec::<CompressJob<'a, W>, MAX_LANES>::new();
     loop {
         // Not `extend`: compiled separately, its call that never returns would look like one that
         // may return.
@@ -64,7 +64,7 @@ pub(crate) unsafe fn compress_many<'a, W: Word>(
             }
             // SAFETY: as the caller promised; no more jobs than lanes.
             _ => unsafe {
-                let left = (functions.lanes_of)(&mut active);
+                let left = (functions.compress_lanes)(&mut active);
                 active.truncate(left);
             },
         }
@@ -101,15 +101,20 @@ where
         }
         let counter = V::Word::split(state.count);
         state.count = state.count.wrapping_add(blocks.len() as u128);
-        Some(Job { words: &mut state.words, input: serial::<V>(blocks), counter, last: Last::No })
+        Some(CompressJob {
+            words: &mut state.words,
+            input: serial::<V>(blocks),
+            counter,
+            last: Finalization::None,
+        })
     });
     // SAFETY: the inputs are slices that outlive the call.
     unsafe { compress_many(functions, jobs) }
 }
 
 /// An input with consecutive blocks.
-fn serial<V: Variant>(input: &[u8]) -> Input {
-    Input { from: input.as_ptr(), len: input.len(), stride: V::Word::BLOCK }
+fn serial<V: Variant>(input: &[u8]) -> StridedInput {
+    StridedInput { from: input.as_ptr(), len: input.len(), stride: V::Word::BLOCK }
 }
 
 /// One of the inputs of [`hash_many`], and afterwards its digest.
@@ -118,7 +123,7 @@ pub struct HashManyJob<'a, V: Variant> {
     words: [V::Word; 8],
     count: u128,
     input: &'a [u8],
-    last: Last,
+    last: Finalization,
     hash_length: u8,
     is_done: bool,
     kernel: Kernel,
@@ -137,7 +142,7 @@ impl<'a, V: Variant> HashManyJob<'a, V> {
     #[inline(never)]
     fn keyed(self, params: &Params<V>) -> Self {
         let is_done = self.input.is_empty();
-        let (words, count) = params.keyed_words(if is_done { self.last } else { Last::No });
+        let (words, count) = params.keyed_words(if is_done { self.last } else { Finalization::None });
         Self { words, count: count as u128, is_done, ..self }
     }
 
@@ -160,7 +165,7 @@ impl<V: Variant> fmt::Debug for HashManyJob<'_, V> {
         f.debug_struct("HashManyJob")
             .field("count", &self.count)
             .field("hash_length", &self.hash_length)
-            .field("last_node", &(self.last == Last::Node))
+            .field("last_node", &(self.last == Finalization::LastNode))
             .field("input_len", &self.input.len())
             .finish()
     }
@@ -179,7 +184,7 @@ where
     let jobs = jobs.filter(|job| !job.is_done).map(|job| {
         job.is_done = true;
         let counter = V::Word::split(job.count);
-        Job { words: &mut job.words, input: serial::<V>(job.input), counter, last: job.last }
+        CompressJob { words: &mut job.words, input: serial::<V>(job.input), counter, last: job.last }
     });
     // SAFETY: the inputs are slices that outlive the call.
     unsafe { compress_many(functions, jobs) }

@@ -4,7 +4,7 @@
 //! for each.
 
 use crate::hash::Hash;
-use crate::job::{Input, Job, Last};
+use crate::job::{CompressJob, Finalization, StridedInput};
 use crate::kernel::{self, Functions, Kernel};
 use crate::many::compress_many;
 use crate::params::{Params as NodeParams, compress};
@@ -14,7 +14,7 @@ use core::fmt;
 
 /// The number of bytes that may wait: two stripes. A stripe is one block of every leaf. It is the
 /// same for both functions.
-const BUFFER: usize = 1024;
+const BUFFER_LEN: usize = 1024;
 
 /// The length of a stripe in bytes: one block for each leaf.
 const fn stripe<V: Variant>() -> usize {
@@ -72,7 +72,7 @@ impl<V: Variant> Params<V> {
             return self.to_state().update(input).finalize();
         }
         let mut leaves = self.leaves();
-        compress_leaves::<V>(self.node.functions(), &mut leaves, input, 0, End::Yes);
+        compress_leaves::<V>(self.node.functions(), &mut leaves, input, 0, EndOfInput::Yes);
         root(self.node.functions(), self.root(), &leaves, self.node.hash_length)
     }
 
@@ -99,7 +99,7 @@ impl<V: Variant> Params<V> {
 pub(crate) fn plain<V: Variant>(input: &[u8]) -> Hash<V> {
     let functions = V::functions(kernel::active());
     let (mut leaves, root_words) = V::PLAIN_TREE;
-    compress_leaves::<V>(functions, &mut leaves, input, 0, End::Yes);
+    compress_leaves::<V>(functions, &mut leaves, input, 0, EndOfInput::Yes);
     root(functions, root_words, &leaves, size_of::<V::Digest>() as u8)
 }
 
@@ -125,7 +125,7 @@ pub struct State<V: Variant> {
     leaves: Leaves<V>,
     root: [V::Word; 8],
     /// The waiting input. A stripe is compressed only when each leaf is known to have more.
-    buffer: [u8; BUFFER],
+    buffer: [u8; BUFFER_LEN],
     buffered: u16,
     /// The number of bytes that were compressed, including the key blocks.
     count: u128,
@@ -142,7 +142,7 @@ impl<V: Variant> State<V> {
 
     fn with_params(params: &Params<V>) -> Self {
         let is_keyed = params.node.key_length > 0;
-        let mut buffer = [0; BUFFER];
+        let mut buffer = [0; BUFFER_LEN];
         if is_keyed {
             // Each leaf begins with the block of the key.
             for block in buffer[..stripe::<V>()].chunks_exact_mut(V::Word::BLOCK) {
@@ -164,30 +164,30 @@ impl<V: Variant> State<V> {
     /// Compresses whole stripes, which are not the end.
     fn compress_stripes(&mut self, stripes: &[u8]) {
         let functions = V::functions(self.kernel);
-        compress_leaves::<V>(functions, &mut self.leaves, stripes, self.count, End::No);
+        compress_leaves::<V>(functions, &mut self.leaves, stripes, self.count, EndOfInput::No);
         self.count = self.count.wrapping_add(stripes.len() as u128);
     }
 
     /// Takes as much as fits into the buffer, and returns the rest.
     fn fill<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let len = usize::from(self.buffered);
-        let (taken, rest) = input.split_at(input.len().min(BUFFER - len));
+        let (taken, rest) = input.split_at(input.len().min(BUFFER_LEN - len));
         self.buffer[len..len + taken.len()].copy_from_slice(taken);
         self.buffered += taken.len() as u16;
         rest
     }
 
     /// The number of bytes after a stripe that ensure that its last leaf has more.
-    const ENOUGH: usize = stripe::<V>() - V::Word::BLOCK + 1;
+    const MIN_FOLLOWING_LEN: usize = stripe::<V>() - V::Word::BLOCK + 1;
 
     /// Takes more input.
     pub fn update(&mut self, mut input: &[u8]) -> &mut Self {
         if self.buffered > 0 {
             input = self.fill(input);
-            if usize::from(self.buffered) == BUFFER {
-                self.shift();
+            if usize::from(self.buffered) == BUFFER_LEN {
+                self.compress_first_stripe();
             }
-            if input.len() >= Self::ENOUGH {
+            if input.len() >= Self::MIN_FOLLOWING_LEN {
                 // The remaining stripe.
                 let buffer = self.buffer;
                 self.compress_stripes(&buffer[..stripe::<V>()]);
@@ -195,7 +195,8 @@ impl<V: Variant> State<V> {
             }
         }
         if self.buffered == 0 {
-            let stripes = (input.len() + stripe::<V>()).saturating_sub(Self::ENOUGH) / stripe::<V>();
+            let stripes =
+                (input.len() + stripe::<V>()).saturating_sub(Self::MIN_FOLLOWING_LEN) / stripe::<V>();
             let (whole, rest) = input.split_at(stripes.saturating_sub(1) * stripe::<V>());
             if !whole.is_empty() {
                 self.compress_stripes(whole);
@@ -207,7 +208,7 @@ impl<V: Variant> State<V> {
     }
 
     /// Compresses the first of two waiting stripes.
-    fn shift(&mut self) {
+    fn compress_first_stripe(&mut self) {
         let buffer = self.buffer;
         let (first, second) = buffer.split_at(stripe::<V>());
         self.compress_stripes(first);
@@ -220,7 +221,7 @@ impl<V: Variant> State<V> {
         let functions = V::functions(self.kernel);
         let mut leaves = self.leaves;
         let rest = &self.buffer[..usize::from(self.buffered)];
-        compress_leaves::<V>(functions, &mut leaves, rest, self.count, End::Yes);
+        compress_leaves::<V>(functions, &mut leaves, rest, self.count, EndOfInput::Yes);
         root(functions, self.root, &leaves, self.hash_length)
     }
 
@@ -233,7 +234,7 @@ impl<V: Variant> State<V> {
 
 /// Whether an input is the end of all leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum EndOfInput {
     Yes,
     No,
 }
@@ -245,7 +246,7 @@ fn compress_leaves<V: Variant>(
     leaves: &mut Leaves<V>,
     input: &[u8],
     count: u128,
-    end: End,
+    end: EndOfInput,
 ) {
     let (block, stripe) = (V::Word::BLOCK, stripe::<V>());
     let counter = V::Word::split(count / V::LEAVES as u128);
@@ -253,12 +254,12 @@ fn compress_leaves<V: Variant>(
         let in_last_stripe = (input.len() % stripe).saturating_sub(block * i).min(block);
         let len = input.len() / stripe * block + in_last_stripe;
         let last = match end {
-            End::No => Last::No,
-            End::Yes if i == V::LEAVES - 1 => Last::Node,
-            End::Yes => Last::Block,
+            EndOfInput::No => Finalization::None,
+            EndOfInput::Yes if i == V::LEAVES - 1 => Finalization::LastNode,
+            EndOfInput::Yes => Finalization::LastBlock,
         };
         let from = input.as_ptr().wrapping_add(block * i);
-        Job { words, input: Input { from, len, stride: stripe }, counter, last }
+        CompressJob { words, input: StridedInput { from, len, stride: stripe }, counter, last }
     });
     // SAFETY: the blocks of all leaves are within the input; a leaf without blocks reads nothing.
     unsafe { compress_many(functions, jobs) }
@@ -275,7 +276,7 @@ fn root<V: Variant>(
     for (word, out) in leaves.as_flattened().iter().zip(digests.chunks_exact_mut(V::Word::BYTES)) {
         word.write_le(out);
     }
-    compress(functions, &mut words, &digests, 0, Last::Node);
+    compress(functions, &mut words, &digests, 0, Finalization::LastNode);
     Hash::new(&words, hash_length)
 }
 

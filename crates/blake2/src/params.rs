@@ -1,7 +1,7 @@
 //! Parameters of a hash.
 
 use crate::hash::Hash;
-use crate::job::{Input, Last};
+use crate::job::{Finalization, StridedInput};
 use crate::kernel::{self, Functions, Kernel};
 use crate::variant::Variant;
 use crate::word::Word;
@@ -55,10 +55,10 @@ impl LastNode {
 
     /// The mark for the end of its input.
     #[inline(always)]
-    pub(crate) fn end(self) -> Last {
+    pub(crate) fn end(self) -> Finalization {
         match self {
-            Self::Yes => Last::Node,
-            Self::No => Last::Block,
+            Self::Yes => Finalization::LastNode,
+            Self::No => Finalization::LastBlock,
         }
     }
 }
@@ -88,12 +88,12 @@ impl<V: Variant> Params<V> {
     /// The parameters of the first leaf of a tree.
     pub(crate) fn of_tree(fanout: u8, max_depth: u8, inner_hash_length: u8) -> Self {
         let mut params = Self { fanout, max_depth, inner_hash_length, ..Self::new() };
-        params.changed();
+        params.update_words();
         params
     }
 
     /// Recomputes the state after a change to the parameter block.
-    fn changed(&mut self) -> &mut Self {
+    fn update_words(&mut self) -> &mut Self {
         let fixed = u32::from_le_bytes([self.hash_length, self.key_length, self.fanout, self.max_depth]);
         let (leaf, inner) = (self.max_leaf_length, self.inner_hash_length);
         let head = V::Word::head(fixed, leaf, self.node_offset, self.node_depth, inner);
@@ -131,13 +131,13 @@ impl<V: Variant> Params<V> {
 
     /// The state after the key block, and how many bytes it has. `last` is the mark of the key
     /// block if no input follows.
-    pub(crate) fn keyed_words(&self, last: Last) -> ([V::Word; 8], usize) {
+    pub(crate) fn keyed_words(&self, last: Finalization) -> ([V::Word; 8], usize) {
         let mut words = self.words;
         if self.key_length == 0 {
             return (words, 0);
         }
         let block = self.key_block.as_ref();
-        let input = Input { from: block.as_ptr(), len: block.len(), stride: block.len() };
+        let input = StridedInput { from: block.as_ptr(), len: block.len(), stride: block.len() };
         // SAFETY: the functions are those of a kernel that this machine supports, and the block is
         // readable.
         unsafe { (self.functions().compress)(&mut words, input, V::Word::split(0), last) };
@@ -151,7 +151,7 @@ impl<V: Variant> Params<V> {
         if self.key_length > 0 && input.is_empty() {
             return Hash::new(&self.keyed_words(last).0, self.hash_length);
         }
-        let (mut words, count) = self.keyed_words(Last::No);
+        let (mut words, count) = self.keyed_words(Finalization::None);
         compress(self.functions(), &mut words, input, count as u128, last);
         Hash::new(&words, self.hash_length)
     }
@@ -166,7 +166,7 @@ impl<V: Variant> Params<V> {
         let most = size_of::<V::Digest>();
         assert!((1..=most).contains(&length), "bad hash length: {length} is not from 1 to {most}");
         self.hash_length = length as u8;
-        self.changed()
+        self.update_words()
     }
 
     /// A secret key, which makes the hash a MAC. An empty key is no key.
@@ -181,7 +181,7 @@ impl<V: Variant> Params<V> {
         self.key_length = key.len() as u8;
         self.key_block = V::NO_BLOCK;
         self.key_block.as_mut()[..key.len()].copy_from_slice(key);
-        self.changed()
+        self.update_words()
     }
 
     /// The length of a key, at most that of a digest. The key block itself is not given here, but
@@ -191,7 +191,7 @@ impl<V: Variant> Params<V> {
         let most = size_of::<V::Digest>();
         assert!(length <= most, "bad key length: {length} is more than {most}");
         self.key_length = length as u8;
-        self.changed()
+        self.update_words()
     }
 
     /// A salt, padded with zeros.
@@ -202,7 +202,7 @@ impl<V: Variant> Params<V> {
     #[inline]
     pub fn salt(&mut self, salt: &[u8]) -> &mut Self {
         self.salt = padded::<V>(salt, "salt");
-        self.changed()
+        self.update_words()
     }
 
     /// A personalization, which names the purpose of the hash; padded with zeros.
@@ -213,14 +213,14 @@ impl<V: Variant> Params<V> {
     #[inline]
     pub fn personal(&mut self, personalization: &[u8]) -> &mut Self {
         self.personal = padded::<V>(personalization, "personalization");
-        self.changed()
+        self.update_words()
     }
 
     /// The number of children of a node: 0 means no limit, 1 (the default) means no tree.
     #[inline]
     pub fn fanout(&mut self, fanout: u8) -> &mut Self {
         self.fanout = fanout;
-        self.changed()
+        self.update_words()
     }
 
     /// The number of levels of the tree: 255 means no limit, 1 (the default) means no tree, 0 is
@@ -228,14 +228,14 @@ impl<V: Variant> Params<V> {
     #[inline]
     pub fn max_depth(&mut self, depth: u8) -> &mut Self {
         self.max_depth = depth;
-        self.changed()
+        self.update_words()
     }
 
     /// The number of bytes of a leaf: 0 (the default) means no limit, or no tree.
     #[inline]
     pub fn max_leaf_length(&mut self, length: u32) -> &mut Self {
         self.max_leaf_length = length;
-        self.changed()
+        self.update_words()
     }
 
     /// The position of the node in its level. The first has 0, the default.
@@ -251,14 +251,14 @@ impl<V: Variant> Params<V> {
             "bad node offset: {offset} has more than {bits} bits"
         );
         self.node_offset = offset;
-        self.changed()
+        self.update_words()
     }
 
     /// The level of the node: 0, the default, is the level of the leaves.
     #[inline]
     pub fn node_depth(&mut self, depth: u8) -> &mut Self {
         self.node_depth = depth;
-        self.changed()
+        self.update_words()
     }
 
     /// The length of the digests of inner nodes in bytes: from 0 (the default, for no tree) to
@@ -271,7 +271,7 @@ impl<V: Variant> Params<V> {
         let most = size_of::<V::Digest>();
         assert!(length <= most, "bad inner hash length: {length} is more than {most}");
         self.inner_hash_length = length as u8;
-        self.changed()
+        self.update_words()
     }
 
     /// Whether the node is the last of its level.
@@ -306,10 +306,10 @@ pub(crate) fn compress<W: Word>(
     words: &mut [W; 8],
     input: &[u8],
     count: u128,
-    last: Last,
+    last: Finalization,
 ) {
-    debug_assert!(last != Last::No || (input.len().is_multiple_of(W::BLOCK) && !input.is_empty()));
-    let input = Input { from: input.as_ptr(), len: input.len(), stride: W::BLOCK };
+    debug_assert!(last != Finalization::None || (input.len().is_multiple_of(W::BLOCK) && !input.is_empty()));
+    let input = StridedInput { from: input.as_ptr(), len: input.len(), stride: W::BLOCK };
     // SAFETY: the functions are those of a kernel that this machine supports, and the input is a
     // slice.
     unsafe { (functions.compress)(words, input, W::split(count), last) }

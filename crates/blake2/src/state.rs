@@ -1,7 +1,7 @@
 //! Hashing of input in pieces.
 
 use crate::hash::Hash;
-use crate::job::Last;
+use crate::job::Finalization;
 use crate::kernel::{self, Kernel};
 use crate::params::{LastNode, Params, compress};
 use crate::variant::Variant;
@@ -81,7 +81,13 @@ impl<V: Variant> State<V> {
         }
         let rest = self.fill(input);
         if !rest.is_empty() {
-            compress(V::functions(self.kernel), &mut self.words, self.block.as_ref(), self.count, Last::No);
+            compress(
+                V::functions(self.kernel),
+                &mut self.words,
+                self.block.as_ref(),
+                self.count,
+                Finalization::None,
+            );
             self.count = self.count.wrapping_add(V::Word::BLOCK as u128);
             self.block_len = 0;
         }
@@ -101,7 +107,7 @@ impl<V: Variant> State<V> {
         let input = self.finish_block(input);
         let (blocks, rest) = Self::split_blocks(input);
         if !blocks.is_empty() {
-            compress(V::functions(self.kernel), &mut self.words, blocks, self.count, Last::No);
+            compress(V::functions(self.kernel), &mut self.words, blocks, self.count, Finalization::None);
             self.count = self.count.wrapping_add(blocks.len() as u128);
         }
         self.fill(rest);

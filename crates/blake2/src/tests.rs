@@ -2,7 +2,7 @@
 //! hash, against a slow, obvious reference.
 
 use crate::generic::SIGMA;
-use crate::job::Last;
+use crate::job::Finalization;
 use crate::kernel::{self, Kernel};
 use crate::many::{HashManyJob, hash_many, update_many};
 use crate::{Blake2b, Blake2s, Params, State, Variant, Word};
@@ -13,7 +13,7 @@ trait Reference: Word {
     fn sum(self, other: Self) -> Self;
     fn rotated(self, by: u32) -> Self;
 
-    fn compress(h: &mut [Self; 8], block: &[u8], counter: [Self; 2], last: Last) {
+    fn compress(h: &mut [Self; 8], block: &[u8], counter: [Self; 2], last: Finalization) {
         let m: Vec<_> = block.chunks(Self::BYTES).map(Self::from_le_slice).collect();
         let mut v = [*h, Self::IV].concat();
         let flags = last.flags::<Self>();
@@ -76,7 +76,7 @@ fn expected<V: Variant<Word: Reference>>(input: &[u8], mut count: u128) -> Vec<u
         count = count.wrapping_add(block.len() as u128);
         let mut padded = block.to_vec();
         padded.resize(V::Word::BLOCK, 0);
-        let last = if i + 1 == blocks { Last::Block } else { Last::No };
+        let last = if i + 1 == blocks { Finalization::LastBlock } else { Finalization::None };
         Reference::compress(&mut h, &padded, V::Word::split(count), last);
     }
     let mut bytes = vec![0; 8 * V::Word::BYTES];
@@ -211,16 +211,16 @@ fn all_equal<T: PartialEq>(all: Vec<T>) -> bool {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[test]
 fn rounds_in_assembly() {
-    use crate::generic::rows::{Compiled, Rounds};
+    use crate::generic::rows::{CompiledRounds, Rounds};
     use crate::kernel::{FastRotate, NoRotate, SlowRotate};
     use bulla_simd::WordRows;
-    use bulla_simd::x86_64::{avx512, words};
+    use bulla_simd::x86_64::{avx2, avx512};
 
-    by_each!(by_avx2, "ssse3,sse4.1,avx2,bmi1,bmi2", Compiled, NoRotate);
+    by_each!(by_avx2, "ssse3,sse4.1,avx2,bmi1,bmi2", CompiledRounds, NoRotate);
     by_each!(
         by_avx512,
         "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
-        Compiled,
+        CompiledRounds,
         FastRotate,
         SlowRotate
     );
@@ -233,11 +233,11 @@ fn rounds_in_assembly() {
         // SAFETY: this machine has the instruction set; a block has at most 128 bytes.
         unsafe {
             if has("x86_64/avx2") {
-                assert!(all_equal(by_avx2::<words::U64x4>(&b, block.as_ptr())));
-                assert!(all_equal(by_avx2::<words::U32x4Avx2>(&s, block.as_ptr())));
+                assert!(all_equal(by_avx2::<avx2::U64x4>(&b, block.as_ptr())));
+                assert!(all_equal(by_avx2::<avx2::U32x4>(&s, block.as_ptr())));
             }
             if has("x86_64/avx512") {
-                assert!(all_equal(by_avx512::<words::U64x4Avx512>(&b, block.as_ptr())));
+                assert!(all_equal(by_avx512::<avx512::U64x4>(&b, block.as_ptr())));
                 assert!(all_equal(by_avx512::<avx512::U32x4>(&s, block.as_ptr())));
             }
         }

@@ -6,7 +6,7 @@
 //! that a mode with a key leaves in it is cleared first. Without the standard library, both are
 //! inside the hasher, and the buffer is smaller.
 
-use crate::instance::Instance;
+use crate::instance::KeyedKernel;
 #[cfg(feature = "std")]
 use crate::instance::Secrecy;
 use crate::spec::CHUNK_LEN;
@@ -82,7 +82,7 @@ pub(crate) struct Wide {
 
 impl Wide {
     /// Sets the limit after the tree has grown, or shrunk.
-    pub(crate) fn fit(&mut self, instance: &Instance, stack: &Stack) {
+    pub(crate) fn fit(&mut self, instance: &KeyedKernel, stack: &Stack) {
         let position = stack.chunks + self.groups.chunks(instance);
         self.limit = (room(instance, position) * CHUNK_LEN).min(CAPACITY);
         #[cfg(feature = "std")]

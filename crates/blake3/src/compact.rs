@@ -2,11 +2,11 @@
 
 use crate::context::hash_raw_context;
 use crate::hash::Hash;
-use crate::instance::{Instance, Value};
+use crate::instance::{KeyedKernel, Value};
 use crate::kernel::{Functions, Kernel, functions};
 use crate::mode::Mode;
 use crate::output::{Output, OutputReader};
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, ROOT, Words, key_words};
 use crate::tree::{Stack, fold};
 use core::fmt;
@@ -44,7 +44,7 @@ pub struct CompactHasher {
 }
 
 /// What a [`CompactHasher`] has of the unfinished chunk.
-pub(crate) struct Unfinished<'a> {
+pub(crate) struct UnfinishedChunk<'a> {
     /// The chaining value before the last block.
     pub(crate) value: Words,
     /// The number of blocks before that.
@@ -160,7 +160,7 @@ impl CompactHasher {
         if self.stack.chunks > 0 || input.len() > CHUNK_LEN {
             let (whole, rest) = input.split_at(input.len() / CHUNK_LEN * CHUNK_LEN);
             let instance = self.instance(functions);
-            absorb(&mut self.stack, &instance, whole, Distance::of(input));
+            absorb(&mut self.stack, &instance, whole, Prefetch::for_input(input));
             input = rest;
         }
         if !input.is_empty() {
@@ -175,7 +175,7 @@ impl CompactHasher {
         // SAFETY: the input is readable, eight words and a block are writable.
         unsafe {
             let (value, block) = (&mut self.value, self.block.as_mut_ptr());
-            (functions.before_last)(input.as_ptr(), input.len(), &self.key, counter, flags, value, block);
+            (functions.chunk_prefix)(input.as_ptr(), input.len(), &self.key, counter, flags, value, block);
         }
         self.blocks = ((input.len() - 1) / BLOCK_LEN) as u8;
         self.len = (input.len() - usize::from(self.blocks) * BLOCK_LEN) as u8;
@@ -201,27 +201,27 @@ impl CompactHasher {
 
     /// The finished chunks, also a full one that still waits, if it is not the only one, and the
     /// unfinished one.
-    pub(crate) fn parts(&self, instance: &Instance) -> (Stack, Unfinished<'_>) {
+    pub(crate) fn parts(&self, instance: &KeyedKernel) -> (Stack, UnfinishedChunk<'_>) {
         let mut stack = self.stack.clone();
         if stack.chunks > 0 && self.chunk_len() == CHUNK_LEN {
             stack.push(instance, &self.chunk_value(instance.functions, CHUNK_END), 1);
-            return (stack, Unfinished { value: self.key, blocks: 0, block: &[] });
+            return (stack, UnfinishedChunk { value: self.key, blocks: 0, block: &[] });
         }
         let value = if self.blocks > 0 { self.value } else { self.key };
-        (stack, Unfinished { value, blocks: self.blocks, block: &self.block[..usize::from(self.len)] })
+        (stack, UnfinishedChunk { value, blocks: self.blocks, block: &self.block[..usize::from(self.len)] })
     }
 
     /// A hasher of these parts.
-    pub(crate) fn of_parts(key: &Words, flags: u32, stack: Stack, unfinished: &Unfinished<'_>) -> Self {
-        let Unfinished { value, blocks, block: last } = *unfinished;
+    pub(crate) fn of_parts(key: &Words, flags: u32, stack: Stack, unfinished: &UnfinishedChunk<'_>) -> Self {
+        let UnfinishedChunk { value, blocks, block: last } = *unfinished;
         let mut block = [0; BLOCK_LEN];
         block[..last.len()].copy_from_slice(last);
         CompactHasher { key: *key, stack, value, block, len: last.len() as u8, blocks, flags: flags as u8 }
     }
 
     #[inline(always)]
-    pub(crate) fn instance(&self, functions: &'static Functions) -> Instance {
-        Instance::new(functions, &self.key, u32::from(self.flags))
+    pub(crate) fn instance(&self, functions: &'static Functions) -> KeyedKernel {
+        KeyedKernel::new(functions, &self.key, u32::from(self.flags))
     }
 
     #[inline(always)]
@@ -341,7 +341,7 @@ fn copy_block(to: &mut [u8; BLOCK_LEN], from: &[u8]) {
 }
 
 /// Takes whole chunks onto the stack: on one thread or on several.
-type Absorb = fn(&mut Stack, &Instance, &[u8], Distance);
+type Absorb = fn(&mut Stack, &KeyedKernel, &[u8], Prefetch);
 
 impl fmt::Debug for CompactHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

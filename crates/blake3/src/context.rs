@@ -33,25 +33,25 @@ pub(crate) fn context_key(context: &str) -> Words {
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    static LAST: core::cell::RefCell<Remembered> = const { core::cell::RefCell::new(Remembered::NONE) };
+    static LAST: core::cell::RefCell<ContextCache> = const { core::cell::RefCell::new(ContextCache::NONE) };
 }
 
 /// A context and its key.
 #[cfg(feature = "std")]
-struct Remembered {
+struct ContextCache {
     /// The context is the first `len` bytes.
-    context: [u8; Self::LONGEST],
+    context: [u8; Self::MAX_CONTEXT_LEN],
     /// `usize::MAX` if no context is remembered.
     len: usize,
     key: Words,
 }
 
 #[cfg(feature = "std")]
-impl Remembered {
+impl ContextCache {
     /// The length of the longest context that is remembered, in bytes.
-    const LONGEST: usize = 128;
+    const MAX_CONTEXT_LEN: usize = 128;
 
-    const NONE: Self = Remembered { context: [0; Self::LONGEST], len: usize::MAX, key: [0; 8] };
+    const NONE: Self = ContextCache { context: [0; Self::MAX_CONTEXT_LEN], len: usize::MAX, key: [0; 8] };
 
     fn key(&mut self, context: &str) -> Words {
         if self.context.get(..self.len) == Some(context.as_bytes()) {
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn a_remembered_context_is_never_taken_for_another() {
-        let long = "x".repeat(Remembered::LONGEST + 1);
+        let long = "x".repeat(ContextCache::MAX_CONTEXT_LEN + 1);
         let contexts = ["", "a", "b", "ab", "a\0", "a", &long, &long[1..], &long[2..], "", &long];
-        let mut last = Remembered::NONE;
+        let mut last = ContextCache::NONE;
         for _ in 0..2 {
             for context in contexts {
                 assert_eq!(last.key(context), key_words(&hash_derive_key_context(context)), "{context:?}");

@@ -3,10 +3,10 @@
 use crate::buffer::Buffer;
 use crate::context::context_key;
 use crate::hash::Hash;
-use crate::instance::Instance;
+use crate::instance::KeyedKernel;
 use crate::kernel::{Functions, functions};
 use crate::output::{Output, OutputReader};
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use crate::spec::{
     CHUNK_END, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
 };
@@ -29,7 +29,7 @@ use core::fmt;
 /// ```
 #[derive(Clone)]
 pub struct Hasher {
-    pub(crate) instance: Instance,
+    pub(crate) instance: KeyedKernel,
     /// The counter of the first chunk: 0, except for a subtree.
     pub(crate) offset: u64,
     pub(crate) stack: Stack,
@@ -59,7 +59,7 @@ impl Hasher {
 
     #[inline(always)]
     pub(crate) fn with(functions: &'static Functions, key: &Words, flags: u32) -> Self {
-        let instance = Instance::new(functions, key, flags);
+        let instance = KeyedKernel::new(functions, key, flags);
         Hasher { instance, offset: 0, stack: Stack::new(), buffer: Buffer::new() }
     }
 
@@ -99,7 +99,7 @@ impl Hasher {
         let Hasher { instance, offset, stack, buffer } = self;
         let (instance, offset) = (&*instance, *offset);
         let wide = buffer.widen();
-        let distance = Distance::of(input);
+        let prefetch = Prefetch::for_input(input);
         wide.fit(instance, stack);
         loop {
             let (held, groups) = wide.parts();
@@ -107,7 +107,7 @@ impl Hasher {
             if held.is_empty() {
                 // Hash directly from the caller's slice.
                 let whole = tree.whole(input);
-                tree.absorb(&input[..whole], distance);
+                tree.absorb(&input[..whole], prefetch);
                 input = &input[whole..];
                 wide.fit(instance, stack);
             }
@@ -117,7 +117,7 @@ impl Hasher {
             }
             // The buffer is full, and more comes.
             let (held, groups) = wide.parts();
-            Tree { instance, offset, stack, groups }.absorb(held, Distance::Near);
+            Tree { instance, offset, stack, groups }.absorb(held, Prefetch::Off);
             wide.drain();
             wide.fit(instance, stack);
         }
@@ -134,7 +134,7 @@ impl Hasher {
         if !wide.parts().0.is_empty() {
             input = wide.fill(input);
             let (held, groups) = wide.parts();
-            Tree { instance, offset, stack, groups }.absorb(held, Distance::Near);
+            Tree { instance, offset, stack, groups }.absorb(held, Prefetch::Off);
             wide.drain();
         }
         wide.groups.spill(instance, stack);
@@ -188,7 +188,7 @@ impl Hasher {
     /// The chaining value of a chunk of at most 1024 bytes at this hasher's offset.
     pub(crate) fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
         assert!(chunk.len() <= CHUNK_LEN);
-        let Instance { functions, key, flags } = &self.instance;
+        let KeyedKernel { functions, key, flags } = &self.instance;
         let mut out = [0; OUT_LEN];
         // SAFETY: the chunk is readable and not longer than one may be, 32 bytes are written.
         unsafe {

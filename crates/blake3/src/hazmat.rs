@@ -11,7 +11,7 @@
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;
-use crate::instance::{Instance, join};
+use crate::instance::{KeyedKernel, join};
 use crate::kernel::functions;
 use crate::output::{Output, OutputReader};
 use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, OUT_LEN, ROOT, key_words};
@@ -24,8 +24,8 @@ pub use crate::subtree_len::{left_subtree_len, max_subtree_len};
 pub type ChainingValue = [u8; OUT_LEN];
 
 impl Mode<'_> {
-    fn instance(&self) -> Instance {
-        Instance::new(functions(), &self.key_words(), self.flags())
+    fn instance(&self) -> KeyedKernel {
+        KeyedKernel::new(functions(), &self.key_words(), self.flags())
     }
 }
 

@@ -9,17 +9,17 @@ pub(crate) type Value = [u8; OUT_LEN];
 
 /// A kernel with the key and flags of a mode.
 #[derive(Clone, Copy)]
-pub(crate) struct Instance {
+pub(crate) struct KeyedKernel {
     pub(crate) functions: &'static Functions,
     pub(crate) key: Words,
     /// Flags of the mode, on every compression.
     pub(crate) flags: u32,
 }
 
-impl Instance {
+impl KeyedKernel {
     #[inline(always)]
     pub(crate) fn new(functions: &'static Functions, key: &Words, flags: u32) -> Self {
-        Instance { functions, key: *key, flags }
+        KeyedKernel { functions, key: *key, flags }
     }
 
     /// Chunks in a group.

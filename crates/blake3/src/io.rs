@@ -61,7 +61,7 @@ mod map {
     use std::path::Path;
 
     /// Smaller files are read: a map would cost more than it saves.
-    const SMALLEST_MAP: u64 = 192 * 1024;
+    const MIN_MAP_LEN: u64 = 192 * 1024;
 
     /// Maps the file, if it can be mapped and is large enough. Otherwise, the file's position is
     /// its beginning.
@@ -69,11 +69,11 @@ mod map {
         // For a short file, this one system call fails without an effect, and it is cheaper than
         // reading the metadata. It also finds the length of a block device, which the metadata
         // lack. A pipe has no length, and pseudo-files have a short one or none.
-        let Ok(position) = file.seek(SeekFrom::End(1 - SMALLEST_MAP.cast_signed())) else { return Ok(None) };
+        let Ok(position) = file.seek(SeekFrom::End(1 - MIN_MAP_LEN.cast_signed())) else { return Ok(None) };
         if position == 0 {
             return Ok(None);
         }
-        if let Ok(len) = usize::try_from(position + SMALLEST_MAP - 1) {
+        if let Ok(len) = usize::try_from(position + MIN_MAP_LEN - 1) {
             // SAFETY: a map of a file that another process changes is shared memory that changes.
             // The bytes are read once, by code that does not depend on their values; the digest may
             // then belong to no state that the file ever had. Truncation raises SIGBUS. The

@@ -62,7 +62,6 @@ mod instance;
 #[cfg(feature = "std")]
 mod io;
 pub mod kernel;
-mod lane;
 mod many;
 mod mode;
 mod oneshot;
@@ -92,6 +91,6 @@ pub use oneshot::{hash, keyed_hash};
 pub use output::OutputReader;
 #[cfg(feature = "rayon")]
 #[doc(hidden)]
-pub use parallel::MIN_PARALLEL;
+pub use parallel::MIN_PARALLEL_LEN;
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
 pub use state::{MAX_STATE_LEN, SavedState, StateError};

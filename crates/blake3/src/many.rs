@@ -7,8 +7,8 @@
 use crate::hash::Hash;
 use crate::instance::Value;
 use crate::kernel::{Functions, functions};
-use crate::lane::{Lane, MAX_LANES, NO_LANE};
 use crate::oneshot::digest;
+use crate::plan::{EMPTY_LANE, Lane, MAX_LANES};
 use crate::spec::{
     BLOCK_LEN, CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
 };
@@ -19,7 +19,7 @@ const BATCH: usize = 64;
 
 /// The number of chunks of the longest input that shares lanes with others. Longer inputs fill the
 /// kernel by themselves.
-const MOST_CHUNKS: usize = 8;
+const MAX_SHARED_CHUNKS: usize = 8;
 
 /// Hashes independent inputs of any lengths side by side. For short inputs, this is many times
 /// faster than hashing one after the other.
@@ -94,7 +94,7 @@ impl Batch<'_> {
         let order = sort_by_blocks(self.inputs.len(), &mut order, |i| self.inputs[i].len());
         let lanes = self.functions.lanes;
         for group in order.chunks(lanes) {
-            let mut inputs = [NO_LANE; MAX_LANES];
+            let mut inputs = [EMPTY_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
                 let input = self.inputs[usize::from(*i)];
                 *lane = Lane { input, counter: 0, last_flags: CHUNK_END | ROOT };
@@ -124,7 +124,7 @@ impl Batch<'_> {
             // most lanes of any kernel.
             let values = unsafe {
                 let (flags, to) = ((self.flags, CHUNK_END | ROOT), values.as_mut_ptr().cast());
-                (self.functions.uniform)(&pointers, inputs.len(), len, self.key, (0, 0), flags, to);
+                (self.functions.hash_equal_len)(&pointers, inputs.len(), len, self.key, (0, 0), flags, to);
                 core::slice::from_raw_parts(values.as_ptr().cast::<Value>(), inputs.len())
             };
             for (out, value) in out.iter_mut().zip(values) {
@@ -137,12 +137,12 @@ impl Batch<'_> {
     fn run(&self, inputs: &[Lane<'_>], values: &mut [Value; MAX_LANES]) {
         assert!(!inputs.is_empty() && inputs.len() <= self.functions.lanes);
         // SAFETY: no more inputs than lanes; there is room for the most lanes of any kernel.
-        unsafe { (self.functions.lanes_of)(inputs, self.key, self.flags, values.as_mut_ptr().cast()) }
+        unsafe { (self.functions.hash_lanes)(inputs, self.key, self.flags, values.as_mut_ptr().cast()) }
     }
 
     /// Hashes all inputs, some of which have several chunks.
     fn hash_trees(&mut self) {
-        let mut values = [[[0; OUT_LEN]; MOST_CHUNKS]; BATCH];
+        let mut values = [[[0; OUT_LEN]; MAX_SHARED_CHUNKS]; BATCH];
         let mut counts = [0; BATCH];
         self.leaves(&mut values, &mut counts);
         while counts.iter().any(|n| *n > 2) {
@@ -157,14 +157,14 @@ impl Batch<'_> {
         }
     }
 
-    /// The chaining values of the chunks of all inputs of at most `MOST_CHUNKS` chunks; `counts`
+    /// The chaining values of the chunks of all inputs of at most `MAX_SHARED_CHUNKS` chunks; `counts`
     /// says how many each has, 0 for longer inputs.
-    fn leaves(&self, values: &mut [[Value; MOST_CHUNKS]; BATCH], counts: &mut [usize; BATCH]) {
-        let mut jobs = [Job { lane: NO_LANE, place: 0 }; BATCH];
+    fn leaves(&self, values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH], counts: &mut [usize; BATCH]) {
+        let mut jobs = [Job { lane: EMPTY_LANE, place: 0 }; BATCH];
         let mut n = 0;
         for (i, input) in self.inputs.iter().enumerate() {
             let chunks = input.len().div_ceil(CHUNK_LEN).max(1);
-            if chunks > MOST_CHUNKS {
+            if chunks > MAX_SHARED_CHUNKS {
                 continue;
             }
             counts[i] = chunks;
@@ -173,7 +173,7 @@ impl Batch<'_> {
                 let chunk = &input[CHUNK_LEN * counter..];
                 let chunk = &chunk[..chunk.len().min(CHUNK_LEN)];
                 let lane = Lane { input: chunk, counter: counter as u64, last_flags };
-                jobs[n] = Job { lane, place: MOST_CHUNKS * i + counter };
+                jobs[n] = Job { lane, place: MAX_SHARED_CHUNKS * i + counter };
                 n += 1;
                 if n == BATCH {
                     self.run_sorted(&jobs, values.as_flattened_mut());
@@ -188,7 +188,7 @@ impl Batch<'_> {
         let mut order = [0u8; BATCH];
         let order = sort_by_blocks(jobs.len(), &mut order, |i| jobs[i].lane.input.len());
         for group in order.chunks(self.functions.lanes) {
-            let mut inputs = [NO_LANE; MAX_LANES];
+            let mut inputs = [EMPTY_LANE; MAX_LANES];
             for (lane, i) in inputs.iter_mut().zip(group) {
                 *lane = jobs[usize::from(*i)].lane;
             }
@@ -203,7 +203,7 @@ impl Batch<'_> {
     /// Computes one level of parents, for the inputs whose number of values satisfies `which`.
     fn level(
         &self,
-        values: &mut [[Value; MOST_CHUNKS]; BATCH],
+        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH],
         counts: &mut [usize; BATCH],
         which: fn(usize) -> bool,
         extra_flags: u32,
@@ -241,7 +241,7 @@ impl Batch<'_> {
         &self,
         children: &[[u8; BLOCK_LEN]],
         places: &[(usize, usize); MAX_LANES],
-        values: &mut [[Value; MOST_CHUNKS]; BATCH],
+        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH],
         extra_flags: u32,
     ) {
         if children.is_empty() {

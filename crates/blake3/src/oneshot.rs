@@ -1,11 +1,11 @@
 //! Hashing of complete input. Up to one chunk, there is nothing between the call and the kernel.
 
 use crate::hash::Hash;
-use crate::instance::Instance;
+use crate::instance::KeyedKernel;
 use crate::kernel::{Functions, functions};
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use crate::spec::{CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words};
-use crate::tree::{Values, root_block_of};
+use crate::tree::{LevelValues, root_block_of};
 use core::mem::MaybeUninit;
 
 /// The digest of `input`.
@@ -63,13 +63,13 @@ pub(crate) fn digest(functions: &'static Functions, input: &[u8], key: &Words, f
 
 #[inline(never)]
 fn digest_of_tree(functions: &'static Functions, input: &[u8], key: &Words, flags: u32) -> Hash {
-    let instance = Instance::new(functions, key, flags);
+    let instance = KeyedKernel::new(functions, key, flags);
     if input.len() <= functions.lanes * CHUNK_LEN {
-        let mut values = Values::new();
-        values.of_chunks(&instance, input, 0, Distance::Near);
+        let mut values = LevelValues::new();
+        values.hash_chunks(&instance, input, 0, Prefetch::Off);
         values.ascend_to(&instance, 2);
         return Hash::from_bytes(values.parent(&instance, ROOT));
     }
-    let block = root_block_of(&instance, input, 0, Distance::of(input));
+    let block = root_block_of(&instance, input, 0, Prefetch::for_input(input));
     Hash::from_bytes(instance.parent(&block, ROOT))
 }

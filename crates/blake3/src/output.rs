@@ -1,9 +1,8 @@
 //! The last compression of a tree, and output of any length from it.
 
-use crate::instance::Instance;
+use crate::instance::KeyedKernel;
 use crate::kernel::Functions;
-use crate::lane::MAX_LANES;
-use crate::plan::FEW_BLOCKS;
+use crate::plan::{MAX_LANES, MAX_SERIAL_BLOCKS};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -26,8 +25,8 @@ pub(crate) struct Output {
 impl Output {
     /// The last compression of a chunk of at most 1024 bytes.
     #[inline]
-    pub(crate) fn of_chunk(instance: &Instance, chunk: &[u8], counter: u64) -> Self {
-        let Instance { functions, key, flags } = instance;
+    pub(crate) fn of_chunk(instance: &KeyedKernel, chunk: &[u8], counter: u64) -> Self {
+        let KeyedKernel { functions, key, flags } = instance;
         // At least one block is left: the last one, of 0 to 64 bytes.
         let len = chunk.len() - chunk.len().saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
         let start = if len == chunk.len() { CHUNK_START } else { 0 };
@@ -38,7 +37,7 @@ impl Output {
         // SAFETY: the chunk is readable, eight words and a block are writable.
         unsafe {
             let (chunk, len) = (chunk.as_ptr(), chunk.len());
-            (functions.before_last)(chunk, len, key, counter, *flags, value, block.as_mut_ptr());
+            (functions.chunk_prefix)(chunk, len, key, counter, *flags, value, block.as_mut_ptr());
         }
         output
     }
@@ -56,8 +55,8 @@ impl Output {
     }
 
     /// The last compression of a parent with this block.
-    pub(crate) fn of_parent(instance: &Instance, block: &[u8; BLOCK_LEN]) -> Self {
-        let Instance { functions, key, flags } = instance;
+    pub(crate) fn of_parent(instance: &KeyedKernel, block: &[u8; BLOCK_LEN]) -> Self {
+        let KeyedKernel { functions, key, flags } = instance;
         let (len, flags) = (BLOCK_LEN as u32, flags | PARENT);
         Output { functions, value: *key, block: *block, len, flags, counter: 0, within: 0 }
     }
@@ -89,7 +88,7 @@ impl Output {
             unsafe { (functions.output)(value, block, counter, (*len, flags), groups, wide.as_mut_ptr()) };
             counter = counter.wrapping_add((groups * functions.lanes) as u64);
         }
-        if rest.len() > FEW_BLOCKS * BLOCK_LEN {
+        if rest.len() > MAX_SERIAL_BLOCKS * BLOCK_LEN {
             let mut room = [MaybeUninit::<[u8; BLOCK_LEN]>::uninit(); MAX_LANES];
             // SAFETY: a block is readable, as many are writable as the most lanes of any kernel;
             // more than `rest` are written.

@@ -1,8 +1,8 @@
 //! Hashing on several threads: subtrees, by recursive halving.
 
 use crate::hasher::Hasher;
-use crate::instance::{Instance, Value, join};
-use crate::plan::Distance;
+use crate::instance::{KeyedKernel, Value, join};
+use crate::plan::Prefetch;
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use crate::tree::{Stack, largest_subtree, root_block_of};
 use arrayvec::ArrayVec;
@@ -12,7 +12,7 @@ use arrayvec::ArrayVec;
 ///
 /// This is not part of the public interface. The packages for C and Python have pools of their own,
 /// and start none for less.
-pub const MIN_PARALLEL: usize = 64 * 1024;
+pub const MIN_PARALLEL_LEN: usize = 64 * 1024;
 
 /// The fewest bytes that a thread hashes at a time: a group of the widest kernel.
 const MIN_LEAF: usize = 16 * 1024;
@@ -36,10 +36,10 @@ impl Hasher {
     pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
         if let Some(leaf) = leaf_len(input.len()) {
-            let distance = Distance::of(input);
+            let prefetch = Prefetch::for_input(input);
             input = self.settle(input);
             let Hasher { instance, offset, stack, .. } = self;
-            input = absorb_subtrees(stack, &Work { instance, distance, leaf }, *offset, input);
+            input = absorb_subtrees(stack, &Work { instance, prefetch, leaf }, *offset, input);
             self.fit();
         }
         self.update(input)
@@ -47,17 +47,17 @@ impl Hasher {
 }
 
 /// Takes whole chunks of a tree that begins at counter 0, on all threads of the current rayon pool.
-pub(crate) fn absorb_all(stack: &mut Stack, instance: &Instance, mut input: &[u8], distance: Distance) {
+pub(crate) fn absorb_all(stack: &mut Stack, instance: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
     if let Some(leaf) = leaf_len(input.len()) {
-        input = absorb_subtrees(stack, &Work { instance, distance, leaf }, 0, input);
+        input = absorb_subtrees(stack, &Work { instance, prefetch, leaf }, 0, input);
     }
-    stack.absorb_all(instance, input, distance);
+    stack.absorb_all(instance, input, prefetch);
 }
 
 /// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread
 /// hashes all of it.
 fn leaf_len(len: usize) -> Option<usize> {
-    if len < MIN_PARALLEL {
+    if len < MIN_PARALLEL_LEN {
         return None;
     }
     let threads = rayon_core::current_num_threads();
@@ -100,8 +100,8 @@ struct Subtree<'i> {
 
 /// What all threads need to know.
 struct Work<'w> {
-    instance: &'w Instance,
-    distance: Distance,
+    instance: &'w KeyedKernel,
+    prefetch: Prefetch,
     leaf: usize,
 }
 
@@ -120,7 +120,7 @@ impl Work<'_> {
     /// The chaining values of both halves of a complete subtree of several chunks.
     fn halves(&self, subtree: &[u8], counter: u64) -> [u8; BLOCK_LEN] {
         if subtree.len() <= self.leaf {
-            return root_block_of(self.instance, subtree, counter, self.distance);
+            return root_block_of(self.instance, subtree, counter, self.prefetch);
         }
         let (left, right) = subtree.split_at(subtree.len() / 2);
         let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
@@ -137,7 +137,7 @@ impl Work<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LEAF, MIN_LEAF, MIN_PARALLEL, leaf_len};
+    use super::{MAX_LEAF, MIN_LEAF, MIN_PARALLEL_LEN, leaf_len};
     use rayon_core::ThreadPoolBuilder;
 
     #[test]
@@ -145,8 +145,8 @@ mod tests {
         for threads in [1, 2, 3, 4, 8, 16] {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             pool.install(|| {
-                assert_eq!(leaf_len(MIN_PARALLEL - 1), None);
-                for len in (MIN_PARALLEL..1 << 20).step_by(1024).chain([1 << 30, usize::MAX]) {
+                assert_eq!(leaf_len(MIN_PARALLEL_LEN - 1), None);
+                for len in (MIN_PARALLEL_LEN..1 << 20).step_by(1024).chain([1 << 30, usize::MAX]) {
                     let Some(leaf) = leaf_len(len) else {
                         assert_eq!(threads, 1, "{len} bytes are for several threads");
                         continue;

@@ -1,8 +1,8 @@
 //! Saving and restoring a hasher: the format of `spec/blake3-state.md`.
 
-use crate::compact::{CompactHasher, Unfinished};
+use crate::compact::{CompactHasher, UnfinishedChunk};
 use crate::hasher::Hasher;
-use crate::instance::Instance;
+use crate::instance::KeyedKernel;
 use crate::kernel::functions;
 use crate::spec::{
     BLOCK_LEN, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, Words, key_bytes, key_words,
@@ -17,7 +17,7 @@ const MAGIC: &[u8; 8] = b"bullab3s";
 
 /// What a state contains of the unfinished chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum StateVersion {
     /// Its bytes.
     Bytes = 1,
     /// Its last block, and the chaining value before that: all that a [`CompactHasher`] has.
@@ -25,10 +25,10 @@ enum Version {
 }
 
 /// The number of bytes before the chaining values.
-const HEADER: usize = 64;
+const HEADER_LEN: usize = 64;
 
 /// The maximum length of a saved state in bytes.
-pub const MAX_STATE_LEN: usize = HEADER + 54 * OUT_LEN + CHUNK_LEN - 1;
+pub const MAX_STATE_LEN: usize = HEADER_LEN + 54 * OUT_LEN + CHUNK_LEN - 1;
 
 /// The state of a [`Hasher`], as bytes that any version of this project, in any language, can
 /// restore, or that of a [`CompactHasher`], as bytes that another `CompactHasher` can restore.
@@ -40,7 +40,7 @@ pub struct SavedState(ArrayVec<u8, MAX_STATE_LEN>);
 impl SavedState {
     /// Everything before the unfinished chunk, which has `rest` bytes in the state.
     fn begin(
-        version: Version,
+        version: StateVersion,
         key: &Words,
         flags: u32,
         stack: &Stack,
@@ -52,7 +52,7 @@ impl SavedState {
             DERIVE_KEY_MATERIAL => 2,
             _ => 0,
         };
-        let len = HEADER + stack.values().len() * OUT_LEN + rest;
+        let len = HEADER_LEN + stack.values().len() * OUT_LEN + rest;
         let mut state = SavedState(ArrayVec::new());
         state.extend(MAGIC);
         state.extend(&[version as u8, mode, 0, 0]);
@@ -146,9 +146,9 @@ impl Hasher {
     /// these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
-        let Instance { key, flags, .. } = &self.instance;
+        let KeyedKernel { key, flags, .. } = &self.instance;
         let place = [self.offset * CHUNK_LEN as u64, self.count()];
-        let mut state = SavedState::begin(Version::Bytes, key, *flags, &stack, place, tail.len());
+        let mut state = SavedState::begin(StateVersion::Bytes, key, *flags, &stack, place, tail.len());
         state.extend(tail);
         state
     }
@@ -160,7 +160,7 @@ impl Hasher {
     /// [`StateError`] if the bytes are not exactly one complete state of a known version. It cannot
     /// detect changed bytes inside the key, the chaining values or the tail.
     pub fn restore(state: &[u8]) -> Result<Hasher, StateError> {
-        let (fields, stack, tail) = parse(state, Version::Bytes)?;
+        let (fields, stack, tail) = parse(state, StateVersion::Bytes)?;
         let mut hasher = Hasher::with(functions(), &key_words(&fields.key), fields.flags);
         hasher.offset = fields.offset / CHUNK_LEN as u64;
         hasher.stack = stack;
@@ -208,14 +208,15 @@ impl CompactHasher {
     /// ```
     pub fn save(&self) -> SavedState {
         let instance = self.instance(functions());
-        let (mut stack, Unfinished { value, blocks, block }) = self.parts(&instance);
+        let (mut stack, UnfinishedChunk { value, blocks, block }) = self.parts(&instance);
         // The parent of two halves may be the root.
         let open = block.is_empty() && stack.chunks.is_power_of_two();
         stack.merge(&instance, usize::from(open));
         let value = key_bytes(&value);
         let value = if blocks > 0 { &value[..] } else { &[] };
         let (place, rest) = ([0, self.count()], value.len() + block.len());
-        let mut state = SavedState::begin(Version::Block, &instance.key, instance.flags, &stack, place, rest);
+        let mut state =
+            SavedState::begin(StateVersion::Block, &instance.key, instance.flags, &stack, place, rest);
         state.extend(value);
         state.extend(block);
         state
@@ -227,30 +228,30 @@ impl CompactHasher {
     ///
     /// Those of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at 0.
     pub fn restore(state: &[u8]) -> Result<CompactHasher, StateError> {
-        let (fields, stack, rest) = parse(state, Version::Block)?;
+        let (fields, stack, rest) = parse(state, StateVersion::Block)?;
         if fields.offset != 0 {
             return Err(StateError::Offset);
         }
         let key = key_words(&fields.key);
         let restored =
-            |unfinished: &Unfinished<'_>| CompactHasher::of_parts(&key, fields.flags, stack, unfinished);
-        if fields.version == Version::Bytes {
-            let mut hasher = restored(&Unfinished { value: key, blocks: 0, block: &[] });
+            |unfinished: &UnfinishedChunk<'_>| CompactHasher::of_parts(&key, fields.flags, stack, unfinished);
+        if fields.version == StateVersion::Bytes {
+            let mut hasher = restored(&UnfinishedChunk { value: key, blocks: 0, block: &[] });
             hasher.update(rest);
             return Ok(hasher);
         }
         let blocks = (fields.tail().saturating_sub(1) / BLOCK_LEN) as u8;
         let (value, block) = rest.split_at(if blocks > 0 { OUT_LEN } else { 0 });
         let value = value.first_chunk().map_or(key, key_words);
-        Ok(restored(&Unfinished { value, blocks, block }))
+        Ok(restored(&UnfinishedChunk { value, blocks, block }))
     }
 }
 
 /// The parts of a state of at most that version: its fields, its finished chunks, and what it has
 /// of the unfinished one.
-fn parse(state: &[u8], newest: Version) -> Result<(Fields, Stack, &[u8]), StateError> {
-    let (header, rest) = state.split_first_chunk::<HEADER>().ok_or(StateError::Length)?;
-    let fields = Fields::parse(header, state.len(), newest)?;
+fn parse(state: &[u8], newest: StateVersion) -> Result<(StateFields, Stack, &[u8]), StateError> {
+    let (header, rest) = state.split_first_chunk::<HEADER_LEN>().ok_or(StateError::Length)?;
+    let fields = StateFields::parse(header, state.len(), newest)?;
     let (values, rest) = rest.split_at_checked(OUT_LEN * fields.values()).ok_or(StateError::Length)?;
     if rest.len() != fields.rest() {
         return Err(StateError::Length);
@@ -260,24 +261,24 @@ fn parse(state: &[u8], newest: Version) -> Result<(Fields, Stack, &[u8]), StateE
 }
 
 /// The header of a state, checked.
-struct Fields {
-    version: Version,
+struct StateFields {
+    version: StateVersion,
     flags: u32,
     offset: u64,
     count: u64,
     key: [u8; KEY_LEN],
 }
 
-impl Fields {
-    fn parse(header: &[u8; HEADER], len: usize, newest: Version) -> Result<Self, StateError> {
+impl StateFields {
+    fn parse(header: &[u8; HEADER_LEN], len: usize, newest: StateVersion) -> Result<Self, StateError> {
         let u64_at =
             |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("a field of the header"));
         if &header[..8] != MAGIC {
             return Err(StateError::Magic);
         }
         let version = match header[8] {
-            1 => Version::Bytes,
-            2 if newest == Version::Block => Version::Block,
+            1 => StateVersion::Bytes,
+            2 if newest == StateVersion::Block => StateVersion::Block,
             version => return Err(StateError::Version(version)),
         };
         let flags = match header[9] {
@@ -296,7 +297,7 @@ impl Fields {
         if flags == 0 && key != key_bytes(&IV) {
             return Err(StateError::Key);
         }
-        let fields = Fields { version, flags, offset: u64_at(16), count: u64_at(24), key };
+        let fields = StateFields { version, flags, offset: u64_at(16), count: u64_at(24), key };
         fields.check_offset()?;
         Ok(fields)
     }
@@ -321,9 +322,9 @@ impl Fields {
     /// The number of bytes that the state has of the unfinished chunk.
     fn rest(&self) -> usize {
         match (self.version, self.tail()) {
-            (Version::Bytes, len) => len,
-            (Version::Block, len) if len <= BLOCK_LEN => len,
-            (Version::Block, len) => OUT_LEN + (len - 1) % BLOCK_LEN + 1,
+            (StateVersion::Bytes, len) => len,
+            (StateVersion::Block, len) if len <= BLOCK_LEN => len,
+            (StateVersion::Block, len) => OUT_LEN + (len - 1) % BLOCK_LEN + 1,
         }
     }
 
@@ -331,8 +332,8 @@ impl Fields {
     fn values(&self) -> usize {
         let chunks = self.chunks();
         let halves = match self.version {
-            Version::Bytes => chunks > 0 && chunks.is_multiple_of(2),
-            Version::Block => chunks.is_power_of_two(),
+            StateVersion::Bytes => chunks > 0 && chunks.is_multiple_of(2),
+            StateVersion::Block => chunks.is_power_of_two(),
         };
         let open = halves && self.tail() == 0;
         chunks.count_ones() as usize + usize::from(open)

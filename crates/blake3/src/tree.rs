@@ -9,15 +9,14 @@
 //! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a
 //!   subtree.
 
-use crate::instance::{Instance, Value, join};
-use crate::lane::{Group, MAX_LANES};
-use crate::plan::Distance;
+use crate::instance::{KeyedKernel, Value, join};
+use crate::plan::{Group, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::mem::MaybeUninit;
 
 mod values;
 
-pub(crate) use values::Values;
+pub(crate) use values::LevelValues;
 use values::chunk_values;
 
 /// The number of levels on which groups wait for a neighbour. A group of the last level is reduced
@@ -84,7 +83,7 @@ impl Stack {
 
     /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits
     /// in the chunk count.
-    pub(crate) fn merge(&mut self, instance: &Instance, spare: usize) {
+    pub(crate) fn merge(&mut self, instance: &KeyedKernel, spare: usize) {
         while self.len > self.chunks.count_ones() as usize + spare {
             let [.., left, right] = self.values() else { return };
             let value = instance.parent(&join(left, right), 0);
@@ -95,7 +94,7 @@ impl Stack {
 
     /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before
     /// it.
-    pub(crate) fn push(&mut self, instance: &Instance, value: &Value, chunks: u64) {
+    pub(crate) fn push(&mut self, instance: &KeyedKernel, value: &Value, chunks: u64) {
         self.merge(instance, 0);
         debug_assert!(chunks.is_power_of_two() && self.chunks.is_multiple_of(chunks));
         self.values[self.len].write(*value);
@@ -104,11 +103,11 @@ impl Stack {
     }
 
     /// Takes whole chunks, in aligned subtrees of at most a group.
-    pub(crate) fn absorb(&mut self, instance: &Instance, offset: u64, mut input: &[u8]) {
+    pub(crate) fn absorb(&mut self, instance: &KeyedKernel, offset: u64, mut input: &[u8]) {
         while !input.is_empty() {
             let (subtree, rest) = input.split_at(self.next_subtree(instance, input.len()));
-            let mut values = Values::new();
-            values.of_chunks(instance, subtree, offset + self.chunks, Distance::Near);
+            let mut values = LevelValues::new();
+            values.hash_chunks(instance, subtree, offset + self.chunks, Prefetch::Off);
             self.push_halves(instance, values, (subtree.len() / CHUNK_LEN) as u64);
             input = rest;
         }
@@ -118,19 +117,19 @@ impl Stack {
     /// input.
     ///
     /// Up to a group, all chunks are hashed at once, also if they are not one subtree.
-    pub(crate) fn absorb_all(&mut self, instance: &Instance, mut input: &[u8], distance: Distance) {
+    pub(crate) fn absorb_all(&mut self, instance: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
         while !input.is_empty() {
             let n = input.len() / CHUNK_LEN;
             if self.chunks == 0 && n <= instance.lanes() && n.is_power_of_two() {
                 return self.begin(instance, input, n);
             }
             if n <= instance.lanes() && self.chunks.is_multiple_of(1 << n.ilog2()) {
-                let mut values = Values::new();
-                values.of_chunks(instance, input, self.chunks, Distance::Near);
+                let mut values = LevelValues::new();
+                values.hash_chunks(instance, input, self.chunks, Prefetch::Off);
                 return self.push_ragged(instance, values);
             }
             let (subtree, rest) = input.split_at(largest_subtree(self.chunks, input.len()));
-            self.absorb_subtree(instance, subtree, distance);
+            self.absorb_subtree(instance, subtree, prefetch);
             input = rest;
         }
     }
@@ -138,14 +137,14 @@ impl Stack {
     /// Takes the first chunks, a power of two of them and at most a group. The kernel writes into
     /// the stack: a copy of its values would wait for its narrow stores.
     #[inline]
-    fn begin(&mut self, instance: &Instance, input: &[u8], chunks: usize) {
-        let Instance { functions, key, flags } = instance;
+    fn begin(&mut self, instance: &KeyedKernel, input: &[u8], chunks: usize) {
+        let KeyedKernel { functions, key, flags } = instance;
         let values = self.values.as_mut_ptr().cast::<u8>();
         (self.len, self.chunks) = (chunks, chunks as u64);
         // SAFETY: the stack has room for more values than the widest kernel has lanes. A level
         // writes no more than it reads.
         unsafe {
-            chunk_values(instance, input, 0, Distance::Near, values);
+            chunk_values(instance, input, 0, Prefetch::Off, values);
             while self.len > 2 {
                 self.len /= 2;
                 (functions.parents)(values, self.len, key, *flags, values);
@@ -161,11 +160,11 @@ impl Stack {
     }
 
     /// Takes whole chunks that form a subtree.
-    pub(crate) fn absorb_subtree(&mut self, instance: &Instance, subtree: &[u8], distance: Distance) {
+    pub(crate) fn absorb_subtree(&mut self, instance: &KeyedKernel, subtree: &[u8], prefetch: Prefetch) {
         if subtree.len() <= CHUNK_LEN {
             return self.absorb(instance, 0, subtree);
         }
-        let block = root_block_of(instance, subtree, self.chunks, distance);
+        let block = root_block_of(instance, subtree, self.chunks, prefetch);
         let half = (subtree.len() / CHUNK_LEN / 2) as u64;
         for value in block.as_chunks().0 {
             self.push(instance, value, half);
@@ -174,7 +173,7 @@ impl Stack {
 
     /// Adds the values of chunks as subtrees of the sizes in the binary form of their number, the
     /// largest first, and as its two halves.
-    fn push_ragged(&mut self, instance: &Instance, mut values: Values) {
+    fn push_ragged(&mut self, instance: &KeyedKernel, mut values: LevelValues) {
         let mut odd = [None; MAX_LANES.ilog2() as usize + 1];
         let mut size = 1;
         for odd in &mut odd {
@@ -197,13 +196,13 @@ impl Stack {
 
     /// The length in bytes of the largest subtree that may come next: at most `most` bytes, and at
     /// most a group.
-    fn next_subtree(&self, instance: &Instance, most: usize) -> usize {
+    fn next_subtree(&self, instance: &KeyedKernel, most: usize) -> usize {
         let chunks = room(instance, self.chunks).min(most / CHUNK_LEN);
         CHUNK_LEN << chunks.ilog2()
     }
 
     /// Adds a subtree as its two halves, or as its only chunk.
-    fn push_halves(&mut self, instance: &Instance, mut values: Values, chunks: u64) {
+    fn push_halves(&mut self, instance: &KeyedKernel, mut values: LevelValues, chunks: u64) {
         values.ascend_to(instance, 2);
         let n = values.n as u64;
         for i in 0..values.n {
@@ -307,15 +306,15 @@ impl Groups {
         }
     }
 
-    pub(crate) fn chunks(&self, instance: &Instance) -> u64 {
+    pub(crate) fn chunks(&self, instance: &KeyedKernel) -> u64 {
         self.present * instance.lanes() as u64
     }
 
     /// Hashes one group at the start of `input`, or two where the kernel prefers that, and merges
     /// them with the waiting groups of their levels. Returns how many. There must be room: see
     /// `is_full`.
-    fn add(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) -> usize {
-        let Instance { functions, key, flags } = instance;
+    fn add(&mut self, instance: &KeyedKernel, input: &[u8], counter: u64, prefetch: Prefetch) -> usize {
+        let KeyedKernel { functions, key, flags } = instance;
         let group = functions.lanes * CHUNK_LEN;
         assert!(input.len() >= group);
         // Only the first of a pair of neighbours has nothing to merge with on its level.
@@ -330,8 +329,8 @@ impl Groups {
         unsafe {
             let place = |level: usize| if level == target { slots.add(target) } else { spare };
             match two {
-                Some(two) => two(input.as_ptr(), key, counter, *flags, distance, [slots, spare]),
-                None => (functions.group)(input.as_ptr(), key, counter, *flags, distance, place(0)),
+                Some(two) => two(input.as_ptr(), key, counter, *flags, prefetch, [slots, spare]),
+                None => (functions.group)(input.as_ptr(), key, counter, *flags, prefetch, place(0)),
             }
             for level in 0..target {
                 (functions.merge)(slots.add(level), spare, key, *flags, place(level + 1));
@@ -351,16 +350,16 @@ impl Groups {
     }
 
     /// Moves everything to the stack.
-    pub(crate) fn spill(&mut self, instance: &Instance, stack: &mut Stack) {
+    pub(crate) fn spill(&mut self, instance: &KeyedKernel, stack: &mut Stack) {
         self.push_to(instance, stack);
         self.present = 0;
     }
 
     /// Like `spill`, but keeps the groups.
-    pub(crate) fn push_to(&self, instance: &Instance, stack: &mut Stack) {
+    pub(crate) fn push_to(&self, instance: &KeyedKernel, stack: &mut Stack) {
         for level in (0..LEVELS).rev() {
             if self.present >> level & 1 == 1 {
-                let mut values = Values::new();
+                let mut values = LevelValues::new();
                 // SAFETY: this kernel wrote it.
                 unsafe { values.prepend(instance, &self.slots[level]) };
                 stack.push_halves(instance, values, (instance.lanes() as u64) << level);
@@ -371,7 +370,7 @@ impl Groups {
 
 /// An unfinished tree, by reference, so that its owner decides where its parts are stored.
 pub(crate) struct Tree<'a> {
-    pub(crate) instance: &'a Instance,
+    pub(crate) instance: &'a KeyedKernel,
     /// The counter of the first chunk.
     pub(crate) offset: u64,
     pub(crate) stack: &'a mut Stack,
@@ -385,7 +384,7 @@ impl Tree<'_> {
     }
 
     /// Takes whole chunks. A single chunk must not be the whole input.
-    pub(crate) fn absorb(&mut self, mut input: &[u8], distance: Distance) {
+    pub(crate) fn absorb(&mut self, mut input: &[u8], prefetch: Prefetch) {
         debug_assert!(input.len().is_multiple_of(CHUNK_LEN));
         let group = self.instance.lanes() * CHUNK_LEN;
         while !input.is_empty() {
@@ -394,7 +393,7 @@ impl Tree<'_> {
                     self.groups.spill(self.instance, self.stack);
                 }
                 let counter = self.offset + self.position();
-                let groups = self.groups.add(self.instance, input, counter, distance);
+                let groups = self.groups.add(self.instance, input, counter, prefetch);
                 input = &input[groups * group..];
             } else {
                 self.groups.spill(self.instance, self.stack);
@@ -435,7 +434,7 @@ pub(crate) fn largest_subtree(position: u64, most: usize) -> usize {
 /// The most chunks, up to a group, that may follow `position` chunks as one subtree, complete or
 /// not.
 #[inline(always)]
-pub(crate) fn room(instance: &Instance, position: u64) -> usize {
+pub(crate) fn room(instance: &KeyedKernel, position: u64) -> usize {
     // Position 0 has 64 trailing zeros.
     let aligned = position.trailing_zeros().min(instance.lanes().ilog2());
     1 << aligned
@@ -444,7 +443,7 @@ pub(crate) fn room(instance: &Instance, position: u64) -> usize {
 /// The block of the topmost parent of a tree of more than one chunk: the chunks taken so far, and
 /// then `rest`, which has at most [`room`] chunks.
 pub(crate) fn root_block(
-    instance: &Instance,
+    instance: &KeyedKernel,
     offset: u64,
     stack: &Stack,
     groups: Option<&Groups>,
@@ -457,10 +456,10 @@ pub(crate) fn root_block(
         full.push_to(instance, &mut stack);
         return root_block(instance, offset, &stack, None, rest);
     }
-    let mut values = Values::new();
+    let mut values = LevelValues::new();
     let position = stack.chunks + groups.map_or(0, |groups| groups.chunks(instance));
     if !rest.is_empty() {
-        values.of_chunks(instance, rest, offset + position, Distance::Near);
+        values.hash_chunks(instance, rest, offset + position, Prefetch::Off);
     }
     if let Some(groups) = groups {
         for level in 0..LEVELS {
@@ -484,7 +483,7 @@ pub(crate) fn root_block(
 
 /// The block of the topmost parent of the subtrees of a stack, and of one more to their right. It
 /// copies no stack, which would take as long as a compression.
-pub(crate) fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
+pub(crate) fn fold(instance: &KeyedKernel, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
     let values = stack.values();
     let mut lefts = values.len() - 1;
     let mut right = values[lefts];
@@ -507,22 +506,22 @@ pub(crate) fn fold(instance: &Instance, stack: &Stack, last: Option<Value>) -> [
 
 /// The block of the topmost parent over all of `input`, which has more than one chunk.
 pub(crate) fn root_block_of(
-    instance: &Instance,
+    instance: &KeyedKernel,
     input: &[u8],
     offset: u64,
-    distance: Distance,
+    prefetch: Prefetch,
 ) -> [u8; BLOCK_LEN] {
     debug_assert!(input.len() > CHUNK_LEN);
     let group = instance.lanes() * CHUNK_LEN;
     if input.len() <= group {
-        let mut values = Values::new();
-        values.of_chunks(instance, input, offset, Distance::Near);
+        let mut values = LevelValues::new();
+        values.hash_chunks(instance, input, offset, Prefetch::Off);
         values.ascend_to(instance, 2);
         return values.last_two();
     }
     let (mut stack, mut groups) = (Stack::new(), Groups::new());
     let (whole, rest) = input.split_at(input.len() / group * group);
     let mut tree = Tree { instance, offset, stack: &mut stack, groups: &mut groups };
-    tree.absorb(whole, distance);
+    tree.absorb(whole, prefetch);
     root_block(instance, offset, &stack, Some(&groups), rest)
 }

@@ -6,7 +6,7 @@
 //! There is no lock, because another thread could hold it in the moment of the fork: the new
 //! process would wait for that thread forever.
 
-use bulla_blake3::MIN_PARALLEL;
+use bulla_blake3::MIN_PARALLEL_LEN;
 use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::process;
 use std::ptr;
@@ -31,7 +31,7 @@ pub(crate) enum Start {
 /// The pool for an input of `len` bytes. `None` if one thread is enough, or if no threads can be
 /// had: then the caller's thread hashes the input.
 pub(crate) fn pool(len: usize) -> Option<&'static ThreadPool> {
-    if len < MIN_PARALLEL {
+    if len < MIN_PARALLEL_LEN {
         return None;
     }
     let (pool, _) = of_process(None).ok()?;

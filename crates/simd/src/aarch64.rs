@@ -3,10 +3,8 @@
 //! There is nothing to detect: the calling convention of every target that has these types passes
 //! them in vector registers, so that no program for it starts on a processor without them.
 
-use crate::vector::{Columns, Rows, Vector};
+use crate::vector::{Columns, Rows, Vector, WordColumns};
 use core::arch::{aarch64::*, asm};
-
-pub mod words;
 
 /// Four words in a vector register.
 #[derive(Clone, Copy)]
@@ -15,9 +13,9 @@ pub struct U32x4(pub uint32x4_t);
 
 /// Trait methods that consist of one expression of intrinsics.
 macro_rules! forward {
-    ($(fn $name:ident ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
+    ($(fn $name:ident $(<const $imm:ident: i32>)? ($($arg:ident: $type:ty),*) $(-> $ret:ty)? = $body:expr;)*) => { $(
         #[inline(always)]
-        unsafe fn $name ($($arg: $type),*) $(-> $ret)? {
+        unsafe fn $name $(<const $imm: i32>)? ($($arg: $type),*) $(-> $ret)? {
             // SAFETY: the target has NEON; pointers are valid as the method's caller promised.
             #[allow(unused_unsafe, reason = "some bodies contain no intrinsic")]
             unsafe {
@@ -26,7 +24,6 @@ macro_rules! forward {
         }
     )* };
 }
-use forward;
 
 /// The places of the bytes of a vector whose words of `word` bytes are rotated right by `by` bytes.
 const fn byte_rotation(word: usize, by: usize) -> [u8; 16] {
@@ -114,7 +111,7 @@ impl Vector for U32x4 {
     }
 
     #[inline(always)]
-    unsafe fn pin(a: Self) -> Self {
+    unsafe fn opaque(a: Self) -> Self {
         let mut value = a.0;
         // SAFETY: no instruction.
         unsafe { asm!("/* {0:v} */", inout(vreg) value, options(pure, nomem, nostack, preserves_flags)) }
@@ -125,13 +122,11 @@ impl Vector for U32x4 {
 impl Rows for U32x4 {
     forward! {
         fn splat_row(row: *const u32) -> Self = U32x4(vld1q_u32(row));
-        fn splat_halves(low: u64, high: u64) -> Self =
+        fn splat_u64_pair(low: u64, high: u64) -> Self =
             U32x4(vreinterpretq_u32_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high))));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self =
             U32x4(vreinterpretq_u32_u8(vld1q_u8((*blocks).wrapping_add(offset))));
-        fn turn1(a: Self) -> Self = U32x4(vextq_u32::<1>(a.0, a.0));
-        fn turn2(a: Self) -> Self = U32x4(vextq_u32::<2>(a.0, a.0));
-        fn turn3(a: Self) -> Self = U32x4(vextq_u32::<3>(a.0, a.0));
+        fn rotate_words_left<const N: i32>(a: Self) -> Self = U32x4(vextq_u32::<N>(a.0, a.0));
     }
 
     #[inline(always)]
@@ -145,7 +140,7 @@ impl Rows for U32x4 {
 
     /// The compiler sees one shuffle in the four words, and finds its instructions.
     #[inline(always)]
-    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
+    unsafe fn shuffle<const I: i32>(a: Self, b: Self) -> Self {
         // SAFETY: vectors and arrays of four words have the same size, and every value of one is
         // one of the other.
         unsafe {
@@ -185,7 +180,7 @@ impl Columns for U32x4 {
     }
 
     #[inline(always)]
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 4 * 32 writable bytes.
         unsafe { store_columns(&words, to) }
     }
@@ -224,5 +219,147 @@ unsafe fn store_columns<const N: usize>(w: &[U32x4; N], to: *mut u8) {
             }
         }
         q += 1;
+    }
+}
+
+/// Two words in a vector register.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct U64x2(pub uint64x2_t);
+
+impl Vector for U64x2 {
+    type Word = u64;
+    const LANES: usize = 2;
+
+    forward! {
+        fn splat(word: u64) -> Self = U64x2(vdupq_n_u64(word));
+        fn load(from: *const u64) -> Self = U64x2(vld1q_u64(from));
+        fn add(a: Self, b: Self) -> Self = U64x2(vaddq_u64(a.0, b.0));
+        fn xor(a: Self, b: Self) -> Self = U64x2(veorq_u64(a.0, b.0));
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u64) {
+        // SAFETY: the caller promised two writable words.
+        unsafe { vst1q_u64(to, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const I: usize>(a: Self) -> Self {
+        // SAFETY: the caller promised NEON.
+        unsafe {
+            U64x2(match I {
+                0 => vreinterpretq_u64_u32(vrev64q_u32(vreinterpretq_u32_u64(a.0))),
+                1 => vreinterpretq_u64_u8(rotate_bytes::<8, 3>(vreinterpretq_u8_u64(a.0))),
+                2 => vreinterpretq_u64_u8(rotate_bytes::<8, 2>(vreinterpretq_u8_u64(a.0))),
+                _ => vsriq_n_u64::<63>(vaddq_u64(a.0, a.0), a.0),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn opaque(a: Self) -> Self {
+        let mut value = a.0;
+        // SAFETY: no instruction.
+        unsafe { asm!("/* {0:v} */", inout(vreg) value, options(pure, nomem, nostack, preserves_flags)) }
+        U64x2(value)
+    }
+}
+
+impl WordColumns for U64x2 {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        // SAFETY: the caller promised two pointers, with 128 readable bytes at the offset of each.
+        unsafe {
+            let row = |i: usize, pair: usize| {
+                vreinterpretq_u64_u8(vld1q_u8((*blocks.add(i)).wrapping_add(offset + 16 * pair)))
+            };
+            let mut words = [U64x2(vdupq_n_u64(0)); 16];
+            let mut i = 0;
+            while i < 8 {
+                let (a, b) = (row(0, i), row(1, i));
+                words[2 * i] = U64x2(vtrn1q_u64(a, b));
+                words[2 * i + 1] = U64x2(vtrn2q_u64(a, b));
+                i += 1;
+            }
+            words
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_states(states: *const *mut u64) -> [Self; 8] {
+        // SAFETY: the caller promised two pointers at eight words each.
+        unsafe {
+            let mut words = [U64x2(vdupq_n_u64(0)); 8];
+            let mut i = 0;
+            while i < 4 {
+                let a = vld1q_u64((*states).add(2 * i));
+                let b = vld1q_u64((*states.add(1)).add(2 * i));
+                words[2 * i] = U64x2(vtrn1q_u64(a, b));
+                words[2 * i + 1] = U64x2(vtrn2q_u64(a, b));
+                i += 1;
+            }
+            words
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_states(words: [Self; 8], states: *const *mut u64) {
+        let mut i = 0;
+        while i < 4 {
+            let (a, b) = (words[2 * i].0, words[2 * i + 1].0);
+            // SAFETY: see `load_states`.
+            unsafe {
+                vst1q_u64((*states).add(2 * i), vtrn1q_u64(a, b));
+                vst1q_u64((*states.add(1)).add(2 * i), vtrn2q_u64(a, b));
+            }
+            i += 1;
+        }
+    }
+}
+
+impl WordColumns for U32x4 {
+    #[inline(always)]
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
+        // SAFETY: as the caller promised.
+        unsafe { <Self as Columns>::load_blocks(blocks, offset) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_states(states: *const *mut u32) -> [Self; 8] {
+        // SAFETY: the caller promised four pointers at eight words each.
+        unsafe {
+            let mut words = [U32x4(vdupq_n_u32(0)); 8];
+            let mut half = 0;
+            while half < 2 {
+                let row = |lane: usize| vld1q_u32((*states.add(lane)).add(4 * half));
+                let columns = transpose([row(0), row(1), row(2), row(3)]);
+                let mut i = 0;
+                while i < 4 {
+                    words[4 * half + i] = U32x4(columns[i]);
+                    i += 1;
+                }
+                half += 1;
+            }
+            words
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_states(w: [Self; 8], states: *const *mut u32) {
+        let mut half = 0;
+        while half < 2 {
+            // SAFETY: see `load_states`.
+            unsafe {
+                let rows =
+                    transpose([w[4 * half].0, w[4 * half + 1].0, w[4 * half + 2].0, w[4 * half + 3].0]);
+                let mut lane = 0;
+                while lane < 4 {
+                    vst1q_u32((*states.add(lane)).add(4 * half), rows[lane]);
+                    lane += 1;
+                }
+            }
+            half += 1;
+        }
     }
 }

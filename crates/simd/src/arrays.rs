@@ -4,8 +4,7 @@
 //! kernels over them where there are no vector registers. The main case is Miri, which supports
 //! neither most intrinsics nor assembly.
 
-use crate::vector::{Columns, Rows, Vector};
-use crate::words::{WordColumns, WordRows};
+use crate::vector::{Columns, Rows, Vector, WordColumns, WordRows};
 
 /// An array whose element i is `$value`. It is not a closure, because Miri takes ten times as long
 /// for a call as for a step of a loop.
@@ -57,7 +56,7 @@ impl<const N: usize> Columns for Array<u32, N> {
     }
 
     #[inline(never)]
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8) {
         for (w, column) in words.into_iter().enumerate() {
             for (lane, word) in column.0.into_iter().enumerate() {
                 // SAFETY: the caller promised 32 writable bytes a lane.
@@ -101,7 +100,7 @@ impl<const N: usize> Rows for Array<u32, N> {
     }
 
     #[inline(never)]
-    unsafe fn splat_halves(low: u64, high: u64) -> Self {
+    unsafe fn splat_u64_pair(low: u64, high: u64) -> Self {
         let row = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32];
         each!(i => row[i % 4])
     }
@@ -126,22 +125,12 @@ impl<const N: usize> Rows for Array<u32, N> {
     }
 
     #[inline(never)]
-    unsafe fn turn1(a: Self) -> Self {
-        each!(i => a.0[i / 4 * 4 + (i + 1) % 4])
+    unsafe fn rotate_words_left<const K: i32>(a: Self) -> Self {
+        each!(i => a.0[i / 4 * 4 + (i + K as usize) % 4])
     }
 
     #[inline(never)]
-    unsafe fn turn2(a: Self) -> Self {
-        each!(i => a.0[i / 4 * 4 + (i + 2) % 4])
-    }
-
-    #[inline(never)]
-    unsafe fn turn3(a: Self) -> Self {
-        each!(i => a.0[i / 4 * 4 + (i + 3) % 4])
-    }
-
-    #[inline(never)]
-    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
+    unsafe fn shuffle<const I: i32>(a: Self, b: Self) -> Self {
         each!(i => {
             let from = if i % 4 < 2 { &a } else { &b };
             from.0[i / 4 * 4 + (I as usize >> (2 * (i % 4)) & 3)]
@@ -191,7 +180,7 @@ macro_rules! words {
                 each!(i => a.0[i].rotate_right(ROTATES[I]))
             }
 
-            unsafe fn pin(a: Self) -> Self {
+            unsafe fn opaque(a: Self) -> Self {
                 a
             }
         }
@@ -209,21 +198,21 @@ macro_rules! words {
             }
 
             #[inline(never)]
-            unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
+            unsafe fn load_states(states: *const *mut $word) -> [Self; 8] {
                 let mut words = [Array([0; N]); 8];
                 for (w, word) in words.iter_mut().enumerate() {
                     // SAFETY: the caller promised N pointers, each at eight words.
-                    *word = unsafe { each!(lane => *(*halves.add(lane)).add(w)) };
+                    *word = unsafe { each!(lane => *(*states.add(lane)).add(w)) };
                 }
                 words
             }
 
             #[inline(never)]
-            unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
+            unsafe fn store_states(words: [Self; 8], states: *const *mut $word) {
                 for (w, column) in words.into_iter().enumerate() {
                     for (lane, word) in column.0.into_iter().enumerate() {
                         // SAFETY: the caller promised N pointers, each at eight words.
-                        unsafe { *(*halves.add(lane)).add(w) = word }
+                        unsafe { *(*states.add(lane)).add(w) = word }
                     }
                 }
             }
@@ -231,13 +220,13 @@ macro_rules! words {
 
         impl WordRows for Array<$word, 4> {
             #[inline(never)]
-            unsafe fn load_fresh(from: *const $word) -> Self {
+            unsafe fn load_just_stored(from: *const $word) -> Self {
                 // SAFETY: the caller promised four readable words.
                 unsafe { Vector::load(from) }
             }
 
             #[inline(never)]
-            unsafe fn row(words: [$word; 4]) -> Self {
+            unsafe fn from_words(words: [$word; 4]) -> Self {
                 Array(words)
             }
 
@@ -253,18 +242,10 @@ macro_rules! words {
             }
 
             #[inline(never)]
-            unsafe fn turn1(a: Self) -> Self {
-                Array([a.0[1], a.0[2], a.0[3], a.0[0]])
-            }
-
-            #[inline(never)]
-            unsafe fn turn2(a: Self) -> Self {
-                Array([a.0[2], a.0[3], a.0[0], a.0[1]])
-            }
-
-            #[inline(never)]
-            unsafe fn turn3(a: Self) -> Self {
-                Array([a.0[3], a.0[0], a.0[1], a.0[2]])
+            unsafe fn rotate_words_left<const K: i32>(a: Self) -> Self {
+                let mut words = a.0;
+                words.rotate_left(K as usize);
+                Array(words)
             }
         }
     };

@@ -10,8 +10,7 @@
 //! Nothing here needs an instruction set. If the compiler does not find the vectors, the results
 //! are the same.
 
-use crate::vector::{Columns, Rows, Vector};
-use crate::words::{WordColumns, WordRows};
+use crate::vector::{Columns, Rows, Vector, WordColumns, WordRows};
 use core::mem::MaybeUninit;
 
 /// `N` words, aligned like a register. The words have the byte order of the machine.
@@ -84,7 +83,7 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn pin(a: Self) -> Self {
+            unsafe fn opaque(a: Self) -> Self {
                 a
             }
         }
@@ -110,14 +109,14 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
+            unsafe fn load_states(states: *const *mut $word) -> [Self; 8] {
                 let mut words = [Lanes([0; N]); 8];
                 let mut lane = 0;
                 while lane < N {
                     let mut w = 0;
                     while w < 8 {
                         // SAFETY: the caller promised N pointers, each at eight words.
-                        words[w].0[lane] = unsafe { *(*halves.add(lane)).add(w) };
+                        words[w].0[lane] = unsafe { *(*states.add(lane)).add(w) };
                         w += 1;
                     }
                     lane += 1;
@@ -126,13 +125,13 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
+            unsafe fn store_states(words: [Self; 8], states: *const *mut $word) {
                 let mut lane = 0;
                 while lane < N {
                     let mut w = 0;
                     while w < 8 {
                         // SAFETY: the caller promised N pointers, each at eight words.
-                        unsafe { *(*halves.add(lane)).add(w) = words[w].0[lane] };
+                        unsafe { *(*states.add(lane)).add(w) = words[w].0[lane] };
                         w += 1;
                     }
                     lane += 1;
@@ -142,13 +141,13 @@ macro_rules! words {
 
         impl WordRows for Lanes<$word, 4> {
             #[inline(always)]
-            unsafe fn load_fresh(from: *const $word) -> Self {
+            unsafe fn load_just_stored(from: *const $word) -> Self {
                 // SAFETY: the caller promised four readable words.
                 unsafe { Self::load(from) }
             }
 
             #[inline(always)]
-            unsafe fn row(words: [$word; 4]) -> Self {
+            unsafe fn from_words(words: [$word; 4]) -> Self {
                 Lanes(words)
             }
 
@@ -171,18 +170,13 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn turn1(a: Self) -> Self {
-                Lanes([a.0[1], a.0[2], a.0[3], a.0[0]])
-            }
-
-            #[inline(always)]
-            unsafe fn turn2(a: Self) -> Self {
-                Lanes([a.0[2], a.0[3], a.0[0], a.0[1]])
-            }
-
-            #[inline(always)]
-            unsafe fn turn3(a: Self) -> Self {
-                Lanes([a.0[3], a.0[0], a.0[1], a.0[2]])
+            unsafe fn rotate_words_left<const K: i32>(a: Self) -> Self {
+                let [w0, w1, w2, w3] = a.0;
+                Lanes(match K {
+                    1 => [w1, w2, w3, w0],
+                    2 => [w2, w3, w0, w1],
+                    _ => [w3, w0, w1, w2],
+                })
             }
         }
     };
@@ -218,7 +212,7 @@ impl<const N: usize> Columns for Lanes<u32, N> {
     }
 
     #[inline(always)]
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 32 writable bytes a lane.
         unsafe { store_columns(&words, to) }
     }
@@ -262,7 +256,7 @@ impl Rows for U32x4 {
     }
 
     #[inline(always)]
-    unsafe fn splat_halves(low: u64, high: u64) -> Self {
+    unsafe fn splat_u64_pair(low: u64, high: u64) -> Self {
         Lanes([low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32])
     }
 
@@ -300,25 +294,13 @@ impl Rows for U32x4 {
     }
 
     #[inline(always)]
-    unsafe fn turn1(a: Self) -> Self {
+    unsafe fn rotate_words_left<const K: i32>(a: Self) -> Self {
         // SAFETY: it asks nothing of its caller.
-        unsafe { <Self as WordRows>::turn1(a) }
+        unsafe { <Self as WordRows>::rotate_words_left::<K>(a) }
     }
 
     #[inline(always)]
-    unsafe fn turn2(a: Self) -> Self {
-        // SAFETY: it asks nothing of its caller.
-        unsafe { <Self as WordRows>::turn2(a) }
-    }
-
-    #[inline(always)]
-    unsafe fn turn3(a: Self) -> Self {
-        // SAFETY: it asks nothing of its caller.
-        unsafe { <Self as WordRows>::turn3(a) }
-    }
-
-    #[inline(always)]
-    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
+    unsafe fn shuffle<const I: i32>(a: Self, b: Self) -> Self {
         Lanes([
             a.0[I as usize & 3],
             a.0[I as usize >> 2 & 3],

@@ -28,7 +28,6 @@ pub mod aarch64;
 #[cfg(target_endian = "little")]
 #[doc(hidden)]
 pub mod arrays;
-mod blake;
 pub mod cpu;
 mod dispatch;
 pub mod lanes;
@@ -37,11 +36,9 @@ pub mod scalar;
 mod vector;
 #[cfg(all(target_arch = "wasm32", any(target_feature = "simd128", feature = "wasm32_simd")))]
 pub mod wasm32;
-mod words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub mod x86_64;
 
 pub use dispatch::{DispatchCell, KernelTable};
 pub use pair::Pair;
-pub use vector::{Columns, Rows, Vector};
-pub use words::{WordColumns, WordRows};
+pub use vector::{Columns, Rows, Vector, WordColumns, WordRows};

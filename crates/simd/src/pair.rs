@@ -1,5 +1,4 @@
-use crate::vector::{Columns, Rows, Vector};
-use crate::words::WordColumns;
+use crate::vector::{Columns, Rows, Vector, WordColumns};
 
 /// Two vectors side by side: two independent chains of instructions that fill each other's gaps.
 #[derive(Clone, Copy)]
@@ -23,7 +22,7 @@ impl<V: Vector> Vector for Pair<V> {
     both! {
         fn add(a, b);
         fn xor(a, b);
-        fn pin(a);
+        fn opaque(a);
     }
 
     #[inline(always)]
@@ -55,10 +54,10 @@ impl<V: Vector> Vector for Pair<V> {
 }
 
 impl<V: Rows> Rows for Pair<V> {
-    both! {
-        fn turn1(a);
-        fn turn2(a);
-        fn turn3(a);
+    #[inline(always)]
+    unsafe fn rotate_words_left<const N: i32>(a: Self) -> Self {
+        // SAFETY: as the caller promised.
+        unsafe { Pair(V::rotate_words_left::<N>(a.0), V::rotate_words_left::<N>(a.1)) }
     }
 
     #[inline(always)]
@@ -68,9 +67,9 @@ impl<V: Rows> Rows for Pair<V> {
     }
 
     #[inline(always)]
-    unsafe fn splat_halves(low: u64, high: u64) -> Self {
+    unsafe fn splat_u64_pair(low: u64, high: u64) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Pair(V::splat_halves(low, high), V::splat_halves(low, high)) }
+        unsafe { Pair(V::splat_u64_pair(low, high), V::splat_u64_pair(low, high)) }
     }
 
     #[inline(always)]
@@ -81,7 +80,7 @@ impl<V: Rows> Rows for Pair<V> {
 
     #[inline(always)]
     unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8) {
-        // SAFETY: the caller promised room for the states of both halves.
+        // SAFETY: the caller promised memory for the states of both halves.
         unsafe {
             V::store_row_pairs(first.0, second.0, to);
             V::store_row_pairs(first.1, second.1, to.add(32 * V::STATES));
@@ -89,9 +88,9 @@ impl<V: Rows> Rows for Pair<V> {
     }
 
     #[inline(always)]
-    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self {
+    unsafe fn shuffle<const I: i32>(a: Self, b: Self) -> Self {
         // SAFETY: as the caller promised.
-        unsafe { Pair(V::pick::<I>(a.0, b.0), V::pick::<I>(a.1, b.1)) }
+        unsafe { Pair(V::shuffle::<I>(a.0, b.0), V::shuffle::<I>(a.1, b.1)) }
     }
 }
 
@@ -99,23 +98,23 @@ impl<V: Columns> Columns for Pair<V> {
     #[inline(always)]
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
         // SAFETY: the caller promised pointers for the lanes of both halves.
-        unsafe { pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
+        unsafe { join_pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
     }
 
     #[inline(always)]
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
-        let (first, second) = halves(&words);
-        // SAFETY: the caller promised room for the lanes of both halves.
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8) {
+        let (first, second) = split_pairs(&words);
+        // SAFETY: the caller promised memory for the lanes of both halves.
         unsafe {
-            V::store_halves(first, to);
-            V::store_halves(second, to.add(32 * V::LANES));
+            V::store_chaining_values(first, to);
+            V::store_chaining_values(second, to.add(32 * V::LANES));
         }
     }
 
     #[inline(always)]
     unsafe fn store_blocks(words: [Self; 16], to: *mut u8) {
-        let (first, second) = halves(&words);
-        // SAFETY: the caller promised room for the lanes of both halves.
+        let (first, second) = split_pairs(&words);
+        // SAFETY: the caller promised memory for the lanes of both halves.
         unsafe {
             V::store_blocks(first, to);
             V::store_blocks(second, to.add(64 * V::LANES));
@@ -148,29 +147,29 @@ impl<V: WordColumns> WordColumns for Pair<V> {
     #[inline(always)]
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] {
         // SAFETY: the caller promised pointers for the lanes of both halves.
-        unsafe { pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
+        unsafe { join_pairs(&V::load_blocks(blocks, offset), &V::load_blocks(blocks.add(V::LANES), offset)) }
     }
 
     #[inline(always)]
-    unsafe fn load_halves(words: *const *mut V::Word) -> [Self; 8] {
+    unsafe fn load_states(words: *const *mut V::Word) -> [Self; 8] {
         // SAFETY: the caller promised pointers for the lanes of both halves.
-        unsafe { pairs(&V::load_halves(words), &V::load_halves(words.add(V::LANES))) }
+        unsafe { join_pairs(&V::load_states(words), &V::load_states(words.add(V::LANES))) }
     }
 
     #[inline(always)]
-    unsafe fn store_halves(words: [Self; 8], to: *const *mut V::Word) {
-        let (first, second) = halves(&words);
+    unsafe fn store_states(words: [Self; 8], to: *const *mut V::Word) {
+        let (first, second) = split_pairs(&words);
         // SAFETY: the caller promised pointers for the lanes of both halves.
         unsafe {
-            V::store_halves(first, to);
-            V::store_halves(second, to.add(V::LANES));
+            V::store_states(first, to);
+            V::store_states(second, to.add(V::LANES));
         }
     }
 }
 
 /// The first and the second vectors of pairs.
 #[inline(always)]
-fn halves<V: Copy, const N: usize>(pairs: &[Pair<V>; N]) -> ([V; N], [V; N]) {
+fn split_pairs<V: Copy, const N: usize>(pairs: &[Pair<V>; N]) -> ([V; N], [V; N]) {
     let (mut first, mut second) = ([pairs[0].0; N], [pairs[0].1; N]);
     let mut i = 1;
     while i < N {
@@ -180,9 +179,9 @@ fn halves<V: Copy, const N: usize>(pairs: &[Pair<V>; N]) -> ([V; N], [V; N]) {
     (first, second)
 }
 
-/// The reverse of `halves`.
+/// Pairs of vectors: the reverse of `split_pairs`.
 #[inline(always)]
-fn pairs<V: Copy, const N: usize>(first: &[V; N], second: &[V; N]) -> [Pair<V>; N] {
+fn join_pairs<V: Copy, const N: usize>(first: &[V; N], second: &[V; N]) -> [Pair<V>; N] {
     let mut pairs = [Pair(first[0], second[0]); N];
     let mut i = 1;
     while i < N {

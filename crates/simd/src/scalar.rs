@@ -1,7 +1,6 @@
 //! One word as a vector of one lane: the column form of one input is the plain scalar algorithm.
 
-use crate::vector::{Columns, Vector};
-use crate::words::WordColumns;
+use crate::vector::{Columns, Vector, WordColumns};
 
 /// A vector of one lane. Its methods are safe in fact: they need no instruction set.
 #[derive(Clone, Copy)]
@@ -33,7 +32,7 @@ impl Columns for U32x1 {
     }
 
     #[inline(always)]
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8) {
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 32 writable bytes.
         unsafe { store_words(&words, to) }
     }
@@ -79,7 +78,7 @@ macro_rules! words {
                 fn splat(word: $word) -> Self = $type(word);
                 fn add(a: Self, b: Self) -> Self = $type(a.0.wrapping_add(b.0));
                 fn xor(a: Self, b: Self) -> Self = $type(a.0 ^ b.0);
-                fn pin(a: Self) -> Self = a;
+                fn opaque(a: Self) -> Self = a;
             }
 
             #[inline(always)]
@@ -118,23 +117,23 @@ macro_rules! words {
             }
 
             #[inline(always)]
-            unsafe fn load_halves(halves: *const *mut $word) -> [Self; 8] {
+            unsafe fn load_states(states: *const *mut $word) -> [Self; 8] {
                 let mut words = [$type(0); 8];
                 let mut i = 0;
                 while i < 8 {
                     // SAFETY: the caller promised one pointer, at eight words.
-                    words[i] = unsafe { $type(*(*halves).add(i)) };
+                    words[i] = unsafe { $type(*(*states).add(i)) };
                     i += 1;
                 }
                 words
             }
 
             #[inline(always)]
-            unsafe fn store_halves(words: [Self; 8], halves: *const *mut $word) {
+            unsafe fn store_states(words: [Self; 8], states: *const *mut $word) {
                 let mut i = 0;
                 while i < 8 {
                     // SAFETY: the caller promised one pointer, at eight words.
-                    unsafe { *(*halves).add(i) = words[i].0 };
+                    unsafe { *(*states).add(i) = words[i].0 };
                     i += 1;
                 }
             }

@@ -1,4 +1,5 @@
-//! The traits of vectors, and the forms of kernels with 32-bit words.
+//! The traits of vectors, and the forms of kernels: of BLAKE3, with words of 32 bits, and of BLAKE2,
+//! with words of 32 and of 64 bits.
 
 use core::mem::MaybeUninit;
 
@@ -30,9 +31,9 @@ pub trait Vector: Copy + 'static {
     unsafe fn xor(a: Self, b: Self) -> Self;
     /// Every lane rotated right by the distance of rotate number `I`, from 0 to 3.
     unsafe fn rotate<const I: usize>(a: Self) -> Self;
-    /// The same value, hidden from the optimiser. It keeps `(a + m) + b` from becoming `a + (m +
+    /// `a`, as a value that the optimizer cannot look into. It keeps `(a + m) + b` from becoming `a + (m +
     /// b)`, which would put a second addition on the critical path of a round.
-    unsafe fn pin(a: Self) -> Self;
+    unsafe fn opaque(a: Self) -> Self;
 
     /// Copies `n` bytes from `from`, followed by zeros, to the block of sixteen words at `to`. The
     /// two must not overlap, and n is at most the block's length.
@@ -65,18 +66,17 @@ pub trait Vector: Copy + 'static {
     }
 }
 
-/// Column form: lane i of every vector belongs to input i.
+/// Column form for BLAKE3: lane i of every vector belongs to input i.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait Columns: Vector<Word = u32> {
     /// The sixteen little-endian words of `LANES` blocks of 64 bytes, transposed: vector w holds
     /// word w of each block. Block i is at `blocks[i] + offset`; `blocks` points at `LANES`
     /// pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
-    /// The reverse for eight words: 32 bytes a lane, one lane after the other (`32 * LANES` bytes
-    /// at `to`).
-    unsafe fn store_halves(words: [Self; 8], to: *mut u8);
-    /// The reverse of `load_blocks`: 64 bytes a lane, one lane after the other (`64 * LANES` bytes
-    /// at `to`).
+    /// Writes the chaining values in `words`: 32 bytes for each lane, one lane after the other, at
+    /// `to`.
+    unsafe fn store_chaining_values(words: [Self; 8], to: *mut u8);
+    /// Writes the blocks in `words`: 64 bytes for each lane, one lane after the other, at `to`.
     unsafe fn store_blocks(words: [Self; 16], to: *mut u8);
     /// Of the `2 * LANES` words of `left` followed by `right`, the words at even places and the
     /// words at odd places.
@@ -87,7 +87,7 @@ pub trait Columns: Vector<Word = u32> {
     unsafe fn select(mask: u32, yes: Self, no: Self) -> Self;
 }
 
-/// Row form: a vector holds one row of four words of one or more 4x4 states.
+/// Row form for BLAKE3: a vector holds one row of four words of one or more 4x4 states.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait Rows: Vector<Word = u32> {
     /// States in a vector: `LANES / 4`.
@@ -95,10 +95,10 @@ pub trait Rows: Vector<Word = u32> {
 
     /// The four words at `row` for every state.
     unsafe fn splat_row(row: *const u32) -> Self;
-    /// The row whose low words are `low` and whose high words are `high` (least significant word
-    /// first), for every state. It is made in registers: a load right after four narrow stores
+    /// The row with the words of `low` and then those of `high` (least significant word first), for
+    /// every state. It is made in registers: a load right after four narrow stores
     /// would wait for all of them.
-    unsafe fn splat_halves(low: u64, high: u64) -> Self;
+    unsafe fn splat_u64_pair(low: u64, high: u64) -> Self;
     /// 16 bytes from `blocks[i] + offset` for state i; `blocks` points at `STATES` pointers.
     unsafe fn gather_rows(blocks: *const *const u8, offset: usize) -> Self;
     /// The four rows of a block that has only n bytes, 1 to 63, padded with zeros; for a vector of
@@ -116,12 +116,9 @@ pub trait Rows: Vector<Word = u32> {
     /// Two rows of every state, 32 bytes a state, one state after the other (`32 * STATES` bytes at
     /// `to`).
     unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8);
-    /// Row (w1, w2, w3, w0) of every state.
-    unsafe fn turn1(a: Self) -> Self;
-    /// Row (w2, w3, w0, w1) of every state.
-    unsafe fn turn2(a: Self) -> Self;
-    /// Row (w3, w0, w1, w2) of every state.
-    unsafe fn turn3(a: Self) -> Self;
+    /// The row of every state, rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0) for
+    /// 1. N is 1, 2 or 3.
+    unsafe fn rotate_words_left<const N: i32>(a: Self) -> Self;
     /// `a ^ b` rotated right by 16 bits, where `b` is ready later than `a`. A backend may use more
     /// instructions for a shorter path from `b` to the result. The same holds for the three methods
     /// below.
@@ -148,7 +145,58 @@ pub trait Rows: Vector<Word = u32> {
         // SAFETY: as the caller promised.
         unsafe { Self::rotate::<3>(Self::xor(a, b)) }
     }
-    /// Two words of `a`, then two of `b`, for every state; two bits of `I` pick each of the four,
+    /// Two words of `a`, then two of `b`, for every state; two bits of `I` choose each of the four,
     /// the lowest bits first.
-    unsafe fn pick<const I: i32>(a: Self, b: Self) -> Self;
+    unsafe fn shuffle<const I: i32>(a: Self, b: Self) -> Self;
+}
+
+/// Column form for BLAKE2: lane i of every vector belongs to input i.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
+pub trait WordColumns: Vector {
+    /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each
+    /// block. Block i is at `blocks[i] + offset`; `blocks` points at `LANES` pointers.
+    unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
+    /// The states of `LANES` inputs, transposed: eight words each, in native byte order. Those of lane
+    /// i are at `states[i]`; `states` points at `LANES` pointers.
+    unsafe fn load_states(states: *const *mut Self::Word) -> [Self; 8];
+    /// Writes the states in `words`: the reverse of `load_states`.
+    unsafe fn store_states(words: [Self; 8], states: *const *mut Self::Word);
+}
+
+/// Row form for BLAKE2: a vector holds one row of four words of one 4x4 state.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
+pub trait WordRows: Vector {
+    /// Four words from `from`, which the caller has just stored, perhaps in two halves. A single
+    /// load of all four would wait for both stores.
+    unsafe fn load_just_stored(from: *const Self::Word) -> Self;
+    /// The row of these words, made in registers: a load right after four narrow stores would wait
+    /// for all of them.
+    unsafe fn from_words(words: [Self::Word; 4]) -> Self;
+    /// The little-endian words A, B, C and D of the block of sixteen words at `block`.
+    unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(
+        block: *const u8,
+    ) -> Self;
+    /// The row rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0) for 1. N is 1, 2 or
+    /// 3.
+    unsafe fn rotate_words_left<const N: i32>(a: Self) -> Self;
+}
+
+/// Half a round in the column form: four quarter rounds side by side, on columns or diagonals `[a b
+/// c d]` of the sixteen words `v`. `schedule` says which words of the message `m` the round uses,
+/// from place `at` on. For methods of a trait whose `Self` is a [`Vector`](crate::Vector).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! half_round {
+    ($v:ident, $m:ident, $schedule:expr, $at:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
+        $( $v[$a] = Self::add($v[$a], $m[$schedule[$at + 2 * $a]]); )*
+        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
+        $( $v[$d] = Self::rotate::<0>(Self::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
+        $( $v[$b] = Self::rotate::<1>(Self::xor($v[$b], $v[$c])); )*
+        $( $v[$a] = Self::add($v[$a], $m[$schedule[$at + 2 * $a + 1]]); )*
+        $( $v[$a] = Self::add($v[$a], $v[$b]); )*
+        $( $v[$d] = Self::rotate::<2>(Self::xor($v[$d], $v[$a])); )*
+        $( $v[$c] = Self::add($v[$c], $v[$d]); )*
+        $( $v[$b] = Self::rotate::<3>(Self::xor($v[$b], $v[$c])); )*
+    };
 }

@@ -1,7 +1,7 @@
 //! The exports for JavaScript that need no live state: positions, hashing in one call, and the reader of output.
 
 use crate::areas::{INPUT, OUT, WINDOW};
-use crate::kernel::{self, Instance, digests};
+use crate::kernel::{self, KeyedKernel, digests};
 use crate::memory::{Memory, memory};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_CONTEXT, OUT_LEN, ROOT};
 use crate::trap::{found, require};
@@ -53,28 +53,28 @@ pub extern "C" fn out_len() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn hash(len: usize, out_len: usize) {
     let Memory { input, out, .. } = memory();
-    Instance::PLAIN.output(input, len, out, out_len);
+    KeyedKernel::PLAIN.output(input, len, out, out_len);
 }
 
 /// Like [`hash`], in any mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn hash_keyed(mode: u32, len: usize, out_len: usize) {
     let Memory { input, out, key, .. } = memory();
-    Instance::of(mode, key).output(input, len, out, out_len);
+    KeyedKernel::of(mode, key).output(input, len, out, out_len);
 }
 
 /// Like [`hash_keyed`], for the first `held` bytes of the window.
 #[unsafe(no_mangle)]
 pub extern "C" fn hash_of(mode: u32, held: usize, out_len: usize) {
     let Memory { window, out, key, .. } = memory();
-    Instance::of(mode, key).output(window, held, out, out_len);
+    KeyedKernel::of(mode, key).output(window, held, out, out_len);
 }
 
 /// Writes the key of the context whose UTF-8 text is the first `len` bytes of the input to the place of the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn context_key(len: usize) {
     let Memory { input, out, key, .. } = memory();
-    Instance { flags: DERIVE_KEY_CONTEXT, ..Instance::PLAIN }.output(input, len, out, OUT_LEN);
+    KeyedKernel { flags: DERIVE_KEY_CONTEXT, ..KeyedKernel::PLAIN }.output(input, len, out, OUT_LEN);
     *key = kernel::words(out.first_chunk().expect("room for a key"));
 }
 
@@ -91,7 +91,7 @@ pub extern "C" fn many(count: usize, part_len: usize) {
 pub extern "C" fn root_of(mode: u32, held: usize) {
     let Memory { window, key, reader, .. } = memory();
     require(held <= WINDOW);
-    *reader = Instance::of(mode, key).root(&window[..held]);
+    *reader = KeyedKernel::of(mode, key).root(&window[..held]);
 }
 
 /// Writes `len` bytes of the reader's output to the output area, from the position whose 32-bit halves are given.
@@ -120,7 +120,7 @@ pub extern "C" fn wipe() {
     memory().wipe();
 }
 
-impl Instance {
+impl KeyedKernel {
     /// `out_len` bytes of output for the first `len` bytes of an area.
     #[inline(always)]
     fn output(&self, area: &[u8; INPUT], len: usize, out: &mut [u8; OUT], out_len: usize) {

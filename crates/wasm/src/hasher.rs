@@ -1,7 +1,7 @@
 //! The exports for JavaScript's hashers, which take input in pieces: the live state.
 
 use crate::areas::{OUT, WINDOW};
-use crate::kernel::Instance;
+use crate::kernel::KeyedKernel;
 use crate::memory::{Memory, memory};
 use crate::saved;
 use crate::spec::CHUNK_LEN;
@@ -18,7 +18,7 @@ fn held(window: &[u8; WINDOW], held: usize) -> &[u8] {
 #[unsafe(no_mangle)]
 pub extern "C" fn begin(mode: u32) {
     let Memory { state, key, .. } = memory();
-    *state = State::new(Instance::of(mode, key), 0);
+    *state = State::new(KeyedKernel::of(mode, key), 0);
 }
 
 /// The live state takes the first `len` bytes of the window: whole chunks. A single chunk must not be the whole input.
@@ -68,7 +68,7 @@ pub extern "C" fn save(held: usize) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn save_of(mode: u32, held: usize) -> usize {
     let Memory { window, out, key, .. } = memory();
-    saved::write(&State::new(Instance::of(mode, key), 0), self::held(window, held), out)
+    saved::write(&State::new(KeyedKernel::of(mode, key), 0), self::held(window, held), out)
 }
 
 /// Makes the portable state in the first `len` bytes of the input the live one, copies the input that it contains to the start of the

@@ -5,7 +5,7 @@ use crate::spec::{
     Value, Words,
 };
 use crate::trap::{found, require};
-use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_halves};
+use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_chaining_values};
 use core::arch::wasm32::{u32x4, u32x4_ge, u32x4_splat, v128, v128_and, v128_bitselect, v128_or};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -19,7 +19,7 @@ const SHORT: usize = 11 * BLOCK_LEN;
 /// The key and the flags of a mode.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Instance {
+pub(crate) struct KeyedKernel {
     pub(crate) key: Words,
     pub(crate) flags: u32,
 }
@@ -38,17 +38,17 @@ struct Lanes {
     last_flags: u32,
 }
 
-impl Instance {
+impl KeyedKernel {
     /// Plain hashing.
-    pub(crate) const PLAIN: Self = Instance { key: IV, flags: 0 };
+    pub(crate) const PLAIN: Self = KeyedKernel { key: IV, flags: 0 };
 
     /// The instance for a mode: 0 plain, 1 keyed, 2 key derivation.
     #[inline(always)]
     pub(crate) fn of(mode: u32, key: &Words) -> Self {
         match mode {
             0 => Self::PLAIN,
-            1 => Instance { key: *key, flags: KEYED_HASH },
-            _ => Instance { key: *key, flags: DERIVE_KEY_MATERIAL },
+            1 => KeyedKernel { key: *key, flags: KEYED_HASH },
+            _ => KeyedKernel { key: *key, flags: DERIVE_KEY_MATERIAL },
         }
     }
 
@@ -129,7 +129,7 @@ impl Instance {
         };
         let (full, plain) = (u32x4_splat(BLOCK_LEN as u32), u32x4_splat(self.flags));
         if last_len == len && len == BLOCK_LEN * blocks {
-            store_halves(&absorb(&inputs, 0..blocks, full, plain), values);
+            store_chaining_values(&absorb(&inputs, 0..blocks, full, plain), values);
             return;
         }
         // The block in which the last input ends, and the others too if they are as long.
@@ -146,14 +146,14 @@ impl Instance {
         let ending = u32x4_ge(u32x4(0, 1, 2, 3), u32x4_splat(first_ending as u32));
         let sizes = v128_bitselect(u32x4_splat((last_len - BLOCK_LEN * cut) as u32), full, ending);
         if cut + 1 == blocks {
-            store_halves(&absorb(&inputs, cut..blocks, sizes, plain), values);
+            store_chaining_values(&absorb(&inputs, cut..blocks, sizes, plain), values);
             return;
         }
         let flags = v128_or(plain, v128_and(u32x4_splat(last_flags), ending));
-        store_halves(&absorb(&inputs, cut..cut + 1, sizes, flags), values);
+        store_chaining_values(&absorb(&inputs, cut..cut + 1, sizes, flags), values);
         let ended = values[last];
         inputs[last] = inputs[0];
-        store_halves(&absorb(&inputs, cut + 1..blocks, full, plain), values);
+        store_chaining_values(&absorb(&inputs, cut + 1..blocks, full, plain), values);
         values[last] = ended;
     }
 
@@ -192,12 +192,15 @@ impl Instance {
             [0, BLOCK_LEN as u32, self.flags | PARENT].map(|word| U32x4(u32x4_splat(word)));
         // SAFETY: the children are readable.
         unsafe { absorb4(&mut h, &blocks, 0..1, &[zero, zero, len, flags], (0, 0)) };
-        store_halves(&h, found(values.get_mut(i..i + LANES).and_then(|four| four.first_chunk_mut())));
+        store_chaining_values(
+            &h,
+            found(values.get_mut(i..i + LANES).and_then(|four| four.first_chunk_mut())),
+        );
     }
 
     /// The parent of two values.
     pub(crate) fn parent(&self, children: &[u8; BLOCK_LEN]) -> Value {
-        let parents = Instance { flags: self.flags | PARENT, ..*self };
+        let parents = KeyedKernel { flags: self.flags | PARENT, ..*self };
         parents.value(children, 0, (0, 0))
     }
 }
@@ -216,7 +219,7 @@ pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
         };
         let mut values = [[0; OUT_LEN]; LANES];
         // SAFETY: the lanes lie in the input.
-        unsafe { Instance::PLAIN.run(&lanes, &mut values) };
+        unsafe { KeyedKernel::PLAIN.run(&lanes, &mut values) };
         for (out, value) in out.iter_mut().zip(&values) {
             *out = *value;
         }

@@ -1,7 +1,7 @@
 //! The portable form of a state: `spec/blake3-state.md`.
 
 use crate::areas::OUT;
-use crate::kernel::{Instance, words};
+use crate::kernel::{KeyedKernel, words};
 use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN};
 use crate::state::State;
 use crate::trap::require;
@@ -84,7 +84,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(State, &[u8]), Error> {
     if !fits(offset, count) {
         return Err(Error::Offset);
     }
-    let mut state = State::new(Instance::of(header[9].into(), &key), offset / CHUNK_LEN as u64);
+    let mut state = State::new(KeyedKernel::of(header[9].into(), &key), offset / CHUNK_LEN as u64);
     state.chunks = if count <= CHUNK_LEN as u64 { 0 } else { count / CHUNK_LEN as u64 };
     let tail = (count - state.chunks * CHUNK_LEN as u64) as usize;
     let open = state.chunks > 0 && tail == 0 && state.chunks.is_multiple_of(2);

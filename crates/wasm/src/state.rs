@@ -1,7 +1,7 @@
 //! The live state of a hasher: finished subtrees. The bytes in the window are not part of it.
 
 use crate::areas::values;
-use crate::kernel::Instance;
+use crate::kernel::KeyedKernel;
 use crate::spec::{CHUNK_LEN, Value};
 use crate::trap::found;
 use crate::tree::{Node, join};
@@ -14,7 +14,7 @@ const STACK: usize = 55;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct State {
-    pub(crate) instance: Instance,
+    pub(crate) instance: KeyedKernel,
     len: u32,
     /// The number of chunks in the subtrees.
     pub(crate) chunks: u64,
@@ -26,7 +26,7 @@ pub(crate) struct State {
 impl State {
     /// All zeros.
     pub(crate) const NONE: Self = State {
-        instance: Instance { key: [0; 8], flags: 0 },
+        instance: KeyedKernel { key: [0; 8], flags: 0 },
         len: 0,
         chunks: 0,
         offset: 0,
@@ -34,7 +34,7 @@ impl State {
     };
 
     /// A state without input.
-    pub(crate) fn new(instance: Instance, offset: u64) -> Self {
+    pub(crate) fn new(instance: KeyedKernel, offset: u64) -> Self {
         State { instance, offset, ..Self::NONE }
     }
 

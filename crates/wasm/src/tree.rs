@@ -1,7 +1,7 @@
 //! The last compression of a tree, from which all output comes.
 
 use crate::areas::values;
-use crate::kernel::{Instance, words};
+use crate::kernel::{KeyedKernel, words};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, PARENT, ROOT, Value, Words};
 use crate::trap::found;
 
@@ -21,7 +21,7 @@ impl Node {
 
     /// Writes output from a position on. Positions are modulo 2^64.
     pub(crate) fn read(&self, mut position: u64, mut out: &mut [u8]) {
-        let instance = Instance { key: self.value, flags: self.flags | ROOT };
+        let instance = KeyedKernel { key: self.value, flags: self.flags | ROOT };
         let len = (self.len as usize).min(BLOCK_LEN);
         while !out.is_empty() {
             let within = (position % BLOCK_LEN as u64) as usize;
@@ -36,7 +36,7 @@ impl Node {
     }
 }
 
-impl Instance {
+impl KeyedKernel {
     /// The root of a tree over `input`, at most 64 chunks.
     pub(crate) fn root(&self, input: &[u8]) -> Node {
         if input.len() <= CHUNK_LEN {

@@ -3,7 +3,7 @@
 //! the plain scalar algorithm.
 
 use super::{SIGMA, all_rounds};
-use crate::job::{Input, Job, Last, Tail};
+use crate::job::{CompressJob, Finalization, StepEnd, StridedInput};
 use crate::word::Word;
 use bulla_simd::lanes::Lanes;
 use bulla_simd::scalar::{U32x1, U64x1};
@@ -119,13 +119,13 @@ unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> 
 /// the same copy of the rounds: with a second copy for the last block, Zen 5 takes about 350 cycles
 /// longer from three blocks on.
 #[inline(always)]
-pub(crate) unsafe fn input<V: Rounds>(
+pub(crate) unsafe fn compress_input<V: Rounds>(
     words: &mut [V::Word; 8],
-    input: Input,
+    input: StridedInput,
     mut counter: [V::Word; 2],
-    last: Last,
+    last: Finalization,
 ) {
-    let Input { mut from, mut len, stride } = input;
+    let StridedInput { mut from, mut len, stride } = input;
     let mut padded = MaybeUninit::<[u8; 128]>::uninit();
     // SAFETY: the caller has the instruction set of V, and readable input.
     unsafe {
@@ -139,7 +139,7 @@ pub(crate) unsafe fn input<V: Rounds>(
                 V::copy_padded(from, len, padded.as_mut_ptr().cast());
                 from = padded.as_ptr().cast();
             }
-            let flags = if is_last { last.flags() } else { Last::No.flags() };
+            let flags = if is_last { last.flags() } else { Finalization::None.flags() };
             counter = V::Word::advance(counter, len.min(V::Word::BLOCK));
             let m = V::load_blocks(&raw const from, 0);
             let counter = [V::splat(counter[0]), V::splat(counter[1])];
@@ -158,16 +158,16 @@ pub(crate) unsafe fn input<V: Rounds>(
 
 /// The counters before the next blocks of all lanes, the counters at the end of the last of these
 /// blocks, and that block's flags.
-struct Marks<V> {
+struct LaneMarks<V> {
     before: [V; 2],
     end: [V; 2],
     flags: [V; 2],
 }
 
-impl<V: Rounds> Marks<V> {
+impl<V: Rounds> LaneMarks<V> {
     /// Marks for lanes that are all like the first one.
     #[inline(always)]
-    unsafe fn alike(job: &Job<'_, V::Word>, tail: Tail<V::Word>) -> Self {
+    unsafe fn alike(job: &CompressJob<'_, V::Word>, tail: StepEnd<V::Word>) -> Self {
         // SAFETY: the caller has the instruction set of V; so in all functions here.
         unsafe {
             Self {
@@ -180,7 +180,7 @@ impl<V: Rounds> Marks<V> {
 
     /// Separate marks for each lane, through memory: the loads wait for all these stores.
     #[inline(always)]
-    unsafe fn each<const W: usize>(jobs: &[Job<'_, V::Word>], blocks: usize) -> Self {
+    unsafe fn each<const W: usize>(jobs: &[CompressJob<'_, V::Word>], blocks: usize) -> Self {
         let mut words = [[V::Word::default(); W]; 6];
         let mut i = 0;
         while i < jobs.len() {
@@ -209,17 +209,19 @@ impl<V: Rounds> Marks<V> {
 /// Compresses 1 to `W == LANES` jobs as far as all of them reach. Moves the jobs with blocks left
 /// to the front, and returns how many there are.
 #[inline(always)]
-pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>]) -> usize {
+pub(crate) unsafe fn compress_lanes<V: Rounds, const W: usize>(
+    jobs: &mut [CompressJob<'_, V::Word>],
+) -> usize {
     let mut blocks = usize::MAX;
     for job in &*jobs {
-        blocks = blocks.min(job.reach());
+        blocks = blocks.min(job.joint_blocks());
     }
     // SAFETY: as the caller promised; no job has fewer blocks, or wraps its counter's low word in
     // any but the last.
-    unsafe { lanes::<V, W>(jobs, blocks) };
+    unsafe { compress_blocks::<V, W>(jobs, blocks) };
     let mut left = 0;
     for i in 0..jobs.len() {
-        if jobs[i].pass(blocks) {
+        if jobs[i].skip_blocks(blocks) {
             jobs.swap(left, i);
             left += 1;
         }
@@ -229,7 +231,7 @@ pub(crate) unsafe fn step<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word
 
 /// Compresses the next `blocks` blocks of 1 to `W == LANES` jobs.
 #[inline(always)]
-unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks: usize) {
+unsafe fn compress_blocks<V: Rounds, const W: usize>(jobs: &mut [CompressJob<'_, V::Word>], blocks: usize) {
     // SAFETY: the caller has the instruction set of V, at least one job and at most W, and readable
     // input.
     unsafe {
@@ -261,8 +263,9 @@ unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks
             i += 1;
         }
         let states = states.as_ptr().cast::<*mut V::Word>();
-        let mut h = V::load_halves(states);
-        let marks = if alike { Marks::<V>::alike(&jobs[0], first) } else { Marks::each::<W>(jobs, blocks) };
+        let mut h = V::load_states(states);
+        let marks =
+            if alike { LaneMarks::<V>::alike(&jobs[0], first) } else { LaneMarks::each::<W>(jobs, blocks) };
         let none = [V::splat(V::Word::default()); 2];
         let block = V::splat(V::Word::small(V::Word::BLOCK));
         let [mut low, high] = marks.before;
@@ -274,6 +277,6 @@ unsafe fn lanes<V: Rounds, const W: usize>(jobs: &mut [Job<'_, V::Word>], blocks
             at = at.wrapping_add(stride);
         }
         let m = V::load_blocks(tails.as_ptr(), 0);
-        V::store_halves(compress(&h, &m, marks.end, marks.flags), states);
+        V::store_states(compress(&h, &m, marks.end, marks.flags), states);
     }
 }

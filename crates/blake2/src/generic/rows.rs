@@ -5,7 +5,7 @@
 //! ready, so no shuffle is on the critical path.
 
 use super::{SIGMA, all_rounds};
-use crate::job::{Input, Last};
+use crate::job::{Finalization, StridedInput};
 use crate::word::Word;
 use bulla_simd::{Vector, WordRows};
 use core::marker::PhantomData;
@@ -26,9 +26,9 @@ pub(crate) trait Rounds: Copy {
 
 /// The rounds below, in the order that the compiler chooses.
 #[derive(Clone, Copy)]
-pub(crate) struct Compiled<V>(PhantomData<V>);
+pub(crate) struct CompiledRounds<V>(PhantomData<V>);
 
-impl<V: WordRows<Word: Word>> Rounds for Compiled<V> {
+impl<V: WordRows<Word: Word>> Rounds for CompiledRounds<V> {
     type Row = V;
 
     #[inline(always)]
@@ -52,11 +52,11 @@ unsafe fn rounds<V: WordRows<Word: Word>>([mut a, mut b, mut c, mut d]: [V; 4], 
         /// Four quarter rounds side by side.
         macro_rules! quarter_rounds {
             ($x:expr, $y:expr) => {
-                a = V::add(V::pin(V::add(a, $x)), b);
+                a = V::add(V::opaque(V::add(a, $x)), b);
                 d = V::rotate::<0>(V::xor(d, a));
                 c = V::add(c, d);
                 b = V::rotate::<1>(V::xor(b, c));
-                a = V::add(V::pin(V::add(a, $y)), b);
+                a = V::add(V::opaque(V::add(a, $y)), b);
                 d = V::rotate::<2>(V::xor(d, a));
                 c = V::add(c, d);
                 b = V::rotate::<3>(V::xor(b, c));
@@ -65,9 +65,9 @@ unsafe fn rounds<V: WordRows<Word: Word>>([mut a, mut b, mut c, mut d]: [V; 4], 
         macro_rules! round {
             ($r:literal) => {
                 quarter_rounds!(words!($r, 0 2 4 6), words!($r, 1 3 5 7));
-                (a, c, d) = (V::turn3(a), V::turn1(c), V::turn2(d));
+                (a, c, d) = (V::rotate_words_left::<3>(a), V::rotate_words_left::<1>(c), V::rotate_words_left::<2>(d));
                 quarter_rounds!(words!($r, 14 8 10 12), words!($r, 15 9 11 13));
-                (a, c, d) = (V::turn1(a), V::turn3(c), V::turn2(d));
+                (a, c, d) = (V::rotate_words_left::<1>(a), V::rotate_words_left::<3>(c), V::rotate_words_left::<2>(d));
             };
         }
         all_rounds!(round, V::Word);
@@ -89,7 +89,7 @@ unsafe fn compress<R: Rounds>(
     // SAFETY: the caller has the instruction set of the row, and a readable block.
     unsafe {
         let iv = &WordOf::<R>::IV;
-        let last = R::Row::xor(R::Row::load(iv.as_ptr().add(4)), R::Row::row([t0, t1, f0, f1]));
+        let last = R::Row::xor(R::Row::load(iv.as_ptr().add(4)), R::Row::from_words([t0, t1, f0, f1]));
         let [a, b, c, d] = R::rounds([h[0], h[1], R::Row::load(iv.as_ptr()), last], m);
         [R::Row::xor(h[0], R::Row::xor(a, c)), R::Row::xor(h[1], R::Row::xor(b, d))]
     }
@@ -98,21 +98,22 @@ unsafe fn compress<R: Rounds>(
 /// Compresses one input into the state `words`. `counter` bytes come before it. The last block has
 /// its own copy of the rounds: then no block asks whether it is the last.
 #[inline(always)]
-pub(crate) unsafe fn input<R: Rounds>(
+pub(crate) unsafe fn compress_input<R: Rounds>(
     words: &mut [WordOf<R>; 8],
-    input: Input,
+    input: StridedInput,
     mut counter: [WordOf<R>; 2],
-    last: Last,
+    last: Finalization,
 ) {
-    let Input { mut from, mut len, stride } = input;
+    let StridedInput { mut from, mut len, stride } = input;
     let block_len = WordOf::<R>::BLOCK;
     // SAFETY: the caller has the instruction set of the row, and readable input; the state has
     // eight words.
     unsafe {
-        let mut state = [R::Row::load_fresh(words.as_ptr()), R::Row::load_fresh(words.as_ptr().add(4))];
+        let mut state =
+            [R::Row::load_just_stored(words.as_ptr()), R::Row::load_just_stored(words.as_ptr().add(4))];
         while len > block_len {
             counter = Word::advance(counter, block_len);
-            state = compress::<R>(state, from, counter, Last::No.flags());
+            state = compress::<R>(state, from, counter, Finalization::None.flags());
             from = from.wrapping_add(stride);
             len -= block_len;
         }

@@ -4,7 +4,7 @@
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::SIGMA;
 use crate::generic::columns::{self, Rounds};
-use crate::generic::rows::{self, Compiled};
+use crate::generic::rows::{self, CompiledRounds};
 use crate::word::Word;
 use bulla_simd::arrays::Array;
 use bulla_simd::cpu::Isa;
@@ -44,13 +44,13 @@ pub(crate) static NARROW: Tables = Tables {
     tuning: Tuning::Only,
     blake2b: &Functions {
         lanes: 4,
-        compress: rows::input::<Compiled<Narrow<u64>>>,
-        lanes_of: columns::step::<Narrow<u64>, 4>,
+        compress: rows::compress_input::<CompiledRounds<Narrow<u64>>>,
+        compress_lanes: columns::compress_lanes::<Narrow<u64>, 4>,
     },
     blake2s: &Functions {
         lanes: 4,
-        compress: rows::input::<Compiled<Narrow<u32>>>,
-        lanes_of: columns::step::<Narrow<u32>, 4>,
+        compress: rows::compress_input::<CompiledRounds<Narrow<u32>>>,
+        compress_lanes: columns::compress_lanes::<Narrow<u32>, 4>,
     },
 };
 
@@ -59,13 +59,13 @@ pub(crate) static WIDE: Tables = Tables {
     tuning: Tuning::Only,
     blake2b: &Functions {
         lanes: 8,
-        compress: rows::input::<Compiled<Array<u64, 4>>>,
-        lanes_of: columns::step::<Array<u64, 8>, 8>,
+        compress: rows::compress_input::<CompiledRounds<Array<u64, 4>>>,
+        compress_lanes: columns::compress_lanes::<Array<u64, 8>, 8>,
     },
     blake2s: &Functions {
         lanes: 16,
-        compress: rows::input::<Compiled<Array<u32, 4>>>,
-        lanes_of: columns::step::<Array<u32, 16>, 16>,
+        compress: rows::compress_input::<CompiledRounds<Array<u32, 4>>>,
+        compress_lanes: columns::compress_lanes::<Array<u32, 16>, 16>,
     },
 };
 

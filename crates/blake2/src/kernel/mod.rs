@@ -41,7 +41,7 @@ static COMPILED: &[&Tables] = &[
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::AVX512_SLOW_ROTATE,
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    &x86_64::AVX512_ALONE,
+    &x86_64::AVX512_SLOW_CHAINS,
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     &x86_64::AVX2,
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

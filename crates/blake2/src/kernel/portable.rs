@@ -3,32 +3,32 @@
 
 use super::table::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
-use crate::job::{Input, Job, Last};
+use crate::job::{CompressJob, Finalization, StridedInput};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::{U32x1, U64x1};
 
 pub(super) static PORTABLE: Tables = Tables {
     isa: Isa::Portable,
     tuning: Tuning::Only,
-    blake2b: &Functions { lanes: 1, compress: compress::<U64x1>, lanes_of: lanes_of::<U64x1> },
-    blake2s: &Functions { lanes: 1, compress: compress::<U32x1>, lanes_of: lanes_of::<U32x1> },
+    blake2b: &Functions { lanes: 1, compress: compress::<U64x1>, compress_lanes: compress_lanes::<U64x1> },
+    blake2s: &Functions { lanes: 1, compress: compress::<U32x1>, compress_lanes: compress_lanes::<U32x1> },
 };
 
 pub(super) unsafe fn compress<V: Rounds>(
     words: &mut [V::Word; 8],
-    input: Input,
+    input: StridedInput,
     counter: [V::Word; 2],
-    last: Last,
+    last: Finalization,
 ) {
     // SAFETY: the table's caller promised readable input; one lane needs no instruction set.
-    unsafe { columns::input::<V>(words, input, counter, last) }
+    unsafe { columns::compress_input::<V>(words, input, counter, last) }
 }
 
 /// Never called, because there is only one lane, but correct.
-unsafe fn lanes_of<V: Rounds>(jobs: &mut [Job<'_, V::Word>]) -> usize {
+unsafe fn compress_lanes<V: Rounds>(jobs: &mut [CompressJob<'_, V::Word>]) -> usize {
     for job in jobs {
         // SAFETY: the table's caller promised readable input.
-        while unsafe { columns::step::<V, 1>(core::slice::from_mut(job)) } > 0 {}
+        while unsafe { columns::compress_lanes::<V, 1>(core::slice::from_mut(job)) } > 0 {}
     }
     0
 }

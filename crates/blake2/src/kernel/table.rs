@@ -1,6 +1,6 @@
 //! A kernel as the rest of the crate sees it: tables of functions.
 
-use crate::job::{Input, Job, Last};
+use crate::job::{CompressJob, Finalization, StridedInput};
 use bulla_simd::KernelTable;
 use bulla_simd::cpu::{self, Isa};
 
@@ -40,7 +40,7 @@ pub(crate) enum Tuning {
     SlowRotate,
     /// AVX-512, but a chain of vector operations takes longer than one on general registers.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    ScalarAlone,
+    SlowVectorChains,
 }
 
 impl Tuning {
@@ -53,7 +53,7 @@ impl Tuning {
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::SlowRotate => cpu::has_half_width_avx512(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Tuning::ScalarAlone => cpu::has_slow_vector_chains(),
+            Tuning::SlowVectorChains => cpu::has_slow_vector_chains(),
         }
     }
 }
@@ -62,11 +62,11 @@ impl Tuning {
 /// must support the instruction set (every reference to a table comes from [`super::available`]),
 /// and pointers must be valid as each function requires.
 pub struct Functions<W: 'static> {
-    /// How many inputs `lanes_of` takes, at most [`MAX_LANES`](crate::job::MAX_LANES).
+    /// How many inputs `compress_lanes` takes, at most [`MAX_LANES`](crate::job::MAX_LANES).
     pub(crate) lanes: usize,
     /// Compresses one input into the state.
-    pub(crate) compress: unsafe fn(&mut [W; 8], Input, [W; 2], Last),
+    pub(crate) compress: unsafe fn(&mut [W; 8], StridedInput, [W; 2], Finalization),
     /// Compresses 2 to `lanes` jobs of one stride as far as all of them reach. Moves the jobs with
     /// blocks left to the front, and returns how many there are.
-    pub(crate) lanes_of: unsafe fn(&mut [Job<'_, W>]) -> usize,
+    pub(crate) compress_lanes: unsafe fn(&mut [CompressJob<'_, W>]) -> usize,
 }

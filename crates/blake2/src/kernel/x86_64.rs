@@ -5,19 +5,19 @@ use super::portable::PORTABLE;
 use super::table::{Functions, Tables, Tuning};
 use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
 use crate::generic::columns::{self, Rounds};
-use crate::generic::rows::{self, Compiled};
-use crate::job::{Input, Job, Last};
+use crate::generic::rows::{self, CompiledRounds};
+use crate::job::{CompressJob, Finalization, StridedInput};
 use bulla_simd::Vector;
 use bulla_simd::cpu::Isa;
-use bulla_simd::x86_64::{avx2, avx512, sse41, words};
+use bulla_simd::x86_64::{avx2, avx512, sse41};
 
 impl Rounds for avx512::U32x4 {}
 impl Rounds for avx512::U32x8 {}
 impl Rounds for avx512::U32x16 {}
-impl Rounds for words::U64x4Avx512 {}
-impl Rounds for words::U64x8 {}
+impl Rounds for avx512::U64x4 {}
+impl Rounds for avx512::U64x8 {}
 impl Rounds for sse41::U32x4 {}
-impl Rounds for words::U64x2 {}
+impl Rounds for sse41::U64x2 {}
 
 /// The functions for many inputs: a module of two `#[target_feature]` functions. For each hash
 /// function, it takes the vectors of the column form, the narrow ones first.
@@ -34,13 +34,13 @@ macro_rules! lanes {
             pub(super) const OF_2S: usize = <$SWide as Vector>::LANES;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2b(jobs: &mut [Job<'_, u64>]) -> usize {
+            pub(super) unsafe fn lanes_2b(jobs: &mut [CompressJob<'_, u64>]) -> usize {
                 // SAFETY: the table's caller promised it; so in all functions here.
                 unsafe { narrowest!(jobs, [$($BNarrow),*] or $BWide) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn lanes_2s(jobs: &mut [Job<'_, u32>]) -> usize {
+            pub(super) unsafe fn lanes_2s(jobs: &mut [CompressJob<'_, u32>]) -> usize {
                 // SAFETY: see `lanes_2b`.
                 unsafe { narrowest!(jobs, [$($SNarrow),*] or $SWide) }
             }
@@ -53,28 +53,28 @@ macro_rules! narrowest {
     ($jobs:ident, [$($Narrow:ty),*] or $Wide:ty) => {{
         $(
             if $jobs.len() <= <$Narrow as Vector>::LANES {
-                return columns::step::<$Narrow, { <$Narrow as Vector>::LANES }>($jobs);
+                return columns::compress_lanes::<$Narrow, { <$Narrow as Vector>::LANES }>($jobs);
             }
         )*
-        columns::step::<$Wide, { <$Wide as Vector>::LANES }>($jobs)
+        columns::compress_lanes::<$Wide, { <$Wide as Vector>::LANES }>($jobs)
     }};
 }
 
 lanes!(
     avx512_lanes, "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
-    blake2b: [words::U64x4Avx512] or words::U64x8,
+    blake2b: [avx512::U64x4] or avx512::U64x8,
     blake2s: [avx512::U32x4, avx512::U32x8] or avx512::U32x16
 );
 
 lanes!(
     avx2_lanes, "ssse3,sse4.1,avx2,bmi1,bmi2",
-    blake2b: [] or words::U64x4,
+    blake2b: [] or avx2::U64x4,
     blake2s: [sse41::U32x4] or avx2::U32x8
 );
 
 lanes!(
     sse41_lanes, "ssse3,sse4.1",
-    blake2b: [] or words::U64x2,
+    blake2b: [] or sse41::U64x2,
     blake2s: [] or sse41::U32x4
 );
 
@@ -91,12 +91,12 @@ macro_rules! kernel {
             blake2b: &Functions {
                 lanes: $lanes::OF_2B,
                 compress: $module::compress_2b,
-                lanes_of: $lanes::lanes_2b,
+                compress_lanes: $lanes::lanes_2b,
             },
             blake2s: &Functions {
                 lanes: $lanes::OF_2S,
                 compress: $module::compress_2s,
-                lanes_of: $lanes::lanes_2s,
+                compress_lanes: $lanes::lanes_2s,
             },
         };
 
@@ -106,23 +106,23 @@ macro_rules! kernel {
             #[target_feature(enable = $features)]
             pub(super) unsafe fn compress_2b(
                 words: &mut [u64; 8],
-                input: Input,
+                input: StridedInput,
                 counter: [u64; 2],
-                last: Last,
+                last: Finalization,
             ) {
                 // SAFETY: the table's caller promised it; so in both functions.
-                unsafe { rows::input::<$BRounds>(words, input, counter, last) }
+                unsafe { rows::compress_input::<$BRounds>(words, input, counter, last) }
             }
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn compress_2s(
                 words: &mut [u32; 8],
-                input: Input,
+                input: StridedInput,
                 counter: [u32; 2],
-                last: Last,
+                last: Finalization,
             ) {
                 // SAFETY: see `compress_2b`.
-                unsafe { rows::input::<$SRounds>(words, input, counter, last) }
+                unsafe { rows::compress_input::<$SRounds>(words, input, counter, last) }
             }
         }
     };
@@ -134,19 +134,19 @@ macro_rules! kernel {
 kernel!(
     AVX512_FAST_ROTATE, avx512_fast_rotate, avx512_lanes, Isa::Avx512, Tuning::FastRotate,
     "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
-    blake2b: FastRotate<words::U64x4Avx512>, blake2s: FastRotate<avx512::U32x4>
+    blake2b: FastRotate<avx512::U64x4>, blake2s: FastRotate<avx512::U32x4>
 );
 
 kernel!(
     AVX512_SLOW_ROTATE, avx512_slow_rotate, avx512_lanes, Isa::Avx512, Tuning::SlowRotate,
     "ssse3,sse4.1,avx2,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq",
-    blake2b: SlowRotate<words::U64x4Avx512>, blake2s: SlowRotate<avx512::U32x4>
+    blake2b: SlowRotate<avx512::U64x4>, blake2s: SlowRotate<avx512::U32x4>
 );
 
 /// The kernel for CPUs on which a chain of vector operations takes longer than the same chain on
 /// general registers: see `docs/decisions/0196-zen-5-one-input-without-vectors.md`.
-pub(super) static AVX512_ALONE: Tables = Tables {
-    tuning: Tuning::ScalarAlone,
+pub(super) static AVX512_SLOW_CHAINS: Tables = Tables {
+    tuning: Tuning::SlowVectorChains,
     blake2b: &Functions { compress: PORTABLE.blake2b.compress, ..*AVX512_FAST_ROTATE.blake2b },
     blake2s: &Functions { compress: PORTABLE.blake2s.compress, ..*AVX512_FAST_ROTATE.blake2s },
     ..AVX512_FAST_ROTATE
@@ -154,10 +154,10 @@ pub(super) static AVX512_ALONE: Tables = Tables {
 
 kernel!(
     AVX2, avx2_kernel, avx2_lanes, Isa::Avx2, Tuning::Only, "ssse3,sse4.1,avx2,bmi1,bmi2",
-    blake2b: NoRotate<words::U64x4>, blake2s: NoRotate<words::U32x4Avx2>
+    blake2b: NoRotate<avx2::U64x4>, blake2s: NoRotate<avx2::U32x4>
 );
 
 kernel!(
     SSE41, sse41_kernel, sse41_lanes, Isa::Sse41, Tuning::Only, "ssse3,sse4.1",
-    blake2b: Compiled<words::U64x4Sse41>, blake2s: Compiled<sse41::U32x4>
+    blake2b: CompiledRounds<sse41::U64x4>, blake2s: CompiledRounds<sse41::U32x4>
 );

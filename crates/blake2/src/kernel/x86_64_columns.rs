@@ -9,7 +9,7 @@
 
 use super::schedule::schedule;
 use crate::generic::columns::Rounds;
-use bulla_simd::x86_64::{avx2, byte_rotation, words};
+use bulla_simd::x86_64::{avx2, byte_rotation};
 use core::arch::asm;
 
 /// Masks for `vpshufb`: each word rotated right by the distances of rotate number 0 and 2 of
@@ -180,4 +180,4 @@ macro_rules! column_rounds {
 }
 
 column_rounds!(avx2::U32x8, s, MASKS_S);
-column_rounds!(words::U64x4, b, MASKS_B);
+column_rounds!(avx2::U64x4, b, MASKS_B);

@@ -20,7 +20,7 @@
 
 use super::schedule::schedule;
 use crate::generic::rows::Rounds;
-use bulla_simd::x86_64::{avx512, words};
+use bulla_simd::x86_64::{avx2, avx512};
 use core::arch::asm;
 use core::marker::PhantomData;
 
@@ -457,17 +457,17 @@ macro_rules! avx512_rounds {
     };
 }
 
-avx512_rounds!(words::U64x4Avx512, b, "ymm0" "ymm1" "ymm2" "ymm3");
+avx512_rounds!(avx512::U64x4, b, "ymm0" "ymm1" "ymm2" "ymm3");
 avx512_rounds!(avx512::U32x4, s, "xmm0" "xmm1" "xmm2" "xmm3");
 
 row_rounds!(
-    NoRotate, words::U64x4, "avx2", "ymm0" "ymm1" "ymm2" "ymm3", schedule!(b, rounds_without_rotates!(b,)),
-    in "ymm12" = words::U64x4::mask1(), "ymm13" = words::U64x4::mask2();
+    NoRotate, avx2::U64x4, "avx2", "ymm0" "ymm1" "ymm2" "ymm3", schedule!(b, rounds_without_rotates!(b,)),
+    in "ymm12" = avx2::U64x4::mask1(), "ymm13" = avx2::U64x4::mask2();
     out "xmm4" "xmm5" "xmm6" "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm14" "xmm15"
 );
 
 row_rounds!(
-    NoRotate, words::U32x4Avx2, "avx2", "xmm0" "xmm1" "xmm2" "xmm3", schedule!(s, rounds_without_rotates!(s,)),
-    in "xmm12" = words::U32x4Avx2::mask0(), "xmm13" = words::U32x4Avx2::mask2();
+    NoRotate, avx2::U32x4, "avx2", "xmm0" "xmm1" "xmm2" "xmm3", schedule!(s, rounds_without_rotates!(s,)),
+    in "xmm12" = avx2::U32x4::mask0(), "xmm13" = avx2::U32x4::mask2();
     out "xmm4" "xmm5" "xmm6" "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm14" "xmm15"
 );

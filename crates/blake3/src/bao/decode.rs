@@ -2,14 +2,14 @@
 
 pub use super::error::Error;
 
-use super::place::Place;
+use super::place::SubtreeSpan;
 use super::source::Source;
-use super::subtree::{self, Shape, Values};
+use super::subtree::{self, SubtreeShape, SubtreeValues};
 use super::walk::{Walk, wanted};
 use super::{GroupSize, PARENT_LEN};
 use crate::Hash;
 use crate::instance::Value;
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -170,7 +170,7 @@ struct Verifier<R, T> {
     source: Source<R, T>,
     /// Moves the source to a subtree after others were skipped. It is set by the first `seek`,
     /// which exists only for readers that can seek.
-    move_source: fn(&mut Source<R, T>, &Place) -> io::Result<()>,
+    move_source: fn(&mut Source<R, T>, &SubtreeSpan) -> io::Result<()>,
     group: GroupSize,
     root: Hash,
     /// The length of the input, once the header has been read, and the subtrees to come.
@@ -187,7 +187,7 @@ struct Verifier<R, T> {
     content_start: u64,
     /// Kept for their memory.
     parents: Vec<u8>,
-    values: Values,
+    values: SubtreeValues,
 }
 
 impl<R, T> Verifier<R, T> {
@@ -205,7 +205,7 @@ impl<R, T> Verifier<R, T> {
             content: Vec::new(),
             content_start: 0,
             parents: Vec::new(),
-            values: Values::new(Distance::Near),
+            values: SubtreeValues::new(Prefetch::Off),
         }
     }
 
@@ -300,7 +300,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
     fn advance(&mut self, room: usize) -> io::Result<Progress> {
         let Some((len, walk)) = &mut self.tree else {
             let len = u64::from_le_bytes(self.source.header()?);
-            self.source.take_header();
+            self.source.consume_header();
             self.tree = Some((len, Walk::new(len, self.root.into())));
             return Ok(Progress::More);
         };
@@ -325,11 +325,11 @@ impl<R: Read, T: Read> Verifier<R, T> {
     }
 
     /// Verifies a parent, and goes to its children.
-    fn parent(&mut self, place: &Place, value: &Value) -> io::Result<()> {
+    fn parent(&mut self, place: &SubtreeSpan, value: &Value) -> io::Result<()> {
         let block = self.source.parent()?;
         let (left, right) = subtree::split(&block);
         verify(&subtree::merge(&left, &right, place.rank()), value)?;
-        self.source.take_parent();
+        self.source.consume_parent();
         if let Some((_, walk)) = &mut self.tree {
             walk.descend(self.group, left, right);
         }
@@ -337,7 +337,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
     }
 
     /// Verifies a whole subtree, and makes its input ready.
-    fn subtree(&mut self, place: &Place, value: &Value) -> io::Result<()> {
+    fn subtree(&mut self, place: &SubtreeSpan, value: &Value) -> io::Result<()> {
         let mut content = std::mem::take(&mut self.content);
         let verified = self.verify_subtree(place, value, &mut content);
         if verified.is_err() {
@@ -347,26 +347,31 @@ impl<R: Read, T: Read> Verifier<R, T> {
         verified
     }
 
-    fn verify_subtree(&mut self, place: &Place, value: &Value, content: &mut Vec<u8>) -> io::Result<()> {
-        let shape = Shape::new(place.len as usize, self.group);
+    fn verify_subtree(
+        &mut self,
+        place: &SubtreeSpan,
+        value: &Value,
+        content: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let shape = SubtreeShape::new(place.len as usize, self.group);
         self.source.subtree(&shape, content, &mut self.parents)?;
         verify(&self.values.compute(content, place.start, place.rank()), value)?;
         // The input is right. A caller that repairs or forwards an encoding also needs the parents
         // to be right.
         self.verify_parents(&shape)?;
-        self.source.take_subtree(&shape);
+        self.source.consume_subtree(&shape);
         if let Some((len, walk)) = &mut self.tree {
-            walk.pass();
+            walk.skip_next();
             self.len_is_verified |= place.end() == *len;
         }
         Ok(())
     }
 
     /// Compares the parents of a subtree with those of its input.
-    fn verify_parents(&self, shape: &Shape) -> Result<(), Error> {
+    fn verify_parents(&self, shape: &SubtreeShape) -> Result<(), Error> {
         let (mut parents, mut same) = (self.parents.chunks_exact(PARENT_LEN), true);
         shape.pre_order(|node| {
-            if let subtree::Node::Parent(left) = node {
+            if let subtree::EncodingNode::Parent(left) = node {
                 same &= parents.next() == Some(self.values.parent(left));
             }
         });

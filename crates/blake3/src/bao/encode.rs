@@ -2,33 +2,33 @@
 
 pub use super::slice::SliceExtractor;
 
-use super::place::{Place, Rank};
-use super::subtree::{MOST, Shape, Values, merge};
-use super::{GroupSize, HEADER_LEN, Layout, PARENT_LEN};
+use super::place::{NodeRank, SubtreeSpan};
+use super::subtree::{MAX_SUBTREE_LEN, SubtreeShape, SubtreeValues, merge};
+use super::{EncodingLayout, GroupSize, HEADER_LEN, PARENT_LEN};
 use crate::Hash;
 use crate::instance::Value;
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// The combined encoding of `input`, and its digest.
 pub fn encode(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
-    encode_in(input.as_ref(), Layout::Combined, GroupSize::CHUNK)
+    encode_in(input.as_ref(), EncodingLayout::Combined, GroupSize::CHUNK)
 }
 
 /// The outboard encoding of `input`, and its digest.
 pub fn outboard(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
-    encode_in(input.as_ref(), Layout::Outboard, GroupSize::CHUNK)
+    encode_in(input.as_ref(), EncodingLayout::Outboard, GroupSize::CHUNK)
 }
 
 /// Like [`encode`], with leaves of this size.
 pub fn encode_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
-    encode_in(input.as_ref(), Layout::Combined, group)
+    encode_in(input.as_ref(), EncodingLayout::Combined, group)
 }
 
 /// Like [`outboard`], with leaves of this size.
 pub fn outboard_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
-    encode_in(input.as_ref(), Layout::Outboard, group)
+    encode_in(input.as_ref(), EncodingLayout::Outboard, group)
 }
 
 /// The length of the combined encoding of `content_len` bytes, in bytes.
@@ -41,30 +41,30 @@ pub const fn outboard_size(content_len: u64) -> u128 {
     GroupSize::CHUNK.outboard_size(content_len)
 }
 
-fn encode_in(input: &[u8], layout: Layout, group: GroupSize) -> (Vec<u8>, Hash) {
-    let place = Place::root(input.len() as u64);
+fn encode_in(input: &[u8], layout: EncodingLayout, group: GroupSize) -> (Vec<u8>, Hash) {
+    let place = SubtreeSpan::root(input.len() as u64);
     let size = match layout {
-        Layout::Combined => group.encoded_size(place.len),
-        Layout::Outboard => group.outboard_size(place.len),
+        EncodingLayout::Combined => group.encoded_size(place.len),
+        EncodingLayout::Outboard => group.outboard_size(place.len),
     };
     // If it does not fit, the allocation fails.
     let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX));
     out.extend_from_slice(&place.len.to_le_bytes());
-    let mut values = Values::new(Distance::of(input));
+    let mut values = SubtreeValues::new(Prefetch::for_input(input));
     let root = encode_subtree(input, place, (layout, group), &mut values, &mut out);
     (out, Hash::from_bytes(root))
 }
 
-/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MOST` bytes.
+/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MAX_SUBTREE_LEN` bytes.
 /// Returns the subtree's value.
 fn encode_subtree(
     input: &[u8],
-    place: Place,
-    form: (Layout, GroupSize),
-    values: &mut Values,
+    place: SubtreeSpan,
+    form: (EncodingLayout, GroupSize),
+    values: &mut SubtreeValues,
     out: &mut Vec<u8>,
 ) -> Value {
-    if input.len() <= MOST {
+    if input.len() <= MAX_SUBTREE_LEN {
         return values.encode((input, place.start, place.rank()), form, out);
     }
     let (left_place, right_place) = place.children(form.1);
@@ -102,7 +102,7 @@ fn encode_subtree(
 #[derive(Clone)]
 pub struct Encoder<T: Read + Write + Seek> {
     inner: T,
-    layout: Layout,
+    layout: EncodingLayout,
     group: GroupSize,
     /// Input that is not encoded yet. A full subtree waits for more input, because it may be the
     /// root.
@@ -110,28 +110,28 @@ pub struct Encoder<T: Read + Write + Seek> {
     /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only
     /// when the next one comes.
     stack: Vec<Value>,
-    /// Subtrees of `MOST` bytes in `inner`.
+    /// Subtrees of `MAX_SUBTREE_LEN` bytes in `inner`.
     subtrees: u64,
     /// The position at which the next bytes are written.
     position: u64,
     is_finished: bool,
     /// Kept for their memory.
-    values: Values,
+    values: SubtreeValues,
     encoded: Vec<u8>,
 }
 
 impl<T: Read + Write + Seek> Encoder<T> {
     /// An encoder of a combined encoding.
     pub fn new(inner: T) -> Self {
-        Encoder::of(inner, Layout::Combined)
+        Encoder::of(inner, EncodingLayout::Combined)
     }
 
     /// An encoder of an outboard encoding.
     pub fn new_outboard(inner: T) -> Self {
-        Encoder::of(inner, Layout::Outboard)
+        Encoder::of(inner, EncodingLayout::Outboard)
     }
 
-    fn of(inner: T, layout: Layout) -> Self {
+    fn of(inner: T, layout: EncodingLayout) -> Self {
         Encoder {
             inner,
             layout,
@@ -141,7 +141,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
             subtrees: 0,
             position: HEADER_LEN as u64,
             is_finished: false,
-            values: Values::new(Distance::Near),
+            values: SubtreeValues::new(Prefetch::Off),
             encoded: Vec::new(),
         }
     }
@@ -171,8 +171,8 @@ impl<T: Read + Write + Seek> Encoder<T> {
         self.check_unfinished()?;
         self.is_finished = true;
         let held = std::mem::take(&mut self.held);
-        let place = Place::root(self.subtrees * MOST as u64 + held.len() as u64);
-        let rank = if self.subtrees == 0 { Rank::Root } else { Rank::Inner };
+        let place = SubtreeSpan::root(self.subtrees * MAX_SUBTREE_LEN as u64 + held.len() as u64);
+        let rank = if self.subtrees == 0 { NodeRank::Root } else { NodeRank::Inner };
         self.put(&held, rank)?;
         let root = self.put_last_parents()?;
         if self.subtrees > 1 {
@@ -198,14 +198,14 @@ impl<T: Read + Write + Seek> Encoder<T> {
 
     /// Encodes a subtree, after the complete parents of the subtrees before it. If that fails,
     /// nothing has changed.
-    fn put(&mut self, content: &[u8], rank: Rank) -> io::Result<()> {
+    fn put(&mut self, content: &[u8], rank: NodeRank) -> io::Result<()> {
         let mut stack = self.stack.clone();
         let mut encoded = std::mem::take(&mut self.encoded);
         encoded.clear();
         while stack.len() > self.subtrees.count_ones() as usize {
-            merge_last(&mut stack, Rank::Inner, &mut encoded);
+            merge_last(&mut stack, NodeRank::Inner, &mut encoded);
         }
-        let start = self.subtrees * MOST as u64;
+        let start = self.subtrees * MAX_SUBTREE_LEN as u64;
         stack.push(self.values.encode((content, start, rank), (self.layout, self.group), &mut encoded));
         let written = self.write_at(self.position, &encoded);
         if written.is_ok() {
@@ -221,7 +221,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
     fn put_last_parents(&mut self) -> io::Result<Value> {
         let mut parents = Vec::new();
         while self.stack.len() > 1 {
-            let rank = if self.stack.len() == 2 { Rank::Root } else { Rank::Inner };
+            let rank = if self.stack.len() == 2 { NodeRank::Root } else { NodeRank::Inner };
             merge_last(&mut self.stack, rank, &mut parents);
         }
         self.write_at(self.position, &parents)?;
@@ -232,9 +232,9 @@ impl<T: Read + Write + Seek> Encoder<T> {
     /// Moves the encoding of a subtree. In the old place, which ends at `from`, parents follow
     /// their children; in the new place, which ends at `to`, it is in pre-order. `from` and `to`
     /// become the starts of these places.
-    fn put_in_order(&mut self, place: Place, from: &mut u64, to: &mut u64) -> io::Result<()> {
-        if place.len <= MOST as u64 {
-            let len = Shape::new(place.len as usize, self.group).encoded_len(self.layout);
+    fn put_in_order(&mut self, place: SubtreeSpan, from: &mut u64, to: &mut u64) -> io::Result<()> {
+        if place.len <= MAX_SUBTREE_LEN as u64 {
+            let len = SubtreeShape::new(place.len as usize, self.group).encoded_len(self.layout);
             let mut encoded = std::mem::take(&mut self.encoded);
             encoded.resize(len, 0);
             self.read_before(from, &mut encoded)?;
@@ -265,7 +265,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
 }
 
 /// Replaces the last two values by their parent, and appends it to `parents`.
-fn merge_last(stack: &mut Vec<Value>, rank: Rank, parents: &mut Vec<u8>) {
+fn merge_last(stack: &mut Vec<Value>, rank: NodeRank, parents: &mut Vec<u8>) {
     if let (Some(right), Some(left)) = (stack.pop(), stack.pop()) {
         parents.extend_from_slice([left, right].as_flattened());
         stack.push(merge(&left, &right, rank));
@@ -276,18 +276,18 @@ impl<T: Read + Write + Seek> Write for Encoder<T> {
     /// Takes input. If that fails, none of it has been taken, and the caller can try again.
     fn write(&mut self, input: &[u8]) -> io::Result<usize> {
         self.check_unfinished()?;
-        if self.held.len() == MOST && !input.is_empty() {
+        if self.held.len() == MAX_SUBTREE_LEN && !input.is_empty() {
             let held = std::mem::take(&mut self.held);
-            let put = self.put(&held, Rank::Inner);
+            let put = self.put(&held, NodeRank::Inner);
             self.held = held;
             put?;
             self.held.clear();
         }
-        if self.held.is_empty() && input.len() > MOST {
-            self.put(&input[..MOST], Rank::Inner)?;
-            return Ok(MOST);
+        if self.held.is_empty() && input.len() > MAX_SUBTREE_LEN {
+            self.put(&input[..MAX_SUBTREE_LEN], NodeRank::Inner)?;
+            return Ok(MAX_SUBTREE_LEN);
         }
-        let n = input.len().min(MOST - self.held.len());
+        let n = input.len().min(MAX_SUBTREE_LEN - self.held.len());
         self.held.extend_from_slice(&input[..n]);
         Ok(n)
     }
@@ -303,7 +303,7 @@ impl<T: Read + Write + Seek> fmt::Debug for Encoder<T> {
         f.debug_struct("Encoder")
             .field("layout", &self.layout)
             .field("group", &self.group)
-            .field("content_len", &(self.subtrees * MOST as u64 + self.held.len() as u64))
+            .field("content_len", &(self.subtrees * MAX_SUBTREE_LEN as u64 + self.held.len() as u64))
             .finish_non_exhaustive()
     }
 }

@@ -96,7 +96,7 @@ impl GroupSize {
 
 /// Where the leaves of an encoding are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum EncodingLayout {
     /// Between the parents.
     Combined,
     /// Elsewhere.

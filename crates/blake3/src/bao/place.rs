@@ -5,7 +5,7 @@ use crate::subtree_len::left_subtree_len;
 
 /// A subtree, by the part of the input that it covers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct SubtreeSpan {
     /// Bytes of the input before it.
     pub(super) start: u64,
     /// Bytes of the input in it.
@@ -14,17 +14,17 @@ pub(super) struct Place {
     parents_before: u64,
 }
 
-impl Place {
+impl SubtreeSpan {
     pub(super) fn root(content_len: u64) -> Self {
-        Place { start: 0, len: content_len, parents_before: 0 }
+        SubtreeSpan { start: 0, len: content_len, parents_before: 0 }
     }
 
     pub(super) fn end(&self) -> u64 {
         self.start + self.len
     }
 
-    pub(super) fn rank(&self) -> Rank {
-        if self.parents_before == 0 { Rank::Root } else { Rank::Inner }
+    pub(super) fn rank(&self) -> NodeRank {
+        if self.parents_before == 0 { NodeRank::Root } else { NodeRank::Inner }
     }
 
     pub(super) fn is_leaf(&self, group: GroupSize) -> bool {
@@ -32,10 +32,10 @@ impl Place {
     }
 
     /// The two children of a subtree that is not a leaf.
-    pub(super) fn children(&self, group: GroupSize) -> (Place, Place) {
+    pub(super) fn children(&self, group: GroupSize) -> (SubtreeSpan, SubtreeSpan) {
         let left_len = left_subtree_len(self.len);
-        let left = Place { len: left_len, parents_before: self.parents_before + 1, ..*self };
-        let right = Place {
+        let left = SubtreeSpan { len: left_len, parents_before: self.parents_before + 1, ..*self };
+        let right = SubtreeSpan {
             start: self.start + left_len,
             len: self.len - left_len,
             parents_before: self.parents_before + group.leaves(left_len),
@@ -52,7 +52,7 @@ impl Place {
 
 /// Whether a subtree is the root, which is compressed with an additional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rank {
+pub(super) enum NodeRank {
     Root,
     Inner,
 }

@@ -2,7 +2,7 @@
 
 use super::GroupSize;
 use super::source::Source;
-use super::subtree::{MOST, Shape};
+use super::subtree::{MAX_SUBTREE_LEN, SubtreeShape};
 use super::walk::{Walk, wanted};
 use std::fmt;
 use std::io::{self, Read, Seek};
@@ -89,7 +89,7 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
         self.given = 0;
         let Some((len, walk)) = &mut self.tree else {
             let header = self.source.header()?;
-            self.source.take_header();
+            self.source.consume_header();
             self.ready.extend_from_slice(&header);
             let len = u64::from_le_bytes(header);
             self.tree = Some((len, Walk::new(len, ())));
@@ -102,14 +102,14 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
             walk.skipped = false;
         }
         let is_whole = place.start >= range.start && place.end() <= range.end;
-        if place.is_leaf(self.group) || is_whole && place.len <= MOST as u64 {
-            let shape = Shape::new(place.len as usize, self.group);
+        if place.is_leaf(self.group) || is_whole && place.len <= MAX_SUBTREE_LEN as u64 {
+            let shape = SubtreeShape::new(place.len as usize, self.group);
             self.source.encoded_subtree(&shape, &mut self.ready)?;
-            self.source.take_subtree(&shape);
-            walk.pass();
+            self.source.consume_subtree(&shape);
+            walk.skip_next();
         } else {
             self.ready.extend_from_slice(&self.source.parent()?);
-            self.source.take_parent();
+            self.source.consume_parent();
             walk.descend(self.group, (), ());
         }
         Ok(())

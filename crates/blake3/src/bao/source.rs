@@ -4,9 +4,9 @@
 //! can try again, and gets the same failure if nothing has changed.
 
 use super::error::Error;
-use super::place::Place;
-use super::subtree::{Node, Shape};
-use super::{HEADER_LEN, Layout, PARENT_LEN};
+use super::place::SubtreeSpan;
+use super::subtree::{EncodingNode, SubtreeShape};
+use super::{EncodingLayout, HEADER_LEN, PARENT_LEN};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 
@@ -26,14 +26,14 @@ impl<R> Stream<R> {
         Stream { inner, buffer: Vec::new(), ahead: 0..0 }
     }
 
-    fn take(&mut self, n: usize) {
+    fn consume(&mut self, n: usize) {
         self.ahead.start += n;
     }
 }
 
 impl<R: Read> Stream<R> {
     /// The next `n` bytes. If reading fails, the bytes that were read are kept.
-    fn look(&mut self, n: usize) -> io::Result<&[u8]> {
+    fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
         if self.ahead.len() < n && self.ahead.start > 0 {
             self.buffer.copy_within(self.ahead.clone(), 0);
             self.ahead = 0..self.ahead.len();
@@ -80,91 +80,93 @@ impl<R, T> Source<R, T> {
         (self.content.inner, self.tree.map(|tree| tree.inner))
     }
 
-    fn take_of_tree(&mut self, n: usize) {
+    fn consume_tree(&mut self, n: usize) {
         match &mut self.tree {
-            Some(tree) => tree.take(n),
-            None => self.content.take(n),
+            Some(tree) => tree.consume(n),
+            None => self.content.consume(n),
         }
     }
 
-    pub(super) fn take_header(&mut self) {
-        self.take_of_tree(HEADER_LEN);
+    pub(super) fn consume_header(&mut self) {
+        self.consume_tree(HEADER_LEN);
     }
 
-    pub(super) fn take_parent(&mut self) {
-        self.take_of_tree(PARENT_LEN);
+    pub(super) fn consume_parent(&mut self) {
+        self.consume_tree(PARENT_LEN);
     }
 
-    pub(super) fn take_subtree(&mut self, shape: &Shape) {
+    pub(super) fn consume_subtree(&mut self, shape: &SubtreeShape) {
         match &mut self.tree {
             Some(tree) => {
-                tree.take(shape.encoded_len(Layout::Outboard));
-                self.content.take(shape.content_len());
+                tree.consume(shape.encoded_len(EncodingLayout::Outboard));
+                self.content.consume(shape.content_len());
             }
-            None => self.content.take(shape.encoded_len(Layout::Combined)),
+            None => self.content.consume(shape.encoded_len(EncodingLayout::Combined)),
         }
     }
 
     /// Does nothing, for a source with the wanted subtrees one after the other.
-    pub(super) fn stay(&mut self, _: &Place) -> io::Result<()> {
+    pub(super) fn stay(&mut self, _: &SubtreeSpan) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl<R: Read, T: Read> Source<R, T> {
-    fn look_at_tree<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+    fn peek_tree<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let bytes = match &mut self.tree {
-            Some(tree) => tree.look(N)?,
-            None => self.content.look(N)?,
+            Some(tree) => tree.peek(N)?,
+            None => self.content.peek(N)?,
         };
         Ok(*bytes.first_chunk().ok_or(Error::Truncated)?)
     }
 
     /// The header with the length of the input, which is not verified yet.
     pub(super) fn header(&mut self) -> io::Result<[u8; HEADER_LEN]> {
-        self.look_at_tree()
+        self.peek_tree()
     }
 
     pub(super) fn parent(&mut self) -> io::Result<[u8; PARENT_LEN]> {
-        self.look_at_tree()
+        self.peek_tree()
     }
 
     /// Puts the input and the parents of a subtree, in pre-order, into `content` and `parents`.
     pub(super) fn subtree(
         &mut self,
-        shape: &Shape,
+        shape: &SubtreeShape,
         content: &mut Vec<u8>,
         parents: &mut Vec<u8>,
     ) -> io::Result<()> {
         content.clear();
         parents.clear();
         content.reserve(shape.content_len());
-        parents.reserve(shape.encoded_len(Layout::Outboard));
+        parents.reserve(shape.encoded_len(EncodingLayout::Outboard));
         let Some(tree) = &mut self.tree else {
-            let mut encoded = self.content.look(shape.encoded_len(Layout::Combined))?;
+            let mut encoded = self.content.peek(shape.encoded_len(EncodingLayout::Combined))?;
             let mut next = |n| encoded.split_off(..n).unwrap_or_default();
             shape.pre_order(|node| match node {
-                Node::Parent(_) => parents.extend_from_slice(next(PARENT_LEN)),
-                Node::Leaf(range) => content.extend_from_slice(next(range.len())),
+                EncodingNode::Parent(_) => parents.extend_from_slice(next(PARENT_LEN)),
+                EncodingNode::Leaf(range) => content.extend_from_slice(next(range.len())),
             });
             return Ok(());
         };
-        parents.extend_from_slice(tree.look(shape.encoded_len(Layout::Outboard))?);
-        content.extend_from_slice(self.content.look(shape.content_len())?);
+        parents.extend_from_slice(tree.peek(shape.encoded_len(EncodingLayout::Outboard))?);
+        content.extend_from_slice(self.content.peek(shape.content_len())?);
         Ok(())
     }
 
     /// Appends the combined encoding of a subtree to `out`.
-    pub(super) fn encoded_subtree(&mut self, shape: &Shape, out: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn encoded_subtree(&mut self, shape: &SubtreeShape, out: &mut Vec<u8>) -> io::Result<()> {
         let Some(tree) = &mut self.tree else {
-            out.extend_from_slice(self.content.look(shape.encoded_len(Layout::Combined))?);
+            out.extend_from_slice(self.content.peek(shape.encoded_len(EncodingLayout::Combined))?);
             return Ok(());
         };
-        let mut parents = tree.look(shape.encoded_len(Layout::Outboard))?;
-        let content = self.content.look(shape.content_len())?;
+        let mut parents = tree.peek(shape.encoded_len(EncodingLayout::Outboard))?;
+        let content = self.content.peek(shape.content_len())?;
         shape.pre_order(|node| match node {
-            Node::Parent(_) => out.extend_from_slice(parents.split_off(..PARENT_LEN).unwrap_or_default()),
-            Node::Leaf(range) => out.extend_from_slice(&content[range]),
+            EncodingNode::Parent(_) => {
+                out.extend_from_slice(parents.split_off(..PARENT_LEN).unwrap_or_default())
+            }
+            EncodingNode::Leaf(range) => out.extend_from_slice(&content[range]),
         });
         Ok(())
     }
@@ -172,7 +174,7 @@ impl<R: Read, T: Read> Source<R, T> {
 
 impl<R: Seek, T: Seek> Source<R, T> {
     /// Seeks to the start of a subtree.
-    pub(super) fn seek(&mut self, place: &Place) -> io::Result<()> {
+    pub(super) fn seek(&mut self, place: &SubtreeSpan) -> io::Result<()> {
         match &mut self.tree {
             Some(tree) => {
                 tree.seek(place.tree_position().into())?;

@@ -1,36 +1,36 @@
 //! A subtree that is completely in memory: its values level by level, its nodes in pre-order.
 
-use super::place::Rank;
-use super::{GroupSize, Layout, PARENT_LEN, wide};
+use super::place::NodeRank;
+use super::{EncodingLayout, GroupSize, PARENT_LEN, wide};
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
 use crate::instance::Value;
-use crate::plan::Distance;
+use crate::plan::Prefetch;
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 
 /// The most bytes of input that are taken at a time: enough for every kernel's width, and few
 /// enough to stay in the second-level cache together with their encoding.
-pub(super) const MOST: usize = 256 * 1024;
+pub(super) const MAX_SUBTREE_LEN: usize = 256 * 1024;
 
 /// Levels of a subtree of that many bytes, the chunks and the topmost parent included.
-const LEVELS: usize = (MOST / CHUNK_LEN).ilog2() as usize + 1;
+const LEVELS: usize = (MAX_SUBTREE_LEN / CHUNK_LEN).ilog2() as usize + 1;
 
-const _: () = assert!(GroupSize::MAX.bytes() <= MOST);
+const _: () = assert!(GroupSize::MAX.bytes() <= MAX_SUBTREE_LEN);
 
 /// A node of an encoding.
-pub(super) enum Node {
+pub(super) enum EncodingNode {
     /// The parent of the value with this number and the next one.
     Parent(usize),
     /// These bytes of the subtree's input.
     Leaf(Range<usize>),
 }
 
-/// The shape of a subtree, and where [`Values`] has the values of each level.
+/// The shape of a subtree, and where [`SubtreeValues`] has the values of each level.
 ///
 /// A level contains the parents of the values on the level below; an odd value at the end moves up
 /// unchanged. So value i of a level belongs to the chunks from i * 2^level on, even if there are
 /// fewer than 2^level.
-pub(super) struct Shape {
+pub(super) struct SubtreeShape {
     len: usize,
     group: GroupSize,
     /// The number of the first value of each level.
@@ -39,10 +39,10 @@ pub(super) struct Shape {
     top: usize,
 }
 
-impl Shape {
+impl SubtreeShape {
     /// The shape of a subtree over `len` bytes.
     pub(super) fn new(len: usize, group: GroupSize) -> Self {
-        assert!(len <= MOST);
+        assert!(len <= MAX_SUBTREE_LEN);
         let mut first = [0; LEVELS + 1];
         let (mut n, mut top) = (len.div_ceil(CHUNK_LEN).max(1), 0);
         first[1] = n;
@@ -51,7 +51,7 @@ impl Shape {
             top += 1;
             first[top + 1] = first[top] + n;
         }
-        Shape { len, group, first, top }
+        SubtreeShape { len, group, first, top }
     }
 
     /// The length of the input in bytes.
@@ -65,27 +65,27 @@ impl Shape {
     }
 
     /// The length of an encoding in bytes, without its header.
-    pub(super) fn encoded_len(&self, layout: Layout) -> usize {
+    pub(super) fn encoded_len(&self, layout: EncodingLayout) -> usize {
         match layout {
-            Layout::Combined => self.len + self.parents_len(),
-            Layout::Outboard => self.parents_len(),
+            EncodingLayout::Combined => self.len + self.parents_len(),
+            EncodingLayout::Outboard => self.parents_len(),
         }
     }
 
     /// Calls `visit` with each node in pre-order.
-    pub(super) fn pre_order(&self, mut visit: impl FnMut(Node)) {
+    pub(super) fn pre_order(&self, mut visit: impl FnMut(EncodingNode)) {
         self.visit(self.top, 0, &mut visit);
     }
 
-    fn visit(&self, level: usize, i: usize, visit: &mut impl FnMut(Node)) {
+    fn visit(&self, level: usize, i: usize, visit: &mut impl FnMut(EncodingNode)) {
         if level <= usize::from(self.group.chunk_log) {
             let bytes = CHUNK_LEN << level;
-            return visit(Node::Leaf(bytes * i..self.len.min(bytes * (i + 1))));
+            return visit(EncodingNode::Leaf(bytes * i..self.len.min(bytes * (i + 1))));
         }
         let left = self.first[level - 1] + 2 * i;
         let has_right = left + 1 < self.first[level];
         if has_right {
-            visit(Node::Parent(left));
+            visit(EncodingNode::Parent(left));
         }
         self.visit(level - 1, 2 * i, visit);
         if has_right {
@@ -97,27 +97,27 @@ impl Shape {
 /// The chaining values of a subtree, level by level. Its memory is reused from one subtree to the
 /// next.
 #[derive(Clone)]
-pub(super) struct Values {
+pub(super) struct SubtreeValues {
     values: Vec<Value>,
     /// Where the input comes from.
-    distance: Distance,
+    prefetch: Prefetch,
 }
 
-impl Values {
-    pub(super) fn new(distance: Distance) -> Self {
-        Values { values: Vec::new(), distance }
+impl SubtreeValues {
+    pub(super) fn new(prefetch: Prefetch) -> Self {
+        SubtreeValues { values: Vec::new(), prefetch }
     }
 
     /// Computes the values of the subtree over `content`, which begins `start` bytes into the
     /// input. Returns the value of its topmost node.
-    pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: Rank) -> Value {
-        let Values { values, distance } = self;
+    pub(super) fn compute(&mut self, content: &[u8], start: u64, rank: NodeRank) -> Value {
+        let SubtreeValues { values, prefetch } = self;
         values.clear();
-        if content.len() <= CHUNK_LEN && rank == Rank::Root {
+        if content.len() <= CHUNK_LEN && rank == NodeRank::Root {
             return crate::hash(content).into();
         }
         values.reserve(2 * content.len().div_ceil(CHUNK_LEN) + LEVELS);
-        wide::push_chunks(content, start / CHUNK_LEN as u64, *distance, values);
+        wide::push_chunks(content, start / CHUNK_LEN as u64, *prefetch, values);
         let mut level = 0;
         while values.len() - level > 2 {
             let below = level;
@@ -139,25 +139,27 @@ impl Values {
     /// topmost node.
     pub(super) fn encode(
         &mut self,
-        (content, start, rank): (&[u8], u64, Rank),
-        (layout, group): (Layout, GroupSize),
+        (content, start, rank): (&[u8], u64, NodeRank),
+        (layout, group): (EncodingLayout, GroupSize),
         out: &mut Vec<u8>,
     ) -> Value {
         let value = self.compute(content, start, rank);
-        Shape::new(content.len(), group).pre_order(|node| match node {
-            Node::Parent(left) => out.extend_from_slice(self.parent(left)),
-            Node::Leaf(range) if layout == Layout::Combined => out.extend_from_slice(&content[range]),
-            Node::Leaf(_) => {}
+        SubtreeShape::new(content.len(), group).pre_order(|node| match node {
+            EncodingNode::Parent(left) => out.extend_from_slice(self.parent(left)),
+            EncodingNode::Leaf(range) if layout == EncodingLayout::Combined => {
+                out.extend_from_slice(&content[range])
+            }
+            EncodingNode::Leaf(_) => {}
         });
         value
     }
 }
 
 /// The value of a parent.
-pub(super) fn merge(left: &Value, right: &Value, rank: Rank) -> Value {
+pub(super) fn merge(left: &Value, right: &Value, rank: NodeRank) -> Value {
     match rank {
-        Rank::Root => merge_subtrees_root(left, right, Mode::Hash).into(),
-        Rank::Inner => merge_subtrees_non_root(left, right, Mode::Hash),
+        NodeRank::Root => merge_subtrees_root(left, right, Mode::Hash).into(),
+        NodeRank::Inner => merge_subtrees_non_root(left, right, Mode::Hash),
     }
 }
 

@@ -1,14 +1,14 @@
 //! The walk through a tree in pre-order, which skips unwanted parts.
 
 use super::GroupSize;
-use super::place::Place;
+use super::place::SubtreeSpan;
 use std::ops::Range;
 
 /// The subtrees still to come, the next one on top, each with its known value. Together they cover
 /// the input from the next one to the end.
 #[derive(Clone, Debug)]
 pub(super) struct Walk<V> {
-    stack: Vec<(Place, V)>,
+    stack: Vec<(SubtreeSpan, V)>,
     /// Whether a subtree was skipped whose bytes in the encoding are still to be skipped.
     pub(super) skipped: bool,
 }
@@ -16,7 +16,7 @@ pub(super) struct Walk<V> {
 impl<V: Copy> Walk<V> {
     /// A walk through the whole tree.
     pub(super) fn new(content_len: u64, root: V) -> Self {
-        Walk { stack: vec![(Place::root(content_len), root)], skipped: false }
+        Walk { stack: vec![(SubtreeSpan::root(content_len), root)], skipped: false }
     }
 
     /// The start of the next subtree; `None` at the end.
@@ -26,7 +26,7 @@ impl<V: Copy> Walk<V> {
 
     /// Skips subtrees before `wanted`, and returns the next one that contains a byte of it. The
     /// root of an empty input has no bytes, but is always returned.
-    pub(super) fn next_in(&mut self, wanted: &Range<u64>) -> Option<(Place, V)> {
+    pub(super) fn next_in(&mut self, wanted: &Range<u64>) -> Option<(SubtreeSpan, V)> {
         while let Some((place, value)) = self.stack.last().copied() {
             if place.start >= wanted.end {
                 return None;
@@ -34,14 +34,14 @@ impl<V: Copy> Walk<V> {
             if place.end() > wanted.start || place.len == 0 {
                 return Some((place, value));
             }
-            self.pass();
+            self.skip_next();
             self.skipped = true;
         }
         None
     }
 
     /// Goes past the next subtree.
-    pub(super) fn pass(&mut self) {
+    pub(super) fn skip_next(&mut self) {
         self.stack.pop();
     }
 

@@ -66,7 +66,7 @@ pub(crate) trait Messages<V>: Sized {
 /// A vector with the rounds of two groups side by side, in twice as many registers.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 #[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`")]
-pub(crate) trait TwoAtOnce: Rounds {
+pub(crate) trait TwoGroupRounds: Rounds {
     /// The seven rounds on two states, with the two messages at `message`. Meanwhile writes the
     /// messages of the blocks `next` to `room`; there are twice as many pointers to them as lanes.
     /// `ahead` is as for [`Messages::rounds`].
@@ -80,16 +80,16 @@ pub(crate) trait TwoAtOnce: Rounds {
 }
 
 /// Loads a message after the rounds before it, into registers.
-pub(crate) struct InTurn<V>([V; 16]);
+pub(crate) struct LoadBetween<V>([V; 16]);
 
-impl<V: Rounds> Messages<V> for InTurn<V> {
+impl<V: Rounds> Messages<V> for LoadBetween<V> {
     const ONE_BLOCK_IS_SLOWER: bool = false;
     type Room = ();
 
     #[inline(always)]
     unsafe fn begin(_: *mut (), blocks: Blocks) -> Self {
         // SAFETY: the caller has the instruction set, and the blocks are readable.
-        InTurn(unsafe { V::load_blocks(blocks.pointers, blocks.offset) })
+        LoadBetween(unsafe { V::load_blocks(blocks.pointers, blocks.offset) })
     }
 
     #[inline(always)]
@@ -105,13 +105,13 @@ impl<V: Rounds> Messages<V> for InTurn<V> {
 }
 
 impl Rounds for U32x1 {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 }
 
 /// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once,
 /// see [`bulla_simd::lanes`].
 impl<const N: usize> Rounds for Lanes<u32, N> {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 
     #[inline(always)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {

@@ -3,11 +3,10 @@
 //! ([`Messages`]).
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-use super::column_rounds::TwoAtOnce;
+use super::column_rounds::TwoGroupRounds;
 use super::column_rounds::{Messages, Rounds};
-use super::lanes::{Blocks, Prepared, Uniform, counters, point_at};
-use crate::lane::{Group, Lane, MAX_LANES};
-use crate::plan::Distance;
+use super::lanes::{Blocks, EqualLenInputs, LaneInputs, counters, redirect_pointers};
+use crate::plan::{Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, Words};
 use core::mem::MaybeUninit;
 
@@ -120,7 +119,7 @@ pub(crate) unsafe fn group<V: Rounds>(
     key: &Words,
     counter: u64,
     flags: u32,
-    distance: Distance,
+    prefetch: Prefetch,
     out: *mut Group,
 ) {
     align_frame::<V>();
@@ -135,9 +134,9 @@ pub(crate) unsafe fn group<V: Rounds>(
         let blocks = |block: usize| Blocks { pointers: pointers.as_ptr(), offset: BLOCK_LEN * block };
         // Far input: the hardware does not follow 16 short streams in time. Near input is in some
         // cache: one block is enough.
-        let lead = match distance {
-            Distance::Near => BLOCK_LEN,
-            Distance::Far => CHUNK_LEN * V::LANES,
+        let lead = match prefetch {
+            Prefetch::Off => BLOCK_LEN,
+            Prefetch::On => CHUNK_LEN * V::LANES,
         };
         let mut room = room::<V>();
         let mut messages = V::Messages::begin(room.as_mut_ptr(), blocks(0));
@@ -160,12 +159,12 @@ pub(crate) unsafe fn group<V: Rounds>(
 /// second.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 #[inline(always)]
-pub(crate) unsafe fn two_groups<V: TwoAtOnce>(
+pub(crate) unsafe fn two_groups<V: TwoGroupRounds>(
     input: *const u8,
     key: &Words,
     counter: u64,
     flags: u32,
-    distance: Distance,
+    prefetch: Prefetch,
     out: [*mut Group; 2],
 ) {
     align_frame::<V>();
@@ -177,9 +176,9 @@ pub(crate) unsafe fn two_groups<V: TwoAtOnce>(
             pointers[i] = input.add(i * CHUNK_LEN);
             i += 1;
         }
-        let lead = match distance {
-            Distance::Near => BLOCK_LEN,
-            Distance::Far => CHUNK_LEN * 2 * V::LANES,
+        let lead = match prefetch {
+            Prefetch::Off => BLOCK_LEN,
+            Prefetch::On => CHUNK_LEN * 2 * V::LANES,
         };
         let mut room = MaybeUninit::<[[V; 32]; 2]>::uninit();
         let mut message: *mut [V; 32] = room.as_mut_ptr().cast();
@@ -281,9 +280,9 @@ unsafe fn compress_parents<V: Rounds>(m: &[V; 16], key: &Words, flags: u32) -> [
 
 /// The chaining values of a group as 32 bytes each, in order.
 #[inline(always)]
-pub(crate) unsafe fn ungroup<V: Rounds>(group: *const Group, out: *mut u8) {
+pub(crate) unsafe fn transpose_out<V: Rounds>(group: *const Group, out: *mut u8) {
     // SAFETY: `out` has room for LANES chaining values.
-    unsafe { V::store_halves(load_group::<V>(group), out) }
+    unsafe { V::store_chaining_values(load_group::<V>(group), out) }
 }
 
 /// The `n <= LANES` parents of the consecutive chaining values at `values`, 32 bytes each. Writes
@@ -300,14 +299,14 @@ pub(crate) unsafe fn parents<V: Rounds>(values: *const u8, n: usize, key: &Words
             i += 1;
         }
         let m = V::load_blocks(blocks.as_ptr(), 0);
-        V::store_halves(compress_parents(&m, key, flags), out);
+        V::store_chaining_values(compress_parents(&m, key, flags), out);
     }
 }
 
 /// The chaining values of the first `LANES` inputs of `len` bytes, at most one chunk, with counters
 /// `step` apart; writes `LANES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
+pub(crate) unsafe fn hash_equal_len<V: Rounds, const W: usize>(
     inputs: &[*const u8; MAX_LANES],
     len: usize,
     key: &Words,
@@ -318,7 +317,7 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
     align_frame::<V>();
     // SAFETY: every input is readable, `out` has room for LANES chaining values.
     unsafe {
-        let mut job = Uniform::<W>::empty();
+        let mut job = EqualLenInputs::<W>::empty();
         job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counter = counters::<V>(counter, step);
@@ -341,7 +340,7 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
                 h = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, ahead);
             }
         }
-        V::store_halves(h, out);
+        V::store_chaining_values(h, out);
     }
 }
 
@@ -349,7 +348,7 @@ pub(crate) unsafe fn uniform<V: Rounds, const W: usize>(
 /// own counter and last flags; W is `LANES`. Writes `LANES` chaining values at `out`. Dead lanes
 /// read lane 0's data.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
+pub(crate) unsafe fn hash_lanes<V: Rounds, const W: usize>(
     inputs: &[Lane<'_>],
     key: &Words,
     flags: u32,
@@ -358,7 +357,7 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
     align_frame::<V>();
     // SAFETY: the lanes' inputs are slices, `out` has room for LANES chaining values.
     unsafe {
-        let mut job = Prepared::<W>::empty();
+        let mut job = LaneInputs::<W>::empty();
         job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let counter = (V::load(job.counter_low.as_ptr()), V::load(job.counter_high.as_ptr()));
@@ -366,19 +365,19 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
         let last_len = V::load(job.last_len.as_ptr());
         let last_flags = V::load(job.last_flags.as_ptr());
         let full = V::splat(BLOCK_LEN as u32);
-        if job.most_blocks == 1 && V::Messages::ONE_BLOCK_IS_SLOWER {
+        if job.max_blocks == 1 && V::Messages::ONE_BLOCK_IS_SLOWER {
             let m = V::load_blocks(job.tails.as_ptr(), 0);
             let flags = V::xor(last_flags, V::splat(flags | CHUNK_START));
-            V::store_halves(compress(&h, &m, counter, last_len, flags), out);
+            V::store_chaining_values(compress(&h, &m, counter, last_len, flags), out);
             return;
         }
         let (mut ending, mut dead) = lanes_at(blocks, 0);
-        point_at(&mut job.pointers, &job.tails, job.longest, (0, ending, dead));
+        redirect_pointers(&mut job.pointers, &job.tails, job.longest, (0, ending, dead));
         let first = Blocks { pointers: job.pointers.as_ptr(), offset: 0 };
         let mut room = room::<V>();
         let mut messages = V::Messages::begin(room.as_mut_ptr(), first);
         let mut block = 0;
-        while block < job.most_blocks {
+        while block < job.max_blocks {
             let plain = V::splat(flags | start(block));
             let len = V::select(ending, last_len, full);
             let flags = V::select(ending, V::xor(last_flags, plain), plain);
@@ -386,19 +385,19 @@ pub(crate) unsafe fn lanes<V: Rounds, const W: usize>(
             let end = job.next_change(block);
             while block < end {
                 block += 1;
-                if block == end && end < job.most_blocks {
+                if block == end && end < job.max_blocks {
                     let (ends, has_ended) = lanes_at(blocks, block as u32);
                     (ending, dead) = (ends, dead | has_ended);
-                    point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
+                    redirect_pointers(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
                 }
                 let next = Blocks { pointers: job.pointers.as_ptr(), offset: BLOCK_LEN * block };
                 let ahead = next.offset + BLOCK_LEN;
-                let next = (block < job.most_blocks).then_some(next);
+                let next = (block < job.max_blocks).then_some(next);
                 let value = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, ahead);
                 settle(&mut h, value, frozen);
             }
         }
-        V::store_halves(h, out);
+        V::store_chaining_values(h, out);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shared code of the kernels for several inputs: it prepares inputs of different lengths, lane by
 //! lane.
 
-use crate::lane::{Lane, MAX_LANES};
+use crate::plan::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START};
 use bulla_simd::{Columns, Vector};
 use core::mem::MaybeUninit;
@@ -19,7 +19,7 @@ pub(crate) struct Blocks {
 /// `tails` point into `padded`. So once it is filled, there must be no exclusive reference to the
 /// whole value, for example by a method with `&mut self`: it would invalidate those pointers.
 #[repr(C, align(64))]
-pub(crate) struct Prepared<const W: usize> {
+pub(crate) struct LaneInputs<const W: usize> {
     pub(crate) counter_low: [u32; W],
     pub(crate) counter_high: [u32; W],
     /// The lane's number of blocks: 1 to 16.
@@ -30,7 +30,7 @@ pub(crate) struct Prepared<const W: usize> {
     /// The lane's block b is at `pointers[lane] + 64 b`.
     pub(crate) pointers: [*const u8; W],
     /// The largest of `blocks`, and a lane that has it.
-    pub(crate) most_blocks: usize,
+    pub(crate) max_blocks: usize,
     pub(crate) longest: usize,
     /// Bit b is set if a lane changes at block b: it ends there, or has ended before it.
     changes: u32,
@@ -40,18 +40,18 @@ pub(crate) struct Prepared<const W: usize> {
     pub(crate) tails: [*const u8; W],
 }
 
-impl<const W: usize> Prepared<W> {
+impl<const W: usize> LaneInputs<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
-        Prepared {
+        LaneInputs {
             counter_low: [0; W],
             counter_high: [0; W],
             blocks: [0; W],
             last_len: [0; W],
             last_flags: [0; W],
             pointers: [core::ptr::null(); W],
-            most_blocks: 0,
+            max_blocks: 0,
             longest: 0,
             changes: 1 << 1,
             padded: [const { MaybeUninit::uninit() }; W],
@@ -86,8 +86,8 @@ impl<const W: usize> Prepared<W> {
                 unsafe { V::copy_padded(self.tails[i], last, to) };
                 self.tails[i] = to;
             }
-            if blocks > self.most_blocks {
-                (self.most_blocks, self.longest) = (blocks, i);
+            if blocks > self.max_blocks {
+                (self.max_blocks, self.longest) = (blocks, i);
             }
             self.changes |= 3 << (blocks - 1);
             i += 1;
@@ -98,15 +98,15 @@ impl<const W: usize> Prepared<W> {
     #[inline(always)]
     pub(crate) fn next_change(&self, block: usize) -> usize {
         let later = self.changes & (u32::MAX << (block + 1));
-        (later.trailing_zeros() as usize).min(self.most_blocks)
+        (later.trailing_zeros() as usize).min(self.max_blocks)
     }
 }
 
-/// Sets the `pointers` of [`Prepared`] for a block at which a lane changes: lanes that end with it
+/// Sets the `pointers` of [`LaneInputs`] for a block at which a lane changes: lanes that end with it
 /// read their last block, and lanes that have ended (`dead`) read the data of the longest lane,
 /// which is available until the end.
 #[inline(always)]
-pub(crate) fn point_at<const W: usize>(
+pub(crate) fn redirect_pointers<const W: usize>(
     pointers: &mut [*const u8; W],
     tails: &[*const u8; W],
     longest: usize,
@@ -133,9 +133,9 @@ fn bits(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Inputs of one length, of at most one chunk each, in W lanes. The rule of [`Prepared`] on
+/// Inputs of one length, of at most one chunk each, in W lanes. The rule of [`LaneInputs`] on
 /// exclusive references applies here too.
-pub(crate) struct Uniform<const W: usize> {
+pub(crate) struct EqualLenInputs<const W: usize> {
     pub(crate) blocks: usize,
     /// The number of bytes in the last block.
     pub(crate) last_len: usize,
@@ -144,11 +144,11 @@ pub(crate) struct Uniform<const W: usize> {
     padded: [MaybeUninit<[u8; BLOCK_LEN]>; W],
 }
 
-impl<const W: usize> Uniform<W> {
+impl<const W: usize> EqualLenInputs<W> {
     /// Nothing prepared yet.
     #[inline(always)]
     pub(crate) fn empty() -> Self {
-        Uniform {
+        EqualLenInputs {
             blocks: 0,
             last_len: 0,
             tails: [core::ptr::null(); W],
@@ -203,7 +203,7 @@ impl<const W: usize> Uniform<W> {
 
 /// The difference between a lane's counter and the first one's, for steps 0 and 1: low words by
 /// lane.
-const OFFSETS: [[u32; MAX_LANES]; 2] =
+const COUNTER_OFFSETS: [[u32; MAX_LANES]; 2] =
     [[0; MAX_LANES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]];
 
 /// The low and the high words of the counters of all lanes, `step` (0 or 1) apart. Nothing passes
@@ -211,7 +211,7 @@ const OFFSETS: [[u32; MAX_LANES]; 2] =
 #[inline(always)]
 pub(crate) unsafe fn counters<V: Columns>(counter: u64, step: u64) -> (V, V) {
     let (low, high) = (counter as u32, (counter >> 32) as u32);
-    let offsets = &OFFSETS[(step & 1) as usize];
+    let offsets = &COUNTER_OFFSETS[(step & 1) as usize];
     // SAFETY: the caller has the instruction set of V; there are as many offsets as lanes, or more.
     unsafe {
         let (lows, mut highs) = (V::add(V::splat(low), V::load(offsets.as_ptr())), V::splat(high));

@@ -21,7 +21,7 @@ impl<V: Rows> State<V> {
     unsafe fn first_half(&mut self, m: V) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
-            self.a = V::add(V::pin(V::add(self.a, m)), self.b);
+            self.a = V::add(V::opaque(V::add(self.a, m)), self.b);
             self.d = V::xor_rotr16(self.d, self.a);
             self.c = V::add(self.c, self.d);
             self.b = V::xor_rotr12(self.b, self.c);
@@ -32,7 +32,7 @@ impl<V: Rows> State<V> {
     unsafe fn second_half(&mut self, m: V) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
-            self.a = V::add(V::pin(V::add(self.a, m)), self.b);
+            self.a = V::add(V::opaque(V::add(self.a, m)), self.b);
             self.d = V::xor_rotr8(self.d, self.a);
             self.c = V::add(self.c, self.d);
             self.b = V::xor_rotr7(self.b, self.c);
@@ -43,9 +43,9 @@ impl<V: Rows> State<V> {
     unsafe fn diagonalize(&mut self) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
-            self.a = V::turn3(self.a);
-            self.d = V::turn2(self.d);
-            self.c = V::turn1(self.c);
+            self.a = V::rotate_words_left::<3>(self.a);
+            self.d = V::rotate_words_left::<2>(self.d);
+            self.c = V::rotate_words_left::<1>(self.c);
         }
     }
 
@@ -53,9 +53,9 @@ impl<V: Rows> State<V> {
     unsafe fn undiagonalize(&mut self) {
         // SAFETY: the caller has the instruction set of V.
         unsafe {
-            self.a = V::turn1(self.a);
-            self.d = V::turn2(self.d);
-            self.c = V::turn3(self.c);
+            self.a = V::rotate_words_left::<1>(self.a);
+            self.d = V::rotate_words_left::<2>(self.d);
+            self.c = V::rotate_words_left::<3>(self.c);
         }
     }
 }
@@ -64,7 +64,7 @@ impl<V: Rows> State<V> {
 /// the turn after it.
 macro_rules! plan {
     ($state:ident, $( ($($row:ident = $imm:literal $a:ident $b:ident),*) $half:ident $m:ident $($turn:ident)?; )*) => { $(
-        $( let $row = V::pick::<$imm>($a, $b); )*
+        $( let $row = V::shuffle::<$imm>($a, $b); )*
         $state.$half($m);
         $( $state.$turn(); )?
     )* };

@@ -4,9 +4,9 @@
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be
 //! ready, so no shuffle is on the critical path.
 
-use super::lanes::{Blocks, Prepared, Uniform, point_at};
+use super::lanes::{Blocks, EqualLenInputs, LaneInputs, redirect_pointers};
 use super::row_rounds::rounds;
-use crate::lane::{Lane, MAX_LANES};
+use crate::plan::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, CHUNK_START, IV, PARENT, Words};
 use bulla_simd::Rows;
 
@@ -47,11 +47,11 @@ unsafe fn splat_words<V: Rows>(words: &Words) -> [V; 2] {
 #[inline(always)]
 unsafe fn last_row<V: Rows>(counter: u64, len: usize, flags: u32) -> V {
     // SAFETY: the caller has the instruction set of V.
-    unsafe { V::splat_halves(counter, len as u64 | u64::from(flags) << 32) }
+    unsafe { V::splat_u64_pair(counter, len as u64 | u64::from(flags) << 32) }
 }
 
 /// The block of an empty input.
-static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
+static ZERO_BLOCK: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
 
 /// The chaining value of one input of at most a chunk. `last_flags` are the flags that the last
 /// block has in addition to `flags`.
@@ -67,7 +67,7 @@ pub(crate) unsafe fn chunk<V: Rows>(
 ) {
     // SAFETY: `input` is readable for `len` bytes, `out` writable for 32.
     unsafe {
-        let (h, last, len, start) = all_but_last::<V>(input, len, key, counter, flags);
+        let (h, last, len, start) = compress_prefix::<V>(input, len, key, counter, flags);
         let d = last_row(counter, len, flags | start | last_flags);
         let h = compress(h, last, d);
         V::store_row_pairs(h[0], h[1], out);
@@ -77,7 +77,7 @@ pub(crate) unsafe fn chunk<V: Rows>(
 /// Stops before the last compression of a chunk. Writes the chaining value at that point (32 bytes)
 /// and the padded last block (64).
 #[inline(always)]
-pub(crate) unsafe fn before_last<V: Rows>(
+pub(crate) unsafe fn chunk_prefix<V: Rows>(
     input: *const u8,
     len: usize,
     key: &Words,
@@ -88,7 +88,7 @@ pub(crate) unsafe fn before_last<V: Rows>(
 ) {
     // SAFETY: `input` is readable for `len` bytes, `value` and `block` are writable.
     unsafe {
-        let (h, last, ..) = all_but_last::<V>(input, len, key, counter, flags);
+        let (h, last, ..) = compress_prefix::<V>(input, len, key, counter, flags);
         V::store_row_pairs(h[0], h[1], value);
         V::store_row_pairs(last[0], last[1], block);
         V::store_row_pairs(last[2], last[3], block.add(BLOCK_LEN / 2));
@@ -98,7 +98,7 @@ pub(crate) unsafe fn before_last<V: Rows>(
 /// The rows of the chaining value before a chunk's last block, the rows of that block, its length
 /// in bytes, and `CHUNK_START` if it is the only block.
 #[inline(always)]
-unsafe fn all_but_last<V: Rows>(
+unsafe fn compress_prefix<V: Rows>(
     mut input: *const u8,
     mut len: usize,
     key: &Words,
@@ -119,7 +119,7 @@ unsafe fn all_but_last<V: Rows>(
         let last = match len {
             BLOCK_LEN => message(&raw const input, 0),
             // There is nothing to read, and nothing to wait for.
-            0 => message(&ZEROS.as_ptr(), 0),
+            0 => message(&ZERO_BLOCK.as_ptr(), 0),
             _ => V::padded_rows(input, len),
         };
         (h, last, len, start)
@@ -167,7 +167,7 @@ pub(crate) unsafe fn parents<V: Rows>(values: *const u8, n: usize, key: &Words, 
 
 /// The difference between a state's counter and the first one's, for steps 0 and 1, as its last
 /// row.
-const OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
+const COUNTER_OFFSETS: [[[u32; 4]; MAX_STATES]; 2] = {
     let mut offsets = [[[0; 4]; MAX_STATES]; 2];
     let mut i = 0;
     while i < MAX_STATES {
@@ -184,8 +184,8 @@ unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
     // states, or more.
     unsafe {
         if counter as u32 <= u32::MAX - MAX_STATES as u32 {
-            let offsets = &OFFSETS[(step & 1) as usize];
-            return V::add(V::splat_halves(counter, 0), V::load(offsets.as_ptr().cast()));
+            let offsets = &COUNTER_OFFSETS[(step & 1) as usize];
+            return V::add(V::splat_u64_pair(counter, 0), V::load(offsets.as_ptr().cast()));
         }
         let mut rows = [[0u32; 4]; MAX_STATES];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -199,7 +199,7 @@ unsafe fn counter_row<V: Rows>(counter: u64, step: u64) -> V {
 /// The chaining values of the first `STATES` inputs of `len` bytes, at most one chunk, with
 /// counters `step` apart; writes `STATES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
+pub(crate) unsafe fn hash_equal_len<V: Rows, const W: usize>(
     inputs: &[*const u8; MAX_LANES],
     len: usize,
     key: &Words,
@@ -209,7 +209,7 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
 ) {
     // SAFETY: every input is readable, `out` has room for STATES chaining values.
     unsafe {
-        let mut job = Uniform::<W>::empty();
+        let mut job = EqualLenInputs::<W>::empty();
         job.fill::<V>(inputs, len);
         let mut h = splat_words::<V>(key);
         let counters = counter_row::<V>(counter, step);
@@ -228,7 +228,7 @@ pub(crate) unsafe fn uniform<V: Rows, const W: usize>(
 /// The chaining values of `inputs.len() <= STATES` inputs of at most one chunk each; writes
 /// `STATES` chaining values at `out`.
 #[inline(always)]
-pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
+pub(crate) unsafe fn hash_lanes<V: Rows, const W: usize>(
     inputs: &[Lane<'_>],
     key: &Words,
     flags: u32,
@@ -236,12 +236,12 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
 ) {
     // SAFETY: the lanes' inputs are slices, `out` has room for STATES chaining values.
     unsafe {
-        let mut job = Prepared::<W>::empty();
+        let mut job = LaneInputs::<W>::empty();
         job.fill::<V>(inputs);
         let mut h = splat_words::<V>(key);
         let mut block = 0;
         let mut last_rows = [[0u32; 4]; MAX_STATES];
-        while block < job.most_blocks {
+        while block < job.max_blocks {
             let start = if block == 0 { CHUNK_START } else { 0 };
             let (mut ending, mut dead) = (0, 0);
             let mut i = 0;
@@ -253,7 +253,7 @@ pub(crate) unsafe fn lanes<V: Rows, const W: usize>(
                 last_rows[i] = [job.counter_low[i], job.counter_high[i], len, flags | start | edge];
                 i += 1;
             }
-            point_at(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
+            redirect_pointers(&mut job.pointers, &job.tails, job.longest, (block, ending, dead));
             let d = V::load(last_rows.as_ptr().cast());
             let end = job.next_change(block);
             let frozen = h;

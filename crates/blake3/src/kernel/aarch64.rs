@@ -2,18 +2,18 @@
 //! and so do two, one after the other. See `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::define::{beside_scalar, wide};
-use crate::generic::column_rounds::{InTurn, Rounds};
+use crate::generic::column_rounds::{LoadBetween, Rounds};
 use crate::spec::CHUNK_LEN;
 use bulla_simd::Pair;
 use bulla_simd::aarch64::U32x4;
 use bulla_simd::cpu::Isa;
 
 impl Rounds for U32x4 {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 }
 
 impl Rounds for Pair<U32x4> {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 }
 
 // Two vectors, because each operation waits two cycles for the one before it, and there are up to

@@ -3,14 +3,14 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::column_rounds::{InTurn, Rounds};
+use crate::generic::column_rounds::{LoadBetween, Rounds};
 use crate::spec::SCHEDULE;
 use bulla_simd::arrays::Array;
 use bulla_simd::cpu::Isa;
 use bulla_simd::{Pair, Vector, half_round};
 
 impl<const N: usize> Rounds for Array<u32, N> {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 
     /// A loop, and one function for all kernels: seven rounds of arrays in each of them would be
     /// megabytes of code.

@@ -1,23 +1,23 @@
 //! Makes the kernel of an instruction set: separate functions with the generic bodies inlined into
 //! them.
 
-use super::table::{Form, Shape};
+use super::table::{KernelForm, KernelShape};
 use bulla_simd::{Rows, Vector};
 
-impl Shape {
+impl KernelShape {
     #[allow(dead_code, reason = "POWER has a kernel without rows")]
-    pub(super) const fn rows<V: Rows>() -> Shape {
-        Shape {
-            form: Form::Rows,
+    pub(super) const fn rows<V: Rows>() -> KernelShape {
+        KernelShape {
+            form: KernelForm::Rows,
             inputs: V::STATES,
             bits: 32 * V::LANES / V::REGISTERS,
             registers: V::REGISTERS,
         }
     }
 
-    pub(super) const fn columns<V: Vector>() -> Shape {
-        Shape {
-            form: Form::Columns,
+    pub(super) const fn columns<V: Vector>() -> KernelShape {
+        KernelShape {
+            form: KernelForm::Columns,
             inputs: V::LANES,
             bits: 32 * V::LANES / V::REGISTERS,
             registers: V::REGISTERS,
@@ -32,8 +32,7 @@ macro_rules! wide {
         mod $module {
             use super::*;
             use crate::generic::columns;
-            use crate::lane::Group;
-            use crate::plan::Distance;
+            use crate::plan::{Group, Prefetch};
             use crate::spec::Words;
 
             #[$target]
@@ -42,11 +41,11 @@ macro_rules! wide {
                 key: &Words,
                 counter: u64,
                 flags: u32,
-                distance: Distance,
+                prefetch: Prefetch,
                 out: *mut Group,
             ) {
                 // SAFETY: the table's caller promised it; so in all functions here.
-                unsafe { columns::group::<$Column>(input, key, counter, flags, distance, out) }
+                unsafe { columns::group::<$Column>(input, key, counter, flags, prefetch, out) }
             }
 
             #[$target]
@@ -62,9 +61,9 @@ macro_rules! wide {
             }
 
             #[$target]
-            pub(super) unsafe fn ungroup(group: *const Group, out: *mut u8) {
+            pub(super) unsafe fn transpose_out(group: *const Group, out: *mut u8) {
                 // SAFETY: see `chunk`.
-                unsafe { columns::ungroup::<$Column>(group, out) }
+                unsafe { columns::transpose_out::<$Column>(group, out) }
             }
 
             #[$target]
@@ -98,31 +97,31 @@ macro_rules! kernel {
             isa: $isa,
             tuning: $tuning,
             shapes: &[
-                $crate::kernel::table::Shape::rows::<$One>(),
-                $( $crate::kernel::table::Shape::$form::<$V>(), )*
-                $crate::kernel::table::Shape::columns::<$Column>(),
+                $crate::kernel::table::KernelShape::rows::<$One>(),
+                $( $crate::kernel::table::KernelShape::$form::<$V>(), )*
+                $crate::kernel::table::KernelShape::columns::<$Column>(),
             ],
             lanes: <$Column as bulla_simd::Vector>::LANES,
-            in_turn: 2 * $crate::spec::BLOCK_LEN,
+            serial_tail_max: 2 * $crate::spec::BLOCK_LEN,
             chunk: $module::chunk,
             block: $module::block,
-            before_last: $module::before_last,
+            chunk_prefix: $module::chunk_prefix,
             group: $wide::group,
             two_groups: None,
             merge: $wide::merge,
-            ungroup: $wide::ungroup,
-            lanes_of: $module::lanes_of,
-            uniform: $module::uniform,
+            transpose_out: $wide::transpose_out,
+            hash_lanes: $module::hash_lanes,
+            hash_equal_len: $module::hash_equal_len,
             parents: $module::parents,
             output: $wide::output,
         };
 
-        $( const _: () = assert!($crate::kernel::table::Shape::$form::<$V>().inputs == $n); )*
+        $( const _: () = assert!($crate::kernel::table::KernelShape::$form::<$V>().inputs == $n); )*
 
         mod $module {
             use super::*;
             use crate::generic::{columns, rows};
-            use crate::lane::{Lane, MAX_LANES};
+            use crate::plan::{Lane, MAX_LANES};
             use crate::spec::Words;
             use bulla_simd::Vector;
 
@@ -154,7 +153,7 @@ macro_rules! kernel {
             }
 
             #[$target]
-            pub(super) unsafe fn before_last(
+            pub(super) unsafe fn chunk_prefix(
                 input: *const u8,
                 len: usize,
                 key: &Words,
@@ -165,14 +164,14 @@ macro_rules! kernel {
             ) {
                 let bytes = value.as_mut_ptr().cast();
                 // SAFETY: see `chunk`; eight words have as many bytes as a chaining value.
-                unsafe { rows::before_last::<$One>(input, len, key, counter, flags, bytes, block) }
+                unsafe { rows::chunk_prefix::<$One>(input, len, key, counter, flags, bytes, block) }
                 for word in value {
                     *word = u32::from_le(*word);
                 }
             }
 
             #[$target]
-            pub(super) unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
+            pub(super) unsafe fn hash_lanes(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
                 // SAFETY: see `chunk`.
                 unsafe {
                     match inputs.len() {
@@ -181,14 +180,14 @@ macro_rules! kernel {
                             let (input, len) = (lane.input.as_ptr(), lane.input.len());
                             chunk(input, len, key, lane.counter, flags, lane.last_flags, out);
                         }
-                        $( ..=$n => $form::lanes::<$V, $n>(inputs, key, flags, out), )*
-                        _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
+                        $( ..=$n => $form::hash_lanes::<$V, $n>(inputs, key, flags, out), )*
+                        _ => columns::hash_lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
                     }
                 }
             }
 
             #[$target]
-            pub(super) unsafe fn uniform(
+            pub(super) unsafe fn hash_equal_len(
                 inputs: &[*const u8; MAX_LANES],
                 n: usize,
                 len: usize,
@@ -200,9 +199,9 @@ macro_rules! kernel {
                 // SAFETY: see `chunk`.
                 unsafe {
                     match n {
-                        1 => rows::uniform::<$One, 1>(inputs, len, key, counters, flags, out),
-                        $( ..=$n => $form::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
-                        _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
+                        1 => rows::hash_equal_len::<$One, 1>(inputs, len, key, counters, flags, out),
+                        $( ..=$n => $form::hash_equal_len::<$V, $n>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::hash_equal_len::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
                     }
                 }
             }
@@ -223,28 +222,28 @@ macro_rules! kernel {
 }
 
 /// A kernel whose vectors are for several inputs only: one input goes through general registers.
-/// `$Column` is the vector for more inputs than `$V` has lanes. `$in_turn` is the table's field.
+/// `$Column` is the vector for more inputs than `$V` has lanes. `$serial_tail_max` is the table's field.
 #[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
 macro_rules! beside_scalar {
     (
-        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $in_turn:expr, $target:meta, $Column:ty,
+        $TABLE:ident, $module:ident, $wide:ident, $isa:expr, $serial_tail_max:expr, $target:meta, $Column:ty,
         $(up to $n:literal => columns::<$V:ty>,)*
     ) => {
         pub(super) static $TABLE: $crate::kernel::table::Functions = $crate::kernel::table::Functions {
             isa: $isa,
             shapes: &[
-                $crate::kernel::table::Shape::SCALAR,
-                $( $crate::kernel::table::Shape::columns::<$V>(), )*
-                $crate::kernel::table::Shape::columns::<$Column>(),
+                $crate::kernel::table::KernelShape::SCALAR,
+                $( $crate::kernel::table::KernelShape::columns::<$V>(), )*
+                $crate::kernel::table::KernelShape::columns::<$Column>(),
             ],
             lanes: <$Column as bulla_simd::Vector>::LANES,
-            in_turn: $in_turn,
+            serial_tail_max: $serial_tail_max,
             group: $wide::group,
             two_groups: None,
             merge: $wide::merge,
-            ungroup: $wide::ungroup,
-            lanes_of: $module::lanes_of,
-            uniform: $module::uniform,
+            transpose_out: $wide::transpose_out,
+            hash_lanes: $module::hash_lanes,
+            hash_equal_len: $module::hash_equal_len,
             parents: $module::parents,
             output: $wide::output,
             ..$crate::kernel::portable::PORTABLE
@@ -254,24 +253,24 @@ macro_rules! beside_scalar {
             use super::*;
             use crate::generic::columns;
             use crate::kernel::portable::PORTABLE;
-            use crate::lane::{Lane, MAX_LANES};
+            use crate::plan::{Lane, MAX_LANES};
             use crate::spec::Words;
             use bulla_simd::Vector;
 
             #[$target]
-            pub(super) unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
+            pub(super) unsafe fn hash_lanes(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
                 // SAFETY: the table's caller promised it; so in all functions here.
                 unsafe {
                     match inputs.len() {
-                        1 => (PORTABLE.lanes_of)(inputs, key, flags, out),
-                        $( ..=$n => columns::lanes::<$V, $n>(inputs, key, flags, out), )*
-                        _ => columns::lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
+                        1 => (PORTABLE.hash_lanes)(inputs, key, flags, out),
+                        $( ..=$n => columns::hash_lanes::<$V, $n>(inputs, key, flags, out), )*
+                        _ => columns::hash_lanes::<$Column, { <$Column>::LANES }>(inputs, key, flags, out),
                     }
                 }
             }
 
             #[$target]
-            pub(super) unsafe fn uniform(
+            pub(super) unsafe fn hash_equal_len(
                 inputs: &[*const u8; MAX_LANES],
                 n: usize,
                 len: usize,
@@ -280,19 +279,19 @@ macro_rules! beside_scalar {
                 flags: (u32, u32),
                 out: *mut u8,
             ) {
-                // SAFETY: see `lanes_of`.
+                // SAFETY: see `hash_lanes`.
                 unsafe {
                     match n {
-                        1 => (PORTABLE.uniform)(inputs, n, len, key, counters, flags, out),
-                        $( ..=$n => columns::uniform::<$V, $n>(inputs, len, key, counters, flags, out), )*
-                        _ => columns::uniform::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
+                        1 => (PORTABLE.hash_equal_len)(inputs, n, len, key, counters, flags, out),
+                        $( ..=$n => columns::hash_equal_len::<$V, $n>(inputs, len, key, counters, flags, out), )*
+                        _ => columns::hash_equal_len::<$Column, { <$Column>::LANES }>(inputs, len, key, counters, flags, out),
                     }
                 }
             }
 
             #[$target]
             pub(super) unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
-                // SAFETY: see `lanes_of`.
+                // SAFETY: see `hash_lanes`.
                 unsafe {
                     match n {
                         1 => (PORTABLE.parents)(values, n, key, flags, out),

@@ -40,9 +40,9 @@ mod x86_64_alone;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
-pub use report::{Line, Operation, Report, report};
+pub use report::{KernelReport, Operation, ReportLine, report};
 pub(crate) use table::Functions;
-pub use table::{Form, Shape};
+pub use table::{KernelForm, KernelShape};
 
 /// Every kernel compiled for this architecture, best first.
 static COMPILED: &[&Functions] = &[
@@ -63,7 +63,7 @@ static COMPILED: &[&Functions] = &[
         target_feature = "sse2",
         any(feature = "every_kernel", not(feature = "no_avx512"))
     ))]
-    &x86_64_alone::AVX512_ALONE,
+    &x86_64_alone::AVX512_SLOW_CHAINS,
     #[cfg(all(
         target_arch = "x86_64",
         target_feature = "sse2",

@@ -1,10 +1,9 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the
 //! plain scalar algorithm.
 
-use super::table::{Functions, Shape, Tuning};
+use super::table::{Functions, KernelShape, Tuning};
 use crate::generic::columns;
-use crate::lane::{Group, Lane, MAX_LANES};
-use crate::plan::Distance;
+use crate::plan::{Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, PARENT, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::scalar::U32x1;
@@ -18,18 +17,18 @@ const LANES: usize = 4;
 pub(super) static PORTABLE: Functions = Functions {
     isa: Isa::Portable,
     tuning: Tuning::Only,
-    shapes: &[Shape::SCALAR],
+    shapes: &[KernelShape::SCALAR],
     lanes: LANES,
-    in_turn: 2 * BLOCK_LEN,
+    serial_tail_max: 2 * BLOCK_LEN,
     chunk,
     block,
-    before_last,
+    chunk_prefix,
     group,
     two_groups: None,
     merge,
-    ungroup,
-    lanes_of,
-    uniform,
+    transpose_out,
+    hash_lanes,
+    hash_equal_len,
     parents,
     output,
 };
@@ -60,17 +59,17 @@ unsafe fn chunk(
 ) {
     // SAFETY: the table's caller promised `len` readable bytes and 32 writable ones.
     unsafe {
-        let (h, mut last, len, start) = all_but_last(input, len, key, counter, flags);
+        let (h, mut last, len, start) = compress_prefix(input, len, key, counter, flags);
         let mut padded = MaybeUninit::<[u8; BLOCK_LEN]>::uninit();
         if len < BLOCK_LEN {
             U32x1::copy_padded(last, len, padded.as_mut_ptr().cast());
             last = padded.as_ptr().cast();
         }
-        U32x1::store_halves(compress(&h, last, counter, len, flags | start | last_flags), out);
+        U32x1::store_chaining_values(compress(&h, last, counter, len, flags | start | last_flags), out);
     }
 }
 
-unsafe fn before_last(
+unsafe fn chunk_prefix(
     input: *const u8,
     len: usize,
     key: &Words,
@@ -81,7 +80,7 @@ unsafe fn before_last(
 ) {
     // SAFETY: the table's caller promised `len` readable bytes and 64 writable ones.
     unsafe {
-        let (h, last, len, _) = all_but_last(input, len, key, counter, flags);
+        let (h, last, len, _) = compress_prefix(input, len, key, counter, flags);
         for (to, word) in value.iter_mut().zip(h) {
             word.store(to);
         }
@@ -96,7 +95,7 @@ unsafe fn before_last(
 ///
 /// `input` must be readable for `len` bytes.
 #[inline(always)]
-unsafe fn all_but_last(
+unsafe fn compress_prefix(
     mut input: *const u8,
     mut len: usize,
     key: &Words,
@@ -122,7 +121,7 @@ unsafe fn block(value: &Words, block: *const u8, counter: u64, len: usize, flags
     unsafe { columns::output::<U32x1>(value, block, counter, (len as u32, flags), 1, out) }
 }
 
-unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Distance, out: *mut Group) {
+unsafe fn group(input: *const u8, key: &Words, counter: u64, flags: u32, _: Prefetch, out: *mut Group) {
     for i in 0..LANES {
         // SAFETY: the table's caller promised four chunks; a group has room for four chaining
         // values.
@@ -146,12 +145,12 @@ unsafe fn merge(left: *const Group, right: *const Group, key: &Words, flags: u32
     }
 }
 
-unsafe fn ungroup(group: *const Group, out: *mut u8) {
+unsafe fn transpose_out(group: *const Group, out: *mut u8) {
     // SAFETY: the table's caller promised room for four chaining values.
     unsafe { core::ptr::copy_nonoverlapping(group.cast(), out, OUT_LEN * LANES) }
 }
 
-unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
+unsafe fn hash_lanes(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
     for (i, lane) in inputs.iter().enumerate() {
         // SAFETY: the inputs are slices, and the table's caller promised room for their chaining
         // values.
@@ -162,7 +161,7 @@ unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
     }
 }
 
-unsafe fn uniform(
+unsafe fn hash_equal_len(
     inputs: &[*const u8; MAX_LANES],
     n: usize,
     len: usize,
@@ -187,7 +186,7 @@ unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mu
         unsafe {
             let h = key.map(|word| U32x1::splat(word));
             let parent = compress(&h, values.add(BLOCK_LEN * i), 0, BLOCK_LEN, flags | PARENT);
-            U32x1::store_halves(parent, out.add(OUT_LEN * i));
+            U32x1::store_chaining_values(parent, out.add(OUT_LEN * i));
         }
     }
 }

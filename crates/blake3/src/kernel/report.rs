@@ -1,8 +1,8 @@
 //! A report of the shape that a kernel uses for each operation and size.
 
-use super::table::{Functions, Shape};
+use super::table::{Functions, KernelShape};
 use super::{FORCE_VARIABLE, Kernel, active, forced};
-use crate::plan::{FAR, FEW_BLOCKS, Leaves};
+use crate::plan::{ChunkPlan, MAX_SERIAL_BLOCKS, MIN_PREFETCH_LEN};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
@@ -65,7 +65,7 @@ impl Operation {
 
 /// A range of sizes that an operation computes in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ReportLine {
     /// The operation.
     pub operation: Operation,
     /// The smallest size, in [`Operation::unit`].
@@ -74,7 +74,7 @@ pub struct Line {
     /// groups; the rest is hashed like an input of its size.
     pub to: Option<usize>,
     /// How it is computed.
-    pub shape: Shape,
+    pub shape: KernelShape,
     /// Whether input is prefetched.
     pub prefetch: bool,
 }
@@ -83,14 +83,14 @@ pub struct Line {
 ///
 /// It is computed from the kernel's own table, and from the plan by which the tree absorbs chunks.
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
+pub struct KernelReport {
     /// The kernel that the report is about.
     pub kernel: Kernel,
 }
 
-impl Report {
+impl KernelReport {
     /// The lines: operations in the order of [`Operation::ALL`], sizes ascending.
-    pub fn lines(&self) -> impl Iterator<Item = Line> {
+    pub fn lines(&self) -> impl Iterator<Item = ReportLine> {
         let functions = self.kernel.0;
         Operation::ALL.into_iter().flat_map(move |operation| lines(functions, operation))
     }
@@ -101,19 +101,19 @@ impl Report {
 /// # Panics
 ///
 /// If [`active`] panics.
-pub fn report() -> Report {
+pub fn report() -> KernelReport {
     active().report()
 }
 
 impl Kernel {
     /// The report about this kernel.
-    pub fn report(self) -> Report {
-        Report { kernel: self }
+    pub fn report(self) -> KernelReport {
+        KernelReport { kernel: self }
     }
 }
 
 /// The lines of one operation: runs of sizes with the same shape.
-fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<Item = Line> {
+fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<Item = ReportLine> {
     let far = matches!(operation, Operation::OneShot | Operation::Keyed | Operation::DeriveKey);
     let (mut from, last) = sizes(functions, operation);
     let mut next_is_far = far;
@@ -121,9 +121,9 @@ fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<I
         if from > last {
             // Far input is computed like other long input.
             let shape = shape(functions, operation, last);
-            return core::mem::take(&mut next_is_far).then_some(Line {
+            return core::mem::take(&mut next_is_far).then_some(ReportLine {
                 operation,
-                from: FAR,
+                from: MIN_PREFETCH_LEN,
                 to: None,
                 shape,
                 prefetch: true,
@@ -133,11 +133,11 @@ fn lines(functions: &'static Functions, operation: Operation) -> impl Iterator<I
         let end = (from..=last).find(|size| shape(functions, operation, *size) != shape_here);
         let to = match end {
             Some(end) => Some(end - 1),
-            None if far => Some(FAR - 1),
+            None if far => Some(MIN_PREFETCH_LEN - 1),
             None if matches!(operation, Operation::Many | Operation::Parents) => Some(last),
             None => None,
         };
-        let line = Line { operation, from, to, shape: shape_here, prefetch: false };
+        let line = ReportLine { operation, from, to, shape: shape_here, prefetch: false };
         from = end.unwrap_or(last + 1);
         Some(line)
     })
@@ -155,11 +155,11 @@ fn sizes(functions: &Functions, operation: Operation) -> (usize, usize) {
 }
 
 /// The shape for an operation of one size, apart from prefetching.
-fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
+fn shape(functions: &Functions, operation: Operation, size: usize) -> KernelShape {
     let widest = functions.shapes[functions.shapes.len() - 1];
     match operation {
         Operation::Many | Operation::Parents => functions.shape(size),
-        Operation::Xof if size / BLOCK_LEN <= FEW_BLOCKS => functions.shape(1),
+        Operation::Xof if size / BLOCK_LEN <= MAX_SERIAL_BLOCKS => functions.shape(1),
         Operation::Xof => widest,
         _ if size <= CHUNK_LEN => functions.shape(1),
         // A buffer holds one group.
@@ -167,15 +167,15 @@ fn shape(functions: &Functions, operation: Operation, size: usize) -> Shape {
             functions.shape_of_two().unwrap_or(widest)
         }
         _ if size > functions.lanes * CHUNK_LEN => widest,
-        _ => match Leaves::of(functions.lanes, functions.in_turn, size) {
-            Leaves::InTurn => functions.shape(1),
-            Leaves::Whole(n) | Leaves::Ragged(n) => functions.shape(n),
-            Leaves::Group => widest,
+        _ => match ChunkPlan::new(functions.lanes, functions.serial_tail_max, size) {
+            ChunkPlan::Serial => functions.shape(1),
+            ChunkPlan::EqualLen(n) | ChunkPlan::Lanes(n) => functions.shape(n),
+            ChunkPlan::Group => widest,
         },
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for KernelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = self.kernel;
         let how = match forced() {
@@ -186,7 +186,7 @@ impl fmt::Display for Report {
         writeln!(f, "kernel {kernel}{how}{}{tuning}\n", if tuning.is_empty() { "" } else { ", " })?;
         writeln!(f, "{:<11} {:>9}   {:<9} {:<16} shape", "operation", "from", "to", "unit")?;
         let mut previous = None;
-        for Line { operation, from, to, shape, prefetch } in self.lines() {
+        for ReportLine { operation, from, to, shape, prefetch } in self.lines() {
             let name = if previous == Some(operation) { "" } else { operation.name() };
             previous = Some(operation);
             write!(f, "{name:<11} {from:>9}   ")?;

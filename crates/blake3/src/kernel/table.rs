@@ -1,7 +1,6 @@
 //! A kernel as the rest of the crate sees it: a table of functions.
 
-use crate::lane::{Group, Lane, MAX_LANES};
-use crate::plan::Distance;
+use crate::plan::{Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::Words;
 use bulla_simd::KernelTable;
 use bulla_simd::cpu::{self, Isa};
@@ -15,16 +14,16 @@ use core::fmt;
 pub(crate) struct Functions {
     pub(crate) isa: Isa,
     pub(crate) tuning: Tuning,
-    /// The shapes that `lanes_of`, `uniform` and `parents` use, narrowest first: they take the
+    /// The shapes that `hash_lanes`, `hash_equal_len` and `parents` use, narrowest first: they take the
     /// first one that is wide enough for the number of inputs. `chunk` and `block` have the shape
     /// of the first; `group`, `merge` and `output` the shape of the last.
-    pub(crate) shapes: &'static [Shape],
+    pub(crate) shapes: &'static [KernelShape],
     /// The number of chunks in a group, and of inputs that the widest function takes. A power of
     /// two from 2 to 16.
     pub(crate) lanes: usize,
     /// A second chunk of at most this many bytes is hashed after the first one: hashing both side
     /// by side would cost more than it saves.
-    pub(crate) in_turn: usize,
+    pub(crate) serial_tail_max: usize,
     /// The chaining value of one input of at most 1024 bytes: `(input, length, key, counter, flags,
     /// last_flags, out)`. The last block gets `last_flags` too. Reads `length` bytes, writes 32.
     pub(crate) chunk: unsafe fn(*const u8, usize, &Words, u64, u32, u32, *mut u8),
@@ -34,10 +33,10 @@ pub(crate) struct Functions {
     /// Like `chunk`, but it stops before the last block: `(input, length, key, counter, flags,
     /// value, block)`. Writes the chaining value at that point, and the last block, padded with
     /// zeros to 64 bytes.
-    pub(crate) before_last: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
-    /// `lanes` whole chunks `(input, key, counter, flags, distance, out)`, the first with that
+    pub(crate) chunk_prefix: unsafe fn(*const u8, usize, &Words, u64, u32, &mut Words, *mut u8),
+    /// `lanes` whole chunks `(input, key, counter, flags, prefetch, out)`, the first with that
     /// counter.
-    pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, Distance, *mut Group),
+    pub(crate) group: unsafe fn(*const u8, &Words, u64, u32, Prefetch, *mut Group),
     /// Like `group`, for `2 * lanes` whole chunks and the places of two groups, where that is
     /// faster.
     pub(crate) two_groups: Option<TwoGroups>,
@@ -45,15 +44,15 @@ pub(crate) struct Functions {
     /// one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
     /// The chaining values of a group, 32 bytes each, in order.
-    pub(crate) ungroup: unsafe fn(*const Group, *mut u8),
+    pub(crate) transpose_out: unsafe fn(*const Group, *mut u8),
     /// `(inputs, key, flags, out)`: the chaining values of 1 to `lanes` inputs, 32 bytes each. May
     /// write up to `lanes` values.
-    pub(crate) lanes_of: unsafe fn(&[Lane<'_>], &Words, u32, *mut u8),
+    pub(crate) hash_lanes: unsafe fn(&[Lane<'_>], &Words, u32, *mut u8),
     /// `(inputs, n, length, key, (counter, step), (flags, last_flags), out)`: the chaining values
     /// of the first n inputs, 1 to `lanes`, all of one length, at most 1024 bytes; input i has the
     /// counter `counter + i * step`, where `step` is 0 or 1. All pointers, also those beyond n,
     /// must be readable for that length. May write up to `lanes` values.
-    pub(crate) uniform: Uniform,
+    pub(crate) hash_equal_len: Uniform,
     /// `(values, n, key, flags, out)`: the n parents, 1 to `lanes`, of 2 n chaining values, 32
     /// bytes each. May write the next power of two values, never more than 2 n; `out` may be
     /// `values`.
@@ -64,16 +63,16 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// The shape of `lanes_of`, `uniform` and `parents` for n inputs.
-    pub(crate) fn shape(&self, n: usize) -> Shape {
+    /// The shape of `hash_lanes`, `hash_equal_len` and `parents` for n inputs.
+    pub(crate) fn shape(&self, n: usize) -> KernelShape {
         let widest = self.shapes[self.shapes.len() - 1];
         self.shapes.iter().copied().find(|shape| n <= shape.inputs).unwrap_or(widest)
     }
 
     /// The shape of `two_groups`.
-    pub(crate) fn shape_of_two(&self) -> Option<Shape> {
+    pub(crate) fn shape_of_two(&self) -> Option<KernelShape> {
         let widest = self.shapes[self.shapes.len() - 1];
-        self.two_groups.map(|_| Shape {
+        self.two_groups.map(|_| KernelShape {
             inputs: 2 * widest.inputs,
             registers: 2 * widest.registers,
             ..widest
@@ -96,9 +95,9 @@ impl KernelTable for Functions {
 }
 
 /// See [`Functions::two_groups`].
-type TwoGroups = unsafe fn(*const u8, &Words, u64, u32, Distance, [*mut Group; 2]);
+type TwoGroups = unsafe fn(*const u8, &Words, u64, u32, Prefetch, [*mut Group; 2]);
 
-/// See [`Functions::uniform`].
+/// See [`Functions::hash_equal_len`].
 type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u64), (u32, u32), *mut u8);
 
 /// The kind of CPU for which a kernel is the right one, if there are several for one instruction
@@ -116,7 +115,7 @@ pub(crate) enum Tuning {
     /// AVX-512 on registers of full width, but a chain of vector operations takes twice as long as
     /// one on general registers.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    ScalarAlone,
+    SlowVectorChains,
 }
 
 impl Tuning {
@@ -129,7 +128,7 @@ impl Tuning {
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::HalfWidth => "for 512-bit operations in two halves and rotates in two cycles",
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Tuning::ScalarAlone => "for vector operations of two cycles",
+            Tuning::SlowVectorChains => "for vector operations of two cycles",
         }
     }
 
@@ -142,7 +141,7 @@ impl Tuning {
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Tuning::HalfWidth => cpu::has_half_width_avx512(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Tuning::ScalarAlone => cpu::has_slow_vector_chains(),
+            Tuning::SlowVectorChains => cpu::has_slow_vector_chains(),
         }
     }
 }
@@ -150,7 +149,7 @@ impl Tuning {
 /// How a kernel lays out its inputs in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Form {
+pub enum KernelForm {
     /// No vectors: one input at a time.
     Scalar,
     /// Register i holds row i of the states of one or more inputs.
@@ -161,9 +160,9 @@ pub enum Form {
 
 /// The form of a kernel's loop, and how wide it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct KernelShape {
     /// How registers hold the inputs.
-    pub form: Form,
+    pub form: KernelForm,
     /// The number of inputs side by side.
     pub inputs: usize,
     /// The width of the registers in bits; 0 without vectors.
@@ -173,18 +172,19 @@ pub struct Shape {
     pub registers: usize,
 }
 
-impl Shape {
-    pub(crate) const SCALAR: Shape = Shape { form: Form::Scalar, inputs: 1, bits: 0, registers: 1 };
+impl KernelShape {
+    pub(crate) const SCALAR: KernelShape =
+        KernelShape { form: KernelForm::Scalar, inputs: 1, bits: 0, registers: 1 };
 }
 
 /// `rows x4 2*256` and the like.
-impl fmt::Display for Shape {
+impl fmt::Display for KernelShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { form, inputs, bits, registers } = self;
+        let KernelShape { form, inputs, bits, registers } = self;
         match form {
-            Form::Scalar => return f.pad("scalar"),
-            Form::Rows => write!(f, "rows x{inputs} ")?,
-            Form::Columns => write!(f, "columns x{inputs} ")?,
+            KernelForm::Scalar => return f.pad("scalar"),
+            KernelForm::Rows => write!(f, "rows x{inputs} ")?,
+            KernelForm::Columns => write!(f, "columns x{inputs} ")?,
         }
         if *registers > 1 {
             write!(f, "{registers}*")?;

@@ -5,7 +5,7 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::column_rounds::{InTurn, Rounds};
+use crate::generic::column_rounds::{LoadBetween, Rounds};
 use crate::generic::columns::compress;
 use crate::generic::row_rounds::rounds;
 use crate::spec::{BLOCK_LEN, IV, OUT_LEN, Words};
@@ -17,7 +17,7 @@ use core::ops::Range;
 pub use bulla_simd::wasm32::U32x4;
 
 impl Rounds for U32x4 {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 }
 
 wide!(simd128_wide, target_feature(enable = "simd128"), U32x4);
@@ -90,7 +90,7 @@ pub unsafe fn fold1(
                     m = cut(m, block);
                 }
             }
-            let rest = U32x4::splat_halves(counter, block as u64 | u64::from(flags | first_flags) << 32);
+            let rest = U32x4::splat_u64_pair(counter, block as u64 | u64::from(flags | first_flags) << 32);
             let [a, b, c, d] = rounds([h[0], h[1], iv, rest], m);
             let next = [U32x4::xor(a, c), U32x4::xor(b, d)];
             if len == 0 {
@@ -122,9 +122,9 @@ fn cut(block: [U32x4; 4], len: usize) -> [U32x4; 4] {
 
 /// Four chaining values from columns.
 #[inline(always)]
-pub fn store_halves(h: &[U32x4; 8], values: &mut [[u8; OUT_LEN]; 4]) {
+pub fn store_chaining_values(h: &[U32x4; 8], values: &mut [[u8; OUT_LEN]; 4]) {
     // SAFETY: 4 * 32 bytes are writable.
-    unsafe { U32x4::store_halves(*h, values.as_mut_ptr().cast()) }
+    unsafe { U32x4::store_chaining_values(*h, values.as_mut_ptr().cast()) }
 }
 
 /// `n <= 64` bytes from `from`, and zeros after them, to the 64 bytes at `to`.

@@ -3,15 +3,15 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::column_rounds::{InTurn, Rounds};
+use crate::generic::column_rounds::{LoadBetween, Rounds};
 use bulla_simd::Pair;
 use bulla_simd::cpu::Isa;
-use bulla_simd::x86_64::full_width::FullWidth;
-use bulla_simd::x86_64::slow_rotate::SlowRotate;
+use bulla_simd::x86_64::avx512_by_cpu::FullWidth;
+use bulla_simd::x86_64::avx512_by_cpu::SlowRotate;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 
 impl Rounds for avx512::U32x8 {
-    type Messages = InTurn<Self>;
+    type Messages = LoadBetween<Self>;
 }
 
 wide!(
@@ -32,8 +32,7 @@ wide!(sse41_wide, target_feature(enable = "sse4.1,ssse3"), sse41::U32x4);
 pub(super) mod avx512_two {
     use super::*;
     use crate::generic::columns;
-    use crate::lane::Group;
-    use crate::plan::Distance;
+    use crate::plan::{Group, Prefetch};
     use crate::spec::Words;
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2")]
@@ -42,11 +41,11 @@ pub(super) mod avx512_two {
         key: &Words,
         counter: u64,
         flags: u32,
-        distance: Distance,
+        prefetch: Prefetch,
         out: [*mut Group; 2],
     ) {
         // SAFETY: the table's caller promised it.
-        unsafe { columns::two_groups::<FullWidth>(input, key, counter, flags, distance, out) }
+        unsafe { columns::two_groups::<FullWidth>(input, key, counter, flags, prefetch, out) }
     }
 }
 

@@ -6,31 +6,31 @@
 //! `docs/decisions/0233-zen-5-two-groups.md`.
 
 use super::portable::PORTABLE;
-use super::table::{Functions, Shape, Tuning};
+use super::table::{Functions, KernelShape, Tuning};
 use super::x86_64::AVX512_FULL;
 #[cfg(target_pointer_width = "64")]
 use super::x86_64::avx512_two;
-use crate::lane::{Lane, MAX_LANES};
+use crate::plan::{Lane, MAX_LANES};
 use crate::spec::{BLOCK_LEN, Words};
 
-pub(super) static AVX512_ALONE: Functions = Functions {
-    tuning: Tuning::ScalarAlone,
+pub(super) static AVX512_SLOW_CHAINS: Functions = Functions {
+    tuning: Tuning::SlowVectorChains,
     shapes: &SHAPES,
-    in_turn: 10 * BLOCK_LEN,
+    serial_tail_max: 10 * BLOCK_LEN,
     chunk: PORTABLE.chunk,
     block: PORTABLE.block,
-    before_last: PORTABLE.before_last,
+    chunk_prefix: PORTABLE.chunk_prefix,
     #[cfg(target_pointer_width = "64")]
     two_groups: Some(avx512_two::two_groups),
-    lanes_of,
-    uniform,
+    hash_lanes,
+    hash_equal_len,
     parents,
     ..AVX512_FULL
 };
 
 /// Those of the kernel for several inputs, after the scalar one.
-const SHAPES: [Shape; AVX512_FULL.shapes.len()] = {
-    let mut shapes = [Shape::SCALAR; AVX512_FULL.shapes.len()];
+const SHAPES: [KernelShape; AVX512_FULL.shapes.len()] = {
+    let mut shapes = [KernelShape::SCALAR; AVX512_FULL.shapes.len()];
     let mut i = 1;
     while i < shapes.len() {
         shapes[i] = AVX512_FULL.shapes[i];
@@ -39,18 +39,18 @@ const SHAPES: [Shape; AVX512_FULL.shapes.len()] = {
     shapes
 };
 
-unsafe fn lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
+unsafe fn hash_lanes(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) {
     // SAFETY: the table's caller promised it; so in all functions here.
     unsafe {
         if let [lane] = inputs {
             let (input, len) = (lane.input.as_ptr(), lane.input.len());
             return (PORTABLE.chunk)(input, len, key, lane.counter, flags, lane.last_flags, out);
         }
-        (AVX512_FULL.lanes_of)(inputs, key, flags, out);
+        (AVX512_FULL.hash_lanes)(inputs, key, flags, out);
     }
 }
 
-unsafe fn uniform(
+unsafe fn hash_equal_len(
     inputs: &[*const u8; MAX_LANES],
     n: usize,
     len: usize,
@@ -59,17 +59,17 @@ unsafe fn uniform(
     (flags, last_flags): (u32, u32),
     out: *mut u8,
 ) {
-    // SAFETY: see `lanes_of`.
+    // SAFETY: see `hash_lanes`.
     unsafe {
         if n == 1 {
             return (PORTABLE.chunk)(inputs[0], len, key, counters.0, flags, last_flags, out);
         }
-        (AVX512_FULL.uniform)(inputs, n, len, key, counters, (flags, last_flags), out);
+        (AVX512_FULL.hash_equal_len)(inputs, n, len, key, counters, (flags, last_flags), out);
     }
 }
 
 unsafe fn parents(values: *const u8, n: usize, key: &Words, flags: u32, out: *mut u8) {
-    // SAFETY: see `lanes_of`.
+    // SAFETY: see `hash_lanes`.
     unsafe {
         if n == 1 {
             return (PORTABLE.parents)(values, 1, key, flags, out);

@@ -11,13 +11,13 @@
 //!   second buffer.
 
 #[cfg(not(target_pointer_width = "64"))]
-use crate::generic::column_rounds::InTurn;
+use crate::generic::column_rounds::LoadBetween;
 #[cfg(target_pointer_width = "64")]
-use crate::generic::column_rounds::TwoAtOnce;
+use crate::generic::column_rounds::TwoGroupRounds;
 use crate::generic::column_rounds::{Messages, Rounds};
 use crate::generic::lanes::Blocks;
 use bulla_simd::Columns;
-use bulla_simd::x86_64::full_width::FullWidth;
+use bulla_simd::x86_64::avx512_by_cpu::FullWidth;
 use bulla_simd::x86_64::{avx2, avx512, byte_rotation, sse41};
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, __m256i, __m512i};
@@ -38,7 +38,7 @@ pub(crate) struct Aligned<T>(T);
 #[cfg(target_pointer_width = "64")]
 type Ahead<V> = Woven<V>;
 #[cfg(not(target_pointer_width = "64"))]
-type Ahead<V> = InTurn<V>;
+type Ahead<V> = LoadBetween<V>;
 
 /// Loads a message while the rounds before it run.
 #[cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "see `Ahead`"))]
@@ -165,7 +165,7 @@ impl Rounds for FullWidth {
 }
 
 #[cfg(target_pointer_width = "64")]
-impl TwoAtOnce for FullWidth {
+impl TwoGroupRounds for FullWidth {
     #[inline(always)]
     unsafe fn rounds_of_two(
         v: &mut [Self; 32],

@@ -1,23 +1,22 @@
 //! A level of the tree over at most two groups, and the step to the next level.
 
-use crate::instance::{Instance, Value, join};
-use crate::lane::{Group, Lane, MAX_LANES, NO_LANE};
-use crate::plan::{Distance, Leaves};
+use crate::instance::{KeyedKernel, Value, join};
+use crate::plan::{ChunkPlan, EMPTY_LANE, Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
 
 /// Room for the chaining values of two groups, level by level.
 #[repr(C, align(64))]
-pub(crate) struct Values {
+pub(crate) struct LevelValues {
     room: [MaybeUninit<Value>; 32],
     /// The number of values.
     pub(super) n: usize,
 }
 
-impl Values {
+impl LevelValues {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Values { room: [const { MaybeUninit::uninit() }; 32], n: 0 }
+        LevelValues { room: [const { MaybeUninit::uninit() }; 32], n: 0 }
     }
 
     #[inline(always)]
@@ -49,8 +48,8 @@ impl Values {
     /// Computes the parents of the pairs in `children`, at most `lanes` of them. An odd last child
     /// is left out.
     #[cfg(feature = "bao")]
-    pub(crate) fn of_pairs(&mut self, instance: &Instance, children: &[Value]) {
-        let Instance { functions, key, flags } = instance;
+    pub(crate) fn hash_pairs(&mut self, instance: &KeyedKernel, children: &[Value]) {
+        let KeyedKernel { functions, key, flags } = instance;
         self.n = children.len() / 2;
         assert!(self.n <= functions.lanes);
         if self.n > 0 {
@@ -63,9 +62,15 @@ impl Values {
     /// Computes the chaining values of the chunks of `input`: one to `lanes` chunks, the last one
     /// may be short. `counter` is the first chunk's counter. Only a whole group may be far input.
     #[inline]
-    pub(crate) fn of_chunks(&mut self, instance: &Instance, input: &[u8], counter: u64, distance: Distance) {
+    pub(crate) fn hash_chunks(
+        &mut self,
+        instance: &KeyedKernel,
+        input: &[u8],
+        counter: u64,
+        prefetch: Prefetch,
+    ) {
         // SAFETY: there is room for 32 values.
-        unsafe { chunk_values(instance, input, counter, distance, self.as_mut_ptr()) }
+        unsafe { chunk_values(instance, input, counter, prefetch, self.as_mut_ptr()) }
         self.n = input.len().div_ceil(CHUNK_LEN);
     }
 
@@ -75,18 +80,18 @@ impl Values {
     ///
     /// The kernel of `instance` must have written the group: a kernel with fewer lanes writes only
     /// a part of it.
-    pub(super) unsafe fn prepend(&mut self, instance: &Instance, group: &MaybeUninit<Group>) {
+    pub(super) unsafe fn prepend(&mut self, instance: &KeyedKernel, group: &MaybeUninit<Group>) {
         let lanes = instance.lanes();
         assert!(self.n <= lanes);
         self.room.copy_within(0..self.n, lanes);
         // SAFETY: as the caller promised; there is room for two groups.
-        unsafe { (instance.functions.ungroup)(group.as_ptr(), self.as_mut_ptr()) };
+        unsafe { (instance.functions.transpose_out)(group.as_ptr(), self.as_mut_ptr()) };
         self.n += lanes;
     }
 
     /// Replaces the values by their parents. An odd value at the end moves up unchanged.
     #[inline]
-    pub(super) fn ascend(&mut self, instance: &Instance) {
+    pub(super) fn ascend(&mut self, instance: &KeyedKernel) {
         let pairs = self.n / 2;
         let values = self.as_mut_ptr();
         if pairs > 0 {
@@ -101,7 +106,7 @@ impl Values {
 
     /// Goes up level by level until there are at most `n` values.
     #[inline]
-    pub(crate) fn ascend_to(&mut self, instance: &Instance, n: usize) {
+    pub(crate) fn ascend_to(&mut self, instance: &KeyedKernel, n: usize) {
         while self.n > n {
             self.ascend(instance);
         }
@@ -109,7 +114,7 @@ impl Values {
 
     /// The parent of the two remaining values.
     #[inline]
-    pub(crate) fn parent(&self, instance: &Instance, extra_flags: u32) -> Value {
+    pub(crate) fn parent(&self, instance: &KeyedKernel, extra_flags: u32) -> Value {
         assert!(self.n == 2);
         // SAFETY: two values are there.
         instance.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
@@ -123,49 +128,49 @@ impl Values {
     }
 }
 
-/// Writes what [`Values::of_chunks`] computes to `out`.
+/// Writes what [`LevelValues::hash_chunks`] computes to `out`.
 ///
 /// # Safety
 ///
 /// `out` must have room for `lanes` values.
 #[inline(always)]
 pub(super) unsafe fn chunk_values(
-    instance: &Instance,
+    instance: &KeyedKernel,
     input: &[u8],
     counter: u64,
-    distance: Distance,
+    prefetch: Prefetch,
     out: *mut u8,
 ) {
     let lanes = instance.lanes();
     assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
     let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
-    let Instance { functions, key, flags } = instance;
+    let KeyedKernel { functions, key, flags } = instance;
     // SAFETY: the chunks are those of the input; the caller promised the room.
     unsafe {
-        match Leaves::of(lanes, functions.in_turn, input.len()) {
-            Leaves::InTurn => {
+        match ChunkPlan::new(lanes, functions.serial_tail_max, input.len()) {
+            ChunkPlan::Serial => {
                 for (i, len) in [CHUNK_LEN, input.len() - CHUNK_LEN].into_iter().enumerate() {
                     let value = out.add(OUT_LEN * i);
                     (functions.chunk)(chunk(i), len, key, counter + i as u64, *flags, CHUNK_END, value);
                 }
             }
-            Leaves::Whole(n) => {
+            ChunkPlan::EqualLen(n) => {
                 let inputs: [*const u8; MAX_LANES] = core::array::from_fn(|i| chunk(i.min(n - 1)));
                 let (counters, flags) = ((counter, 1), (*flags, CHUNK_END));
-                (functions.uniform)(&inputs, n, CHUNK_LEN, key, counters, flags, out);
+                (functions.hash_equal_len)(&inputs, n, CHUNK_LEN, key, counters, flags, out);
             }
-            Leaves::Ragged(n) => {
-                let mut inputs = [NO_LANE; MAX_LANES];
+            ChunkPlan::Lanes(n) => {
+                let mut inputs = [EMPTY_LANE; MAX_LANES];
                 for (i, (lane, chunk)) in inputs.iter_mut().zip(input.chunks(CHUNK_LEN)).enumerate() {
                     let counter = counter + i as u64;
                     *lane = Lane { input: chunk, counter, last_flags: CHUNK_END };
                 }
-                (functions.lanes_of)(&inputs[..n], key, *flags, out);
+                (functions.hash_lanes)(&inputs[..n], key, *flags, out);
             }
-            Leaves::Group => {
+            ChunkPlan::Group => {
                 let mut group = MaybeUninit::<Group>::uninit();
-                (functions.group)(input.as_ptr(), key, counter, *flags, distance, group.as_mut_ptr());
-                (functions.ungroup)(group.as_ptr(), out);
+                (functions.group)(input.as_ptr(), key, counter, *flags, prefetch, group.as_mut_ptr());
+                (functions.transpose_out)(group.as_ptr(), out);
             }
         }
     }

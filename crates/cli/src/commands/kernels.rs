@@ -4,7 +4,7 @@ use crate::args::KernelsArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Out;
-use bulla_blake3::kernel::{self, FORCE_VARIABLE, Line};
+use bulla_blake3::kernel::{self, FORCE_VARIABLE, ReportLine};
 use serde::Serialize;
 
 /// The report in JSON.
@@ -31,9 +31,9 @@ struct Size {
     prefetch: bool,
 }
 
-impl From<Line> for Size {
-    fn from(line: Line) -> Self {
-        let Line { operation, from, to, shape, prefetch } = line;
+impl From<ReportLine> for Size {
+    fn from(line: ReportLine) -> Self {
+        let ReportLine { operation, from, to, shape, prefetch } = line;
         let (operation, unit) = (operation.name(), operation.unit());
         Self { operation, unit, from, to, shape: shape.to_string(), prefetch }
     }

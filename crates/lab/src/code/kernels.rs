@@ -13,10 +13,10 @@ use super::{
 
 /// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has
 /// them, that work on one input, or on any number.
-const NARROW: &[&str] = &["chunk", "block", "lanes_of", "uniform", "parents"];
+const NARROW: &[&str] = &["chunk", "block", "hash_lanes", "hash_equal_len", "parents"];
 
 /// The functions that work only on as many inputs as the widest registers have lanes.
-const WIDE: &[&str] = &["group", "merge", "ungroup", "output"];
+const WIDE: &[&str] = &["group", "merge", "transpose_out", "output"];
 
 /// The function for two groups of such inputs.
 const TWO: &[&str] = &["two_groups"];
@@ -82,7 +82,7 @@ fn is_step(function: &str) -> bool {
 
 /// The functions that take any number of inputs. They may call another function of their kernel,
 /// and abort if a caller breaks the contract. No other function calls anything.
-const DISPATCHING: [&str; 5] = ["lanes_of", "uniform", "parents", "lanes_2b", "lanes_2s"];
+const DISPATCHING: [&str; 5] = ["hash_lanes", "hash_equal_len", "parents", "lanes_2b", "lanes_2s"];
 
 /// A library with kernels.
 #[derive(Debug)]
@@ -453,10 +453,10 @@ mod tests {
     #[test]
     fn only_dispatching_functions_call_and_only_their_own_kernel() {
         let own = "bulla_blake3::kernel::x86_64::avx2_kernel::chunk";
-        assert_eq!(calling("lanes_of", own), 0);
-        assert_eq!(calling("lanes_of", "core::panicking::panic_bounds_check"), 0);
-        assert_eq!(calling("lanes_of", "bulla_blake3::kernel::x86_64::avx512_full_kernel::chunk"), 1);
-        assert_eq!(calling("lanes_of", "memset"), 1);
+        assert_eq!(calling("hash_lanes", own), 0);
+        assert_eq!(calling("hash_lanes", "core::panicking::panic_bounds_check"), 0);
+        assert_eq!(calling("hash_lanes", "bulla_blake3::kernel::x86_64::avx512_full_kernel::chunk"), 1);
+        assert_eq!(calling("hash_lanes", "memset"), 1);
         assert_eq!(calling("group", own), 1);
         assert_eq!(calling("group", "core::panicking::panic_bounds_check"), 1);
     }

@@ -1,19 +1,19 @@
 //! AVX-512 (F, VL, BW, DQ): rotates, masks, and 32 registers of 128, 256 or 512 bits.
 
 use super::avx2::{
-    equal as equal8, load_blocks as load_blocks8, load_two, store_eight_words, unwrap8, unzip as unzip8,
+    self, equal as equal8, load_blocks as load_blocks8, load_two, store_eight_words, unwrap8, unzip as unzip8,
 };
-use super::{forward, transpose4};
-use crate::vector::{Columns, Rows, Vector};
+use super::{columns32, forward, rotate_words_left, sse41, transpose4};
+use crate::vector::{Columns, Rows, Vector, WordColumns, WordRows};
 use core::arch::x86_64::*;
 
-/// `pin`, and a `vshufps` that the compiler keeps, for a register class.
+/// `opaque`, and a `vshufps` that the compiler keeps, for a register class.
 ///
 /// LLVM would merge two shuffles into a `vpermt2d`. It takes three cycles, on the port that the
 /// latency-bound chain of the row form needs for its one-cycle operations.
-macro_rules! opaque {
+macro_rules! register_class {
     ($class:ident, $register:ty) => {
-        super::super::pin!("avx512f,avx512vl", $class, $register);
+        super::super::opaque!("avx512f,avx512vl", $class, $register);
 
         #[inline]
         #[target_feature(enable = "avx512f,avx512vl")]
@@ -34,15 +34,15 @@ macro_rules! opaque {
 
 mod xmm {
     use core::arch::x86_64::__m128i;
-    opaque!(xmm_reg, __m128i);
+    register_class!(xmm_reg, __m128i);
 }
 mod ymm {
     use core::arch::x86_64::__m256i;
-    opaque!(ymm_reg, __m256i);
+    register_class!(ymm_reg, __m256i);
 }
 mod zmm {
     use core::arch::x86_64::__m512i;
-    opaque!(zmm_reg, __m512i);
+    register_class!(zmm_reg, __m512i);
 }
 
 /// Four words in an xmm register.
@@ -107,7 +107,7 @@ macro_rules! vector {
                 fn load(from: *const u32) -> Self = $type($load(from.cast()));
                 fn add(a: Self, b: Self) -> Self = $type($add(a.0, b.0));
                 fn xor(a: Self, b: Self) -> Self = $type($xor(a.0, b.0));
-                fn pin(a: Self) -> Self = $type($width::pin(a.0));
+                fn opaque(a: Self) -> Self = $type($width::opaque(a.0));
                 fn copy_padded(from: *const u8, n: usize, to: *mut u8) = copy_padded(from, n, to);
             }
 
@@ -170,10 +170,8 @@ vector!(
 macro_rules! row_shuffles {
     ($type:ident, $width:ident, $shuffle:ident) => {
         forward! {
-            fn turn1(a: Self) -> Self = $type($shuffle::<0x39>(a.0));
-            fn turn2(a: Self) -> Self = $type($shuffle::<0x4E>(a.0));
-            fn turn3(a: Self) -> Self = $type($shuffle::<0x93>(a.0));
-            fn pick<const I: i32>(a: Self, b: Self) -> Self = $type($width::shuffle_two::<I>(a.0, b.0));
+            fn rotate_words_left<const N: i32>(a: Self) -> Self = $type(rotate_words_left!(N, $shuffle, a.0));
+            fn shuffle<const I: i32>(a: Self, b: Self) -> Self = $type($width::shuffle_two::<I>(a.0, b.0));
         }
     };
 }
@@ -182,7 +180,7 @@ impl Rows for U32x4 {
     row_shuffles!(U32x4, xmm, _mm_shuffle_epi32);
     forward! {
         fn splat_row(row: *const u32) -> Self = U32x4(_mm_loadu_si128(row.cast()));
-        fn splat_halves(low: u64, high: u64) -> Self =
+        fn splat_u64_pair(low: u64, high: u64) -> Self =
             U32x4(_mm_set_epi64x(high as i64, low as i64));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self =
             U32x4(_mm_loadu_si128((*blocks).wrapping_add(offset).cast()));
@@ -199,7 +197,7 @@ impl Rows for U32x8 {
     row_shuffles!(U32x8, ymm, _mm256_shuffle_epi32);
     forward! {
         fn splat_row(row: *const u32) -> Self = U32x8(_mm256_broadcastsi128_si256(_mm_loadu_si128(row.cast())));
-        fn splat_halves(low: u64, high: u64) -> Self =
+        fn splat_u64_pair(low: u64, high: u64) -> Self =
             U32x8(_mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64)));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self =
             U32x8(load_two((*blocks).wrapping_add(offset), (*blocks.add(1)).wrapping_add(offset)));
@@ -214,7 +212,7 @@ impl Rows for U32x16 {
     row_shuffles!(U32x16, zmm, _mm512_shuffle_epi32);
     forward! {
         fn splat_row(row: *const u32) -> Self = U32x16(_mm512_broadcast_i32x4(_mm_loadu_si128(row.cast())));
-        fn splat_halves(low: u64, high: u64) -> Self =
+        fn splat_u64_pair(low: u64, high: u64) -> Self =
             U32x16(_mm512_broadcast_i32x4(_mm_set_epi64x(high as i64, low as i64)));
         fn gather_rows(blocks: *const *const u8, offset: usize) -> Self = U32x16(load_four(blocks, 1, offset));
         fn store_row_pairs(first: Self, second: Self, to: *mut u8) = {
@@ -315,7 +313,7 @@ impl Columns for U32x8 {
     forward! {
         fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
             core::mem::transmute::<[__m256i; 16], [U32x8; 16]>(load_blocks8(blocks, offset));
-        fn store_halves(w: [Self; 8], to: *mut u8) = store_eight_words(unwrap8!(w, 0), to, 32);
+        fn store_chaining_values(w: [Self; 8], to: *mut u8) = store_eight_words(unwrap8!(w, 0), to, 32);
         fn unzip(left: Self, right: Self) -> (Self, Self) = {
             let (even, odd) = unzip8(left.0, right.0);
             (U32x8(even), U32x8(odd))
@@ -358,7 +356,7 @@ impl Columns for U32x16 {
     }
 
     #[inline(always)]
-    unsafe fn store_halves(w: [Self; 8], to: *mut u8) {
+    unsafe fn store_chaining_values(w: [Self; 8], to: *mut u8) {
         // SAFETY: the caller promised 16 * 32 writable bytes.
         unsafe {
             // a[j] and b[j] hold the two halves of lanes j, j + 4, j + 8 and j + 12.
@@ -415,5 +413,302 @@ impl Columns for U32x16 {
         };
         fn equal(a: Self, b: Self) -> u32 = u32::from(_mm512_cmpeq_epi32_mask(a.0, b.0));
         fn select(mask: u32, yes: Self, no: Self) -> Self = U32x16(_mm512_mask_mov_epi32(no.0, mask as u16, yes.0));
+    }
+}
+
+/// Four words in a ymm register.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct U64x4(__m256i);
+
+/// Eight words in a zmm register.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct U64x8(__m512i);
+
+/// Two masked loads and stores: no branch.
+///
+/// # Safety
+///
+/// As for [`Vector::copy_padded`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+unsafe fn copy_padded128(from: *const u8, n: usize, to: *mut u8) {
+    // SAFETY: the masks have the n bytes that the caller promised; no other is touched.
+    unsafe {
+        let low = _bzhi_u64(u64::MAX, n.min(64) as u32);
+        let high = _bzhi_u64(u64::MAX, n.saturating_sub(64) as u32);
+        _mm512_storeu_si512(to.cast(), _mm512_maskz_loadu_epi8(low, from.cast()));
+        _mm512_storeu_si512(to.add(64).cast(), _mm512_maskz_loadu_epi8(high, from.wrapping_add(64).cast()));
+    }
+}
+
+/// The shared methods of both widths of 64-bit words.
+macro_rules! words64 {
+    ($type:ident, $lanes:literal, $class:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $xor:ident, $ror:ident) => {
+        impl Vector for $type {
+            type Word = u64;
+            const LANES: usize = $lanes;
+
+            forward! {
+                fn splat(word: u64) -> Self = $type($splat(word as i64));
+                fn load(from: *const u64) -> Self = $type($load(from.cast()));
+                fn add(a: Self, b: Self) -> Self = $type($add(a.0, b.0));
+                fn xor(a: Self, b: Self) -> Self = $type($xor(a.0, b.0));
+                fn opaque(a: Self) -> Self = $type($class::opaque(a.0));
+                fn copy_padded(from: *const u8, n: usize, to: *mut u8) = copy_padded128(from, n, to);
+            }
+
+            #[inline(always)]
+            unsafe fn rotate<const I: usize>(a: Self) -> Self {
+                // SAFETY: the caller promised AVX-512.
+                unsafe {
+                    $type(match I {
+                        0 => $ror::<32>(a.0),
+                        1 => $ror::<24>(a.0),
+                        2 => $ror::<16>(a.0),
+                        _ => $ror::<63>(a.0),
+                    })
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut u64) {
+                // SAFETY: the caller promised room for all lanes.
+                unsafe { $store(to.cast(), self.0) }
+            }
+        }
+    };
+}
+
+words64!(
+    U64x4,
+    4,
+    ymm,
+    _mm256_set1_epi64x,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_add_epi64,
+    _mm256_xor_si256,
+    _mm256_ror_epi64
+);
+words64!(
+    U64x8,
+    8,
+    zmm,
+    _mm512_set1_epi64,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_add_epi64,
+    _mm512_xor_si512,
+    _mm512_ror_epi64
+);
+
+impl WordColumns for U64x4 {
+    forward! {
+        fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
+            core::mem::transmute::<[__m256i; 16], [U64x4; 16]>(avx2::load_blocks64(blocks, offset));
+        fn load_states(states: *const *mut u64) -> [Self; 8] =
+            core::mem::transmute::<[__m256i; 8], [U64x4; 8]>(avx2::load_states64(states));
+        fn store_states(w: [Self; 8], states: *const *mut u64) =
+            avx2::store_states64(core::mem::transmute::<[U64x4; 8], [__m256i; 8]>(w), states);
+    }
+}
+
+/// Four words of eight lanes, or the reverse; each register has the words of lane i and lane i + 4.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose64(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+    let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+    [
+        _mm512_permutex2var_epi64(even.0, low, even.1),
+        _mm512_permutex2var_epi64(odd.0, low, odd.1),
+        _mm512_permutex2var_epi64(even.0, high, even.1),
+        _mm512_permutex2var_epi64(odd.0, high, odd.1),
+    ]
+}
+
+/// `N` words of the eight blocks, or halves of blocks, at these places.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_blocks`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_words<const N: usize>(blocks: *const *const u8, offset: usize) -> [U64x8; N] {
+    let mut words = [U64x8(_mm512_setzero_si512()); N];
+    let mut q = 0;
+    while q < N / 4 {
+        // SAFETY: the caller promised eight pointers, with N words readable at the offset of each.
+        let [a, b, c, d] = unsafe {
+            let two = |i: usize| {
+                let at = |k: usize| (*blocks.add(k)).wrapping_add(offset + 32 * q).cast();
+                let first = _mm512_castsi256_si512(_mm256_loadu_si256(at(i)));
+                _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(at(i + 4)))
+            };
+            transpose64(two(0), two(1), two(2), two(3))
+        };
+        words[4 * q] = U64x8(a);
+        words[4 * q + 1] = U64x8(b);
+        words[4 * q + 2] = U64x8(c);
+        words[4 * q + 3] = U64x8(d);
+        q += 1;
+    }
+    words
+}
+
+impl WordColumns for U64x8 {
+    forward! {
+        fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] = load_words(blocks, offset);
+        fn load_states(states: *const *mut u64) -> [Self; 8] = load_words(states.cast(), 0);
+    }
+
+    #[inline(always)]
+    unsafe fn store_states(w: [Self; 8], states: *const *mut u64) {
+        // SAFETY: the caller promised eight pointers at eight words each.
+        unsafe {
+            let mut half = 0;
+            while half < 2 {
+                let lanes =
+                    transpose64(w[4 * half].0, w[4 * half + 1].0, w[4 * half + 2].0, w[4 * half + 3].0);
+                let mut i = 0;
+                while i < 4 {
+                    let at = |i: usize| (*states.add(i)).add(4 * half).cast();
+                    _mm256_storeu_si256(at(i), _mm512_castsi512_si256(lanes[i]));
+                    _mm256_storeu_si256(at(i + 4), _mm512_extracti64x4_epi64::<1>(lanes[i]));
+                    i += 1;
+                }
+                half += 1;
+            }
+        }
+    }
+}
+
+impl WordRows for U64x4 {
+    forward! {
+        fn rotate_words_left<const N: i32>(a: Self) -> Self = U64x4(rotate_words_left!(N, _mm256_permute4x64_epi64, a.0));
+        fn load_just_stored(from: *const u64) -> Self = U64x4(avx2::load_row_in_halves(from));
+        fn from_words(w: [u64; 4]) -> Self =
+            U64x4(_mm256_setr_epi64x(w[0] as i64, w[1] as i64, w[2] as i64, w[3] as i64));
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
+        // SAFETY: the caller promised a block of sixteen words.
+        unsafe { U64x4(avx2::U64x4::gather::<A, B, C, D>(m).0) }
+    }
+}
+
+impl U64x4 {
+    /// The register, for assembly.
+    #[inline(always)]
+    pub fn register(self) -> __m256i {
+        self.0
+    }
+
+    /// The vector in a register.
+    #[inline(always)]
+    pub fn from_register(register: __m256i) -> Self {
+        Self(register)
+    }
+}
+
+/// Eight words of sixteen lanes.
+///
+/// # Safety
+///
+/// As for [`WordColumns::load_states`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_states16(states: *const *mut u32) -> [__m512i; 8] {
+    // SAFETY: the caller promised sixteen pointers at eight words each.
+    let (u, v) = unsafe {
+        let two = |i: usize| {
+            let at = |i: usize| _mm256_loadu_si256((*states.add(i)).cast());
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(at(i)), at(i + 4))
+        };
+        (transpose([two(0), two(1), two(2), two(3)]), transpose([two(8), two(9), two(10), two(11)]))
+    };
+    let mut words = [_mm512_setzero_si512(); 8];
+    let mut w = 0;
+    while w < 4 {
+        words[w] = _mm512_shuffle_i32x4::<0x88>(u[w], v[w]);
+        words[w + 4] = _mm512_shuffle_i32x4::<0xDD>(u[w], v[w]);
+        w += 1;
+    }
+    words
+}
+
+/// The reverse.
+///
+/// # Safety
+///
+/// As for [`WordColumns::store_states`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_states16(w: [__m512i; 8], states: *const *mut u32) {
+    let [a, b] = [transpose([w[0], w[1], w[2], w[3]]), transpose([w[4], w[5], w[6], w[7]])];
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    let mut i = 0;
+    while i < 4 {
+        // Of lanes i and i + 4, and of i + 8 and i + 12.
+        let x = _mm512_permutex2var_epi64(a[i], low, b[i]);
+        let y = _mm512_permutex2var_epi64(a[i], high, b[i]);
+        // SAFETY: see `load_states16`.
+        unsafe {
+            let at = |i: usize| (*states.add(i)).cast();
+            _mm256_storeu_si256(at(i), _mm512_castsi512_si256(x));
+            _mm256_storeu_si256(at(i + 4), _mm512_extracti64x4_epi64::<1>(x));
+            _mm256_storeu_si256(at(i + 8), _mm512_castsi512_si256(y));
+            _mm256_storeu_si256(at(i + 12), _mm512_extracti64x4_epi64::<1>(y));
+        }
+        i += 1;
+    }
+}
+
+columns32!(U32x8, __m256i, avx2::load_states32, avx2::store_states32);
+columns32!(U32x16, __m512i, load_states16, store_states16);
+
+impl WordColumns for U32x4 {
+    forward! {
+        fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
+            core::mem::transmute::<[sse41::U32x4; 16], [U32x4; 16]>(<sse41::U32x4 as Columns>::load_blocks(blocks, offset));
+        fn load_states(states: *const *mut u32) -> [Self; 8] =
+            core::mem::transmute::<[sse41::U32x4; 8], [U32x4; 8]>(<sse41::U32x4 as WordColumns>::load_states(states));
+        fn store_states(words: [Self; 8], states: *const *mut u32) = <sse41::U32x4 as WordColumns>::store_states(
+            core::mem::transmute::<[U32x4; 8], [sse41::U32x4; 8]>(words), states,
+        );
+    }
+}
+
+impl WordRows for U32x4 {
+    forward! {
+        fn load_just_stored(from: *const u32) -> Self = <U32x4 as Vector>::load(from);
+        fn from_words(w: [u32; 4]) -> Self = U32x4(_mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32));
+        fn rotate_words_left<const N: i32>(a: Self) -> Self = U32x4(rotate_words_left!(N, _mm_shuffle_epi32, a.0));
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(m: *const u8) -> Self {
+        // SAFETY: the caller promised a block of sixteen words.
+        unsafe { U32x4(sse41::U32x4::gather::<A, B, C, D>(m).0) }
+    }
+}
+
+impl U32x4 {
+    /// The register, for assembly.
+    #[inline(always)]
+    pub fn register(self) -> __m128i {
+        self.0
+    }
+
+    /// The vector in a register.
+    #[inline(always)]
+    pub fn from_register(register: __m128i) -> Self {
+        Self(register)
     }
 }

@@ -2,14 +2,11 @@
 
 pub mod avx2;
 pub mod avx512;
-pub mod full_width;
-pub mod slow_rotate;
+pub mod avx512_by_cpu;
 pub mod sse41;
-pub mod words;
 
-/// The source of each byte when words of `word` bytes are rotated right by `by` bytes. It is for
-/// byte shuffles within halves of sixteen bytes, as the instructions for registers of 32 bytes do
-/// them too.
+/// The source of each byte when words of `word` bytes are rotated right by `by` bytes: for byte
+/// shuffles within each sixteen bytes, as the instructions for registers of 32 bytes do them too.
 pub const fn byte_rotation(word: usize, by: usize) -> [u8; 32] {
     let mut from = [0; 32];
     let mut i = 0;
@@ -45,7 +42,7 @@ macro_rules! wrapper {
                 fn load(from: *const u32) -> Self = Self(<$Inner>::load(from));
                 fn add(a: Self, b: Self) -> Self = Self(<$Inner>::add(a.0, b.0));
                 fn xor(a: Self, b: Self) -> Self = Self(<$Inner>::xor(a.0, b.0));
-                fn pin(a: Self) -> Self = Self(<$Inner>::pin(a.0));
+                fn opaque(a: Self) -> Self = Self(<$Inner>::opaque(a.0));
                 fn copy_padded(from: *const u8, n: usize, to: *mut u8) = <$Inner>::copy_padded(from, n, to);
             }
 
@@ -65,11 +62,11 @@ macro_rules! wrapper {
 }
 
 /// Hides a vector's value from the optimiser: no instruction, one register.
-macro_rules! pin {
+macro_rules! opaque {
     ($features:literal, $class:ident, $register:ty) => {
         #[inline]
         #[target_feature(enable = $features)]
-        pub(super) fn pin(mut a: $register) -> $register {
+        pub(super) fn opaque(mut a: $register) -> $register {
             // SAFETY: the template is a comment; it neither reads nor writes the register.
             unsafe {
                 core::arch::asm!("/* {0} */", inout($class) a, options(pure, nomem, nostack, preserves_flags));
@@ -89,4 +86,33 @@ macro_rules! transpose4 {
     }};
 }
 
-pub(crate) use {forward, pin, transpose4, wrapper};
+/// Implements `WordColumns` for a vector of 32-bit words, by its `Columns` and functions that load
+/// and store states.
+macro_rules! columns32 {
+    ($type:ty, $register:ty, $load_states:path, $store_states:path) => {
+        impl WordColumns for $type {
+            forward! {
+                fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16] =
+                    <$type as Columns>::load_blocks(blocks, offset);
+                fn load_states(states: *const *mut u32) -> [Self; 8] =
+                    core::mem::transmute::<[$register; 8], [$type; 8]>($load_states(states));
+                fn store_states(words: [Self; 8], states: *const *mut u32) =
+                    $store_states(core::mem::transmute::<[$type; 8], [$register; 8]>(words), states);
+            }
+        }
+    };
+}
+
+/// The words of a row in each 128-bit part of `$a`, or of a row of four 64-bit words, rotated left by
+/// `$N` words, by a shuffle that takes an immediate.
+macro_rules! rotate_words_left {
+    ($N:ident, $shuffle:ident, $a:expr) => {
+        match $N {
+            1 => $shuffle::<0x39>($a),
+            2 => $shuffle::<0x4E>($a),
+            _ => $shuffle::<0x93>($a),
+        }
+    };
+}
+
+pub(crate) use {columns32, forward, opaque, rotate_words_left, transpose4, wrapper};

@@ -10,7 +10,7 @@ const FIRST: usize = 6;
 type Registers = [[u64; 2]; 10];
 
 /// The numbers of the registers that `call` changes and does not restore.
-pub(crate) fn changed(mut call: impl FnMut()) -> Vec<usize> {
+pub(crate) fn update_words(mut call: impl FnMut()) -> Vec<usize> {
     let before: Registers = std::array::from_fn(|i| [0x0123_4567_89ab_cdef + i as u64, !(i as u64)]);
     let mut after = Registers::default();
     enter(&mut call, &before, &mut after);

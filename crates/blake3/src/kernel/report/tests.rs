@@ -4,8 +4,7 @@
 use super::*;
 use crate::hazmat::Mode;
 use crate::kernel::runnable;
-use crate::lane::{Group, Lane, MAX_LANES};
-use crate::plan::Distance;
+use crate::plan::{Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::{IV, Words};
 use crate::{Hash, Hasher, many, oneshot};
 use std::cell::{Cell, RefCell};
@@ -15,8 +14,8 @@ use std::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Call {
     /// A call for a leaf, for output blocks, or for inputs side by side.
-    Leaf(Shape),
-    Far(Shape),
+    Leaf(KernelShape),
+    Prefetched(KernelShape),
     Parents(usize),
     /// A call for something without a size.
     Other,
@@ -31,11 +30,11 @@ fn real() -> &'static Functions {
     REAL.get().expect("a kernel to hand over to")
 }
 
-fn one() -> Shape {
+fn one() -> KernelShape {
     real().shape(1)
 }
 
-fn widest() -> Shape {
+fn widest() -> KernelShape {
     real().shape(real().lanes)
 }
 
@@ -52,14 +51,14 @@ macro_rules! recorder {
 recorder! {
     chunk(input: *const u8, len: usize, key: &Words, counter: u64, flags: u32, last: u32, out: *mut u8) => Call::Leaf(one());
     block(value: &Words, block: *const u8, counter: u64, len: usize, flags: u32, out: *mut u8) => Call::Leaf(one());
-    group(input: *const u8, key: &Words, counter: u64, flags: u32, distance: Distance, out: *mut Group) => match distance {
-        Distance::Near => Call::Leaf(widest()),
-        Distance::Far => Call::Far(widest()),
+    group(input: *const u8, key: &Words, counter: u64, flags: u32, prefetch: Prefetch, out: *mut Group) => match prefetch {
+        Prefetch::Off => Call::Leaf(widest()),
+        Prefetch::On => Call::Prefetched(widest()),
     };
     merge(left: *const Group, right: *const Group, key: &Words, flags: u32, out: *mut Group) => Call::Other;
-    ungroup(group: *const Group, out: *mut u8) => Call::Other;
-    lanes_of(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) => Call::Leaf(real().shape(inputs.len()));
-    uniform(
+    transpose_out(group: *const Group, out: *mut u8) => Call::Other;
+    hash_lanes(inputs: &[Lane<'_>], key: &Words, flags: u32, out: *mut u8) => Call::Leaf(real().shape(inputs.len()));
+    hash_equal_len(
         inputs: &[*const u8; MAX_LANES], n: usize, len: usize, key: &Words, counters: (u64, u64), flags: (u32, u32),
         out: *mut u8
     ) => Call::Leaf(real().shape(n));
@@ -73,36 +72,36 @@ unsafe fn two_groups(
     key: &Words,
     counter: u64,
     flags: u32,
-    distance: Distance,
+    prefetch: Prefetch,
     out: [*mut Group; 2],
 ) {
     let shape = real().shape_of_two().expect("a kernel that hashes two groups at once");
-    let call = if distance == Distance::Far { Call::Far(shape) } else { Call::Leaf(shape) };
+    let call = if prefetch == Prefetch::On { Call::Prefetched(shape) } else { Call::Leaf(shape) };
     CALLS.with_borrow_mut(|calls| calls.push(call));
     let function = real().two_groups.expect("see above");
     // SAFETY: the table's caller promised what the real function requires.
-    unsafe { function(input, key, counter, flags, distance, out) }
+    unsafe { function(input, key, counter, flags, prefetch, out) }
 }
 
 /// A kernel that records its calls and computes by `functions`.
 fn recorder(functions: &'static Functions) -> &'static Functions {
     REAL.set(Some(functions));
-    let Functions { isa, tuning, shapes, lanes, in_turn, .. } = *functions;
+    let Functions { isa, tuning, shapes, lanes, serial_tail_max, .. } = *functions;
     Box::leak(Box::new(Functions {
         isa,
         tuning,
         shapes,
         lanes,
-        in_turn,
+        serial_tail_max,
         chunk,
         block,
-        before_last: functions.before_last,
+        chunk_prefix: functions.chunk_prefix,
         group,
         two_groups: functions.two_groups.map(|_| two_groups as _),
         merge,
-        ungroup,
-        lanes_of,
-        uniform,
+        transpose_out,
+        hash_lanes,
+        hash_equal_len,
         parents,
         output,
     }))
@@ -161,9 +160,9 @@ fn what_runs_is_what_the_report_says() {
             for size in [line.from, line.from.midpoint(last), last] {
                 let calls = run(functions, line.operation, size);
                 let expected = match line {
-                    Line { operation: Operation::Parents, .. } => Call::Parents(size),
-                    Line { prefetch: true, shape, .. } => Call::Far(shape),
-                    Line { shape, .. } => Call::Leaf(shape),
+                    ReportLine { operation: Operation::Parents, .. } => Call::Parents(size),
+                    ReportLine { prefetch: true, shape, .. } => Call::Prefetched(shape),
+                    ReportLine { shape, .. } => Call::Leaf(shape),
                 };
                 if line.operation == Operation::Xof && size == 0 {
                     assert!(calls.is_empty());
