@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// errClosed is the error of calls to a Batcher that is closed.
-var errClosed = errors.New("kms: the batcher is closed")
+// ErrClosed is the error of calls to a Batcher that is closed.
+var ErrClosed = errors.New("kms: the batcher is closed")
 
 // A Batcher puts concurrent calls of Sign into requests of many items. While a request is under
 // way, further calls wait for the next one, so that a lone call is never delayed. A batch is a
@@ -41,7 +41,7 @@ func (b *Batcher) Sign(ctx context.Context, key string, message []byte) (*Signat
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	b.waiting = append(b.waiting, waiting{SignItem{key, message}, answer})
 	if !b.running {
@@ -57,7 +57,7 @@ func (b *Batcher) Sign(ctx context.Context, key string, message []byte) (*Signat
 		}
 		return &result.Signature, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 

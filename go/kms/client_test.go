@@ -67,6 +67,52 @@ func signs(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"key":"local/files/ed25519/x/v2","version":2,"signature":"AQI="}`)
 }
 
+func created(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprint(w, `{"key":"local/files/ed25519/x"}`)
+}
+
+func TestAChangeHasAKeyByWhichItsRepetitionIsRecognized(t *testing.T) {
+	keys := make(chan string, 10)
+	note := func(then http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			keys <- r.Header.Get("Idempotency-Key")
+			then(w, r)
+		}
+	}
+	client, _ := answering(t, note(cut), note(created), note(created), note(signs))
+	ctx := context.Background()
+	for range 2 {
+		if _, err := client.CreateKey(ctx, NewKey{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Sign(ctx, "k", nil); err != nil {
+		t.Fatal(err)
+	}
+	first, again, second, signature := <-keys, <-keys, <-keys, <-keys
+	if first == "" || first != again || second == "" || second == first || signature != "" {
+		t.Fatalf("%q, %q, %q, %q", first, again, second, signature)
+	}
+}
+
+func TestAContextThatEndsDuringAPauseIsACause(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	refused := make(chan struct{})
+	client, _ := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		failing(503, "busy", true)(w, r)
+		close(refused)
+	})
+	client.backoff = time.Hour
+	go func() {
+		<-refused
+		cancel()
+	}()
+	_, err := client.Sign(ctx, "k", nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
 func TestARequestCarriesTheTokenAndEscapesTheKey(t *testing.T) {
 	client, _ := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer token" {
@@ -96,16 +142,17 @@ func TestOnlyWhatMayHelpIsRepeated(t *testing.T) {
 		call     func(*Client) error
 		handlers []http.HandlerFunc
 		requests int32
-		code     string
+		code     Code
 	}{
 		{"a busy service is asked again", sign, []http.HandlerFunc{busy, busy, signs}, 3, ""},
 		{"and not for ever", sign, []http.HandlerFunc{busy}, 4, "busy"},
 		{"a refusal stands", sign, []http.HandlerFunc{missing}, 1, "key_not_found"},
 		{"a lost answer to a signature is asked for again", sign, []http.HandlerFunc{cut, signs}, 2, ""},
-		{"a lost answer to a creation is not", create, []http.HandlerFunc{cut}, 1, "none"},
+		{"and one to a creation", create, []http.HandlerFunc{cut, created}, 2, ""},
+		{"an answer that is lost for ever is an error", create, []http.HandlerFunc{cut}, 4, "none"},
 		{"a creation that was refused for now is repeated", create, []http.HandlerFunc{busy, signs}, 2, ""},
 		{"a busy proxy is asked again for a signature", sign, []http.HandlerFunc{proxy(429), proxy(503), signs}, 3, ""},
-		{"a busy proxy is not asked again for a creation", create, []http.HandlerFunc{proxy(503)}, 1, "http"},
+		{"and for a creation", create, []http.HandlerFunc{proxy(503), created}, 2, ""},
 		{"a broken proxy is not asked again", sign, []http.HandlerFunc{proxy(502)}, 1, "http"},
 	} {
 		client, requests := answering(t, test.handlers...)
@@ -116,7 +163,7 @@ func TestOnlyWhatMayHelpIsRepeated(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		case test.code == "none" && (err == nil || errors.As(err, &refused)):
 			t.Errorf("%s: %v", test.name, err)
-		case test.code != "" && test.code != "none" && !errors.Is(err, &Error{Code: test.code}):
+		case test.code != "" && test.code != "none" && !errors.Is(err, test.code):
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if requests.Load() != test.requests {
@@ -130,7 +177,7 @@ func TestADeadlineEndsTheRepetitions(t *testing.T) {
 	client.retries, client.backoff = 1000, time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := client.Sign(ctx, "k", nil); !errors.Is(err, &Error{Code: "busy"}) {
+	if _, err := client.Sign(ctx, "k", nil); !errors.Is(err, CodeBusy) {
 		t.Fatal(err)
 	}
 }
@@ -139,7 +186,7 @@ func TestAPauseIsAsLongAsTheServiceAsks(t *testing.T) {
 	sign := func(ctx context.Context, seconds string) (int32, time.Duration) {
 		client, requests := answering(t, asksToWait(seconds), signs)
 		start := time.Now()
-		if _, err := client.Sign(ctx, "k", nil); err != nil && !errors.Is(err, &Error{Code: "busy"}) {
+		if _, err := client.Sign(ctx, "k", nil); err != nil && !errors.Is(err, CodeBusy) {
 			t.Fatal(err)
 		}
 		return requests.Load(), time.Since(start)
@@ -174,7 +221,7 @@ func TestACertificateThatIsNotTrustedIsAnErrorWithACode(t *testing.T) {
 	}
 	_, err = client.Sign(context.Background(), "k", nil)
 	var untrusted *tls.CertificateVerificationError
-	if !errors.Is(err, &Error{Code: "certificate"}) || !errors.As(err, &untrusted) || connections.Load() != 1 {
+	if !errors.Is(err, CodeCertificate) || !errors.As(err, &untrusted) || connections.Load() != 1 {
 		t.Fatal(err, connections.Load())
 	}
 	client, err = New(server.URL, WithHTTPClient(server.Client()))
@@ -239,7 +286,7 @@ func TestALongBatchIsSeveralRequests(t *testing.T) {
 	}
 	for i, result := range results {
 		if i == MaxBatch {
-			if !errors.Is(result.Err, &Error{Code: "key_disabled"}) {
+			if !errors.Is(result.Err, CodeKeyDisabled) {
 				t.Fatal(result.Err)
 			}
 		} else if result.Err != nil || string(result.Bytes) != fmt.Sprint(i) {
@@ -303,7 +350,7 @@ func TestABatcherAnswersEachCallerWithItsOwn(t *testing.T) {
 	if requests.Load() != 2 {
 		t.Errorf("%d requests: one for the first call, and one for all that waited", requests.Load())
 	}
-	if _, err := batcher.Sign(context.Background(), "k", []byte("no")); !errors.Is(err, &Error{Code: "key_disabled"}) {
+	if _, err := batcher.Sign(context.Background(), "k", []byte("no")); !errors.Is(err, CodeKeyDisabled) {
 		t.Error(err)
 	}
 }
@@ -354,7 +401,7 @@ func TestAClosedBatcherEndsWhatIsUnderWayAndAsksNoMore(t *testing.T) {
 		t.Error(err)
 	}
 	asked := requests.Load()
-	if _, err := batcher.Sign(context.Background(), "k", nil); !errors.Is(err, errClosed) {
+	if _, err := batcher.Sign(context.Background(), "k", nil); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 	if requests.Load() != asked {

@@ -12,22 +12,13 @@ import (
 	"time"
 )
 
-// Codes of this client.
-const (
-	// The answer is not one of the service: a proxy in between sent it, for example.
-	codeHTTP = "http"
-	// The client does not trust the service's certificate, or the service refused the client's.
-	codeCertificate = "certificate"
-)
-
-// An Error is a service's refusal. Two codes are this client's own: with "http", the answer with
-// this Status is not one of the service; with "certificate", the client does not trust the
-// service's certificate, or the service refused the client's.
+// An Error is a service's refusal, or has one of this client's own codes: [CodeHTTP] or
+// [CodeCertificate].
 type Error struct {
-	// Status is the HTTP status; 0 with the code "certificate".
+	// Status is the HTTP status; 0 with [CodeCertificate].
 	Status int `json:"-"`
-	// Code says what went wrong. Codes never change: see spec/http-api.md.
-	Code string `json:"code"`
+	// Code says what went wrong.
+	Code Code `json:"code"`
 	// Message says it for people.
 	Message string `json:"message"`
 	// Retryable says whether the same request may succeed later.
@@ -47,10 +38,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("kms: %s (%s, request %s)", e.Message, e.Code, e.RequestID)
 }
 
-// Is compares by the code: errors.Is(err, &kms.Error{Code: "key_not_found"}).
+// Is compares with a [Code].
 func (e *Error) Is(target error) bool {
-	other, ok := target.(*Error)
-	return ok && other.Code == e.Code
+	code, ok := target.(Code)
+	return ok && code == e.Code
 }
 
 // Unwrap returns the error that caused this one, for example a *tls.CertificateVerificationError.
@@ -60,7 +51,7 @@ func errorOf(response *http.Response, answer []byte) error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), pause: retryAfter(response.Header)}
 	if json.Unmarshal(answer, e) != nil || e.Code == "" {
 		// A proxy in between, for example.
-		e.Code, e.Message = codeHTTP, "a server that is not the service answered "+response.Status
+		e.Code, e.Message = CodeHTTP, "a server that is not the service answered "+response.Status
 		e.Retryable = response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusTooManyRequests
 	}
 	return e
@@ -79,7 +70,7 @@ func retryAfter(header http.Header) time.Duration {
 // unanswered is the error of a request without an answer.
 func unanswered(err error) error {
 	certificate := func(message string) error {
-		return &Error{Code: codeCertificate, Message: message + ": " + err.Error(), cause: err}
+		return &Error{Code: CodeCertificate, Message: message + ": " + err.Error(), cause: err}
 	}
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {

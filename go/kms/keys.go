@@ -65,32 +65,32 @@ type NewKey struct {
 
 // CreateKey makes a key with its version 1.
 func (c *Client) CreateKey(ctx context.Context, key NewKey) (*Key, error) {
-	return c.key(ctx, http.MethodPost, "/api/v1/keys", key, once)
+	return c.key(ctx, http.MethodPost, "/api/v1/keys", key, changes)
 }
 
 // Key reads a key.
 func (c *Client) Key(ctx context.Context, key string) (*Key, error) {
-	return c.key(ctx, http.MethodGet, keyPath(key, ""), nil, anyTimes)
+	return c.key(ctx, http.MethodGet, keyPath(key, ""), nil, reads)
 }
 
 // Rotate adds a version to a key. The new version signs from now on.
 func (c *Client) Rotate(ctx context.Context, key string) (*Key, error) {
-	return c.key(ctx, http.MethodPost, keyPath(key, "/rotate"), nil, once)
+	return c.key(ctx, http.MethodPost, keyPath(key, "/rotate"), nil, changes)
 }
 
 // Enable makes a disabled key sign again.
 func (c *Client) Enable(ctx context.Context, key string) (*Key, error) {
-	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": true}, anyTimes)
+	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": true}, changes)
 }
 
 // Disable keeps a key from signing. Its signatures still verify.
 func (c *Client) Disable(ctx context.Context, key string) (*Key, error) {
-	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": false}, anyTimes)
+	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": false}, changes)
 }
 
-func (c *Client) key(ctx context.Context, method, path string, body any, again repeatable) (*Key, error) {
+func (c *Client) key(ctx context.Context, method, path string, body any, does effect) (*Key, error) {
 	key := new(Key)
-	if err := c.call(ctx, method, path, body, key, again); err != nil {
+	if err := c.call(ctx, method, path, body, key, does); err != nil {
 		return nil, err
 	}
 	return key, nil
@@ -106,7 +106,7 @@ func (c *Client) Keys(ctx context.Context) iter.Seq2[*Key, error] {
 				Keys []*Key `json:"keys"`
 				Next string `json:"next"`
 			}
-			if err := c.call(ctx, http.MethodGet, "/api/v1/keys?"+query.Encode(), nil, &page, anyTimes); err != nil {
+			if err := c.call(ctx, http.MethodGet, "/api/v1/keys?"+query.Encode(), nil, &page, reads); err != nil {
 				yield(nil, err)
 				return
 			}

@@ -5,6 +5,8 @@
 //	signature, err := client.Sign(ctx, "invoices", message)
 //	valid, err := client.Verify(ctx, signature.Key, message, signature.Bytes)
 //
+// A [Signer] is a crypto.Signer: what crypto/x509 and other packages sign with.
+//
 // A key is named by its label ("invoices"), by its name (TENANT/PURPOSE/ALGORITHM/UUID), or by the
 // name of one version, as Signature.Key has it. All methods may be called by many goroutines at
 // once. Many messages are signed fastest by SignMany, or by a Batcher, which puts concurrent calls
@@ -16,22 +18,25 @@
 //
 //   - The service refused it and says that a repetition may help ([Error.Retryable]). It changed
 //     nothing then.
-//   - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request
-//     changes nothing.
+//   - There was no answer, or a proxy answered 429 or 503 instead of the service. Each request that
+//     changes something has a key of its own (Idempotency-Key), by which the service recognizes the
+//     repetition: it makes no change twice.
 //
 // The pause is at least as long as the answer asks for (Retry-After). A call that would have to
-// pause for more than 30 seconds, or beyond the deadline of its context, fails instead. A
-// certificate that one side refuses stays refused, so that the request is not repeated.
+// pause for more than 30 seconds, or beyond the deadline of its context, fails instead. If the
+// context ends during a pause, the error has both causes. A certificate that one side refuses stays
+// refused, so that the request is not repeated.
 package kms
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -102,18 +107,19 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Whether a request may be repeated after it failed without an answer: then it may have had its
-// effect.
-type repeatable bool
+// What a request does.
+type effect bool
 
 const (
-	once     repeatable = false
-	anyTimes repeatable = true
+	// It changes nothing.
+	reads effect = false
+	// It changes something: the service must recognize its repetitions.
+	changes effect = true
 )
 
 // call makes a request, again where that helps, and reads its answer into result unless that is
 // nil.
-func (c *Client) call(ctx context.Context, method, path string, body, result any, again repeatable) error {
+func (c *Client) call(ctx context.Context, method, path string, body, result any, does effect) error {
 	var content []byte
 	if body != nil {
 		var err error
@@ -121,14 +127,18 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 			return fmt.Errorf("kms: %w", err)
 		}
 	}
+	idempotencyKey := ""
+	if does == changes {
+		idempotencyKey = rand.Text()
+	}
 	pause := c.backoff
 	for attempt := 0; ; attempt++ {
-		err := c.attempt(ctx, method, path, content, result)
-		if err == nil || attempt >= c.retries || !mayRepeat(err, again) || ctx.Err() != nil {
+		err := c.attempt(ctx, method, path, idempotencyKey, content, result)
+		if err == nil || attempt >= c.retries || !mayRepeat(err) || ctx.Err() != nil {
 			return err
 		}
 		asked := askedPause(err)
-		wait := asked + rand.N(max(pause, 1))
+		wait := asked + mathrand.N(max(pause, 1))
 		if deadline, ok := ctx.Deadline(); asked > maxPause || ok && time.Until(deadline) < wait {
 			return err
 		}
@@ -137,24 +147,17 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return err
+			return fmt.Errorf("kms: %w; the last attempt failed: %w", context.Cause(ctx), err)
 		}
 		pause *= 2
 	}
 }
 
-func mayRepeat(err error, again repeatable) bool {
+// mayRepeat says whether a repetition may help. The service says so of its own errors; without an
+// answer of the service, it may.
+func mayRepeat(err error) bool {
 	var answered *Error
-	switch {
-	case !errors.As(err, &answered):
-		return bool(again)
-	case answered.Code == codeHTTP:
-		// Some proxies answer 503, too, when the service got the request and its answer was lost.
-		return answered.Retryable && bool(again)
-	default:
-		// The service says that nothing was done and that a repetition may help.
-		return answered.Retryable
-	}
+	return !errors.As(err, &answered) || answered.Retryable
 }
 
 // askedPause is how long the answer asked to wait.
@@ -166,13 +169,16 @@ func askedPause(err error) time.Duration {
 	return 0
 }
 
-func (c *Client) attempt(ctx context.Context, method, path string, content []byte, result any) error {
+func (c *Client) attempt(ctx context.Context, method, path, idempotencyKey string, content []byte, result any) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(content))
 	if err != nil {
 		return fmt.Errorf("kms: %w", err)
 	}
 	if content != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	if idempotencyKey != "" {
+		request.Header.Set("Idempotency-Key", idempotencyKey)
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)

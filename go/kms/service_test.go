@@ -5,16 +5,24 @@ package kms
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/ed25519"
+	"crypto/sha512"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// TestAgainstTheService runs against the real service, whose address is in BULLA_ADDR and whose
-// token is in BULLA_TOKEN.
-func TestAgainstTheService(t *testing.T) {
+// service is a client of the real service, whose address is in BULLA_ADDR and whose token is in
+// BULLA_TOKEN.
+func service(t *testing.T) *Client {
+	t.Helper()
 	address := os.Getenv("BULLA_ADDR")
 	if address == "" {
 		t.Fatal("BULLA_ADDR names no service")
@@ -23,6 +31,11 @@ func TestAgainstTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+func TestAgainstTheService(t *testing.T) {
+	client := service(t)
 	ctx := context.Background()
 	label := fmt.Sprintf("go-client-%d", os.Getpid())
 	key, err := client.CreateKey(ctx, NewKey{Label: label})
@@ -45,7 +58,7 @@ func TestAgainstTheService(t *testing.T) {
 		t.Fatal("and is not the newest", err)
 	}
 	results, err := client.SignMany(ctx, []SignItem{{label, nil}, {"no-such-key", nil}, {label, bytes.Repeat(message, 1000)}})
-	if err != nil || results[0].Err != nil || !errors.Is(results[1].Err, &Error{Code: "key_not_found"}) || results[2].Err != nil {
+	if err != nil || results[0].Err != nil || !errors.Is(results[1].Err, CodeKeyNotFound) || results[2].Err != nil {
 		t.Fatal(results, err)
 	}
 	verdicts, err := client.VerifyMany(ctx, []VerifyItem{{results[0].Key, nil, results[0].Bytes}, {results[0].Key, message, results[0].Bytes}})
@@ -55,7 +68,7 @@ func TestAgainstTheService(t *testing.T) {
 	if _, err := client.Disable(ctx, label); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Sign(ctx, label, message); !errors.Is(err, &Error{Code: "key_disabled"}) {
+	if _, err := client.Sign(ctx, label, message); !errors.Is(err, CodeKeyDisabled) {
 		t.Fatal(err)
 	}
 	if _, err := client.Enable(ctx, label); err != nil {
@@ -72,5 +85,118 @@ func TestAgainstTheService(t *testing.T) {
 	}
 	if found != 1 {
 		t.Fatalf("the key is listed %d times", found)
+	}
+}
+
+func TestAgainstTheServiceASignerMakesCertificates(t *testing.T) {
+	client := service(t)
+	for _, test := range []struct {
+		name string
+		key  NewKey
+		algo x509.SignatureAlgorithm
+	}{
+		{"Ed25519", NewKey{}, x509.PureEd25519},
+		{"ECDSA", NewKey{Algorithm: "ecdsa-p256"}, x509.ECDSAWithSHA256},
+		{"ECDSA by digests", NewKey{Algorithm: "ecdsa-p256", SignsDigests: true}, x509.ECDSAWithSHA384},
+	} {
+		test.key.Label = fmt.Sprintf("signer-%d-%d", os.Getpid(), test.algo)
+		signer := signerOf(t, client, test.key)
+		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "bulla"}, SignatureAlgorithm: test.algo}
+		made, err := x509.CreateCertificateRequest(nil, template, signer)
+		if err != nil {
+			t.Fatal(test.name, err)
+		}
+		request, err := x509.ParseCertificateRequest(made)
+		if err != nil || request.CheckSignature() != nil {
+			t.Fatal(test.name, err, request.CheckSignature())
+		}
+		if _, err := client.Rotate(context.Background(), test.key.Label); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x509.CreateCertificateRequest(nil, template, signer); !errors.Is(err, CodeNotLatestVersion) && !test.key.SignsDigests {
+			t.Fatal(test.name, "a signer of an older version signs", err)
+		} else if err == nil {
+			t.Fatal(test.name, "a signer of an older version signs")
+		}
+	}
+}
+
+func TestAgainstTheServiceASignerHasTheFormsOfEd25519(t *testing.T) {
+	client := service(t)
+	signer := signerOf(t, client, NewKey{})
+	public := signer.Public().(ed25519.PublicKey)
+	message := []byte("a message")
+	digest := sha512.Sum512(message)
+	for _, options := range []*ed25519.Options{{}, {Hash: crypto.SHA512}, {Hash: crypto.SHA512, Context: "receipts"}} {
+		signed := message
+		if options.Hash != 0 {
+			signed = digest[:]
+		}
+		signature, err := signer.Sign(nil, signed, options)
+		if err != nil || ed25519.VerifyWithOptions(public, signed, signature, options) != nil {
+			t.Fatal(options, err)
+		}
+		again, err := signer.SignMessage(nil, message, options)
+		if err != nil || !bytes.Equal(again, signature) {
+			t.Fatal(options, err)
+		}
+	}
+	for _, options := range []*ed25519.Options{{Context: "ctx"}, {Hash: crypto.SHA256}} {
+		if _, err := signer.Sign(nil, make([]byte, 32), options); err == nil {
+			t.Fatal(options)
+		}
+	}
+	if _, err := signer.Sign(nil, message, crypto.SHA512); err == nil {
+		t.Fatal("a digest of another length is signed")
+	}
+	digests := signerOf(t, client, NewKey{Algorithm: "ecdsa-p256"})
+	if _, err := digests.Sign(nil, make([]byte, 32), crypto.SHA256); err == nil {
+		t.Fatal("a key that signs messages signs a digest")
+	}
+	other := NewKey{Algorithm: "ml-dsa-44", Label: fmt.Sprintf("no-signer-%d", os.Getpid())}
+	if _, err := client.CreateKey(context.Background(), other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Signer(context.Background(), other.Label); err == nil {
+		t.Fatal("crypto has no ML-DSA")
+	}
+}
+
+func signerOf(t *testing.T, client *Client, key NewKey) *Signer {
+	t.Helper()
+	made, err := client.CreateKey(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := client.Signer(context.Background(), made.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// TestAgainstTheServiceTheCodesAreThoseOfItsDescription reads the table of codes beside the checkout.
+func TestAgainstTheServiceTheCodesAreThoseOfItsDescription(t *testing.T) {
+	description, err := os.ReadFile("../../spec/http-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(description), "| code | status | retry |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var described []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(table, -1) {
+		described = append(described, row[1])
+	}
+	source, err := os.ReadFile("code.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, _, _ := strings.Cut(string(source), "// The codes of this client.")
+	var ours []string
+	for _, code := range regexp.MustCompile(`Code = "([a-z_]+)"`).FindAllStringSubmatch(service, -1) {
+		ours = append(ours, code[1])
+	}
+	if len(described) < 50 || !slices.Equal(described, ours) {
+		t.Fatalf("described: %v\nours: %v", described, ours)
 	}
 }

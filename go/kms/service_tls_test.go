@@ -81,7 +81,7 @@ func TestAgainstTheServiceAClientCertificateIsACredential(t *testing.T) {
 		t.Fatal(valid, err)
 	}
 	nobody, _ := overTLS(t, "good", "authority", "")
-	if _, err := nobody.Sign(context.Background(), key.Name, message); !errors.Is(err, &Error{Code: "unauthenticated"}) {
+	if _, err := nobody.Sign(context.Background(), key.Name, message); !errors.Is(err, CodeUnauthenticated) {
 		t.Fatal(err)
 	}
 }

@@ -22,7 +22,7 @@ type Signature struct {
 func (c *Client) Sign(ctx context.Context, key string, message []byte) (*Signature, error) {
 	signature := new(Signature)
 	body := map[string][]byte{"message": orEmpty(message)}
-	if err := c.call(ctx, http.MethodPost, keyPath(key, "/sign"), body, signature, anyTimes); err != nil {
+	if err := c.call(ctx, http.MethodPost, keyPath(key, "/sign"), body, signature, reads); err != nil {
 		return nil, err
 	}
 	return signature, nil
@@ -35,7 +35,7 @@ func (c *Client) Verify(ctx context.Context, key string, message, signature []by
 		Valid bool `json:"valid"`
 	}
 	body := map[string][]byte{"message": orEmpty(message), "signature": orEmpty(signature)}
-	err := c.call(ctx, http.MethodPost, keyPath(key, "/verify"), body, &verdict, anyTimes)
+	err := c.call(ctx, http.MethodPost, keyPath(key, "/verify"), body, &verdict, reads)
 	return err == nil && verdict.Valid, err
 }
 
@@ -66,7 +66,7 @@ func (c *Client) SignMany(ctx context.Context, items []SignItem) ([]SignResult, 
 				Error *Error `json:"error"`
 			} `json:"results"`
 		}
-		err := c.call(ctx, http.MethodPost, "/api/v1/sign", map[string]any{"items": body}, &answer, anyTimes)
+		err := c.call(ctx, http.MethodPost, "/api/v1/sign", map[string]any{"items": body}, &answer, reads)
 		if err == nil && len(answer.Results) != len(part) {
 			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
 		}
@@ -108,7 +108,7 @@ func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyRe
 				Error *Error `json:"error"`
 			} `json:"results"`
 		}
-		err := c.call(ctx, http.MethodPost, "/api/v1/verify", map[string]any{"items": body}, &answer, anyTimes)
+		err := c.call(ctx, http.MethodPost, "/api/v1/verify", map[string]any{"items": body}, &answer, reads)
 		if err == nil && len(answer.Results) != len(part) {
 			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
 		}

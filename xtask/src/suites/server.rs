@@ -66,8 +66,8 @@ fn witness(runner: &mut Runner<'_>, bulla: &Path) {
 
 /// Our clients for Go and JavaScript. `named_in` tells them where the services are.
 fn ours(runner: &mut Runner<'_>, named_in: impl Fn(&mut Command)) {
-    let mut test = go(&runner.context.root.join("go"));
-    test.args(["test", "-json", "-count=1", "-tags=service", "-run=TestAgainstTheService", "./kms"]);
+    let mut test = go(&runner.context.root.join("go/kms"));
+    test.args(["test", "-json", "-count=1", "-tags=service", "-run=TestAgainstTheService", "."]);
     named_in(&mut test);
     runner.go_test("go test, our client for Go", &mut test);
     match javascript(runner.context) {

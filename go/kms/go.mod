@@ -1,0 +1,3 @@
+module github.com/bulla-dev/bulla/go/kms
+
+go 1.24.0
