@@ -1,8 +1,8 @@
-//! Files that are either complete or absent.
+//! Files that are either complete or absent, and file names as text.
 //!
-//! A [`AtomicFile`] is a file while it is being written. If the file system supports it, the file has no
-//! name until it is complete, so that nothing is left if the process dies. Otherwise it has a
-//! temporary name, and the next process that writes there removes a leftover.
+//! A [`AtomicFile`] is a file while it is being written. If the file system supports it, the file
+//! has no name until it is complete, so that nothing is left if the process dies. Otherwise it has
+//! a temporary name, and the next process that writes there removes a leftover.
 //!
 //! ```
 //! use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
@@ -17,12 +17,16 @@
 //! assert_eq!(std::fs::read(&path)?, b"content");
 //! # std::io::Result::Ok(())
 //! ```
+//!
+//! [`escape_path`] and its neighbors write file names for people and for shells.
 #![forbid(unsafe_code)]
 
 mod atomic_file;
+mod escape;
 mod folder;
 mod unfinished;
 
 pub use atomic_file::{AtomicFile, IfExists, Visibility};
+pub use escape::{escape_path, escape_text, is_deceptive, quote_for_shell};
 pub use folder::{create_folder, folder_of, sync_folder};
 pub use unfinished::UnfinishedFiles;

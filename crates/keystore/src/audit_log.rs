@@ -1,0 +1,133 @@
+//! The audit log in a keystore's folder, and the key that signs it.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::keys::{create_own_key, parse_constant, tenant};
+use bulla_files::escape_path;
+use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
+use bulla_kms::{Code, KeyId, Keystore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The label of the key that signs the audit log.
+pub const AUDIT_LOG_LABEL: &str = "audit-log";
+/// The purpose of the key that signs the audit log.
+const AUDIT_LOG_PURPOSE: &str = "audit";
+
+/// Returns the options of a keystore's audit log: the key with the label [`AUDIT_LOG_LABEL`] signs
+/// it.
+pub fn options() -> AuditLogOptions {
+    let signer = Some((tenant(), parse_constant(AUDIT_LOG_LABEL)));
+    AuditLogOptions { signer, ..AuditLogOptions::default() }
+}
+
+/// Finds the key that signs the audit log, or creates it.
+///
+/// # Errors
+/// Those of [`Keystore::create_key`].
+pub fn ensure_log_key(keystore: &Keystore) -> Result<KeyId> {
+    let label = parse_constant(AUDIT_LOG_LABEL);
+    match keystore.find(&tenant(), &label)? {
+        Some(key) => Ok(key),
+        None => Ok(create_own_key(keystore, label, parse_constant(AUDIT_LOG_PURPOSE))?.key_id().clone()),
+    }
+}
+
+/// An audit log that was just started.
+#[derive(Debug)]
+pub struct StartedAuditLog {
+    /// Its folder.
+    pub folder: AuditLogFolder,
+    /// The log.
+    pub log: Arc<AuditLog>,
+    /// The key that signs it.
+    pub key: KeyId,
+}
+
+/// The folder of an audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditLogFolder(PathBuf);
+
+/// How far the start of an audit log came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StartProgress {
+    /// The folder has no log.
+    Absent,
+    /// The log has no checkpoint: its start was interrupted.
+    Unfinished,
+    /// The log has a checkpoint.
+    Complete,
+}
+
+impl AuditLogFolder {
+    /// Names a folder. Nothing is read.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Returns the folder's path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns whether there is a log with a checkpoint. A log without one was left behind by an
+    /// interrupted start.
+    ///
+    /// # Errors
+    /// Those of reading the log.
+    pub fn is_complete(&self) -> Result<bool> {
+        Ok(self.progress()? == StartProgress::Complete)
+    }
+
+    fn progress(&self) -> Result<StartProgress> {
+        match audit_log::for_each_entry(&self.0, &mut |_, _| Ok(())) {
+            Err(error) if error.code == Code::NotFound => Ok(StartProgress::Absent),
+            Err(error) => Err(error.into()),
+            Ok(report) if report.checkpoint.is_none() => Ok(StartProgress::Unfinished),
+            Ok(_) => Ok(StartProgress::Complete),
+        }
+    }
+
+    /// Opens the log.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AuditLogMissing`]; those of [`AuditLog::open`].
+    pub fn open(&self, options: AuditLogOptions) -> Result<AuditLog> {
+        AuditLog::open(&self.0, options).map_err(|error| match error.code {
+            Code::NotFound => {
+                let message = format!("the audit log {} is missing", escape_path(&self.0));
+                Error::new(ErrorCode::AuditLogMissing, message)
+            }
+            _ => error.into(),
+        })
+    }
+
+    /// Creates a log without a checkpoint, or opens the one that an interrupted start left behind.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] if there is a complete log; those of writing.
+    pub fn create_or_complete(&self) -> Result<AuditLog> {
+        match self.progress()? {
+            StartProgress::Unfinished => Ok(AuditLog::open(&self.0, options())?),
+            _ => Ok(AuditLog::create(&self.0, options())?),
+        }
+    }
+
+    /// Refuses a log beside a keystore that has no key which signs it: operations would be missing
+    /// from the log.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AuditLogUnfinished`], [`ErrorCode::AuditLogWithoutKey`]; those of reading the
+    /// log.
+    pub fn refuse_without_key(&self) -> Result<()> {
+        let (code, reason) = match self.progress()? {
+            StartProgress::Absent => return Ok(()),
+            StartProgress::Unfinished => (ErrorCode::AuditLogUnfinished, "its creation was interrupted"),
+            StartProgress::Complete => {
+                (ErrorCode::AuditLogWithoutKey, "the keystore has no key that signs it")
+            }
+        };
+        let folder = escape_path(&self.0);
+        let message = format!("bulla cannot add entries to the audit log {folder}: {reason}");
+        Err(Error::new(code, message))
+    }
+}

@@ -1,0 +1,93 @@
+//! What a keystore may have on a device: its root key's wrapping key, its guard, private keys.
+//!
+//! A keystore does not remember the library of its device: otherwise anyone who can write to the
+//! keystore could choose the library that a program loads.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::secrets::Secrets;
+use bulla_kms::rollback::RollbackGuard;
+use bulla_kms::{KeystoreOptions, KmsError, Name, Unlock};
+use std::sync::Arc;
+
+fn required() -> Error {
+    Error::new(ErrorCode::DeviceRequired, "the keystore needs its token")
+}
+
+#[cfg(feature = "pkcs11")]
+pub(crate) use with_pkcs11::{create_guard, find_guard, find_key, find_or_create_key, is_method, options};
+
+#[cfg(feature = "pkcs11")]
+mod with_pkcs11 {
+    use super::*;
+    use bulla_kms::Code;
+    use bulla_kms::pkcs11::{self, Pkcs11, TokenGuard, TokenKeyProvider};
+
+    fn device(secrets: &Secrets) -> Result<&Pkcs11> {
+        secrets.device.as_ref().ok_or_else(required)
+    }
+
+    /// The options of a keystore without a guard, with the device of `secrets`.
+    pub(crate) fn options(secrets: &Secrets) -> KeystoreOptions {
+        let mut options = KeystoreOptions::default();
+        if let Some(device) = &secrets.device {
+            options.backends = options.backends.with(Arc::new(device.clone()));
+        }
+        options
+    }
+
+    /// Whether a keystore that `method` opens is one whose root key a device unwraps.
+    pub(crate) fn is_method(method: &str) -> bool {
+        method == pkcs11::NAME
+    }
+
+    /// The secret of a keystore that opens with the key of this name on the device.
+    pub(crate) fn find_key(secrets: &Secrets, name: &str) -> Result<Unlock> {
+        Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(device(secrets)?, name.parse()?)?)))
+    }
+
+    pub(crate) fn find_or_create_key(secrets: &Secrets, name: &Name) -> Result<Unlock> {
+        let device = device(secrets)?;
+        let provider = match TokenKeyProvider::new(device, name.clone()) {
+            Err(error) if error.code == Code::KeyNotFound => TokenKeyProvider::create(device, name.clone())?,
+            found => found?,
+        };
+        Ok(Unlock::Provider(Arc::new(provider)))
+    }
+
+    pub(crate) fn create_guard(
+        secrets: &Secrets,
+        name: &Name,
+        explain: impl FnOnce(KmsError) -> Error,
+    ) -> Result<Arc<dyn RollbackGuard>> {
+        Ok(Arc::new(TokenGuard::create(device(secrets)?, name.clone()).map_err(explain)?))
+    }
+
+    pub(crate) fn find_guard(secrets: &Secrets, name: &Name) -> Result<Arc<dyn RollbackGuard>> {
+        Ok(Arc::new(TokenGuard::new(device(secrets)?, name.clone())?))
+    }
+}
+
+/// Without the feature `pkcs11`, no keystore has anything on a device.
+#[cfg(not(feature = "pkcs11"))]
+pub(crate) use without_pkcs11::{create_guard, find_guard, options};
+
+#[cfg(not(feature = "pkcs11"))]
+mod without_pkcs11 {
+    use super::*;
+
+    pub(crate) fn options(_secrets: &Secrets) -> KeystoreOptions {
+        KeystoreOptions::default()
+    }
+
+    pub(crate) fn create_guard(
+        _secrets: &Secrets,
+        _name: &Name,
+        _explain: impl FnOnce(KmsError) -> Error,
+    ) -> Result<Arc<dyn RollbackGuard>> {
+        Err(required())
+    }
+
+    pub(crate) fn find_guard(_secrets: &Secrets, _name: &Name) -> Result<Arc<dyn RollbackGuard>> {
+        Err(required())
+    }
+}

@@ -1,0 +1,280 @@
+//! The folder of a keystore: which files it has, and how it is opened, created and restored.
+
+use crate::audit_log::{AuditLogFolder, StartedAuditLog};
+use crate::device;
+use crate::error::{Error, ErrorCode, Result};
+use crate::guard::{GuardLocation, GuardPolicy, options_of_existing, options_of_new};
+use crate::keys::ensure_default_key;
+use crate::permissions::check_keystore;
+use crate::secrets::{NewSecret, PassphrasePrompt, Secrets};
+use crate::unlocked::{OpenFolder, UnlockedFolder};
+use bulla_files::escape_path;
+use bulla_kms::seal::{Identity, KeyProvider as _};
+use bulla_kms::{Backup, Code, Keystore, KmsError, Unlock, UnlockMethod};
+use etcetera::{BaseStrategy as _, base_strategy};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The store's file, in the keystore's folder.
+pub(crate) const STORE_FILE: &str = "keystore.redb";
+/// The folder of the audit log, in the keystore's folder.
+const AUDIT_LOG_FOLDER: &str = "audit-log";
+/// The list of revoked tokens, in the keystore's folder.
+const REVOKED_TOKENS_FILE: &str = "revoked";
+
+/// The folder of a keystore, which may not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeystoreFolder(PathBuf);
+
+/// A keystore to create, as [`KeystoreFolder::create`] takes it: with a key file and without a
+/// rollback guard, unless it says otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct NewKeystore {
+    secret: NewSecret,
+    guard: Option<GuardLocation>,
+}
+
+impl NewKeystore {
+    /// A keystore that this secret opens.
+    pub fn with(secret: NewSecret) -> Self {
+        Self { secret, guard: None }
+    }
+
+    /// Adds a rollback guard, which is created too.
+    #[must_use]
+    pub fn guard(mut self, location: GuardLocation) -> Self {
+        self.guard = Some(location);
+        self
+    }
+}
+
+/// A keystore that was restored from a backup.
+#[derive(Debug)]
+pub struct RestoredFolder {
+    /// The new keystore's folder.
+    pub folder: UnlockedFolder,
+    /// The new audit log, if the original keystore had one: a backup contains the log's key, but
+    /// not the log.
+    pub audit_log: Option<StartedAuditLog>,
+}
+
+impl KeystoreFolder {
+    /// Names a folder. Nothing is read.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Returns the default folder: `bulla` in the user's data folder.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoHome`].
+    pub fn of_user() -> Result<Self> {
+        let no_home = |why: &str| Error::new(ErrorCode::NoHome, format!("cannot find the keystore: {why}"));
+        let base = base_strategy::choose_native_strategy().map_err(|_| no_home("you have no home folder"))?;
+        // Otherwise each folder that a program runs in would get a keystore of its own.
+        match base.data_dir() {
+            data if data.is_absolute() => Ok(Self(data.join("bulla"))),
+            _ => Err(no_home("the path of your home folder (the variable HOME) does not begin with /")),
+        }
+    }
+
+    /// Returns the folder's path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the path of the file with the encrypted keys.
+    pub fn store_file(&self) -> PathBuf {
+        self.0.join(STORE_FILE)
+    }
+
+    /// Returns the folder of the audit log.
+    pub fn audit_log(&self) -> AuditLogFolder {
+        AuditLogFolder::at(self.0.join(AUDIT_LOG_FOLDER))
+    }
+
+    /// Returns the path of the list of revoked tokens, which a service writes.
+    pub fn revoked_tokens_file(&self) -> PathBuf {
+        self.0.join(REVOKED_TOKENS_FILE)
+    }
+
+    /// Returns whether there is a keystore.
+    pub fn exists(&self) -> bool {
+        self.store_file().symlink_metadata().is_ok()
+    }
+
+    /// Refuses a folder in which other users may replace the keystore, or a keystore that they may
+    /// change. A folder or keystore that does not exist is accepted.
+    ///
+    /// # Errors
+    /// [`ErrorCode::KeystoreMode`].
+    pub fn check_permissions(&self) -> Result<()> {
+        check_keystore(&self.0, &self.store_file())
+    }
+
+    /// Returns what kind of secret opens the keystore.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoKeystore`], [`ErrorCode::KeystoreLost`]; those of reading it.
+    pub fn unlock_method(&self) -> Result<UnlockMethod> {
+        let had_key_file = self.has_key_file();
+        match Keystore::unlock_method(&self.store_file()) {
+            Err(error) if error.code == Code::NotFound && had_key_file => Err(self.lost_error()),
+            Err(error) if error.code == Code::NotFound => {
+                let message = format!("there is no keystore in {}", escape_path(&self.0));
+                Err(Error::new(ErrorCode::NoKeystore, message))
+            }
+            method => Ok(method?),
+        }
+    }
+
+    /// Returns the location of the rollback guard that the keystore remembers, as text.
+    ///
+    /// # Errors
+    /// Those of reading the keystore.
+    pub fn guard(&self) -> Result<Option<String>> {
+        Ok(Keystore::guard_name(&self.store_file())?)
+    }
+
+    /// Opens the keystore, with its audit log if it has one. While it is open, it is locked for
+    /// other processes: see [`KeystoreFolder::unlock`] for short use.
+    ///
+    /// # Errors
+    /// Those of [`KeystoreFolder::unlock`] and [`UnlockedFolder::open`].
+    pub fn open(&self, secrets: &Secrets) -> Result<OpenFolder> {
+        self.unlock(secrets)?.open()
+    }
+
+    /// Finds the secret that opens the keystore, and asks for a passphrase if it is one. The
+    /// keystore is not open or locked yet.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoKeystore`], [`ErrorCode::KeystoreLost`], [`ErrorCode::KeystoreMode`]; a
+    /// missing secret, device or guard.
+    pub fn unlock(&self, secrets: &Secrets) -> Result<UnlockedFolder> {
+        self.unlock_by(secrets, GuardPolicy::Ask)
+    }
+
+    /// Does the same without asking the rollback guard: the caller accepts the keystore in its
+    /// present state, even if it is an older copy.
+    ///
+    /// # Errors
+    /// Those of [`KeystoreFolder::unlock`].
+    pub fn unlock_unguarded(&self, secrets: &Secrets) -> Result<UnlockedFolder> {
+        self.unlock_by(secrets, GuardPolicy::Ignore)
+    }
+
+    fn unlock_by(&self, secrets: &Secrets, policy: GuardPolicy) -> Result<UnlockedFolder> {
+        self.check_permissions()?;
+        let method = self.unlock_method()?;
+        let options = options_of_existing(&self.store_file(), secrets, policy)?;
+        let unlock = match method {
+            UnlockMethod::KeyFile => Unlock::KeyFile(self.settle_key_file(&options)),
+            UnlockMethod::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(false))?),
+            UnlockMethod::Provider { method, key_name } => find_provider(secrets, &method, &key_name)?,
+        };
+        Ok(UnlockedFolder::new(self.clone(), unlock, options))
+    }
+
+    /// Takes a secret that the caller has, whatever kind of secret opens the keystore. Opening
+    /// fails if it is another one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::KeystoreMode`]; a missing device or guard.
+    pub fn unlock_with(&self, unlock: Unlock, secrets: &Secrets) -> Result<UnlockedFolder> {
+        self.check_permissions()?;
+        let options = options_of_existing(&self.store_file(), secrets, GuardPolicy::Ask)?;
+        Ok(UnlockedFolder::new(self.clone(), unlock, options))
+    }
+
+    fn prompt(&self, is_new: bool) -> PassphrasePrompt<'_> {
+        PassphrasePrompt { folder: &self.0, is_new }
+    }
+
+    /// Creates a keystore with the key `default`. If the process is killed meanwhile, the next call
+    /// completes the creation.
+    ///
+    /// If another process is creating a keystore in the folder at the same time, both get the same
+    /// one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::KeystoreExists`], [`ErrorCode::KeystoreLost`], [`ErrorCode::KeystoreMode`]; a
+    /// missing secret or device; those of creating the guard and of writing.
+    pub fn create(&self, new: &NewKeystore, secrets: &Secrets) -> Result<UnlockedFolder> {
+        self.check_permissions()?;
+        let had_key_file = self.has_key_file();
+        if self.exists() {
+            let message = format!("a keystore exists already in {}", escape_path(&self.0));
+            return Err(Error::new(ErrorCode::KeystoreExists, message));
+        }
+        if had_key_file {
+            return Err(self.lost_error());
+        }
+        let mut unlock = match &new.secret {
+            NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
+            NewSecret::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(true))?),
+            #[cfg(feature = "pkcs11")]
+            NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,
+        };
+        let options = options_of_new(new.guard.as_ref(), &self.0, secrets)?;
+        let keystore = match options.create(&self.store_file(), &unlock) {
+            Ok(keystore) => {
+                self.name_key_file(&mut unlock)?;
+                keystore
+            }
+            // Another process was first, and the folder's key file opens its keystore.
+            Err(KmsError { code: Code::AlreadyExists | Code::NotFound, .. }) if self.exists() => {
+                if let Unlock::KeyFile(path) = &mut unlock {
+                    *path = self.settle_key_file(&options);
+                }
+                UnlockedFolder::new(self.clone(), unlock.clone(), options.clone()).open()?.keystore
+            }
+            Err(error) => return Err(error.into()),
+        };
+        ensure_default_key(&keystore)?;
+        Ok(UnlockedFolder::new(self.clone(), unlock, options))
+    }
+
+    /// Creates a keystore from a backup. A key file that a lost keystore left in the folder opens
+    /// the new keystore too. If the original keystore had an audit log, a new one is started.
+    ///
+    /// # Errors
+    /// [`ErrorCode::KeystoreMode`]; a missing secret or device; those of [`Backup::restore`].
+    pub fn restore(&self, backup: &Backup, secret: &NewSecret, secrets: &Secrets) -> Result<RestoredFolder> {
+        self.check_permissions()?;
+        let mut unlock = match secret {
+            // Copies of the lost keystore still open with its key file.
+            NewSecret::KeyFile if self.has_key_file() => Unlock::KeyFile(self.key_file()),
+            NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
+            NewSecret::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(true))?),
+            #[cfg(feature = "pkcs11")]
+            NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,
+        };
+        let options = device::options(secrets);
+        let keystore = backup.restore(&self.store_file(), &unlock, &options)?;
+        self.name_key_file(&mut unlock)?;
+        let folder = UnlockedFolder::new(self.clone(), unlock, options);
+        let audit_log = folder.begin_audit_log_after_restoring(keystore)?;
+        Ok(RestoredFolder { folder, audit_log })
+    }
+}
+
+/// Finds the key provider that the keystore names: a key on a device, or an identity.
+///
+/// # Errors
+/// [`ErrorCode::DeviceRequired`], [`ErrorCode::IdentityRequired`]; those of the device, and of
+/// reading the identity file.
+pub fn find_provider(secrets: &Secrets, method: &str, key_name: &str) -> Result<Unlock> {
+    #[cfg(feature = "pkcs11")]
+    if device::is_method(method) {
+        return device::find_key(secrets, key_name);
+    }
+    let Some(path) = &secrets.identity_file else {
+        let message = format!("an identity opens the keystore: {method}");
+        return Err(Error::new(ErrorCode::IdentityRequired, message));
+    };
+    let mut all = Identity::read_all(path)?;
+    // If none of them is the right one, opening the keystore says so of the last.
+    let index = all.iter().position(|one| one.key_name() == key_name).unwrap_or(all.len() - 1);
+    Ok(Unlock::Provider(Arc::new(all.swap_remove(index))))
+}
