@@ -1,7 +1,7 @@
 //! The functions behind the Python module `bulla_hash.ed25519`, where they are documented.
 
 use crate::buffer::Input;
-use bulla_ed25519::{Item, Reason, Verdict, verify_many};
+use bulla_ed25519::{InvalidReason, Verdict, VerifyItem, verify_many};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -12,11 +12,11 @@ const WRONG_LENGTH: u8 = 6;
 const fn number(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Valid => 0,
-        Verdict::Invalid(Reason::ScalarNotCanonical) => 1,
-        Verdict::Invalid(Reason::KeyNotAPoint) => 2,
-        Verdict::Invalid(Reason::KeyOfSmallOrder) => 3,
-        Verdict::Invalid(Reason::ROfSmallOrder) => 4,
-        Verdict::Invalid(Reason::Mismatch) => 5,
+        Verdict::Invalid(InvalidReason::ScalarNotCanonical) => 1,
+        Verdict::Invalid(InvalidReason::KeyNotAPoint) => 2,
+        Verdict::Invalid(InvalidReason::KeyOfSmallOrder) => 3,
+        Verdict::Invalid(InvalidReason::ROfSmallOrder) => 4,
+        Verdict::Invalid(InvalidReason::Mismatch) => 5,
     }
 }
 
@@ -55,7 +55,7 @@ fn verdicts(slices: &[Three<&[u8]>]) -> Vec<u8> {
     for (place, (key, message, signature)) in slices.iter().enumerate() {
         if let (Ok(public_key), Ok(signature)) = ((*key).try_into(), (*signature).try_into()) {
             places.push(place);
-            items.push(Item { public_key, message, signature });
+            items.push(VerifyItem { public_key, message, signature });
         }
     }
     for (place, verdict) in places.into_iter().zip(verify_many(&items)) {

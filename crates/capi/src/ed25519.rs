@@ -8,7 +8,9 @@ use crate::status::{
     BULLA_ED25519_R_OF_SMALL_ORDER, BULLA_ED25519_SCALAR_NOT_CANONICAL, BULLA_ERROR_LENGTH,
     BULLA_ERROR_RANDOM, BULLA_ERROR_SIGNATURES, BULLA_OK, Failure, bulla_status, guard,
 };
-use bulla_ed25519::{Item, Reason, SignItem, SigningKey, Verdict, kernel, sign_many_into, verify_many_into};
+use bulla_ed25519::{
+    InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, kernel, sign_many_into, verify_many_into,
+};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -252,19 +254,19 @@ unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> R
     ready()?;
     let mut all_valid = true;
     for (number, items) in items.chunks(BATCH).enumerate() {
-        let mut slices = [Item { public_key: &[0; 32], message: &[], signature: &[0; 64] }; BATCH];
+        let mut slices = [VerifyItem { public_key: &[0; 32], message: &[], signature: &[0; 64] }; BATCH];
         for (slice, item) in slices.iter_mut().zip(items) {
             // SAFETY: the caller promised what the items point to; arrays of bytes have no
             // alignment.
             unsafe {
-                *slice = Item {
+                *slice = VerifyItem {
                     public_key: args::object(item.public_key.cast())?,
                     message: args::bytes(item.message, item.message_len)?,
                     signature: args::object(item.signature.cast())?,
                 };
             }
         }
-        let mut found = [Verdict::Invalid(Reason::Mismatch); BATCH];
+        let mut found = [Verdict::Invalid(InvalidReason::Mismatch); BATCH];
         verify_many_into(&slices[..items.len()], &mut found[..items.len()]);
         let codes = found.map(code);
         all_valid &= codes[..items.len()].iter().all(|code| *code == BULLA_OK);
@@ -277,10 +279,10 @@ unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> R
 fn code(verdict: Verdict) -> bulla_status {
     match verdict {
         Verdict::Valid => BULLA_OK,
-        Verdict::Invalid(Reason::ScalarNotCanonical) => BULLA_ED25519_SCALAR_NOT_CANONICAL,
-        Verdict::Invalid(Reason::KeyNotAPoint) => BULLA_ED25519_KEY_NOT_A_POINT,
-        Verdict::Invalid(Reason::KeyOfSmallOrder) => BULLA_ED25519_KEY_OF_SMALL_ORDER,
-        Verdict::Invalid(Reason::ROfSmallOrder) => BULLA_ED25519_R_OF_SMALL_ORDER,
-        Verdict::Invalid(Reason::Mismatch) => BULLA_ED25519_MISMATCH,
+        Verdict::Invalid(InvalidReason::ScalarNotCanonical) => BULLA_ED25519_SCALAR_NOT_CANONICAL,
+        Verdict::Invalid(InvalidReason::KeyNotAPoint) => BULLA_ED25519_KEY_NOT_A_POINT,
+        Verdict::Invalid(InvalidReason::KeyOfSmallOrder) => BULLA_ED25519_KEY_OF_SMALL_ORDER,
+        Verdict::Invalid(InvalidReason::ROfSmallOrder) => BULLA_ED25519_R_OF_SMALL_ORDER,
+        Verdict::Invalid(InvalidReason::Mismatch) => BULLA_ED25519_MISMATCH,
     }
 }

@@ -10,7 +10,7 @@
 mod cases;
 
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{PreparedKey, Reason, Verdict, verify_many, verify_strict};
+use bulla_ed25519::{InvalidReason, PreparedKey, Verdict, verify_many, verify_strict};
 use cases::{Case, KINDS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -25,7 +25,7 @@ type Counts = [[usize; 2]; KINDS.len()];
 /// their reasons: by the kernel in use, by the portable one, and under keys that are prepared.
 fn compare_few(dalek: Kernel, all: &[Case], expected: &mut Vec<Verdict>) {
     let items: Vec<_> = all.iter().map(Case::item).collect();
-    expected.resize(all.len(), Verdict::Invalid(Reason::Mismatch));
+    expected.resize(all.len(), Verdict::Invalid(InvalidReason::Mismatch));
     dalek.verify_many_into(&items, expected);
     for ((case, item), expected) in all.iter().zip(&items).zip(&*expected) {
         assert_eq!(verify_strict(item), *expected, "alone: {case:x?}");

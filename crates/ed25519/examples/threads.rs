@@ -5,7 +5,7 @@
 //! the time on one thread and on two, the median of the ratios, and the machine's maximum, which is
 //! the result of two threads that each verify all signatures separately.
 
-use bulla_ed25519::{Item, SigningKey, Verdict, verify_many, verify_many_parallel};
+use bulla_ed25519::{SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -36,14 +36,14 @@ fn main() {
             (*key.public_key(), message, key.sign(&message))
         })
         .collect();
-    let item = |(public_key, message, signature)| Item { public_key, message, signature };
+    let item = |(public_key, message, signature)| VerifyItem { public_key, message, signature };
     let items: Vec<_> =
         signed.iter().map(|(key, message, signature)| item((key, &message[..], signature))).collect();
     // Run everything on a thread of the pool: passing work to it from outside must not be measured.
     pool.install(|| compare(&items, rounds));
 }
 
-fn compare(items: &[Item<'_>], rounds: usize) {
+fn compare(items: &[VerifyItem<'_>], rounds: usize) {
     println!("signatures  one thread, us  two threads, us  ratio  at most");
     for count in [8, 16, 32, 64, 128, 512, 2048] {
         let items = &items[..count];

@@ -11,12 +11,12 @@
 //! probability of 2^-126. If the sum fails, halves are searched for wrong signatures, so that each
 //! signature always gets its own verdict.
 
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::kernel;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 
 /// The verdict on one signature.
-pub fn verify(item: &Item<'_>) -> Verdict {
+pub fn verify(item: &VerifyItem<'_>) -> Verdict {
     kernel::portable::verify_cofactored(item)
 }
 
@@ -25,8 +25,8 @@ pub fn verify(item: &Item<'_>) -> Verdict {
 /// # Panics
 ///
 /// If the operating system gives no random bytes, or if [`kernel::active`] panics.
-pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
-    let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+pub fn verify_many(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
+    let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     verify_many_by(kernel::active(), items, &mut out);
     out
 }
@@ -36,7 +36,7 @@ pub fn verify_many(items: &[Item<'_>]) -> Vec<Verdict> {
 /// # Panics
 ///
 /// If `out` is not as long as `items`, or if [`verify_many`] panics.
-pub fn verify_many_by(kernel: kernel::Kernel, items: &[Item<'_>], out: &mut [Verdict]) {
+pub fn verify_many_by(kernel: kernel::Kernel, items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     let mut random = vec![[0; 16]; items.len()];
     getrandom::fill(random.as_flattened_mut()).expect("the operating system gives random bytes");

@@ -5,7 +5,7 @@
 //! It is here for users who need exactly this function. [`cofactored`](crate::cofactored) is a
 //! batch that agrees with single verification.
 
-use crate::Item;
+use crate::VerifyItem;
 use ed25519_dalek::{Signature, VerifyingKey};
 
 /// Whether the random combination of all equations holds, without the cofactor. This is **not** the
@@ -13,7 +13,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 ///
 /// A key that is not a point makes the whole batch invalid. An empty batch is valid.
 #[must_use]
-pub fn verify_batch(items: &[Item<'_>]) -> bool {
+pub fn verify_batch(items: &[VerifyItem<'_>]) -> bool {
     let keys: Result<Vec<_>, _> =
         items.iter().map(|item| VerifyingKey::from_bytes(item.public_key)).collect();
     let messages: Vec<_> = items.iter().map(|item| item.message).collect();

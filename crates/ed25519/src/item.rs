@@ -2,7 +2,7 @@
 
 /// One signature to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item<'a> {
+pub struct VerifyItem<'a> {
     /// The public key, as RFC 8032 encodes it: 32 bytes.
     pub public_key: &'a [u8; 32],
     /// The message that was signed.
@@ -11,7 +11,7 @@ pub struct Item<'a> {
     pub signature: &'a [u8; 64],
 }
 
-impl<'a> Item<'a> {
+impl<'a> VerifyItem<'a> {
     /// R, the first half of the signature.
     pub(crate) fn r(&self) -> &'a [u8; 32] {
         self.signature.first_chunk().expect("64 bytes have a half")

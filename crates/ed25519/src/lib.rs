@@ -12,12 +12,12 @@
 //! what was secret.
 //!
 //! ```
-//! use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, sign_many, verify_many};
+//! use bulla_ed25519::{VerifyItem, SignItem, SigningKey, Verdict, sign_many, verify_many};
 //!
 //! let key = SigningKey::from_seed(&[7; 32]); // in a real program, from a cryptographic generator
 //! let messages = [b"one".as_slice(), b"two"];
 //! let signatures = sign_many(&messages.map(|message| SignItem { key: &key, message }));
-//! let items = [0, 1].map(|i| Item {
+//! let items = [0, 1].map(|i| VerifyItem {
 //!     public_key: key.public_key(),
 //!     message: messages[i],
 //!     signature: &signatures[i],
@@ -47,12 +47,12 @@ mod verdict;
 mod verifying_keys;
 mod wipe;
 
-pub use item::Item;
+pub use item::VerifyItem;
 #[cfg(feature = "rayon")]
-pub use parallel::{share, verify_many_parallel, verify_many_parallel_into};
+pub use parallel::{par_split, verify_many_parallel, verify_many_parallel_into};
 pub use prepared_key::{PreparedItem, PreparedKey, verify_many_prepared};
 pub use signing::{sign_many, sign_many_into};
 pub use signing_key::{SignItem, SigningKey};
 pub use strict::{verify_many, verify_many_into, verify_strict};
-pub use verdict::{Reason, Verdict};
-pub use verifying_keys::{Tables, VerifyingKeys};
+pub use verdict::{InvalidReason, Verdict};
+pub use verifying_keys::{KeyCache, PrecomputedTables};

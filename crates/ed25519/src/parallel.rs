@@ -1,8 +1,8 @@
 //! Many signatures on many threads.
 
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::strict::verify_many_into;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ const LANES: usize = 8;
 /// # Panics
 ///
 /// If [`verify_many`](crate::verify_many) panics.
-pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
-    let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+pub fn verify_many_parallel(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
+    let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     verify_many_parallel_into(items, &mut out);
     out
 }
@@ -30,9 +30,9 @@ pub fn verify_many_parallel(items: &[Item<'_>]) -> Vec<Verdict> {
 /// # Panics
 ///
 /// If `out` is not as long as `items`, or if [`verify_many`](crate::verify_many) panics.
-pub fn verify_many_parallel_into(items: &[Item<'_>], out: &mut [Verdict]) {
+pub fn verify_many_parallel_into(items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
-    share(items, out, LANES, verify_many_into);
+    par_split(items, out, LANES, verify_many_into);
 }
 
 /// A piece is one `PART`th of a thread's share of the remaining work. The last pieces are small, so
@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_micros(100);
 /// This is not part of the public interface. The keystore uses it to share its batches, also those
 /// of other algorithms.
 #[doc(hidden)]
-pub fn share<I: Sync, O: Send>(
+pub fn par_split<I: Sync, O: Send>(
     items: &[I],
     out: &mut [O],
     lanes: usize,
@@ -97,7 +97,7 @@ fn piece(left: usize, lanes: usize, threads: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{piece, share};
+    use super::{par_split, piece};
 
     #[test]
     fn pieces_are_groups() {
@@ -115,7 +115,7 @@ mod tests {
         for (length, lanes) in (0..100).chain([1000, 5000]).flat_map(|length| [(length, 1), (length, 8)]) {
             let items: Vec<u32> = (0..length).collect();
             let mut out = vec![0; items.len()];
-            share(&items, &mut out, lanes, |items, out| {
+            par_split(&items, &mut out, lanes, |items, out| {
                 for (item, out) in items.iter().zip(out) {
                     *out += item + 1;
                 }
@@ -128,7 +128,7 @@ mod tests {
     fn a_panic_reaches_the_caller() {
         let items: Vec<u32> = (0..1000).collect();
         let run = |_: &[u32], _: &mut [()]| panic!("on purpose");
-        let shared = std::panic::catch_unwind(|| share(&items, &mut [(); 1000], 8, run));
+        let shared = std::panic::catch_unwind(|| par_split(&items, &mut [(); 1000], 8, run));
         assert!(shared.is_err());
     }
 }

@@ -12,7 +12,7 @@
 //! these bytes, and no other statement of a keystore does (`spec/signature.md`: `"bulla signature"
 //! 00`), so a signature of one kind is never valid as the other kind.
 
-use crate::{Item, Reason, SignItem, SigningKey, Verdict, kernel};
+use crate::{InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, kernel};
 
 /// How messages are hashed before they are signed; side by side, if the CPU has vectors. A context
 /// separates the uses of one key; it has at most 255 bytes and may be empty.
@@ -98,11 +98,14 @@ impl Prehash<'_> {
     /// # Errors
     ///
     /// [`ContextTooLong`].
-    pub fn verify_many(self, items: &[Item<'_>]) -> Result<Vec<Verdict>, ContextTooLong> {
+    pub fn verify_many(self, items: &[VerifyItem<'_>]) -> Result<Vec<Verdict>, ContextTooLong> {
         let hashed = self.hash(&items.iter().map(|item| item.message).collect::<Vec<_>>())?;
-        let items: Vec<_> =
-            items.iter().zip(&hashed.messages).map(|(item, message)| Item { message, ..*item }).collect();
-        let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+        let items: Vec<_> = items
+            .iter()
+            .zip(&hashed.messages)
+            .map(|(item, message)| VerifyItem { message, ..*item })
+            .collect();
+        let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
         kernel::active().verify_in(&hashed.domain, &items, &mut out);
         Ok(out)
     }

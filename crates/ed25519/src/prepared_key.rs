@@ -1,11 +1,11 @@
 //! Keys with tables, for programs that manage them themselves;
-//! [`VerifyingKeys`](crate::VerifyingKeys) manages many keys by itself.
+//! [`KeyCache`](crate::KeyCache) manages many keys by itself.
 
 use crate::kernel::{self, Kernel};
-use crate::{Item, Reason, Tables, Verdict};
+use crate::{InvalidReason, PrecomputedTables, Verdict, VerifyItem};
 use std::fmt;
 
-/// A public key with the tables of [`Tables::Four`], 22 KiB, made once. If the kernel has no
+/// A public key with the tables of [`PrecomputedTables::Four`], 22 KiB, made once. If the kernel has no
 /// vectors, there are no tables.
 ///
 /// Making the tables takes about as long as one strict verification without them. Many signatures
@@ -34,7 +34,7 @@ impl PreparedKey {
     /// Like [`PreparedKey::new`], by a kernel of the caller's choice.
     #[must_use]
     pub fn with_kernel(kernel: Kernel, public_key: &[u8; 32]) -> Self {
-        let mut keys = kernel.prepare(&[*public_key], Tables::Four.count());
+        let mut keys = kernel.prepare(&[*public_key], PrecomputedTables::Four.count());
         Self { public_key: *public_key, kernel, key: keys.pop().expect("one key was prepared") }
     }
 
@@ -46,8 +46,8 @@ impl PreparedKey {
 
     /// The verdict on one signature.
     pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> Verdict {
-        let mut verdict = [Verdict::Invalid(Reason::Mismatch)];
-        let item = Item { public_key: &self.public_key, message, signature };
+        let mut verdict = [Verdict::Invalid(InvalidReason::Mismatch)];
+        let item = VerifyItem { public_key: &self.public_key, message, signature };
         self.kernel.verify_prepared(&[item], &[&self.key], &mut verdict);
         verdict[0]
     }
@@ -77,12 +77,12 @@ pub struct PreparedItem<'a> {
 ///
 /// If different kernels prepared the keys.
 pub fn verify_many_prepared(items: &[PreparedItem<'_>]) -> Vec<Verdict> {
-    let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+    let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     let Some(first) = items.first() else { return verdicts };
     let kernel = first.key.kernel;
     assert!(items.iter().all(|item| item.key.kernel == kernel), "all keys are prepared by the same kernel");
     let keys: Vec<_> = items.iter().map(|item| &item.key.key).collect();
-    let items = items.iter().map(|PreparedItem { key, message, signature }| Item {
+    let items = items.iter().map(|PreparedItem { key, message, signature }| VerifyItem {
         public_key: &key.public_key,
         message,
         signature,

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The result of verifying one signature.
 ///
-/// If several reasons apply, the verdict has the first one in the order of [`Reason`], with every
+/// If several reasons apply, the verdict has the first one in the order of [`InvalidReason`], with every
 /// kernel.
 #[must_use = "a verdict that is not looked at verifies nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,12 +12,12 @@ pub enum Verdict {
     /// The signature is valid for this message under this key.
     Valid,
     /// The signature is not valid, for this reason.
-    Invalid(Reason),
+    Invalid(InvalidReason),
 }
 
 /// The reason why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum InvalidReason {
     /// S is not below the order of the base point, so adding the order could make a second
     /// signature from a valid one.
     ScalarNotCanonical,
@@ -49,7 +49,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for InvalidReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ScalarNotCanonical => "S is not below the order of the group",

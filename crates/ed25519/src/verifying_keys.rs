@@ -2,7 +2,7 @@
 
 use crate::generic::{alone::KeyRows, table::KeyTable};
 use crate::kernel::{self, Kernel, PreparedKey};
-use crate::{Item, Reason, Verdict};
+use crate::{InvalidReason, Verdict, VerifyItem};
 use bulla_simd::cpu::second_level_cache;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ static ROOM: LazyLock<usize> = LazyLock::new(|| 4 * second_level_cache().unwrap_
 /// How many tables a key gets. More save doublings, and need more memory that should stay near the
 /// CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tables {
+pub enum PrecomputedTables {
     /// 2.7 KiB per key: worthwhile from two signatures per key.
     One,
     /// 5.3 KiB per key: half the doublings.
@@ -24,7 +24,7 @@ pub enum Tables {
     Four,
 }
 
-impl Tables {
+impl PrecomputedTables {
     /// The choice with the least total time, for this number of keys and of signatures under each.
     ///
     /// More tables are slower once those of all keys are larger than four times a core's
@@ -73,9 +73,9 @@ const COUNTED: usize = 4096;
 ///
 /// The verdicts are those of [`verify_many`](crate::verify_many), whatever the cache contains.
 #[derive(Debug)]
-pub struct VerifyingKeys {
+pub struct KeyCache {
     kernel: Kernel,
-    tables: Tables,
+    tables: PrecomputedTables,
     /// The most keys in addition to those that were given at the start.
     limit: usize,
     /// The keys that were given at the start come first.
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Slot {
     }
 }
 
-impl VerifyingKeys {
+impl KeyCache {
     /// Prepares the given keys, each with that many tables, and never other keys. Some of them may
     /// not be points: signatures under those are invalid.
     ///
@@ -110,13 +110,13 @@ impl VerifyingKeys {
     ///
     /// If [`kernel::active`] panics.
     #[must_use]
-    pub fn new(keys: &[[u8; 32]], tables: Tables) -> Self {
+    pub fn new(keys: &[[u8; 32]], tables: PrecomputedTables) -> Self {
         Self::with_kernel(kernel::active(), keys, tables)
     }
 
-    /// Like [`VerifyingKeys::new`], by a kernel of the caller's choice.
+    /// Like [`KeyCache::new`], by a kernel of the caller's choice.
     #[must_use]
-    pub fn with_kernel(kernel: Kernel, keys: &[[u8; 32]], tables: Tables) -> Self {
+    pub fn with_kernel(kernel: Kernel, keys: &[[u8; 32]], tables: PrecomputedTables) -> Self {
         let mut this = Self {
             kernel,
             tables,
@@ -136,7 +136,7 @@ impl VerifyingKeys {
     /// second-level cache is a good size, 512 KiB on a server. The cache prepares a key when it has
     /// seen it three times. It drops a key that was not used recently when it needs room.
     #[must_use]
-    pub fn learning(mut self, bytes: usize) -> Self {
+    pub fn with_capacity_bytes(mut self, bytes: usize) -> Self {
         self.limit = bytes / self.tables.bytes();
         self
     }
@@ -160,7 +160,7 @@ impl VerifyingKeys {
     }
 
     /// Verifies every item. Items under prepared keys are faster.
-    pub fn verify_many(&mut self, items: &[Item<'_>]) -> Vec<Verdict> {
+    pub fn verify_many(&mut self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         self.learn(items);
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
@@ -172,16 +172,16 @@ impl VerifyingKeys {
                 None => unknown.push(index),
             }
         }
-        let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+        let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
         let known_items: Vec<_> = known.iter().map(|(index, _)| items[*index]).collect();
         let keys: Vec<_> = known.iter().map(|(_, place)| &self.slots[*place].key).collect();
-        let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); known.len()];
+        let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); known.len()];
         self.kernel.verify_prepared(&known_items, &keys, &mut verdicts);
         for ((index, _), verdict) in known.iter().zip(&verdicts) {
             out[*index] = *verdict;
         }
         let unknown_items: Vec<_> = unknown.iter().map(|index| items[*index]).collect();
-        verdicts.resize(unknown.len(), Verdict::Invalid(Reason::Mismatch));
+        verdicts.resize(unknown.len(), Verdict::Invalid(InvalidReason::Mismatch));
         self.kernel.verify_many_into(&unknown_items, &mut verdicts);
         for (index, verdict) in unknown.iter().zip(&verdicts) {
             out[*index] = *verdict;
@@ -190,7 +190,7 @@ impl VerifyingKeys {
     }
 
     /// Counts keys that are not prepared, and prepares those that were seen often enough.
-    fn learn(&mut self, items: &[Item<'_>]) {
+    fn learn(&mut self, items: &[VerifyItem<'_>]) {
         if self.limit == 0 {
             return;
         }
@@ -253,15 +253,16 @@ impl VerifyingKeys {
 mod tests {
     use super::*;
 
-    fn item(public_key: &[u8; 32]) -> Item<'_> {
-        Item { public_key, message: &[], signature: &[0; 64] }
+    fn item(public_key: &[u8; 32]) -> VerifyItem<'_> {
+        VerifyItem { public_key, message: &[], signature: &[0; 64] }
     }
 
     #[test]
     fn a_key_that_finds_no_room_is_prepared_when_it_is_seen_again() {
         let given = [[9; 32]];
         let kernel = Kernel::by_name("portable").unwrap();
-        let mut keys = VerifyingKeys::with_kernel(kernel, &given, Tables::One).learning(Tables::One.bytes());
+        let mut keys = KeyCache::with_kernel(kernel, &given, PrecomputedTables::One)
+            .with_capacity_bytes(PrecomputedTables::One.bytes());
         for _ in 0..HOT {
             keys.verify_many(&[item(&[1; 32]), item(&[2; 32])]);
         }
@@ -275,7 +276,8 @@ mod tests {
     #[test]
     fn keys_that_are_seen_once_take_bounded_memory() {
         let kernel = Kernel::by_name("portable").unwrap();
-        let mut keys = VerifyingKeys::with_kernel(kernel, &[], Tables::One).learning(Tables::One.bytes());
+        let mut keys = KeyCache::with_kernel(kernel, &[], PrecomputedTables::One)
+            .with_capacity_bytes(PrecomputedTables::One.bytes());
         let mut public_key = [7; 32];
         for n in 0..3 * COUNTED {
             public_key[..8].copy_from_slice(&n.to_le_bytes());

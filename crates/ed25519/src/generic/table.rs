@@ -1,4 +1,4 @@
-//! Tables of multiples in memory, one row per multiple, and sums of rows that each lane chooses
+//! PrecomputedTables of multiples in memory, one row per multiple, and sums of rows that each lane chooses
 //! separately.
 
 use super::field::Element;

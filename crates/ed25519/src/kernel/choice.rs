@@ -6,7 +6,7 @@ use super::lanes::LaneEngine;
 #[cfg(feature = "model")]
 use super::machine::Scalars;
 use super::portable::Portable;
-use crate::item::Item;
+use crate::item::VerifyItem;
 #[cfg(feature = "model")]
 use crate::lanes::model::Model;
 use crate::signing_key::SignItem;
@@ -107,7 +107,7 @@ impl Kernel {
     /// # Panics
     ///
     /// If `out` is not as long as `items`.
-    pub fn verify_many_into(self, items: &[Item<'_>], out: &mut [Verdict]) {
+    pub fn verify_many_into(self, items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         assert_eq!(items.len(), out.len(), "one verdict for each item");
         self.verify_in(&[], items, out);
     }
@@ -123,7 +123,7 @@ impl Kernel {
         self.sign_in(&[], items, out);
     }
 
-    pub(crate) fn verify_in(self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+    pub(crate) fn verify_in(self, domain: &[u8], items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         self.engine.verify(domain, items, out);
     }
 
@@ -135,7 +135,12 @@ impl Kernel {
         self.engine.sign(domain, items, out);
     }
 
-    pub(crate) fn verify_cofactored(self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+    pub(crate) fn verify_cofactored(
+        self,
+        items: &[VerifyItem<'_>],
+        random: &[[u8; 16]],
+        out: &mut [Verdict],
+    ) {
         self.engine.verify_cofactored(items, random, out);
     }
 
@@ -143,7 +148,12 @@ impl Kernel {
         self.engine.prepare(keys, tables)
     }
 
-    pub(crate) fn verify_prepared(self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    pub(crate) fn verify_prepared(
+        self,
+        items: &[VerifyItem<'_>],
+        keys: &[&PreparedKey],
+        out: &mut [Verdict],
+    ) {
         self.engine.verify_prepared(items, keys, out);
     }
 }

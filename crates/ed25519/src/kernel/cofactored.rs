@@ -8,9 +8,9 @@ use crate::generic::point::{Addend, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::table::{AffineRow, EMPTY_OWN_TABLES};
 use crate::generic::verify::Group;
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::lanes::{EightLanes, LANES, Lanes};
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 use curve25519_dalek::Scalar as OneScalar;
 
 /// The number of bits of a coefficient. A wrong batch passes with a probability of 2^-126, and half
@@ -153,7 +153,7 @@ impl Terms {
 impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     /// Verdicts of the cofactored predicate. `random` has 16 bytes for every item, from a
     /// cryptographic generator.
-    pub(super) fn cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+    pub(super) fn cofactored(&self, items: &[VerifyItem<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         if items.len() < BATCH {
             return self.each(items, out);
         }
@@ -169,7 +169,7 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
             &|places| self.sums_to_torsion(&terms, places),
             &mut |places| {
                 let some: Vec<_> = places.iter().map(|place| items[*place]).collect();
-                let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); some.len()];
+                let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); some.len()];
                 self.each(&some, &mut verdicts);
                 for (place, verdict) in places.iter().zip(verdicts) {
                     out[*place] = verdict;
@@ -179,7 +179,13 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     }
 
     /// Collects the terms, and writes verdicts only on the encodings to `out`.
-    fn take_terms(&self, items: &[Item<'_>], random: &[[u8; 16]], terms: &mut Terms, out: &mut [Verdict]) {
+    fn take_terms(
+        &self,
+        items: &[VerifyItem<'_>],
+        random: &[[u8; 16]],
+        terms: &mut Terms,
+        out: &mut [Verdict],
+    ) {
         let (mut group, r) = self.decode(items);
         let mut words = [[0; LANES]; 4];
         let mut coefficients = [0; LANES];
@@ -200,7 +206,7 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     }
 
     /// Hashes and decodes up to eight items.
-    fn decode(&self, items: &[Item<'_>]) -> (Group<V>, Decoded<V>) {
+    fn decode(&self, items: &[VerifyItem<'_>]) -> (Group<V>, Decoded<V>) {
         let mut group = Group::new(self.machine.splat(0));
         self.take_groups(std::slice::from_mut(&mut group), &[], items);
         let mut r = (group.x, group.y, 0);
@@ -210,7 +216,7 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     }
 
     /// Verifies each item separately.
-    fn each(&self, items: &[Item<'_>], out: &mut [Verdict]) {
+    fn each(&self, items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         let mut tables = EMPTY_OWN_TABLES;
         for (items, out) in items.chunks(LANES).zip(out.chunks_mut(LANES)) {
             // A group takes longer than a single signature.

@@ -1,7 +1,7 @@
 //! What every kernel asks of one signature before and after its sums: canonical numbers, small
 //! order, the hash, and the equation by `curve25519-dalek`.
 
-use crate::item::Item;
+use crate::item::VerifyItem;
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use sha2::{Digest as _, Sha512};
 
@@ -54,7 +54,7 @@ pub(super) fn has_small_order_y(encoding: &[u8; 32]) -> bool {
 }
 
 /// Whether s B - k A has the encoding R.
-pub(super) fn equation_holds(k: &Scalar, key: &EdwardsPoint, item: &Item<'_>) -> bool {
+pub(super) fn equation_holds(k: &Scalar, key: &EdwardsPoint, item: &VerifyItem<'_>) -> bool {
     let s = Scalar::from_bytes_mod_order(*item.s());
     let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(k, &-key, &s);
     r.compress().as_bytes() == item.r()

@@ -8,7 +8,7 @@ use super::machine::Machine;
 use super::portable::{Halves, Portable};
 use crate::generic::halving::Halved;
 use crate::generic::one_element::{Decoded, OneElement};
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::lanes::Lanes;
 use crate::signing_key::SignItem;
 use crate::verdict::Verdict;
@@ -41,7 +41,7 @@ impl<V: Lanes + 'static, M: Machine<V>> Steps for Fours<V, M> {
 }
 
 impl<V: Lanes + 'static, M: Machine<V>> Engine for Fours<V, M> {
-    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+    fn verify(&self, domain: &[u8], items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         self.0.verify_all((self, SINGLES), domain, items, out);
     }
 
@@ -49,14 +49,14 @@ impl<V: Lanes + 'static, M: Machine<V>> Engine for Fours<V, M> {
         keys.chunks(V::COUNT).flat_map(|keys| self.0.prepare_group(keys, tables).1).collect()
     }
 
-    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    fn verify_prepared(&self, items: &[VerifyItem<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         // Two under keys with more tables take less time as a group.
         let singles = if keys.first().is_some_and(|key| key.tables.len() > 1) { 1 } else { SINGLES };
-        let one = |item: &Item<'_>, _: &PreparedKey| halved::verify(self, &[], item);
+        let one = |item: &VerifyItem<'_>, _: &PreparedKey| halved::verify(self, &[], item);
         self.0.verify_under_by((one, singles), items, keys, out);
     }
 
-    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+    fn verify_cofactored(&self, items: &[VerifyItem<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         Portable::BEST.verify_cofactored(items, random, out);
     }
 

@@ -4,8 +4,8 @@
 use super::encodings;
 use crate::generic::halving::Halved;
 use crate::generic::one_element::{Decoded, OneElement};
-use crate::item::Item;
-use crate::verdict::{Reason, Verdict};
+use crate::item::VerifyItem;
+use crate::verdict::{InvalidReason, Verdict};
 use curve25519_dalek::Scalar;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
@@ -22,28 +22,28 @@ pub(super) trait Steps {
 }
 
 /// The strict verdict on one signature.
-pub(super) fn verify(steps: &impl Steps, domain: &[u8], item: &Item<'_>) -> Verdict {
+pub(super) fn verify(steps: &impl Steps, domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
     match is_valid(steps, domain, item) {
         Ok(true) => Verdict::Valid,
-        Ok(false) => Verdict::Invalid(Reason::Mismatch),
+        Ok(false) => Verdict::Invalid(InvalidReason::Mismatch),
         Err(reason) => Verdict::Invalid(reason),
     }
 }
 
-fn is_valid(steps: &impl Steps, domain: &[u8], item: &Item<'_>) -> Result<bool, Reason> {
+fn is_valid(steps: &impl Steps, domain: &[u8], item: &VerifyItem<'_>) -> Result<bool, InvalidReason> {
     let [key, r] = [item.public_key, item.r()].map(words);
     if !encodings::is_canonical_scalar(item.s()) {
-        return Err(Reason::ScalarNotCanonical);
+        return Err(InvalidReason::ScalarNotCanonical);
     }
     let [(key_x, key_y, is_key), (r_x, r_y, is_point)] = steps.decode(&[negative(&key), negative(&r)]);
     if !is_key {
-        return Err(Reason::KeyNotAPoint);
+        return Err(InvalidReason::KeyNotAPoint);
     }
     if encodings::has_small_order_y(item.public_key) {
-        return Err(Reason::KeyOfSmallOrder);
+        return Err(InvalidReason::KeyOfSmallOrder);
     }
     if encodings::has_small_order_y(item.r()) {
-        return Err(Reason::ROfSmallOrder);
+        return Err(InvalidReason::ROfSmallOrder);
     }
     // Only points have encodings, and only canonical ones are compared equal. x is not 0 here.
     if !is_point || r_y.to_words() != [r[0], r[1], r[2], r[3] & !SIGN] {
@@ -54,7 +54,12 @@ fn is_valid(steps: &impl Steps, domain: &[u8], item: &Item<'_>) -> Result<bool, 
 }
 
 /// Whether s B - k A is R. `points` are the negatives of A and R.
-fn equation_holds(steps: &impl Steps, k: &Scalar, points: &[[OneElement; 2]; 2], item: &Item<'_>) -> bool {
+fn equation_holds(
+    steps: &impl Steps,
+    k: &Scalar,
+    points: &[[OneElement; 2]; 2],
+    item: &VerifyItem<'_>,
+) -> bool {
     let Some(halved) = Halved::of(&words(k.as_bytes())) else {
         let key = CompressedEdwardsY(*item.public_key).decompress();
         return key.is_some_and(|key| encodings::equation_holds(k, &key, item));
@@ -101,7 +106,7 @@ mod tests {
         let mut signature = [0; 64];
         signature[..32].copy_from_slice(r.compress().as_bytes());
         signature[32..].copy_from_slice(s.as_bytes());
-        let item = Item { public_key: &public_key, message: &[], signature: &signature };
+        let item = VerifyItem { public_key: &public_key, message: &[], signature: &signature };
         equation_holds(steps, k, &points.map(|(x, y, _)| [x, y]), &item)
     }
 

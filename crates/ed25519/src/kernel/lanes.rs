@@ -10,11 +10,11 @@ use crate::generic::sha512::{self, Block};
 use crate::generic::single::BaseRows;
 use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 use crate::message::Framed;
 use crate::signing_key::SignItem;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
@@ -59,7 +59,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     fn verify_groups<const G: usize>(
         &self,
         domain: &[u8],
-        items: &[Item<'_>],
+        items: &[VerifyItem<'_>],
         tables: &mut OwnTables,
         out: &mut [Verdict],
     ) {
@@ -91,7 +91,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 
     /// Hashes the items and takes their scalars.
-    pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[Item<'_>]) {
+    pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[VerifyItem<'_>]) {
         for (group, items) in groups.iter_mut().zip(items.chunks(V::COUNT)) {
             take_items(self.machine, group, domain, items);
         }
@@ -111,7 +111,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         &self,
         (one, singles): (&impl Steps, usize),
         domain: &[u8],
-        items: &[Item<'_>],
+        items: &[VerifyItem<'_>],
         out: &mut [Verdict],
     ) {
         let last = Some(items.len() % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
@@ -150,7 +150,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
 }
 
 impl<V: EightLanes + 'static, M: EightMachine<V>> Engine for LaneEngine<V, M> {
-    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+    fn verify(&self, domain: &[u8], items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         self.verify_all((self, SINGLES), domain, items, out);
     }
 
@@ -158,11 +158,11 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> Engine for LaneEngine<V, M> {
         self.prepare_all(keys, tables)
     }
 
-    fn verify_prepared(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    fn verify_prepared(&self, items: &[VerifyItem<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         self.verify_under(items, keys, out);
     }
 
-    fn verify_cofactored(&self, items: &[Item<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
+    fn verify_cofactored(&self, items: &[VerifyItem<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {
         self.cofactored(items, random, out);
     }
 
@@ -181,7 +181,12 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> Engine for LaneEngine<V, M> {
 
 /// Hashes a group's items and takes their scalars. Lanes without an item have zeros, and their
 /// verdicts are not used.
-fn take_items<V: Lanes, M: Machine<V>>(machine: M, group: &mut Group<V>, domain: &[u8], items: &[Item<'_>]) {
+fn take_items<V: Lanes, M: Machine<V>>(
+    machine: M,
+    group: &mut Group<V>,
+    domain: &[u8],
+    items: &[VerifyItem<'_>],
+) {
     let like = machine.splat(0);
     let empty: &[u8] = &[];
     let mut framed = [Framed::new([empty; 4]); LANES];
@@ -242,11 +247,11 @@ fn decode_keys<V: Lanes, M: Machine<V>>(machine: M, groups: &mut [Group<V>]) {
 
 pub(super) fn give_verdicts(passed: &Passed, out: &mut [Verdict]) {
     let tests = [
-        (passed.scalar, Reason::ScalarNotCanonical),
-        (passed.point, Reason::KeyNotAPoint),
-        (passed.large_key, Reason::KeyOfSmallOrder),
-        (passed.large_r, Reason::ROfSmallOrder),
-        (passed.equation, Reason::Mismatch),
+        (passed.scalar, InvalidReason::ScalarNotCanonical),
+        (passed.point, InvalidReason::KeyNotAPoint),
+        (passed.large_key, InvalidReason::KeyOfSmallOrder),
+        (passed.large_r, InvalidReason::ROfSmallOrder),
+        (passed.equation, InvalidReason::Mismatch),
     ];
     for (lane, verdict) in out.iter_mut().enumerate() {
         let failed = tests.iter().find(|(mask, _)| mask >> lane & 1 == 0);

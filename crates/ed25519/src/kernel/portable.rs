@@ -7,9 +7,9 @@ use super::halved::{self, Steps};
 use crate::generic::halving::Halved;
 use crate::generic::one_by_one::{self, BaseTables};
 use crate::generic::one_element::{Decoded, OneElement};
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::signing_key::SignItem;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 use crate::wipe;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::traits::IsIdentity as _;
@@ -21,7 +21,7 @@ use zeroize::{Zeroizing, zeroize_stack};
 
 /// The engine, with one of two ways to verify.
 pub(crate) struct Portable {
-    verify: fn(&[u8], &Item<'_>) -> Verdict,
+    verify: fn(&[u8], &VerifyItem<'_>) -> Verdict,
 }
 
 impl Portable {
@@ -48,11 +48,11 @@ impl Steps for Halves {
     }
 }
 
-fn by_halves(domain: &[u8], item: &Item<'_>) -> Verdict {
+fn by_halves(domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
     halved::verify(&Halves, domain, item)
 }
 
-fn by_dalek(domain: &[u8], item: &Item<'_>) -> Verdict {
+fn by_dalek(domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
     match strict(domain, item) {
         Ok(()) => Verdict::Valid,
         Err(reason) => Verdict::Invalid(reason),
@@ -61,49 +61,49 @@ fn by_dalek(domain: &[u8], item: &Item<'_>) -> Verdict {
 
 /// The tests other than the equation are made here too, because another package may enable a
 /// feature of dalek that relaxes the one for S.
-fn strict(domain: &[u8], item: &Item<'_>) -> Result<(), Reason> {
+fn strict(domain: &[u8], item: &VerifyItem<'_>) -> Result<(), InvalidReason> {
     if !is_canonical_scalar(item.s()) {
-        return Err(Reason::ScalarNotCanonical);
+        return Err(InvalidReason::ScalarNotCanonical);
     }
-    let key = VerifyingKey::from_bytes(item.public_key).map_err(|_| Reason::KeyNotAPoint)?;
+    let key = VerifyingKey::from_bytes(item.public_key).map_err(|_| InvalidReason::KeyNotAPoint)?;
     if key.is_weak() {
-        return Err(Reason::KeyOfSmallOrder);
+        return Err(InvalidReason::KeyOfSmallOrder);
     }
     if has_small_order_y(item.r()) {
-        return Err(Reason::ROfSmallOrder);
+        return Err(InvalidReason::ROfSmallOrder);
     }
     let is_valid = if domain.is_empty() {
         key.verify_strict(item.message, &Signature::from_bytes(item.signature)).is_ok()
     } else {
         equation_holds(&scalar_of([domain, item.r(), item.public_key, item.message]), &key.to_edwards(), item)
     };
-    if is_valid { Ok(()) } else { Err(Reason::Mismatch) }
+    if is_valid { Ok(()) } else { Err(InvalidReason::Mismatch) }
 }
 
 /// The verdict on one signature by the cofactored predicate.
-pub(crate) fn verify_cofactored(item: &Item<'_>) -> Verdict {
+pub(crate) fn verify_cofactored(item: &VerifyItem<'_>) -> Verdict {
     match cofactored(item) {
         Ok(()) => Verdict::Valid,
         Err(reason) => Verdict::Invalid(reason),
     }
 }
 
-fn cofactored(item: &Item<'_>) -> Result<(), Reason> {
+fn cofactored(item: &VerifyItem<'_>) -> Result<(), InvalidReason> {
     if !is_canonical_scalar(item.s()) {
-        return Err(Reason::ScalarNotCanonical);
+        return Err(InvalidReason::ScalarNotCanonical);
     }
-    let key = decode(item.public_key).ok_or(Reason::KeyNotAPoint)?;
+    let key = decode(item.public_key).ok_or(InvalidReason::KeyNotAPoint)?;
     if key.is_small_order() {
-        return Err(Reason::KeyOfSmallOrder);
+        return Err(InvalidReason::KeyOfSmallOrder);
     }
     if has_small_order_y(item.r()) {
-        return Err(Reason::ROfSmallOrder);
+        return Err(InvalidReason::ROfSmallOrder);
     }
-    let r = decode(item.r()).ok_or(Reason::Mismatch)?;
+    let r = decode(item.r()).ok_or(InvalidReason::Mismatch)?;
     let s = Scalar::from_bytes_mod_order(*item.s());
     let k = scalar_of([&[], item.r(), item.public_key, item.message]);
     let difference = EdwardsPoint::vartime_double_scalar_mul_basepoint(&k, &-key, &s) - r;
-    if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(Reason::Mismatch) }
+    if difference.mul_by_cofactor().is_identity() { Ok(()) } else { Err(InvalidReason::Mismatch) }
 }
 
 /// Decodes a point, if this is the canonical encoding of one. The second encoding of x = 0 belongs
@@ -135,7 +135,7 @@ fn sign_in(domain: &[u8], item: &SignItem<'_>) -> [u8; 64] {
 }
 
 impl Engine for Portable {
-    fn verify(&self, domain: &[u8], items: &[Item<'_>], out: &mut [Verdict]) {
+    fn verify(&self, domain: &[u8], items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         for (item, verdict) in items.iter().zip(out) {
             *verdict = (self.verify)(domain, item);
         }
@@ -145,11 +145,11 @@ impl Engine for Portable {
         keys.iter().map(|key| PreparedKey::bare(key_fault(key))).collect()
     }
 
-    fn verify_prepared(&self, items: &[Item<'_>], _keys: &[&PreparedKey], out: &mut [Verdict]) {
+    fn verify_prepared(&self, items: &[VerifyItem<'_>], _keys: &[&PreparedKey], out: &mut [Verdict]) {
         self.verify(&[], items, out);
     }
 
-    fn verify_cofactored(&self, items: &[Item<'_>], _random: &[[u8; 16]], out: &mut [Verdict]) {
+    fn verify_cofactored(&self, items: &[VerifyItem<'_>], _random: &[[u8; 16]], out: &mut [Verdict]) {
         for (item, verdict) in items.iter().zip(out) {
             *verdict = verify_cofactored(item);
         }
@@ -177,10 +177,10 @@ fn sign_each(domain: &[u8], items: &[SignItem<'_>], out: &mut [[u8; 64]]) {
 }
 
 /// The reason why no signature under the key is valid, if there is one.
-fn key_fault(public_key: &[u8; 32]) -> Option<Reason> {
+fn key_fault(public_key: &[u8; 32]) -> Option<InvalidReason> {
     match VerifyingKey::from_bytes(public_key) {
-        Err(_) => Some(Reason::KeyNotAPoint),
-        Ok(key) if key.is_weak() => Some(Reason::KeyOfSmallOrder),
+        Err(_) => Some(InvalidReason::KeyNotAPoint),
+        Ok(key) if key.is_weak() => Some(InvalidReason::KeyOfSmallOrder),
         Ok(_) => None,
     }
 }

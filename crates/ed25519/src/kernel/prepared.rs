@@ -10,9 +10,9 @@ use crate::generic::one_element::{self, OneElement};
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
-use crate::item::Item;
+use crate::item::VerifyItem;
 use crate::lanes::{EightLanes, LANES, Lanes};
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{InvalidReason, Verdict};
 
 /// The number of tables with which keys also get those for one signature alone.
 const MOST_TABLES: usize = 4;
@@ -37,8 +37,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         machine.decode_two(&mut two);
         let group = two[0];
         let fault = |lane: usize| match () {
-            () if group.passed.point >> lane & 1 == 0 => Some(Reason::KeyNotAPoint),
-            () if group.passed.large_key >> lane & 1 == 0 => Some(Reason::KeyOfSmallOrder),
+            () if group.passed.point >> lane & 1 == 0 => Some(InvalidReason::KeyNotAPoint),
+            () if group.passed.large_key >> lane & 1 == 0 => Some(InvalidReason::KeyOfSmallOrder),
             () => None,
         };
         let bare = |lane| PreparedKey {
@@ -66,8 +66,8 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// tables. If at most `singles` are left for the last group, each takes less time by `one`.
     pub(super) fn verify_under_by(
         &self,
-        (one, singles): (impl Fn(&Item<'_>, &PreparedKey) -> Verdict, usize),
-        items: &[Item<'_>],
+        (one, singles): (impl Fn(&VerifyItem<'_>, &PreparedKey) -> Verdict, usize),
+        items: &[VerifyItem<'_>],
         keys: &[&PreparedKey],
         out: &mut [Verdict],
     ) {
@@ -93,7 +93,7 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Tables of the base point for keys with four tables.
+    /// PrecomputedTables of the base point for keys with four tables.
     fn four_bases(&self) -> [&BaseTable; 4] {
         std::array::from_fn(|n| self.base(10 * n as u32 * table::base_step(4)))
     }
@@ -137,12 +137,12 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
 
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
     /// tables.
-    pub(crate) fn verify_under(&self, items: &[Item<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    pub(crate) fn verify_under(&self, items: &[VerifyItem<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
         let singles = match keys {
             [PreparedKey { rows: Some(_), .. }, ..] => SINGLES,
             _ => lanes::SINGLES,
         };
-        let one = |item: &Item<'_>, key: &PreparedKey| match &key.rows {
+        let one = |item: &VerifyItem<'_>, key: &PreparedKey| match &key.rows {
             Some(rows) => self.verify_alone(item, key.fault, rows),
             None => halved::verify(self, &[], item),
         };
@@ -150,19 +150,19 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
     }
 
     /// The strict verdict on one signature under a key with tables for that.
-    fn verify_alone(&self, item: &Item<'_>, fault: Option<Reason>, rows: &KeyRows) -> Verdict {
+    fn verify_alone(&self, item: &VerifyItem<'_>, fault: Option<InvalidReason>, rows: &KeyRows) -> Verdict {
         let reason = match fault {
-            _ if !encodings::is_canonical_scalar(item.s()) => Reason::ScalarNotCanonical,
+            _ if !encodings::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
             Some(fault) => fault,
-            None if encodings::has_small_order_y(item.r()) => Reason::ROfSmallOrder,
+            None if encodings::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
             None if self.is_sum(item, rows) => return Verdict::Valid,
-            None => Reason::Mismatch,
+            None => InvalidReason::Mismatch,
         };
         Verdict::Invalid(reason)
     }
 
     /// Whether s B - k A has the encoding R.
-    fn is_sum(&self, item: &Item<'_>, rows: &KeyRows) -> bool {
+    fn is_sum(&self, item: &VerifyItem<'_>, rows: &KeyRows) -> bool {
         let k = encodings::scalar_of([&[], item.r(), item.public_key, item.message]);
         let factors = Factors::new(&words(k.as_bytes()), &words(item.s()));
         let mut sum = [OneElement::ZERO; 3];
@@ -175,7 +175,7 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
 fn pass_keys<V: Lanes>(group: &mut Group<V>, keys: &[&PreparedKey]) {
     for (lane, key) in keys.iter().enumerate() {
         let bit = |good: bool| u8::from(good) << lane;
-        group.passed.point |= bit(key.fault != Some(Reason::KeyNotAPoint));
-        group.passed.large_key |= bit(key.fault != Some(Reason::KeyOfSmallOrder));
+        group.passed.point |= bit(key.fault != Some(InvalidReason::KeyNotAPoint));
+        group.passed.large_key |= bit(key.fault != Some(InvalidReason::KeyOfSmallOrder));
     }
 }

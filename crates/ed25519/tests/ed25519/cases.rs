@@ -1,7 +1,7 @@
 //! Signatures of every kind, good and bad, made from the mathematics: with chosen secret scalars,
 //! torsion on A and R, and encodings that no signer writes.
 
-use bulla_ed25519::Item;
+use bulla_ed25519::VerifyItem;
 use curve25519_dalek::{EdwardsPoint, Scalar, constants::EIGHT_TORSION};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
@@ -72,8 +72,8 @@ pub(crate) const ORDER: [u8; 32] = [
 
 impl Case {
     /// As the library takes it.
-    pub(crate) fn item(&self) -> Item<'_> {
-        Item { public_key: &self.public_key, message: &self.message, signature: &self.signature }
+    pub(crate) fn item(&self) -> VerifyItem<'_> {
+        VerifyItem { public_key: &self.public_key, message: &self.message, signature: &self.signature }
     }
 
     /// What `verify_strict` of ed25519-dalek says.

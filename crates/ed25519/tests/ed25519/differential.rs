@@ -2,16 +2,16 @@
 
 use crate::cases::{self, Case, KINDS};
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{Item, PreparedKey, Reason, Verdict};
+use bulla_ed25519::{InvalidReason, PreparedKey, Verdict, VerifyItem};
 
 /// The model is a hundred times slower than the kernels, and takes a part of the cases.
-fn share(kernel: Kernel, cases: &[Case]) -> &[Case] {
+fn par_split(kernel: Kernel, cases: &[Case]) -> &[Case] {
     if kernel.name() == "model" { &cases[..cases.len() / 20] } else { cases }
 }
 
 fn verify(kernel: Kernel, cases: &[Case]) -> Vec<Verdict> {
-    let items: Vec<Item<'_>> = cases.iter().map(Case::item).collect();
-    let mut out = vec![Verdict::Invalid(Reason::Mismatch); items.len()];
+    let items: Vec<VerifyItem<'_>> = cases.iter().map(Case::item).collect();
+    let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     kernel.verify_many_into(&items, &mut out);
     out
 }
@@ -86,7 +86,7 @@ fn every_kernel_agrees_with_dalek_on_every_kind() {
     let expected: Vec<bool> = cases.iter().map(Case::dalek_strict).collect();
     let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available() {
-        let cases = share(kernel, &cases);
+        let cases = par_split(kernel, &cases);
         let verdicts = verify(kernel, cases);
         for (i, case) in cases.iter().enumerate() {
             assert_eq!(verdicts[i].is_valid(), expected[i], "{kernel}: {case:x?}");
@@ -119,7 +119,7 @@ fn every_length_of_messages() {
     for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
         for (verdict, case) in verify(kernel, &cases).iter().zip(&cases) {
             let expected =
-                if case.kind == "valid" { Verdict::Valid } else { Verdict::Invalid(Reason::Mismatch) };
+                if case.kind == "valid" { Verdict::Valid } else { Verdict::Invalid(InvalidReason::Mismatch) };
             assert_eq!(*verdict, expected, "{kernel}: {} bytes", case.message.len());
         }
     }

@@ -1,7 +1,7 @@
 //! What the public items promise beside the verdicts.
 
 use crate::cases;
-use bulla_ed25519::{Reason, Verdict, kernel, verify_many, verify_many_into, verify_strict};
+use bulla_ed25519::{InvalidReason, Verdict, kernel, verify_many, verify_many_into, verify_strict};
 
 #[test]
 fn single_and_many_agree() {
@@ -30,15 +30,15 @@ fn reasons_come_in_their_order() {
     let verdict = |case: &cases::Case| verify_strict(&case.item());
     assert_eq!(verdict(&case), Verdict::Valid);
     case.message.push(1);
-    assert_eq!(verdict(&case), Verdict::Invalid(Reason::Mismatch));
+    assert_eq!(verdict(&case), Verdict::Invalid(InvalidReason::Mismatch));
     case.signature[..32].fill(0);
-    assert_eq!(verdict(&case), Verdict::Invalid(Reason::ROfSmallOrder));
+    assert_eq!(verdict(&case), Verdict::Invalid(InvalidReason::ROfSmallOrder));
     case.public_key.fill(0);
-    assert_eq!(verdict(&case), Verdict::Invalid(Reason::KeyOfSmallOrder));
+    assert_eq!(verdict(&case), Verdict::Invalid(InvalidReason::KeyOfSmallOrder));
     case.public_key[0] = 2;
-    assert_eq!(verdict(&case), Verdict::Invalid(Reason::KeyNotAPoint));
+    assert_eq!(verdict(&case), Verdict::Invalid(InvalidReason::KeyNotAPoint));
     case.signature[32..].fill(0xff);
-    assert_eq!(verdict(&case), Verdict::Invalid(Reason::ScalarNotCanonical));
+    assert_eq!(verdict(&case), Verdict::Invalid(InvalidReason::ScalarNotCanonical));
 }
 
 /// The documentation promises that so much is enough.

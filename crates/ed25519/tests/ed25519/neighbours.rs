@@ -4,8 +4,8 @@ use crate::cases::{self, Case, OFF_THE_CURVE, off_the_curve};
 use bulla_ed25519::kernel::{self, Kernel};
 use bulla_ed25519::prehash::Prehash;
 use bulla_ed25519::{
-    Item, PreparedItem, PreparedKey, Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys,
-    cofactored, verify_many, verify_many_parallel, verify_many_prepared,
+    InvalidReason, KeyCache, PrecomputedTables, PreparedItem, PreparedKey, SignItem, SigningKey, Verdict,
+    VerifyItem, cofactored, verify_many, verify_many_parallel, verify_many_prepared,
 };
 
 /// An item under a key that is no point. With one of the messages 0 to 4, a multiple of the key
@@ -45,12 +45,12 @@ fn batches(mut check: impl FnMut(&[Case])) {
 fn assert_verdicts(name: &str, batch: &[Case], verdicts: &[Verdict]) {
     for (case, verdict) in batch.iter().zip(verdicts) {
         let expected =
-            if case.kind == "valid" { Verdict::Valid } else { Verdict::Invalid(Reason::KeyNotAPoint) };
+            if case.kind == "valid" { Verdict::Valid } else { Verdict::Invalid(InvalidReason::KeyNotAPoint) };
         assert_eq!(*verdict, expected, "{name}: {case:x?}");
     }
 }
 
-fn items(batch: &[Case]) -> Vec<Item<'_>> {
+fn items(batch: &[Case]) -> Vec<VerifyItem<'_>> {
     batch.iter().map(Case::item).collect()
 }
 
@@ -75,8 +75,8 @@ fn a_key_that_is_no_point_spoils_no_neighbour_in_the_model() {
             assert_verdicts("model, cofactored", &batch, &verdicts);
             if message == (place % 5) as u32 {
                 let keys: Vec<_> = batch.iter().map(|case| case.public_key).collect();
-                for tables in [Tables::One, Tables::Two, Tables::Four] {
-                    let mut keys = VerifyingKeys::with_kernel(model, &keys, tables);
+                for tables in [PrecomputedTables::One, PrecomputedTables::Two, PrecomputedTables::Four] {
+                    let mut keys = KeyCache::with_kernel(model, &keys, tables);
                     assert_verdicts("model, prepared", &batch, &keys.verify_many(&items(&batch)));
                 }
             }
@@ -89,7 +89,7 @@ fn a_key_that_is_no_point_spoils_no_neighbour_in_the_model() {
 fn a_key_that_is_no_point_spoils_no_neighbour() {
     for kernel in kernels() {
         batches(|batch| {
-            let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); batch.len()];
+            let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); batch.len()];
             kernel.verify_many_into(&items(batch), &mut verdicts);
             assert_verdicts(kernel.name(), batch, &verdicts);
         });
@@ -104,7 +104,7 @@ fn nor_a_neighbour_on_another_thread() {
 #[test]
 fn nor_one_under_keys_that_are_prepared() {
     for kernel in kernels() {
-        for tables in [Tables::One, Tables::Two, Tables::Four] {
+        for tables in [PrecomputedTables::One, PrecomputedTables::Two, PrecomputedTables::Four] {
             let mut turn = 0;
             batches(|batch| {
                 turn += 1;
@@ -112,7 +112,7 @@ fn nor_one_under_keys_that_are_prepared() {
                 // each message.
                 if turn % 7 == 0 {
                     let keys: Vec<_> = batch.iter().map(|case| case.public_key).collect();
-                    let mut keys = VerifyingKeys::with_kernel(kernel, &keys, tables);
+                    let mut keys = KeyCache::with_kernel(kernel, &keys, tables);
                     assert_verdicts(kernel.name(), batch, &keys.verify_many(&items(batch)));
                 }
             });
@@ -182,7 +182,7 @@ fn arbitrary_neighbours_change_no_verdict() {
                 case
             })
             .collect();
-        let mut alone = vec![Verdict::Invalid(Reason::Mismatch); batch.len()];
+        let mut alone = vec![Verdict::Invalid(InvalidReason::Mismatch); batch.len()];
         portable.verify_many_into(&items(&batch), &mut alone);
         assert_eq!(verify_many(&items(&batch)), alone, "round {round}");
         for kernel in kernels() {

@@ -2,10 +2,10 @@
 
 use crate::cases::{self, Case};
 use bulla_ed25519::kernel::{self, Kernel};
-use bulla_ed25519::{Item, Reason, Verdict, cofactored, verify_strict};
+use bulla_ed25519::{InvalidReason, Verdict, VerifyItem, cofactored, verify_strict};
 use curve25519_dalek::Scalar;
 
-fn cofactored_by(kernel: Kernel, items: &[Item<'_>]) -> Vec<Verdict> {
+fn cofactored_by(kernel: Kernel, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Valid; items.len()];
     cofactored::verify_many_by(kernel, items, &mut out);
     out
@@ -101,7 +101,8 @@ fn batches_without_a_fault_pass_and_one_fault_is_found() {
         let items: Vec<_> = cases[..size].iter().map(Case::item).collect();
         for kernel in kernels() {
             for (i, verdict) in cofactored_by(kernel, &items).into_iter().enumerate() {
-                let expected = if i == bad { Verdict::Invalid(Reason::Mismatch) } else { Verdict::Valid };
+                let expected =
+                    if i == bad { Verdict::Invalid(InvalidReason::Mismatch) } else { Verdict::Valid };
                 assert_eq!(verdict, expected, "{kernel}: {i} of {size}");
             }
         }

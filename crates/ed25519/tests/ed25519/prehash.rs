@@ -2,7 +2,7 @@
 
 use crate::cases::{self, Case};
 use bulla_ed25519::prehash::{ContextTooLong, Prehash, sign_ed25519ph_digest};
-use bulla_ed25519::{Item, SignItem, SigningKey, Verdict, verify_many, verify_many_parallel};
+use bulla_ed25519::{SignItem, SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel};
 use sha2::{Digest as _, Sha512};
 
 fn keys(count: u8) -> Vec<SigningKey> {
@@ -16,7 +16,11 @@ fn round_trip(prehash: Prehash<'_>, keys: &[SigningKey], messages: &[Vec<u8>]) -
     let items: Vec<_> = to_sign
         .iter()
         .zip(&signatures)
-        .map(|(item, signature)| Item { public_key: item.key.public_key(), message: item.message, signature })
+        .map(|(item, signature)| VerifyItem {
+            public_key: item.key.public_key(),
+            message: item.message,
+            signature,
+        })
         .collect();
     assert!(prehash.verify_many(&items).unwrap().into_iter().all(Verdict::is_valid));
     assert!(!verify_many(&items).into_iter().any(Verdict::is_valid), "it is no plain signature");
@@ -76,7 +80,7 @@ fn kinds_and_contexts_are_apart() {
     ];
     for signed in kinds {
         let signatures = round_trip(signed, &keys, &messages);
-        let item = |i: usize| Item {
+        let item = |i: usize| VerifyItem {
             public_key: keys[i].public_key(),
             message: &messages[i],
             signature: &signatures[i],

@@ -3,7 +3,8 @@
 use crate::cases::{self, Case};
 use bulla_ed25519::kernel::{self, Kernel};
 use bulla_ed25519::{
-    PreparedItem, PreparedKey, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, verify_many_prepared,
+    KeyCache, PrecomputedTables, PreparedItem, PreparedKey, SignItem, SigningKey, Verdict,
+    verify_many_prepared,
 };
 use ed25519_dalek::Signer as _;
 
@@ -76,8 +77,8 @@ fn prepared_keys_change_no_verdict() {
     for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
         let mut expected = vec![Verdict::Valid; items.len()];
         kernel.verify_many_into(&items, &mut expected);
-        for tables in [Tables::One, Tables::Two, Tables::Four] {
-            let mut prepared = VerifyingKeys::with_kernel(kernel, &keys, tables);
+        for tables in [PrecomputedTables::One, PrecomputedTables::Two, PrecomputedTables::Four] {
+            let mut prepared = KeyCache::with_kernel(kernel, &keys, tables);
             assert_eq!(prepared.verify_many(&items), expected, "{kernel}, {tables:?}");
         }
     }
@@ -85,11 +86,11 @@ fn prepared_keys_change_no_verdict() {
 
 #[test]
 fn keys_that_are_used_much_get_more_tables_while_there_is_room() {
-    assert_eq!(Tables::for_use(1, 1), Tables::One);
-    assert_eq!(Tables::for_use(1, 4), Tables::Two);
-    assert_eq!(Tables::for_use(64, 12), Tables::Four);
+    assert_eq!(PrecomputedTables::for_use(1, 1), PrecomputedTables::One);
+    assert_eq!(PrecomputedTables::for_use(1, 4), PrecomputedTables::Two);
+    assert_eq!(PrecomputedTables::for_use(64, 12), PrecomputedTables::Four);
     for keys in [1 << 20, usize::MAX] {
-        assert_eq!(Tables::for_use(keys, usize::MAX), Tables::One);
+        assert_eq!(PrecomputedTables::for_use(keys, usize::MAX), PrecomputedTables::One);
     }
 }
 
@@ -131,7 +132,7 @@ fn order_and_splits_change_no_verdict_under_prepared_keys() {
     let mut cases = repeated();
     let keys: Vec<_> = cases.iter().step_by(2).map(|case| case.public_key).collect();
     let mut random = fastrand::Rng::with_seed(25);
-    let mut prepared = VerifyingKeys::new(&keys, Tables::Two);
+    let mut prepared = KeyCache::new(&keys, PrecomputedTables::Two);
     for _ in 0..3 {
         let items: Vec<_> = cases.iter().map(Case::item).collect();
         let mut at = 0;
@@ -150,7 +151,8 @@ fn a_learning_cache_is_bounded_and_changes_no_verdict() {
     let cases = repeated();
     let items: Vec<_> = cases.iter().map(Case::item).collect();
     let expected = bulla_ed25519::verify_many(&items);
-    let mut keys = VerifyingKeys::new(&[], Tables::Two).learning(10 * Tables::Two.bytes());
+    let mut keys =
+        KeyCache::new(&[], PrecomputedTables::Two).with_capacity_bytes(10 * PrecomputedTables::Two.bytes());
     assert!(keys.is_empty());
     for _ in 0..4 {
         for (items, expected) in items.chunks(50).zip(expected.chunks(50)) {
@@ -164,7 +166,8 @@ fn a_learning_cache_is_bounded_and_changes_no_verdict() {
 #[test]
 fn hot_keys_are_learnt_and_pinned_ones_stay() {
     let cases = cases::cases(64, 10, 24);
-    let mut keys = VerifyingKeys::new(&[cases[0].public_key], Tables::One).learning(2 * Tables::One.bytes());
+    let mut keys = KeyCache::new(&[cases[0].public_key], PrecomputedTables::One)
+        .with_capacity_bytes(2 * PrecomputedTables::One.bytes());
     for case in &cases[16..20] {
         for times in 1..=3 {
             assert!(!keys.contains(&case.public_key), "{times}");

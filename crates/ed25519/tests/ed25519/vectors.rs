@@ -1,6 +1,6 @@
 //! The shared vectors, by every kernel.
 
-use bulla_ed25519::{Item, SigningKey, Verdict, cofactored, kernel, verify_strict};
+use bulla_ed25519::{SigningKey, Verdict, VerifyItem, cofactored, kernel, verify_strict};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -13,7 +13,11 @@ fn bytes(vector: &Value, field: &str) -> Vec<u8> {
 }
 
 /// The items of the vectors of one list.
-fn check(list: &str, expected: impl Fn(&Value) -> bool, verdicts: impl Fn(&[Item<'_>]) -> Vec<Verdict>) {
+fn check(
+    list: &str,
+    expected: impl Fn(&Value) -> bool,
+    verdicts: impl Fn(&[VerifyItem<'_>]) -> Vec<Verdict>,
+) {
     let vectors = vectors();
     let vectors = vectors[list].as_array().unwrap();
     let parts: Vec<([u8; 32], Vec<u8>, [u8; 64])> = vectors
@@ -25,7 +29,7 @@ fn check(list: &str, expected: impl Fn(&Value) -> bool, verdicts: impl Fn(&[Item
         .collect();
     let items: Vec<_> = parts
         .iter()
-        .map(|(public_key, message, signature)| Item { public_key, message, signature })
+        .map(|(public_key, message, signature)| VerifyItem { public_key, message, signature })
         .collect();
     for (vector, verdict) in vectors.iter().zip(verdicts(&items)) {
         assert_eq!(verdict.is_valid(), expected(vector), "{}", vector["name"]);

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use bulla_ed25519::{Item, PreparedItem, PreparedKey, SignItem, SigningKey, prehash};
+use bulla_ed25519::{PreparedItem, PreparedKey, SignItem, SigningKey, VerifyItem, prehash};
 use zeroize::Zeroizing;
 
 use super::ed25519_strict::decode;
@@ -66,7 +66,7 @@ impl Backend for Software {
         for (place, request) in requests.iter().enumerate() {
             let key = request.public_key.prepared::<DecodedKey>();
             let (Some(key), Ok(signature)) = (key, request.signature.try_into()) else { continue };
-            let item = Item { public_key: key.key().as_bytes(), message: request.message, signature };
+            let item = VerifyItem { public_key: key.key().as_bytes(), message: request.message, signature };
             match key.tables() {
                 Some(tables) => hot.push((place, tables, item)),
                 None => cold.push((place, item)),
@@ -104,7 +104,7 @@ fn sign_item<'a>(request: &SignRequest<'a>) -> Option<SignItem<'a>> {
 }
 
 /// The item with its key's tables.
-fn prepared<'a>(key: &'a PreparedKey, item: &Item<'a>) -> PreparedItem<'a> {
+fn prepared<'a>(key: &'a PreparedKey, item: &VerifyItem<'a>) -> PreparedItem<'a> {
     PreparedItem { key, message: item.message, signature: item.signature }
 }
 

@@ -53,7 +53,7 @@ impl Threads {
         let lanes =
             backend.capabilities(algorithm).map_or(1, |capabilities| capabilities.verify_lanes.max(1));
         let mut verdicts = vec![Verdict::Unusable; requests.len()];
-        bulla_ed25519::share(requests, &mut verdicts, lanes, |requests, verdicts| {
+        bulla_ed25519::par_split(requests, &mut verdicts, lanes, |requests, verdicts| {
             verdicts.copy_from_slice(&verdicts_of(backend, requests));
         });
         verdicts

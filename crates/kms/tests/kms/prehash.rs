@@ -1,7 +1,7 @@
 //! Signatures of digests, and that none of them passes for a signature of something else.
 
 use bulla_ed25519::prehash::Prehash as Reference;
-use bulla_ed25519::{Item, Verdict as ReferenceVerdict};
+use bulla_ed25519::{Verdict as ReferenceVerdict, VerifyItem};
 use bulla_kms::prehash::{Digest, Prehash, Prehashed};
 use bulla_kms::signature::RESERVED_PREFIXES;
 use bulla_kms::{
@@ -32,7 +32,7 @@ fn a_prehashed_signature_is_the_one_of_bulla_ed25519() {
             assert_eq!(signature.key, id);
             assert_eq!(key.verify_prehashed(&digest, &signature.bytes), Verdict::Valid);
             let signature = signature.bytes.as_slice().try_into().unwrap();
-            let item = Item { public_key, message: b"a message", signature };
+            let item = VerifyItem { public_key, message: b"a message", signature };
             assert_eq!(reference.verify_many(&[item]).unwrap(), [ReferenceVerdict::Valid], "{prehash}");
         }
     }

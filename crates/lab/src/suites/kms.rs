@@ -133,7 +133,11 @@ fn verify_beside_library(count: usize) -> Case {
         let signed = Signed::new(count);
         let parts = signed.public_keys.iter().zip(&signed.messages).zip(&signed.signatures);
         let items: Vec<_> = parts
-            .map(|((public_key, message), signature)| bulla_ed25519::Item { public_key, message, signature })
+            .map(|((public_key, message), signature)| bulla_ed25519::VerifyItem {
+                public_key,
+                message,
+                signature,
+            })
             .collect();
         let pool = pool();
         let run = move |out: &mut [bool]| {

@@ -6,7 +6,7 @@ mod peers;
 mod work;
 
 use anyhow::{Context as _, Result};
-use bulla_ed25519::{Reason, SignItem, SigningKey, Tables, Verdict, VerifyingKeys, kernel};
+use bulla_ed25519::{InvalidReason, KeyCache, PrecomputedTables, SignItem, SigningKey, Verdict, kernel};
 
 use self::work::MESSAGE;
 pub use self::work::{Group, Signed, signs, verifies};
@@ -71,7 +71,7 @@ fn threads() -> Vec<Case> {
 fn strict(count: usize) -> Make {
     Box::new(move || {
         let items = Signed::new(count).items();
-        let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); count];
+        let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); count];
         verifies(count, move |out| {
             bulla_ed25519::verify_many_into(&items, &mut verdicts);
             for (out, verdict) in out.iter_mut().zip(&verdicts) {
@@ -87,7 +87,7 @@ fn prepared(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);
         let items = signed.items();
-        let mut keys = VerifyingKeys::new(&signed.public_keys, Tables::for_use(count, usize::MAX));
+        let mut keys = KeyCache::new(&signed.public_keys, PrecomputedTables::for_use(count, usize::MAX));
         verifies(count, move |out| {
             for (out, verdict) in out.iter_mut().zip(keys.verify_many(&items)) {
                 *out = verdict.is_valid();
@@ -123,7 +123,7 @@ fn sign(count: usize) -> Make {
 fn parallel(count: usize) -> Make {
     Box::new(move || {
         let items = Signed::new(count).items();
-        let mut verdicts = vec![Verdict::Invalid(Reason::Mismatch); count];
+        let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); count];
         verifies(count, move |out| {
             bulla_ed25519::verify_many_parallel_into(&items, &mut verdicts);
             for (out, verdict) in out.iter_mut().zip(&verdicts) {

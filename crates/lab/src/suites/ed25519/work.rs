@@ -1,6 +1,6 @@
 //! The signatures and messages of all contenders.
 
-use bulla_ed25519::{Item, SigningKey};
+use bulla_ed25519::{SigningKey, VerifyItem};
 
 use crate::measure::{Input, Op, Subject};
 
@@ -54,9 +54,11 @@ impl Signed {
     }
 
     /// The items to verify.
-    pub fn items(&self) -> Vec<Item<'_>> {
+    pub fn items(&self) -> Vec<VerifyItem<'_>> {
         let parts = self.public_keys.iter().zip(&self.messages).zip(&self.signatures);
-        parts.map(|((public_key, message), signature)| Item { public_key, message, signature }).collect()
+        parts
+            .map(|((public_key, message), signature)| VerifyItem { public_key, message, signature })
+            .collect()
     }
 }
 
