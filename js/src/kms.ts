@@ -2,22 +2,39 @@
  * A client of bulla's key management service (`bulla serve`). It signs and verifies with keys that
  * never leave the service.
  *
- * A key is named by its label, by its name (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the name of one
+ * A key is named by its label, by its id (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the id of one
  * version, as {@link Signature.key} has it.
  *
  * A call repeats its request, at most as often as {@link ClientOptions.retries} says, in these
  * cases:
  *
  * - The service refused it and says that a repetition may help ({@link KmsError.retryable}). It
- * changed nothing then.
- * - There was no answer, or a proxy answered 429 or 503 instead of the service, and the request
- * changes nothing.
+ *   changed nothing then.
+ * - There was no answer, or a proxy answered 429 or 503 instead of the service. Each request that
+ *   changes something has a key of its own (`Idempotency-Key`), by which the service recognizes the
+ *   repetition: it makes no change twice.
  *
  * The pause is at least as long as the answer asks for (`Retry-After`). A call that would have to
  * pause for more than 30 seconds fails instead. A certificate that one side refuses stays refused,
  * so that the request is not repeated.
  */
-import { textOf } from "./text.js";
+import {
+  Answer,
+  base64,
+  type Key,
+  keyOf,
+  type NewKey,
+  newKeyText,
+  pageOf,
+  refusalOf,
+  type Signature,
+  signatureOf,
+  type Verdict,
+} from "./kms/answers.js";
+import { KmsError } from "./kms/error.js";
+
+export type { Key, KeyVersion, NewKey, Rotation, Signature, Verdict } from "./kms/answers.js";
+export { type ClientCode, type Code, KmsError, type ServiceCode } from "./kms/error.js";
 
 /** The settings of a {@link Client}. */
 export interface ClientOptions {
@@ -39,109 +56,16 @@ export interface ClientOptions {
    * ```js
    * import { Agent, fetch } from "undici";
    * const dispatcher = new Agent({ connect: { ca, cert, key } });
-   * const client = new Client(address, { fetch: (url, init) => fetch(url, { ...init, dispatcher })
-   * }); ```
+   * const client = new Client(address, { fetch: (url, init) => fetch(url, { ...init, dispatcher }) });
+   * ```
    */
   fetch?: typeof fetch;
 }
 
 /** The settings of one call. */
 export interface CallOptions {
-  /** Ends the call and its repetitions. */
+  /** Ends the call and its repetitions: the call then fails with the signal's reason. */
   signal?: AbortSignal;
-}
-
-/**
- * The service's refusal. Two codes are this client's own: with `http`, the answer with this status
- * is not one of the service; with `certificate`, the client does not trust the service's
- * certificate, or the service refused the client's. Some platforms do not say that a certificate is
- * the reason, and the error is a `TypeError`: browsers, and Node if the service refuses the
- * client's certificate in TLS 1.3.
- */
-export class KmsError extends Error {
-  override readonly name = "KmsError";
-
-  /** What went wrong; codes never change: see `spec/http-api.md`. */
-  readonly code: string;
-  /** Whether the same request may succeed later. */
-  readonly retryable: boolean;
-  /** The HTTP status; 200 for one item of a batch, and 0 with the code `certificate`. */
-  readonly status: number;
-  /** The name of the request in the service's log. */
-  readonly requestId: string | undefined;
-
-  constructor(message: string, code: string, retryable: boolean, status: number, requestId: string | undefined, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-    this.retryable = retryable;
-    this.status = status;
-    this.requestId = requestId;
-  }
-}
-
-/** When the service rotates a key by itself. */
-export interface Rotation {
-  max_age_seconds?: number;
-  max_uses?: number;
-}
-
-/** A key to create; without settings, an Ed25519 key without a label. */
-export interface NewKey {
-  purpose?: string;
-  algorithm?: string;
-  label?: string;
-  exportable?: boolean;
-  /**
-   * Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no
-   * statements.
-   */
-  signs_digests?: boolean;
-  rotation?: Rotation;
-  /**
-   * What makes and keeps the private keys: `pkcs11` is the token with which the service was
-   * started. In software when absent.
-   */
-  backend?: string;
-}
-
-/** One version of a key. */
-export interface KeyVersion {
-  /** The key's name, and `/vN`. */
-  id: string;
-  version: number;
-  public_key: Uint8Array<ArrayBuffer>;
-  created: Date;
-  /** When the next version took its place; null for the newest. */
-  retired: Date | null;
-  state: "usable" | "revoked" | "destroyed";
-  origin: "generated" | "imported" | "public_only";
-}
-
-/** A key, without its private keys. */
-export interface Key {
-  /** `TENANT/PURPOSE/ALGORITHM/UUID`. */
-  key: string;
-  label: string | null;
-  algorithm: string;
-  state: "enabled" | "disabled" | "pending_destruction" | "destroyed";
-  revision: number;
-  backend: string;
-  exportable: boolean;
-  /** Whether it signs digests, and so no statements; absent if it does not. */
-  signs_digests?: boolean;
-  minimum_version: number;
-  rotation: Rotation;
-  /** The newest version, the one that signs. */
-  head: number;
-  versions: KeyVersion[];
-}
-
-/** A signature, and the key version that made it. */
-export interface Signature {
-  /** The name of the version: {@link Client.verify} takes it as a key. */
-  key: string;
-  version: number;
-  signature: Uint8Array<ArrayBuffer>;
 }
 
 /** One message to sign. */
@@ -157,29 +81,42 @@ export interface VerifyItem {
   signature: Uint8Array;
 }
 
-/** A verdict. Where nothing could be verified, it is not valid, and `error` says why. */
-export interface Verdict {
-  valid: boolean;
-  error?: KmsError;
-}
+/** A signature, or why there is none: as `Promise.allSettled` says it. */
+export type SignResult = { status: "fulfilled"; value: Signature } | { status: "rejected"; reason: KmsError };
 
 /** The most items of one request; longer batches are several. */
-const BATCH = 1000;
+const MAX_BATCH_ITEMS = 1000;
 
 /** The longest pause for which an answer may ask, in milliseconds. */
-const LONGEST_PAUSE = 30_000;
+const MAX_PAUSE = 30_000;
+
+/** What a request does. The service must recognize repetitions of those that change something. */
+type Effect = "reads" | "changes";
+
+interface Request {
+  method: string;
+  path: string;
+  body?: object;
+  effect: Effect;
+}
+
+/** What an attempt gave: an answer, or an error with the pause that the service asks for. */
+type Attempt = { answer: Answer } | { error: unknown; wait: number };
 
 /**
- * Whether a request may be repeated after it failed without an answer, when it may have had its
- * effect.
+ * A client of one service. `await using` closes it at the end of the block.
+ *
+ * ```js
+ * await using client = new Client("http://127.0.0.1:8200", { token });
+ * const { signature } = await client.sign("invoices", message);
+ * ```
  */
-type Repeatable = "once" | "any";
-
-/** A client of one service. */
 export class Client {
   readonly #base: string;
   readonly #options: Required<Omit<ClientOptions, "token">>;
   readonly #token: string | undefined;
+  readonly #running = new Map<AbortController, Promise<Answer>>();
+  #isClosed = false;
 
   /**
    * It does not connect yet.
@@ -197,55 +134,65 @@ export class Client {
 
   /** Makes a key with its version 1. */
   async createKey(key: NewKey = {}, options?: CallOptions): Promise<Key> {
-    return keyOf(await this.#call("POST", "/api/v1/keys", key, "once", options));
+    return keyOf(await this.#call({ method: "POST", path: "/api/v1/keys", body: newKeyText(key), effect: "changes" }, options));
   }
 
   /** Reads a key. */
   async key(key: string, options?: CallOptions): Promise<Key> {
-    return keyOf(await this.#call("GET", pathOf(key), undefined, "any", options));
+    return keyOf(await this.#call({ method: "GET", path: pathOf(key), effect: "reads" }, options));
   }
 
   /** Adds a version to a key. The new version signs from now on. */
   async rotate(key: string, options?: CallOptions): Promise<Key> {
-    return keyOf(await this.#call("POST", pathOf(key, "/rotate"), undefined, "once", options));
+    return keyOf(await this.#call({ method: "POST", path: pathOf(key, "/rotate"), effect: "changes" }, options));
   }
 
-  /** Makes a key sign, or keeps it from signing. What it signed still verifies. */
-  async enable(key: string, enabled = true, options?: CallOptions): Promise<Key> {
-    return keyOf(await this.#call("PATCH", pathOf(key), { enabled }, "any", options));
+  /** Makes a disabled key sign again. */
+  async enable(key: string, options?: CallOptions): Promise<Key> {
+    return keyOf(await this.#call({ method: "PATCH", path: pathOf(key), body: { enabled: true }, effect: "changes" }, options));
   }
 
-  /** The keys that the caller may read, sorted by name. */
+  /** Keeps a key from signing. What it signed still verifies. */
+  async disable(key: string, options?: CallOptions): Promise<Key> {
+    return keyOf(await this.#call({ method: "PATCH", path: pathOf(key), body: { enabled: false }, effect: "changes" }, options));
+  }
+
+  /** The keys that the caller may read, sorted by id. */
   async *keys(options?: CallOptions): AsyncGenerator<Key, void, undefined> {
     let after = "";
     do {
-      const page = await this.#call("GET", `/api/v1/keys?limit=1000${after}`, undefined, "any", options);
-      for (const key of page.keys) yield keyOf(key);
+      const page = pageOf(await this.#call({ method: "GET", path: `/api/v1/keys?limit=1000${after}`, effect: "reads" }, options));
+      yield* page.keys;
       after = page.next && `&after=${encodeURIComponent(page.next)}`;
     } while (after);
   }
 
-  /** Signs a message with the newest version of a key. */
+  /** Signs a message with the latest version of a key. */
   async sign(key: string, message: Uint8Array, options?: CallOptions): Promise<Signature> {
-    return signatureOf(await this.#call("POST", pathOf(key, "/sign"), { message: base64(message) }, "any", options));
+    const body = { message: base64(message) };
+    return signatureOf(await this.#call({ method: "POST", path: pathOf(key, "/sign"), body, effect: "reads" }, options));
   }
 
   /**
    * Whether the key made the signature of the message.
-   * @param key best the one that {@link Signature} names; a label means the newest version
+   * @param key best the one that {@link Signature} names; a label means the latest version
    */
   async verify(key: string, message: Uint8Array, signature: Uint8Array, options?: CallOptions): Promise<boolean> {
     const body = { message: base64(message), signature: base64(signature) };
-    return (await this.#call("POST", pathOf(key, "/verify"), body, "any", options)).valid === true;
+    return (await this.#call({ method: "POST", path: pathOf(key, "/verify"), body, effect: "reads" }, options)).isTrue("valid");
   }
 
   /**
-   * Signs many messages: a signature or an error for each, in their order. One item's error does
-   * not touch the others.
+   * Signs many messages: a result for each, in their order. One item's error does not touch the
+   * others.
    */
-  async signMany(items: readonly SignItem[], options?: CallOptions): Promise<(Signature | KmsError)[]> {
-    const each = (item: SignItem) => ({ key: item.key, message: base64(item.message) });
-    return this.#many("/api/v1/sign", items.map(each), (one) => (one.error ? errorOf(one.error) : signatureOf(one)), options);
+  async signMany(items: readonly SignItem[], options?: CallOptions): Promise<SignResult[]> {
+    const each = ({ key, message }: SignItem) => ({ key, message: base64(message) });
+    const result = (said: Answer): SignResult => {
+      const reason = errorIn(said);
+      return reason ? { status: "rejected", reason } : { status: "fulfilled", value: signatureOf(said) };
+    };
+    return this.#many("/api/v1/sign", items.map(each), result, options);
   }
 
   /**
@@ -254,77 +201,125 @@ export class Client {
    */
   async verifyMany(items: readonly VerifyItem[], options?: CallOptions): Promise<Verdict[]> {
     const each = ({ key, message, signature }: VerifyItem) => ({ key, message: base64(message), signature: base64(signature) });
-    const verdict = (one: any) => (one.error ? { valid: false, error: errorOf(one.error) } : { valid: one.valid === true });
+    const verdict = (said: Answer): Verdict => {
+      const error = errorIn(said);
+      return error ? { valid: false, error } : { valid: said.isTrue("valid") };
+    };
     return this.#many("/api/v1/verify", items.map(each), verdict, options);
   }
 
-  async #many<T>(path: string, items: object[], result: (one: any) => T, options?: CallOptions): Promise<T[]> {
+  /** Ends the calls that run, with the code `closed`, and refuses further ones. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const control of this.#running.keys()) control.abort(closed());
+    await Promise.allSettled(this.#running.values());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #many<T>(path: string, items: object[], result: (said: Answer) => T, options?: CallOptions): Promise<T[]> {
     const results: T[] = [];
-    for (let from = 0; from < items.length; from += BATCH) {
-      const part = items.slice(from, from + BATCH);
-      const answer = await this.#call("POST", path, { items: part }, "any", options);
-      if (answer.results?.length !== part.length) throw new TypeError("the service's answer has not one result for each item");
-      results.push(...answer.results.map(result));
+    for (let from = 0; from < items.length; from += MAX_BATCH_ITEMS) {
+      const part = items.slice(from, from + MAX_BATCH_ITEMS);
+      const answer = await this.#call({ method: "POST", path, body: { items: part }, effect: "reads" }, options);
+      const each = answer.list("results", result);
+      if (each.length !== part.length) {
+        throw new KmsError(`the service's answer has ${each.length} results for ${part.length} items`, { code: "unexpected_answer" });
+      }
+      results.push(...each);
     }
     return results;
   }
 
-  async #call(method: string, path: string, body: unknown, again: Repeatable, { signal }: CallOptions = {}): Promise<any> {
-    const { retries, backoff } = this.#options;
-    for (let attempt = 0; ; attempt++) {
-      const result = await this.#attempt(method, path, body, signal);
-      if ("value" in result) return result.value;
-      const { error, wait = 0 } = result;
-      if (attempt >= retries || !mayRepeat(error, again) || wait > LONGEST_PAUSE || signal?.aborted) throw error;
-      await pause(wait + Math.random() * backoff * 2 ** attempt, signal);
+  /** Makes a request, again where that helps. */
+  async #call(request: Request, { signal }: CallOptions = {}): Promise<Answer> {
+    if (this.#isClosed) throw closed();
+    signal?.throwIfAborted();
+    // One controller for each call: signals that depend on one that lives long would stay with it.
+    const control = new AbortController();
+    const abort = () => control.abort(signal?.reason);
+    signal?.addEventListener("abort", abort);
+    const attempts = this.#attempts(request, control.signal);
+    this.#running.set(control, attempts);
+    try {
+      return await attempts;
+    } finally {
+      this.#running.delete(control);
+      signal?.removeEventListener("abort", abort);
     }
   }
 
-  async #attempt(method: string, path: string, body: unknown, signal: AbortSignal | undefined): Promise<Attempt> {
+  async #attempts(request: Request, ended: AbortSignal): Promise<Answer> {
+    const { retries, backoff } = this.#options;
+    const idempotencyKey = request.effect === "changes" ? randomText() : undefined;
+    for (let attempt = 0; ; attempt++) {
+      const made = await this.#attempt(request, idempotencyKey, ended);
+      if ("answer" in made) return made.answer;
+      ended.throwIfAborted();
+      const { error, wait } = made;
+      if (attempt >= retries || !mayRepeat(error) || wait > MAX_PAUSE) throw error;
+      await pause(wait + Math.random() * backoff * 2 ** attempt, ended);
+      ended.throwIfAborted();
+    }
+  }
+
+  async #attempt({ method, path, body }: Request, idempotencyKey: string | undefined, ended: AbortSignal): Promise<Attempt> {
     const { fetch, timeout } = this.#options;
     const headers: Record<string, string> = {};
     if (this.#token !== undefined) headers["authorization"] = `Bearer ${this.#token}`;
+    if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     if (body !== undefined) headers["content-type"] = "application/json";
-    const ended = AbortSignal.timeout(timeout);
+    const late = AbortSignal.timeout(timeout);
     try {
       const response = await fetch(this.#base + path, {
         method,
         headers,
         body: body === undefined ? null : JSON.stringify(body),
-        signal: signal ? AbortSignal.any([signal, ended]) : ended,
+        signal: AbortSignal.any([ended, late]),
         redirect: "error",
       });
-      return response.ok ? { value: await response.json() } : await refusalOf(response);
-    } catch (error) {
-      return { error: certificateError(error) ?? error };
+      const said = parsed(await response.text());
+      return response.ok ? { answer: new Answer(said) } : refused(response, said);
+    } catch (cause) {
+      if (cause instanceof KmsError) return { error: cause, wait: 0 };
+      if (late.aborted) return { error: new KmsError(`the service did not answer in ${timeout} ms`, { code: "timeout", retryable: true, cause }), wait: 0 };
+      return { error: certificateError(cause) ?? unreachable(cause), wait: 0 };
     }
   }
 }
 
-/**
- * What one attempt gave: a value, or an error with the pause that the answer asks for, in
- * milliseconds.
- */
-type Attempt = { value: any } | { error: unknown; wait?: number };
-
-/** Whether a repetition may help, and does no harm. */
-function mayRepeat(error: unknown, again: Repeatable): boolean {
-  if (!(error instanceof KmsError)) return again === "any";
-  // Some proxies answer 503, too, when the service got the request and its answer was lost.
-  return error.retryable && (error.code !== "http" || again === "any");
+/** Whether a repetition may help. The service recognizes those that would do harm. */
+function mayRepeat(error: unknown): boolean {
+  return error instanceof KmsError && error.retryable;
 }
 
-async function refusalOf(response: Response): Promise<Attempt> {
-  const { status, headers } = response;
-  const said = await response.json().catch(() => undefined);
-  const id = headers.get("x-request-id") ?? undefined;
+/** A text of JSON; nothing where it is another. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function refused({ status, headers }: Response, said: unknown): Attempt {
+  const requestId = headers.get("x-request-id") ?? undefined;
   // The service writes seconds. A time, as some proxies write it, does not count.
   const seconds = headers.get("retry-after") ?? "";
   const wait = /^\d+$/.test(seconds) ? Number(seconds) * 1000 : 0;
-  if (typeof said?.code === "string") return { error: errorOf(said, status, id), wait };
+  const code = (said as { code?: unknown } | null | undefined)?.code;
+  if (typeof code === "string") return { error: refusalOf(new Answer(said), status, requestId), wait };
   // A proxy in between, for example.
   const message = `a server that is not the service answered ${status}`;
-  return { error: new KmsError(message, "http", status === 503 || status === 429, status, id), wait };
+  return { error: new KmsError(message, { code: "http", retryable: status === 503 || status === 429, status, requestId }), wait };
+}
+
+/** The error of one item of a batch. */
+function errorIn(said: Answer): KmsError | undefined {
+  const error = said.part("error");
+  return error && (refusalOf(error) ?? new KmsError("an error without a code", { code: "unexpected_answer" }));
 }
 
 /**
@@ -339,47 +334,36 @@ function certificateError(error: unknown): KmsError | undefined {
   const message = cause.code.includes("_ALERT_")
     ? `the service refused the client's certificate (${cause.code})`
     : `the client does not trust the service's certificate: ${cause.message} (${cause.code})`;
-  return new KmsError(message, "certificate", false, 0, undefined, { cause });
+  return new KmsError(message, { code: "certificate", cause });
+}
+
+function unreachable(cause: unknown): KmsError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new KmsError(`there is no answer of the service: ${reason}`, { code: "unreachable", retryable: true, cause });
+}
+
+function closed(): KmsError {
+  return new KmsError("the client was closed", { code: "closed" });
 }
 
 function pathOf(key: string, part = ""): string {
   return `/api/v1/keys/${encodeURIComponent(key)}${part}`;
 }
 
-function errorOf(said: { code: string; message?: string; retryable?: boolean }, status = 200, id?: string): KmsError {
-  return new KmsError(String(said.message ?? said.code), said.code, said.retryable === true, status, id);
+/** 128 random bits. */
+function randomText(): string {
+  return base64(crypto.getRandomValues(new Uint8Array(16)));
 }
 
-function keyOf(said: any): Key {
-  const versions = said.versions.map((version: any) => ({
-    ...version,
-    public_key: bytesOf(version.public_key),
-    created: new Date(version.created),
-    retired: version.retired && new Date(version.retired),
-  }));
-  return { ...said, versions };
-}
-
-function signatureOf(said: any): Signature {
-  return { key: said.key, version: said.version, signature: bytesOf(said.signature) };
-}
-
-function base64(bytes: Uint8Array): string {
-  return textOf("base64", bytes);
-}
-
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
-function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+/** Waits until the time is over, or the signal has ended the call. */
+function pause(milliseconds: number, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
+      ended.removeEventListener("abort", done);
       resolve();
     };
     const timer = setTimeout(done, milliseconds);
-    signal?.addEventListener("abort", done);
+    ended.addEventListener("abort", done);
   });
 }

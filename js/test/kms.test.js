@@ -44,6 +44,21 @@ const answer = (body, status = 200) => (_, response) => {
   response.writeHead(status, { "content-type": "application/json", "x-request-id": "r-1" }).end(JSON.stringify(body));
 };
 const signed = answer({ key: "local/files/ed25519/x/v2", version: 2, signature: "AQI=" });
+/** @param {string} id */
+const key = (id) => ({
+  key: id,
+  label: null,
+  algorithm: "ed25519",
+  state: "enabled",
+  revision: 1,
+  backend: "software",
+  exportable: false,
+  minimum_version: 0,
+  rotation: { max_age_seconds: 60 },
+  head: 1,
+  versions: [{ id: `${id}/v1`, version: 1, public_key: "AQ==", created: "2026-01-31T09:30:00.000Z", retired: null, state: "usable", origin: "generated" }],
+});
+const created = answer(key("local/files/ed25519/x"));
 const busy = answer({ code: "busy", message: "later", retryable: true }, 503);
 /** A server that is not the service. @param {number} status @returns {Handler} */
 const proxy = (status) => (_, response) => void response.writeHead(status).end("<html>");
@@ -74,17 +89,18 @@ test("only what may help is repeated", async () => {
     ["and not for ever", (client) => client.sign("k", message), [busy], 4, "busy"],
     ["a refusal stands", (client) => client.sign("k", message), [missing], 1, "key_not_found"],
     ["a lost answer to a signature is asked for again", (client) => client.sign("k", message), [cut, signed], 2, ""],
-    ["a lost answer to a creation is not", (client) => client.createKey(), [cut], 1, "lost"],
+    ["and one to a creation", (client) => client.createKey(), [cut, created], 2, ""],
+    ["an answer that is lost for ever is an error", (client) => client.createKey(), [cut], 4, "unreachable"],
     ["a creation that was refused for now is repeated", (client) => client.createKey(), [busy, missing], 2, "key_not_found"],
     ["a busy proxy is asked again for a signature", (client) => client.sign("k", message), [proxy(429), proxy(503), signed], 3, ""],
-    ["a busy proxy is not asked again for a creation", (client) => client.createKey(), [proxy(503)], 1, "http"],
+    ["and for a creation", (client) => client.createKey(), [proxy(503), created], 2, ""],
     ["a broken proxy is not asked again", (client) => client.sign("k", message), [proxy(502)], 1, "http"],
   ];
   for (const [name, call, handlers, count, code] of cases) {
     const { client, requests } = await answering(...handlers);
     const error = await call(client).then(() => undefined, (error) => error);
     assert.equal(requests.length, count, name);
-    assert.equal(error instanceof KmsError ? error.code : error && "lost", code || undefined, name);
+    assert.equal(error instanceof KmsError ? error.code : error, code || undefined, name);
   }
 });
 
@@ -136,11 +152,11 @@ test("a batch has a result for each item, and long ones are several requests", a
   const results = await client.signMany(items);
   assert.equal(requests.length, 3);
   results.forEach((result, at) => {
-    if (at === 1500) assert.ok(result instanceof KmsError && result.code === "key_disabled");
-    else assert.ok(!(result instanceof KmsError) && result.signature[0] === (at & 255));
+    if (at === 1500) assert.ok(result.status === "rejected" && result.reason.code === "key_disabled");
+    else assert.ok(result.status === "fulfilled" && result.value.signature[0] === (at & 255));
   });
   const short = await answering(answer({ results: [] }));
-  await assert.rejects(short.client.signMany([{ key: "k", message }]), TypeError);
+  await assert.rejects(short.client.signMany([{ key: "k", message }]), { name: "KmsError", code: "unexpected_answer" });
 });
 
 test("nothing but true is a valid signature", async () => {
@@ -155,12 +171,14 @@ test("nothing but true is a valid signature", async () => {
 });
 
 test("pages are one sequence", async () => {
-  const key = (/** @type {string} */ name) => ({ key: name, versions: [{ public_key: "AQ==", created: "2026-01-31T09:30:00.000Z", retired: null }] });
   const { client, requests } = await answering(answer({ keys: [key("a")], next: "x/y" }), answer({ keys: [key("b")], next: null }));
   const keys = [];
   for await (const one of client.keys()) keys.push(one);
-  assert.deepEqual(keys.map((one) => one.key), ["a", "b"]);
-  assert.deepEqual(keys[0]?.versions[0]?.public_key, new Uint8Array([1]));
+  assert.deepEqual(keys.map((one) => one.id), ["a", "b"]);
+  const [first] = keys;
+  assert.deepEqual(first?.rotation, { maxAgeSeconds: 60 });
+  assert.deepEqual(first?.versions[0]?.publicKey, new Uint8Array([1]));
+  assert.equal(first?.versions[0]?.created.getTime(), Date.UTC(2026, 0, 31, 9, 30));
   assert.equal(requests[1]?.url, "/api/v1/keys?limit=1000&after=x%2Fy");
 });
 
@@ -169,7 +187,7 @@ test("a signal ends a call before its first request", async () => {
   let attempts = 0;
   const client = new Client(address, { fetch: (...request) => (attempts++, fetch(...request)) });
   await assert.rejects(client.sign("k", message, { signal: AbortSignal.abort("enough") }), (error) => error === "enough");
-  assert.deepEqual([attempts, requests.length], [1, 0]);
+  assert.deepEqual([attempts, requests.length], [0, 0]);
 });
 
 test("a signal ends a request that is under way", async () => {
@@ -185,14 +203,15 @@ test("a signal ends a request that is under way", async () => {
   assert.equal(requests.length, 1);
 });
 
-test("a signal ends the pause and the repetitions", async () => {
+test("a signal ends the pause and the repetitions", async (context) => {
   const control = new AbortController();
-  const listen = control.signal.addEventListener.bind(control.signal);
-  // What listens is the pause, which has begun.
-  control.signal.addEventListener = (/** @type {any[]} */ ...listener) => {
-    listen(.../** @type {[any, any]} */ (listener));
-    queueMicrotask(() => control.abort("enough"));
+  const { setTimeout } = globalThis;
+  // The pause is the only one who waits for so long.
+  const aborting = (/** @type {() => void} */ done, /** @type {number} */ milliseconds) => {
+    if (milliseconds >= 30_000) queueMicrotask(() => control.abort("enough"));
+    return setTimeout(done, milliseconds);
   };
+  context.mock.method(globalThis, "setTimeout", aborting);
   let requests = 0;
   const client = new Client("http://127.0.0.1/", {
     fetch: async (_, init) => {
@@ -207,4 +226,36 @@ test("a signal ends the pause and the repetitions", async () => {
 
 test("an address that is none is refused", () => {
   for (const address of ["", "localhost:8200", "ftp://x/"]) assert.throws(() => new Client(address), TypeError, address);
+});
+
+test("a change has a key by which its repetition is recognized", async () => {
+  const { client, requests } = await answering(cut, created, created, signed);
+  await client.createKey();
+  await client.createKey();
+  await client.sign("k", message);
+  const [first, again, second, signature] = requests.map(({ headers }) => headers["idempotency-key"]);
+  assert.ok(first && first === again && second && second !== first);
+  assert.equal(signature, undefined);
+});
+
+test("a closed client ends what is under way and asks no more", async () => {
+  /** @type {() => void} */
+  let arrive = () => {};
+  const arrived = new Promise((resolve) => (arrive = () => resolve(undefined)));
+  const { client, requests } = await answering(() => arrive());
+  const waiting = assert.rejects(client.sign("k", message), { name: "KmsError", code: "closed" });
+  await arrived;
+  await client[Symbol.asyncDispose]();
+  await waiting;
+  await assert.rejects(client.sign("k", message), { code: "closed" });
+  assert.equal(requests.length, 1);
+});
+
+test("an answer of another form is an error", async () => {
+  const answers = [answer([]), answer({ key: 1 }), answer({ key: "k", version: 1, signature: "*" }), answer(null), proxy(200)];
+  for (const one of answers) {
+    const { client, requests } = await answering(one);
+    await assert.rejects(client.sign("k", message), { name: "KmsError", code: "unexpected_answer", retryable: false });
+    assert.equal(requests.length, 1);
+  }
 });

@@ -34,7 +34,7 @@ function overTls(address, authority, shown, settings) {
 
 test("a client certificate is a credential", async () => {
   const { client, close } = overTls("good", "authority", "client");
-  const { key } = await client.createKey();
+  const { id: key } = await client.createKey();
   const made = await client.sign(key, message);
   assert.equal(await client.verify(made.key, message, made.signature), true);
   const nobody = overTls("good", "authority");

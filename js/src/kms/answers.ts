@@ -1,0 +1,200 @@
+// What the service says in JSON, as the types of this client.
+
+import { textOf } from "../text.js";
+import { KmsError } from "./error.js";
+
+/** When the service rotates a key by itself. */
+export interface Rotation {
+  maxAgeSeconds?: number;
+  maxUses?: number;
+}
+
+/** A key to create; without settings, an Ed25519 key without a label. */
+export interface NewKey {
+  purpose?: string;
+  algorithm?: string;
+  label?: string;
+  exportable?: boolean;
+  /**
+   * Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no
+   * statements.
+   */
+  signsDigests?: boolean;
+  rotation?: Rotation;
+  /**
+   * What makes and keeps the private keys: `pkcs11` is the device with which the service was
+   * started. In software when absent.
+   */
+  backend?: string;
+}
+
+/** One version of a key. */
+export interface KeyVersion {
+  /** The key version id: the key id, and `/vN`. */
+  id: string;
+  version: number;
+  publicKey: Uint8Array<ArrayBuffer>;
+  created: Date;
+  /** When the next version took its place; null for the latest. */
+  retired: Date | null;
+  state: "usable" | "revoked" | "destroyed" | (string & {});
+  origin: "generated" | "imported" | "public_only" | (string & {});
+}
+
+/** A key, without its private keys. */
+export interface Key {
+  /** The key id: `TENANT/PURPOSE/ALGORITHM/UUID`. */
+  id: string;
+  label: string | null;
+  algorithm: string;
+  state: "enabled" | "disabled" | "pending_destruction" | "destroyed" | (string & {});
+  revision: number;
+  backend: string;
+  exportable: boolean;
+  /** Whether it signs digests, and so no statements. */
+  signsDigests: boolean;
+  minimumVersion: number;
+  rotation: Rotation;
+  /** The number of the latest version, the one that signs. */
+  latestVersion: number;
+  versions: KeyVersion[];
+}
+
+/** A signature, and the key version that made it. */
+export interface Signature {
+  /** The key version id: `verify` takes it as a key. */
+  key: string;
+  version: number;
+  signature: Uint8Array<ArrayBuffer>;
+}
+
+/** A verdict. Where nothing could be verified, it is not valid, and `error` says why. */
+export interface Verdict {
+  valid: boolean;
+  error?: KmsError;
+}
+
+/** A page of a list of keys. */
+export interface KeyPage {
+  keys: Key[];
+  /** The key after which the next page begins; empty on the last page. */
+  next: string;
+}
+
+/** An object in JSON. Its readers refuse values of other types. */
+export class Answer {
+  readonly #fields: Record<string, unknown>;
+
+  constructor(value: unknown) {
+    if (typeof value !== "object" || value === null) throw unexpected("an object");
+    this.#fields = value as Record<string, unknown>;
+  }
+
+  text(name: string): string {
+    const value = this.#fields[name];
+    if (typeof value !== "string") throw unexpected(`a text in ${name}`);
+    return value;
+  }
+
+  textOrNull(name: string): string | null {
+    return this.#fields[name] == null ? null : this.text(name);
+  }
+
+  number(name: string): number {
+    const value = this.#fields[name];
+    if (typeof value !== "number") throw unexpected(`a number in ${name}`);
+    return value;
+  }
+
+  numberOrNothing(name: string): number | undefined {
+    return this.#fields[name] == null ? undefined : this.number(name);
+  }
+
+  /** Nothing but `true` is true. */
+  isTrue(name: string): boolean {
+    return this.#fields[name] === true;
+  }
+
+  bytes(name: string): Uint8Array<ArrayBuffer> {
+    try {
+      return Uint8Array.from(atob(this.text(name)), (character) => character.charCodeAt(0));
+    } catch (cause) {
+      throw cause instanceof KmsError ? cause : unexpected(`base64 in ${name}`, cause);
+    }
+  }
+
+  list<T>(name: string, read: (item: Answer) => T): T[] {
+    const value = this.#fields[name];
+    if (!Array.isArray(value)) throw unexpected(`a list in ${name}`);
+    return value.map((item) => read(new Answer(item)));
+  }
+
+  part(name: string): Answer | undefined {
+    const value = this.#fields[name];
+    return value == null ? undefined : new Answer(value);
+  }
+}
+
+function unexpected(expected: string, cause?: unknown): KmsError {
+  return new KmsError(`the service's answer is not what this client expects: it has not ${expected}`, { code: "unexpected_answer", cause });
+}
+
+export function keyOf(said: Answer): Key {
+  const rotation = said.part("rotation");
+  const [maxAgeSeconds, maxUses] = [rotation?.numberOrNothing("max_age_seconds"), rotation?.numberOrNothing("max_uses")];
+  return {
+    id: said.text("key"),
+    label: said.textOrNull("label"),
+    algorithm: said.text("algorithm"),
+    state: said.text("state"),
+    revision: said.number("revision"),
+    backend: said.text("backend"),
+    exportable: said.isTrue("exportable"),
+    signsDigests: said.isTrue("signs_digests"),
+    minimumVersion: said.number("minimum_version"),
+    rotation: { ...(maxAgeSeconds === undefined ? {} : { maxAgeSeconds }), ...(maxUses === undefined ? {} : { maxUses }) },
+    latestVersion: said.number("head"),
+    versions: said.list("versions", versionOf),
+  };
+}
+
+function versionOf(said: Answer): KeyVersion {
+  const retired = said.textOrNull("retired");
+  return {
+    id: said.text("id"),
+    version: said.number("version"),
+    publicKey: said.bytes("public_key"),
+    created: new Date(said.text("created")),
+    retired: retired === null ? null : new Date(retired),
+    state: said.text("state"),
+    origin: said.text("origin"),
+  };
+}
+
+export function pageOf(said: Answer): KeyPage {
+  return { keys: said.list("keys", keyOf), next: said.textOrNull("next") ?? "" };
+}
+
+export function signatureOf(said: Answer): Signature {
+  return { key: said.text("key"), version: said.number("version"), signature: said.bytes("signature") };
+}
+
+/** The error in an answer, if it has a code. */
+export function refusalOf(said: Answer, status = 200, requestId?: string): KmsError | undefined {
+  const code = said.textOrNull("code");
+  if (code === null) return undefined;
+  return new KmsError(said.textOrNull("message") ?? code, { code, retryable: said.isTrue("retryable"), status, requestId });
+}
+
+/** The request that creates a key. */
+export function newKeyText({ signsDigests, rotation, ...same }: NewKey): object {
+  return {
+    ...same,
+    ...(signsDigests === undefined ? {} : { signs_digests: signsDigests }),
+    ...(rotation === undefined ? {} : { rotation: { max_age_seconds: rotation.maxAgeSeconds, max_uses: rotation.maxUses } }),
+  };
+}
+
+export function base64(bytes: Uint8Array): string {
+  return textOf("base64", bytes);
+}
