@@ -1,6 +1,7 @@
 // The client of the key management service: what it sends, what it repeats, and what it makes of
 // answers. Against the real service it is tested by service.js, which the tests of the service run.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { after, test } from "node:test";
@@ -258,4 +259,14 @@ test("an answer of another form is an error", async () => {
     await assert.rejects(client.sign("k", message), { name: "KmsError", code: "unexpected_answer", retryable: false });
     assert.equal(requests.length, 1);
   }
+});
+
+test("the codes are those of the service's description", () => {
+  const description = readFileSync(new URL("../../spec/http-api.md", import.meta.url), "utf8");
+  const table = description.split("| code | status | retry |")[1]?.split("\n\n")[0] ?? "";
+  const described = [...table.matchAll(/^\| `([a-z_]+)` \|/gm)].map(([, code]) => code);
+  const source = readFileSync(new URL("../src/kms/error.ts", import.meta.url), "utf8");
+  const type = source.split("export type ServiceCode =")[1]?.split(";")[0] ?? "";
+  assert.ok(described.length > 50);
+  assert.deepEqual([...type.matchAll(/"([a-z_]+)"/g)].map(([, code]) => code), described);
 });
