@@ -15,6 +15,7 @@ mod trust;
 
 use bulla_command::{color, diagnostics, error, exit, file_name, interrupt, output, program, progress};
 use bulla_kms::audit_log::Actor;
+use bulla_kms::audit_log::AuditContext;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     cli.color.apply();
     let run = || commands::run(cli.command);
     program::exit_code(match actor() {
-        Some(actor) => actor.acting(run),
+        Some(actor) => AuditContext::scope(&actor, run),
         None => run(),
     })
 }

@@ -20,7 +20,7 @@ pub(crate) use with_pkcs11::{create_guard, find_guard, find_key, find_or_create_
 mod with_pkcs11 {
     use super::*;
     use bulla_kms::Code;
-    use bulla_kms::pkcs11::{self, Pkcs11, TokenGuard, TokenKeyProvider};
+    use bulla_kms::pkcs11::{self, DeviceGuard, DeviceKeyProvider, Pkcs11};
 
     fn device(secrets: &Secrets) -> Result<&Pkcs11> {
         secrets.device.as_ref().ok_or_else(required)
@@ -42,13 +42,13 @@ mod with_pkcs11 {
 
     /// The secret of a keystore that opens with the key of this name on the device.
     pub(crate) fn find_key(secrets: &Secrets, name: &str) -> Result<Unlock> {
-        Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(device(secrets)?, name.parse()?)?)))
+        Ok(Unlock::Provider(Arc::new(DeviceKeyProvider::new(device(secrets)?, name.parse()?)?)))
     }
 
     pub(crate) fn find_or_create_key(secrets: &Secrets, name: &Name) -> Result<Unlock> {
         let device = device(secrets)?;
-        let provider = match TokenKeyProvider::new(device, name.clone()) {
-            Err(error) if error.code == Code::KeyNotFound => TokenKeyProvider::create(device, name.clone())?,
+        let provider = match DeviceKeyProvider::new(device, name.clone()) {
+            Err(error) if error.code == Code::KeyNotFound => DeviceKeyProvider::create(device, name.clone())?,
             found => found?,
         };
         Ok(Unlock::Provider(Arc::new(provider)))
@@ -59,11 +59,11 @@ mod with_pkcs11 {
         name: &Name,
         explain: impl FnOnce(KmsError) -> Error,
     ) -> Result<Arc<dyn RollbackGuard>> {
-        Ok(Arc::new(TokenGuard::create(device(secrets)?, name.clone()).map_err(explain)?))
+        Ok(Arc::new(DeviceGuard::create(device(secrets)?, name.clone()).map_err(explain)?))
     }
 
     pub(crate) fn find_guard(secrets: &Secrets, name: &Name) -> Result<Arc<dyn RollbackGuard>> {
-        Ok(Arc::new(TokenGuard::new(device(secrets)?, name.clone())?))
+        Ok(Arc::new(DeviceGuard::new(device(secrets)?, name.clone())?))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::permissions::check_keystore;
 use crate::secrets::{NewSecret, PassphrasePrompt, Secrets};
 use crate::unlocked::{OpenFolder, UnlockedFolder};
 use bulla_files::escape_path;
-use bulla_kms::seal::{Identity, KeyProvider as _};
+use bulla_kms::encryption::{Identity, KeyProvider as _};
 use bulla_kms::{Backup, Code, Keystore, KmsError, Unlock, UnlockMethod};
 use etcetera::{BaseStrategy as _, base_strategy};
 use std::path::{Path, PathBuf};

@@ -174,7 +174,7 @@ impl UnlockedFolder {
     /// # Errors
     /// Those of [`Keystore::reseal`].
     pub fn rekey(&mut self, keystore: &Keystore, new: Unlock) -> Result<()> {
-        keystore.reseal(&self.unlock, &new)?;
+        keystore.rekey(&self.unlock, &new)?;
         self.unlock = new;
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use bulla_kms::backend::Backends;
-use bulla_kms::seal::{Identity, IdentityKind};
+use bulla_kms::encryption::{Identity, IdentityKind};
 use bulla_kms::{Algorithm, Backup, EtcdOptions, KeyFile, Keystore, KeystoreOptions, NewKey, Result, Unlock};
 
 fn main() -> Result<()> {

@@ -63,7 +63,7 @@ pub enum Algorithm {
 
 /// What an algorithm's keys are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Use {
+pub enum KeyUsage {
     /// They sign and verify.
     Signature,
     /// They encapsulate and decapsulate keys of 32 bytes.
@@ -73,18 +73,18 @@ pub enum Use {
 /// The facts about an algorithm that need no key. All lengths are in bytes.
 struct Facts {
     name: &'static str,
-    usage: Use,
+    usage: KeyUsage,
     public_key: usize,
     /// The signature, or the ciphertext that carries an encapsulated key.
     output: usize,
 }
 
 const fn signature(name: &'static str, public_key: usize, output: usize) -> Facts {
-    Facts { name, usage: Use::Signature, public_key, output }
+    Facts { name, usage: KeyUsage::Signature, public_key, output }
 }
 
 const fn encapsulation(name: &'static str, public_key: usize, output: usize) -> Facts {
-    Facts { name, usage: Use::KeyEncapsulation, public_key, output }
+    Facts { name, usage: KeyUsage::KeyEncapsulation, public_key, output }
 }
 
 impl Algorithm {
@@ -159,7 +159,7 @@ impl Algorithm {
     }
 
     /// What its keys are for.
-    pub const fn usage(self) -> Use {
+    pub const fn usage(self) -> KeyUsage {
         self.facts().usage
     }
 

@@ -11,7 +11,7 @@
 //!   message.
 //! - [`succession`][]: statements by which an older version vouches for the public key of a newer
 //!   one.
-//! - [`seal`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy
+//! - [`encryption`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy
 //!   of a keystore.
 //! - [`PublicKey`] verifies without a keystore.
 //!
@@ -41,6 +41,9 @@ pub mod audit_log;
 pub mod backend;
 pub mod batcher;
 mod encoding;
+#[cfg(feature = "soft-seal")]
+pub mod encrypted_file;
+pub mod encryption;
 mod error;
 mod files;
 mod id;
@@ -58,7 +61,6 @@ mod random;
 mod record;
 mod reserved;
 pub mod rollback;
-pub mod seal;
 mod secret_file;
 pub mod signature;
 mod store;
@@ -70,18 +72,18 @@ pub mod token;
 pub mod transfer;
 mod verdict;
 
-pub use algorithm::{Algorithm, Use};
+pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
+pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name};
 pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
-pub use keystore::{Backup, BackupSummary, KeystoreIdentity};
+pub use keystore::{Backup, BackupSummary, KeystoreProvider};
 pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, VerifyItem};
 pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
-pub use seal::{KeyFile, Unlock, UnlockMethod};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use signature::{Kind, SignatureFile, Statement};
 #[cfg(feature = "etcd")]
@@ -95,17 +97,18 @@ pub use verdict::Verdict;
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]
 pub mod fuzzing {
-    /// Opens sealed data with a public test key. A header that parses must have exactly one
+    /// Decrypts a file with a public test key. A header that parses must have exactly one
     /// encoding.
     #[cfg(feature = "soft-seal")]
-    pub fn sealed(bytes: &[u8]) {
-        use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider, data};
+    pub fn encrypted_file(bytes: &[u8]) {
+        use crate::encrypted_file;
+        use crate::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 
-        /// Opens data that asks for the method `open`.
+        /// A provider whose key is public.
         #[derive(Debug)]
-        struct Known;
+        struct PublicKeyProvider;
 
-        impl KeyProvider for Known {
+        impl KeyProvider for PublicKeyProvider {
             fn method(&self) -> &str {
                 "open"
             }
@@ -114,35 +117,38 @@ pub mod fuzzing {
                 String::new()
             }
 
-            fn new_key(&self) -> crate::Result<(KeyEncryptionKey, Vec<u8>)> {
+            fn new_kek(&self) -> crate::Result<(KeyEncryptionKey, Vec<u8>)> {
                 Ok((KeyEncryptionKey::default(), Vec::new()))
             }
 
-            fn key(&self, _capsule: &Capsule) -> crate::Result<KeyEncryptionKey> {
+            fn recover_kek(&self, _params: &WrappingParams) -> crate::Result<KeyEncryptionKey> {
                 Ok(KeyEncryptionKey::default())
             }
         }
 
         let mut rest = bytes;
-        if let Ok(header) = data::Header::read(&mut rest) {
+        if let Ok(header) = encrypted_file::Header::read(&mut rest) {
             assert_eq!(header.to_bytes(), bytes[..bytes.len() - rest.len()], "a header has one form");
         }
-        let _ = data::open(bytes, &[&Known], b"");
-        // The round trip: opening returns what was sealed.
-        let sealed = data::seal(bytes, &[&Known], b"").expect("it is sealed");
-        assert_eq!(**data::open(&sealed, &[&Known], b"").expect("it opens"), *bytes);
+        let _ = encrypted_file::decrypt(bytes, &[&PublicKeyProvider], b"");
+        // The round trip: decrypting returns what was encrypted.
+        let encrypted = encrypted_file::encrypt(bytes, &[&PublicKeyProvider], b"").expect("it is encrypted");
+        assert_eq!(
+            **encrypted_file::decrypt(&encrypted, &[&PublicKeyProvider], b"").expect("it opens"),
+            *bytes
+        );
     }
 
-    /// Reads bytes as the capsule of an age recipient, as a recipient and as an identity; what
+    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an identity; what
     /// reads must be its only text.
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
-        crate::seal::fuzz_age(bytes);
+        crate::encryption::fuzz_age(bytes);
     }
 
     /// Parses a sealed envelope; when that succeeds, its bytes must come back unchanged.
     pub fn envelope(bytes: &[u8]) {
-        if let Ok(envelope) = crate::seal::Envelope::parse(bytes) {
+        if let Ok(envelope) = crate::encryption::Envelope::parse(bytes) {
             assert_eq!(envelope.to_bytes(), bytes, "an envelope that parses must be the only text of itself");
         }
     }

@@ -120,7 +120,7 @@ pub enum KeyChange {
     /// Schedules the key's destruction: it does not sign, and can be destroyed after this time.
     ScheduleDestruction(Timestamp),
     /// Cancels the key's scheduled destruction: the key is disabled instead.
-    Restore,
+    CancelDestruction,
     /// Deletes all private keys, if the scheduled time has come. This cannot be undone.
     Destroy,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, Request};
+use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, VerifyRequest};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
@@ -65,7 +65,7 @@ impl PublicKey {
     /// not of small order. A signature of the wrong length for the algorithm is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match Backends::software().verifier(self.algorithm()) {
-            Ok(backend) => backend.verify(Request { public_key: self, message, signature }),
+            Ok(backend) => backend.verify(VerifyRequest { public_key: self, message, signature }),
             Err(_) => Verdict::Invalid,
         }
     }

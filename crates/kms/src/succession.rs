@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::algorithm::Use;
+use crate::algorithm::KeyUsage;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
@@ -156,7 +156,7 @@ fn parse(lines: &[&str], first: usize) -> Result<Succession> {
     }
     let key: KeyVersionId = fields.parsed("key")?;
     let algorithm = key.key_id().algorithm();
-    if algorithm.usage() != Use::Signature {
+    if algorithm.usage() != KeyUsage::Signature {
         return Err(fields.error(format_args!("keys of {algorithm} do not sign")));
     }
     let public_key = fields.public_key("public-key", &key)?;

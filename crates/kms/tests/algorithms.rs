@@ -4,15 +4,15 @@
 
 use bulla_kms::backend::Backends;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, NewKey, PublicKey, SignatureFile, Statement,
-    Unlock, Use, Verdict,
+    Algorithm, Code, KeyChange, KeyFile, KeyUsage, KeyVersionId, Keystore, NewKey, PublicKey, SignatureFile,
+    Statement, Unlock, Verdict,
 };
 
 fn served() -> impl Iterator<Item = Algorithm> {
     Algorithm::ALL.into_iter().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
 }
 
-fn of_use(usage: Use) -> impl Iterator<Item = Algorithm> {
+fn of_use(usage: KeyUsage) -> impl Iterator<Item = Algorithm> {
     served().filter(move |algorithm| algorithm.usage() == usage)
 }
 
@@ -64,7 +64,7 @@ fn a_public_key_has_one_length_and_one_text() {
 
 #[test]
 fn a_signature_is_of_its_message_its_key_and_its_bytes() {
-    for algorithm in of_use(Use::Signature) {
+    for algorithm in of_use(KeyUsage::Signature) {
         let (keystore, id) = with_key(algorithm);
         // Once for each algorithm: some take a second.
         let signature = keystore.sign(id.key_id(), b"a message").unwrap();
@@ -90,7 +90,7 @@ fn a_signature_is_of_its_message_its_key_and_its_bytes() {
 
 #[test]
 fn a_signature_file_holds_a_signature_of_every_length() {
-    for algorithm in of_use(Use::Signature).filter(quick) {
+    for algorithm in of_use(KeyUsage::Signature).filter(quick) {
         let (keystore, id) = with_key(algorithm);
         let file = SignatureFile::sign(&keystore, id.key_id(), Statement::message(b"a message")).unwrap();
         let read = SignatureFile::parse(file.to_string().as_bytes()).unwrap();
@@ -124,7 +124,7 @@ fn both_halves_of_a_composite_signature_must_verify() {
 
 #[test]
 fn an_encapsulated_key_reaches_the_holder_of_its_version_and_nobody_else() {
-    for algorithm in of_use(Use::KeyEncapsulation) {
+    for algorithm in of_use(KeyUsage::KeyEncapsulation) {
         let (keystore, old) = with_key(algorithm);
         let sent = keystore.public_key(&old).unwrap().encapsulate().unwrap();
         let new = keystore.rotate(old.key_id()).unwrap();
@@ -154,14 +154,14 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
     for algorithm in served() {
         let (keystore, id) = with_key(algorithm);
         let error = match algorithm.usage() {
-            Use::Signature => {
+            KeyUsage::Signature => {
                 assert_eq!(
                     keystore.public_key(&id).unwrap().encapsulate().err().unwrap().code,
                     Code::KeyUsageMismatch
                 );
                 keystore.decapsulate(&id, &[]).unwrap_err()
             }
-            Use::KeyEncapsulation => {
+            KeyUsage::KeyEncapsulation => {
                 let verdict = keystore.verify(&id, b"a message", &[0; 64]).unwrap();
                 assert_eq!(verdict, Verdict::Invalid);
                 keystore.sign(id.key_id(), b"a message").unwrap_err()
@@ -195,12 +195,12 @@ fn keys_are_there_when_the_store_is_opened_again() {
     for (id, public_key) in made {
         assert_eq!(keystore.public_key(&id).unwrap(), public_key);
         match id.key_id().algorithm().usage() {
-            Use::Signature => {
+            KeyUsage::Signature => {
                 let signature = keystore.sign(id.key_id(), b"a message").unwrap();
                 let verdict = keystore.verify(&signature.key, b"a message", &signature.bytes);
                 assert_eq!((signature.key.version(), verdict.unwrap()), (2, Verdict::Valid));
             }
-            Use::KeyEncapsulation => {
+            KeyUsage::KeyEncapsulation => {
                 let sent = public_key.encapsulate().unwrap();
                 assert_eq!(*keystore.decapsulate(&id, &sent.ciphertext).unwrap(), *sent.shared_key);
             }

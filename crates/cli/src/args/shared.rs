@@ -1,7 +1,7 @@
 //! Flags that several commands share.
 
 use super::server::ServerArgs;
-use bulla_kms::pkcs11::TokenConfig;
+use bulla_kms::pkcs11::DeviceConfig;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub(crate) struct KeystoreArgs {
     /// pin-source it asks for the PIN on the terminal. bulla verifies signatures itself and never
     /// asks the token to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
-    pub(crate) pkcs11: Option<TokenConfig>,
+    pub(crate) pkcs11: Option<DeviceConfig>,
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,

@@ -7,7 +7,7 @@ use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, Asked, BackedUp, Holder, NewSeal, parse_name, passphrase_of};
 use bulla_kms::backend::Backends;
-use bulla_kms::seal::data::Header;
+use bulla_kms::encrypted_file::Header;
 use bulla_kms::{Backup, Unlock};
 use serde::Serialize;
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::output::Out;
 use crate::store::{AskedKey, Holder};
-use bulla_kms::{Attestation, Code, KeyChange, KeyState, Origin, Timestamp, Use};
+use bulla_kms::{Attestation, Code, KeyChange, KeyState, KeyUsage, Origin, Timestamp};
 use std::time::Duration;
 
 /// Changes a key, and prints the changed key.
@@ -76,7 +76,7 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
         let why = "has only a public key: it only verifies";
         return refused(Code::NoPrivateKey, why, another.to_owned());
     }
-    if key.algorithm.usage() == Use::KeyEncapsulation {
+    if key.algorithm.usage() == KeyUsage::KeyEncapsulation {
         let why = format!("does not sign: its algorithm is {}, which receives keys", key.algorithm);
         return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }

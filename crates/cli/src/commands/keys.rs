@@ -14,11 +14,11 @@ use crate::files::atomic;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{self, Access, AskedKey, Holder, NewSeal};
-use bulla_kms::token::ROOT;
+use bulla_kms::token::TOKEN_ROOT_PURPOSE;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
-    Attestation, KeyChange, KeyState, NamedPublicKey, NewKey, Origin, SignedAttestation, Succession, Use,
-    VersionState,
+    Attestation, KeyChange, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin, SignedAttestation,
+    Succession, VersionState,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -159,13 +159,13 @@ fn rotate(args: &KeyArgs) -> Result<()> {
 
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
-    if key.algorithm.usage() == Use::KeyEncapsulation {
+    if key.algorithm.usage() == KeyUsage::KeyEncapsulation {
         let head = key.head;
         return out.line(format_args!("rotated {name}: version {head} receives keys from now on"));
     }
     out.line(format_args!("rotated {name}: version {} signs from now on", key.head))?;
     out.line("signatures by older versions still verify")?;
-    if key.key.purpose().as_str() == ROOT {
+    if key.key.purpose().as_str() == TOKEN_ROOT_PURPOSE {
         return Ok(());
     }
     rotation_advice(&name).iter().try_for_each(|line| out.line(line))
@@ -217,7 +217,7 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
         return backup::restore(args, from);
     }
     let key = args.key.as_deref().unwrap_or_default();
-    change(&args.with.keystore, key, args.report, &KeyChange::Restore, |out, key| {
+    change(&args.with.keystore, key, args.report, &KeyChange::CancelDestruction, |out, key| {
         out.line(format_args!(
             "restored {0}: its destruction is cancelled; it is disabled until `bulla keys enable {0}`",
             name(key)

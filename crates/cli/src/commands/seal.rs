@@ -9,8 +9,8 @@ use crate::files::read::{Links, Source, StreamError};
 use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
 use crate::store::{Asked, Holder, Keys, passphrase_of};
-use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
-use bulla_kms::seal::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
+use bulla_kms::encrypted_file::{self, Decryptor, Encryptor, ExistingRecipients, Header};
+use bulla_kms::encryption::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
 use bulla_kms::{Code, KmsError};
 use serde::Serialize;
 use std::fs::File;
@@ -54,7 +54,7 @@ pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyPr
     if let Some(path) = &args.new_key_file {
         let key_file = KeyFileProvider::new(path);
         // It is read now, before a long file is.
-        key_file.new_key().map_err(|error| match error.code {
+        key_file.new_kek().map_err(|error| match error.code {
             Code::NotFound | Code::MalformedKeyFile => Error::from(error).hint(NEW_KEY_FILE),
             _ => error.into(),
         })?;
@@ -130,7 +130,7 @@ pub(super) fn with_keys<T>(
     what: &str,
     open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
 ) -> Result<T> {
-    let asks_for = |method: &str| header.capsules().any(|capsule| capsule.method() == method);
+    let asks_for = |method: &str| header.wrapping_params().any(|params| params.method() == method);
     let holder: Holder;
     let keystore: Box<dyn Keys + '_>;
     let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
@@ -156,7 +156,7 @@ pub(super) fn with_keys<T>(
 
 /// Whether it is worth trying one of the keys.
 fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
-    header.capsules().any(|capsule| keys.iter().any(|key| key.fits(capsule)))
+    header.wrapping_params().any(|params| keys.iter().any(|key| key.matches(params)))
 }
 
 /// Prints an error about data that was not sealed like this, and returns its exit status.
@@ -189,7 +189,7 @@ pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
     let progress = Progress::new(source.len());
     let mut size = 0;
     write_output(&output, |sink| {
-        let mut sealing = Sealing::new(sink, &each(&keys), ASSOCIATED)?;
+        let mut sealing = Encryptor::new(sink, &each(&keys), ASSOCIATED)?;
         size = source.try_for_each(&progress, |piece| sealing.write(piece)).map_err(
             |stopped| match stopped {
                 StreamError::Read(error) => Error::from(error).about(shown(&args.file)),
@@ -241,7 +241,7 @@ pub(crate) fn open(args: &OpenArgs) -> Result<Exit> {
     let about = |error: Error| error.about(shown(&args.file));
     let header = Header::read(&mut source).map_err(|error| about(error.into()))?;
     let opened = with_keys(&args.with, &header, &shown(&args.file), |keys| {
-        Opening::after(&mut source, &header, keys, ASSOCIATED)
+        Decryptor::with_header(&mut source, &header, keys, ASSOCIATED)
     });
     let mut opening = match opened {
         Ok(opening) => opening,
@@ -270,13 +270,13 @@ pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
     let cannot_read = |error: io::Error| about(Error::io("cannot read", &error));
     let mut file = File::open(&args.file).map_err(cannot_read)?;
     let header = Header::read(&mut file).map_err(|error| about(error.into()))?;
-    let keep = if args.keep { Keep::Former } else { Keep::Nothing };
+    let keep = if args.keep { ExistingRecipients::Keep } else { ExistingRecipients::Drop };
     let new = to(&args.to, &shown(&args.file))?;
     io::Seek::rewind(&mut file).map_err(cannot_read)?;
     let resealed = with_keys(&args.with, &header, &shown(&args.file), |keys| {
         let mut refused = None;
         let written = atomic::write(&args.file, |sink| {
-            data::reseal(&mut file, sink, keys, keep, &each(&new)).map(drop).map_err(|error| {
+            encrypted_file::rekey(&mut file, sink, keys, keep, &each(&new)).map(drop).map_err(|error| {
                 let message = io::Error::other(error.message.clone());
                 refused = Some(error);
                 message

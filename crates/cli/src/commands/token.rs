@@ -8,7 +8,7 @@ use crate::files::replaceable::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
 use crate::store::{Holder, from_now};
-use bulla_kms::token::{Limits, MAX_TOKEN, ROOT, Token};
+use bulla_kms::token::{MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
 use std::path::Path;
 
 pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
@@ -31,7 +31,7 @@ fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
     let token = read(&args.token)?;
     let some = |empty: bool| (!empty).then_some(());
-    let weaker = token.attenuate(&Limits {
+    let weaker = token.attenuate(&TokenLimits {
         keys: some(args.keys.is_empty()).map(|()| args.keys.clone()),
         operations: some(args.operations.is_empty()).map(|()| args.operations.clone()),
         expires: args.expires_in.map(from_now).transpose()?,
@@ -49,7 +49,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
     let version = inspection
         .root_version
         .map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
-    out.line(format_args!("signed by   {version} of a key `{ROOT}`, as the token claims"))?;
+    out.line(format_args!("signed by   {version} of a key `{TOKEN_ROOT_PURPOSE}`, as the token claims"))?;
     for (number, block) in inspection.blocks.iter().enumerate() {
         let what = if number == 0 { "grant" } else { "restriction" };
         out.line(format_args!("\nblock {number}     {what}"))?;
@@ -64,7 +64,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
 
 /// Reads a token: the file, without the line feed at its end.
 pub(crate) fn read(path: &Path) -> Result<Token> {
-    let bytes = secret::read(path, "the token", MAX_TOKEN + 1, secret::Content::Secret)?;
+    let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Content::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
 }

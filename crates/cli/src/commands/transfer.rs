@@ -11,7 +11,7 @@ use crate::store::{self, Export, Holder, Material, Place, PrivateFile};
 use crate::trust;
 use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
-    MAX_INPUT, PrivateFormat, PrivateKeyData, PublicFormat, WrappedKey, import_public, unwrap_aes_kwp,
+    MAX_INPUT, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public, unwrap_aes_kwp,
 };
 use bulla_kms::{Code, KmsError, Name, NewKey, SecretString};
 use std::path::Path;
@@ -131,7 +131,7 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
     let about = |error: Error| error.about(shown(&args.file));
     let text = std::str::from_utf8(bytes)
         .map_err(|_| about(Error::new("malformed_key", "is not text, so it is not a wrapped key")))?;
-    let wrapped: WrappedKey = text.parse().map_err(|error: KmsError| about(error.into()))?;
+    let wrapped: WrappedPrivateKey = text.parse().map_err(|error: KmsError| about(error.into()))?;
     if args.algorithm.is_some_and(|algorithm| algorithm != wrapped.public_key.algorithm()) {
         let message = format!("the key's algorithm is {}", wrapped.public_key.algorithm());
         return Err(about(Error::new("invalid_argument", message)));
@@ -146,7 +146,7 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
 pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
     if let Some(output) = &args.output {
         check_replaceable(output, "a wrapped key", |content| {
-            str::from_utf8(content).is_ok_and(|text| text.parse::<WrappedKey>().is_ok())
+            str::from_utf8(content).is_ok_and(|text| text.parse::<WrappedPrivateKey>().is_ok())
         })?;
     }
     let recipient = trust::public_key(&args.to)?;

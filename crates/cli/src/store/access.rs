@@ -13,8 +13,8 @@ use crate::file_name::shown;
 use crate::files::private::check_keystore;
 use crate::interrupt;
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
+use bulla_kms::encryption::{Identity, KeyProvider as _};
 use bulla_kms::pkcs11;
-use bulla_kms::seal::{Identity, KeyProvider as _};
 use bulla_kms::{
     Code, Keystore, KeystoreOptions, KmsError, Name, RotationPolicy, Snapshot, Unlock, UnlockMethod,
 };

@@ -16,7 +16,7 @@ use std::path::Path;
 impl Access {
     /// Replaces the secret that opens the keystore.
     pub(crate) fn reseal(&self, keystore: &Keystore, new: &Unlock) -> Result<()> {
-        Ok(keystore.reseal(&self.unlock, new)?)
+        Ok(keystore.rekey(&self.unlock, new)?)
     }
 
     /// Replaces the secret with a key on the token. If the token has no key with that name, it is

@@ -6,7 +6,7 @@ use crate::args::{GuardPlace, KeystoreArgs};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::interrupt;
-use bulla_kms::pkcs11::{PinSource, Pkcs11, TokenConfig, TokenGuard, TokenKeyProvider};
+use bulla_kms::pkcs11::{DeviceConfig, DeviceGuard, DeviceKeyProvider, PinSource, Pkcs11};
 use bulla_kms::rollback::{FileGuard, NamedGuard, RollbackGuard, StoreGuard};
 use bulla_kms::{Code, Keystore, KeystoreOptions, Name, SecretString, Unlock};
 use std::io::{self, IsTerminal};
@@ -37,7 +37,7 @@ fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc
             Ok(Arc::new(FileGuard::create(path).map_err(|error| already_there(error, &shown(path)))?))
         }
         GuardPlace::Token(name) => {
-            let guard = TokenGuard::create(needed(token)?, name.clone());
+            let guard = DeviceGuard::create(needed(token)?, name.clone());
             Ok(Arc::new(guard.map_err(|error| already_there(error, name.as_str()))?))
         }
     }
@@ -47,7 +47,7 @@ fn make(place: &GuardPlace, folder: &Path, token: Option<&Pkcs11>) -> Result<Arc
 fn find(place: &GuardPlace, token: Option<&Pkcs11>) -> Result<Arc<dyn RollbackGuard>> {
     Ok(match place {
         GuardPlace::File(path) => Arc::new(FileGuard::new(path)),
-        GuardPlace::Token(name) => Arc::new(TokenGuard::new(needed(token)?, name.clone())?),
+        GuardPlace::Token(name) => Arc::new(DeviceGuard::new(needed(token)?, name.clone())?),
     })
 }
 
@@ -65,7 +65,7 @@ fn already_there(error: bulla_kms::KmsError, name: &str) -> Error {
 pub(super) fn token(args: &KeystoreArgs) -> Option<Pkcs11> {
     let config = args.pkcs11.as_ref()?;
     let pin = config.pin.clone().unwrap_or(PinSource::Asked(ask_for_pin));
-    Some(Pkcs11::when_needed(&TokenConfig { pin: Some(pin), ..config.clone() }))
+    Some(Pkcs11::when_needed(&DeviceConfig { pin: Some(pin), ..config.clone() }))
 }
 
 fn ask_for_pin() -> io::Result<SecretString> {
@@ -89,14 +89,14 @@ fn needed(token: Option<&Pkcs11>) -> Result<&Pkcs11> {
 
 /// The secret of a keystore that opens with the key of this name on the token.
 pub(super) fn token_key(token: Option<&Pkcs11>, name: &str) -> Result<Unlock> {
-    Ok(Unlock::Provider(Arc::new(TokenKeyProvider::new(needed(token)?, name.parse()?)?)))
+    Ok(Unlock::Provider(Arc::new(DeviceKeyProvider::new(needed(token)?, name.parse()?)?)))
 }
 
 /// The same, but creates the key if the token has none of that name.
 pub(super) fn new_token_key(token: Option<&Pkcs11>, name: &Name) -> Result<Unlock> {
     let token = needed(token)?;
-    let provider = match TokenKeyProvider::new(token, name.clone()) {
-        Err(error) if error.code == Code::KeyNotFound => TokenKeyProvider::create(token, name.clone())?,
+    let provider = match DeviceKeyProvider::new(token, name.clone()) {
+        Err(error) if error.code == Code::KeyNotFound => DeviceKeyProvider::create(token, name.clone())?,
         found => found?,
     };
     Ok(Unlock::Provider(Arc::new(provider)))

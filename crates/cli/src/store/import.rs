@@ -2,7 +2,7 @@
 
 use super::named::Named;
 use crate::error::{Error, Result};
-use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use bulla_kms::{Algorithm, Attestation, Keystore, NewKey, PublicKey, SecretString};
 use zeroize::Zeroizing;
 
@@ -11,7 +11,7 @@ pub(crate) enum Material {
     Private(PrivateFile),
     Wrapped {
         text: String,
-        wrapped: Box<WrappedKey>,
+        wrapped: Box<WrappedPrivateKey>,
         /// The key for which it was wrapped, as the user names it.
         recipient: String,
     },
@@ -68,7 +68,7 @@ pub(super) fn import(keystore: &Keystore, material: &Material, place: Place) -> 
     Ok(keystore.attest(id.key_id())?)
 }
 
-fn unwrap(keystore: &Keystore, wrapped: &WrappedKey, recipient: &str) -> Result<PrivateKeyData> {
+fn unwrap(keystore: &Keystore, wrapped: &WrappedPrivateKey, recipient: &str) -> Result<PrivateKeyData> {
     let named = Named::find(keystore, recipient)?;
     // It may have been wrapped for any version.
     let versions = keystore.attest(named.key_id())?.versions;

@@ -7,11 +7,11 @@ use super::place::{parse_name, tenant};
 use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use crate::diagnostics::note_line;
 use crate::error::Result;
+use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::prehash::Prehash;
-use bulla_kms::seal::{KeyProvider, Recipient};
-use bulla_kms::token::{Grant, Keys as TokenKeys, ROOT, Revocations, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Revocations, TOKEN_ROOT_PURPOSE, Token, TokenOperation};
 use bulla_kms::{
-    Algorithm, Attestation, BackupSummary, KeyChange, KeyId, KeyVersionId, Keystore, KeystoreIdentity,
+    Algorithm, Attestation, BackupSummary, KeyChange, KeyId, KeyVersionId, Keystore, KeystoreProvider,
     KmsError, Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
 };
 use std::io::Write;
@@ -179,15 +179,15 @@ impl Keys for Keystore {
         for key in keys {
             key_ids.push(Named::find(self, key)?.key_id().clone());
         }
-        if self.find(&tenant, &parse_name(ROOT)?)?.is_none() {
+        if self.find(&tenant, &parse_name(TOKEN_ROOT_PURPOSE)?)?.is_none() {
             self.create_token_root(&tenant)?;
             note_line(&format!(
-                "created the key `{ROOT}`, which signs tokens; to stop all tokens, disable this key"
+                "created the key `{TOKEN_ROOT_PURPOSE}`, which signs tokens; to stop all tokens, disable this key"
             ));
         }
         Ok(self.mint_token(&Grant {
             tenant,
-            keys: if key_ids.is_empty() { TokenKeys::All } else { TokenKeys::These(key_ids) },
+            keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
             operations: operations.to_vec(),
             expires: from_now(lifetime)?,
         })?)
@@ -221,7 +221,7 @@ impl Keys for Keystore {
     }
 
     fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
-        Box::new(KeystoreIdentity(self))
+        Box::new(KeystoreProvider(self))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
 use bulla_kms::metrics::Metrics;
-use bulla_kms::token::{Grant, Keys, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
 use bulla_kms::{
     Code, Keystore, KeystoreOptions, KmsError, Name, SecretString, Timestamp, Unlock, UnlockMethod,
 };
@@ -40,7 +40,7 @@ impl KeystoreSource for MemorySource {
         keystore.create_token_root(&self.tenant)?;
         let grant = Grant {
             tenant: self.tenant.clone(),
-            keys: Keys::All,
+            keys: GrantedKeys::All,
             operations: TokenOperation::ALL.to_vec(),
             expires: in_a_year()?,
         };

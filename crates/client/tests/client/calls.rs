@@ -4,7 +4,7 @@ use bulla_client::{
     Attenuation, Grant, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash, PrivateKeyFormat,
     PublicKeyFormat, Recipient, Rotation, SignItem, Statement, StatementKind, VerifyItem, VersionState,
 };
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
 
 use crate::support::{Service, config, keystore, token};
@@ -183,7 +183,7 @@ fn keys_are_listed_page_by_page() {
     config.service.development = true;
     let reader = bulla_kms::token::Grant {
         tenant: tenant.clone(),
-        keys: Keys::All,
+        keys: GrantedKeys::All,
         operations: vec![TokenOperation::Read],
         expires: crate::support::after(3600),
     };
@@ -285,7 +285,7 @@ fn keys_are_encapsulated_and_data_is_encrypted() {
 #[test]
 fn keys_are_exported_and_imported() {
     let keystore = keystore(&["local"]);
-    let token = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let token = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let settings = bulla_client::Settings::new(address(&service.url)).token(token.expose()).unwrap();
     of(settings).wait(async |client| {

@@ -3,8 +3,8 @@
 use bulla_client::NewKey;
 use bulla_kms::audit_log::{Checkpoint, ConsistencyProof, InclusionProof};
 use bulla_kms::backend::Backends;
-use bulla_kms::seal::{Identity, IdentityKind};
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::encryption::{Identity, IdentityKind};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Backup, PublicKey};
 
 use crate::support::on_disk::{OnDisk, PASSPHRASE};
@@ -16,7 +16,7 @@ fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", Keys::All, &TokenOperation::ALL);
+    let operator = token(&prepared, "local", GrantedKeys::All, &TokenOperation::ALL);
     drop(prepared);
     let identity = Identity::generate(IdentityKind::XWing).unwrap();
     let recipient = identity.recipient().to_string();

@@ -1,7 +1,7 @@
 //! Connections by TLS, client certificates and Unix sockets. None of them shows a secret.
 
 use bulla_client::{Blocking, Client, Error, Settings};
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_server::CallerConfig;
 
 use crate::support::tls::{Authority, Certified, Files, Until};
@@ -115,7 +115,7 @@ fn a_user_of_the_machine_needs_no_token_on_a_socket() {
 #[test]
 fn no_secret_is_shown() {
     let keystore = keystore(&["local"]);
-    let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, crate::support::config());
     let authority = Authority::new();
     let shown = authority.certify("ann", Until::Future);

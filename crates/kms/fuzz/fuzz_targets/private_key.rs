@@ -2,7 +2,7 @@
 //! text.
 #![no_main]
 
-use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey};
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = PrivateKeyData::read(bytes, format, None, None);
     }
     if let Ok(text) = std::str::from_utf8(bytes)
-        && let Ok(wrapped) = text.parse::<WrappedKey>()
+        && let Ok(wrapped) = text.parse::<WrappedPrivateKey>()
     {
         assert_eq!(wrapped.to_string(), text);
     }

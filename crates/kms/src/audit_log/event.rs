@@ -20,8 +20,8 @@ use crate::verdict::Verdict;
 pub struct Actor(Arc<str>);
 
 thread_local! {
-    /// The actor on whose behalf this thread acts.
-    static ACTING: RefCell<Option<Actor>> = const { RefCell::new(None) };
+    /// The actor of the innermost [`AuditContext::scope`] on this thread.
+    static CURRENT_ACTOR: RefCell<Option<Actor>> = const { RefCell::new(None) };
 }
 
 impl Actor {
@@ -33,33 +33,39 @@ impl Actor {
         &self.0
     }
 
-    /// The actor on whose behalf this thread acts; `-` if none was set.
-    pub fn current() -> Self {
-        Self::or_nobody(Self::said())
-    }
-
-    /// The actor on whose behalf this thread acts, if one was set.
-    pub(crate) fn said() -> Option<Self> {
-        ACTING.with_borrow(Clone::clone)
-    }
-
     /// The actor, or `-`.
-    pub(crate) fn or_nobody(actor: Option<Self>) -> Self {
+    pub(crate) fn or_unnamed(actor: Option<Self>) -> Self {
         actor.unwrap_or_else(|| Self("-".into()))
     }
+}
 
-    /// Calls `run` on this actor's behalf: the entries that a keystore records on this thread
-    /// meanwhile name the actor.
-    pub fn acting<T>(&self, run: impl FnOnce() -> T) -> T {
-        /// Restores the former actor on drop, so also after a panic.
-        struct Former(Option<Actor>);
-        impl Drop for Former {
+/// The actor that a keystore names in the entries that it records on this thread.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditContext;
+
+impl AuditContext {
+    /// Calls `run` on behalf of `actor`: the entries that a keystore records on this thread
+    /// meanwhile name the actor. Scopes nest: the innermost counts.
+    pub fn scope<T>(actor: &Actor, run: impl FnOnce() -> T) -> T {
+        /// Restores the outer actor on drop, so also after a panic.
+        struct OuterActor(Option<Actor>);
+        impl Drop for OuterActor {
             fn drop(&mut self) {
-                ACTING.set(self.0.take());
+                CURRENT_ACTOR.set(self.0.take());
             }
         }
-        let _former = Former(ACTING.replace(Some(self.clone())));
+        let _outer = OuterActor(CURRENT_ACTOR.replace(Some(actor.clone())));
         run()
+    }
+
+    /// The actor of the innermost scope on this thread; `-` outside of one.
+    pub fn actor() -> Actor {
+        Actor::or_unnamed(Self::scoped_actor())
+    }
+
+    /// The actor of the innermost scope on this thread, if there is one.
+    pub(crate) fn scoped_actor() -> Option<Actor> {
+        CURRENT_ACTOR.with_borrow(Clone::clone)
     }
 }
 
@@ -126,13 +132,13 @@ pub enum AuditOperation {
     /// The destruction of a key was scheduled.
     ScheduleDestruction,
     /// A scheduled destruction was canceled.
-    Restore,
+    CancelDestruction,
     /// A key was destroyed.
     Destroy,
     /// The store was copied.
     Backup,
     /// The store got another secret that opens it.
-    Reseal,
+    Rekey,
     /// The store got another rollback guard, or none.
     Guard,
     /// The log itself was opened after a crash, and an incomplete line was removed.
@@ -160,10 +166,10 @@ impl AuditOperation {
         Self::Revoke,
         Self::DestroyVersion,
         Self::ScheduleDestruction,
-        Self::Restore,
+        Self::CancelDestruction,
         Self::Destroy,
         Self::Backup,
-        Self::Reseal,
+        Self::Rekey,
         Self::Guard,
         Self::Recover,
     ];
@@ -189,10 +195,10 @@ impl AuditOperation {
             Self::Revoke => "revoke",
             Self::DestroyVersion => "destroy_version",
             Self::ScheduleDestruction => "schedule_destruction",
-            Self::Restore => "restore",
+            Self::CancelDestruction => "restore",
             Self::Destroy => "destroy",
             Self::Backup => "backup",
-            Self::Reseal => "reseal",
+            Self::Rekey => "reseal",
             Self::Guard => "guard",
             Self::Recover => "recover",
         }
@@ -217,9 +223,9 @@ impl AuditOperation {
             | Self::Revoke
             | Self::DestroyVersion
             | Self::ScheduleDestruction
-            | Self::Restore
+            | Self::CancelDestruction
             | Self::Destroy
-            | Self::Reseal
+            | Self::Rekey
             | Self::Guard => true,
             Self::Export
             | Self::Sign
@@ -245,7 +251,7 @@ impl From<&KeyChange> for AuditOperation {
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
             KeyChange::ScheduleDestruction(_) => Self::ScheduleDestruction,
-            KeyChange::Restore => Self::Restore,
+            KeyChange::CancelDestruction => Self::CancelDestruction,
             KeyChange::Destroy => Self::Destroy,
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
-use super::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+use super::event::{AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
 use super::files::{self, Lock, Part};
 use super::log_id::LogId;
 use super::owed::OwedEntry;
@@ -184,7 +184,7 @@ impl AuditLog {
         let medium = Folder::new(folder.to_owned(), part, file, whole, lock);
         let log = Self::new(options, Medium::Folder(medium), stand, recovered)?;
         if log.recovered.is_some() {
-            let (who, operation, outcome) = (Actor::current(), AuditOperation::Recover, Outcome::Done);
+            let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Recover, Outcome::Done);
             log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }])?;
         }
         Ok(log)

@@ -10,13 +10,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use bulla_kms::audit_log::{Actor, AuditLog, AuditLogOptions};
+//! use bulla_kms::audit_log::{AuditContext, AuditLog, AuditLogOptions};
 //! use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
 //!
 //! let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
 //! let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
 //! let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
-//! "alice".parse::<Actor>()?.acting(|| keystore.sign(&key, b"a message"))?;
+//! AuditContext::scope(&"alice".parse()?, || keystore.sign(&key, b"a message"))?;
 //! log.checkpoint(&keystore, &key)?;
 //! let report = log.verify(&|id| keystore.public_key(id).ok(), &[])?;
 //! assert_eq!((report.entries, report.sealed, report.problems), (2, 2, vec![]));
@@ -47,7 +47,7 @@ mod witnessing;
 pub use self::checkpoint::{Checkpoint, UnsignedCheckpoint};
 pub use self::cosigned::{CosignedCheckpoint, TreeHead, WitnessKey, verifier_key};
 pub use self::entry::{Entry, EventName};
-pub use self::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+pub use self::event::{Actor, AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
 pub(crate) use self::fuzz::fuzz;
 pub use self::log::{AuditLog, AuditLogOptions, Durability, Recovered, Verifications};

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::ed25519_strict;
 use super::encoded_key::Prepared;
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::wrong_length;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
@@ -73,7 +73,7 @@ impl Backend for Software {
         Ok(Box::new(PublicPair { mldsa, ed25519 }))
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         let Some(key) = request.public_key.prepared::<PublicPair>() else { return Verdict::Invalid };
         let (first, second) = halves(request.signature, Algorithm::MlDsa65.output_length());
         let message = representative(request.message);

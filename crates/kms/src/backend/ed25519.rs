@@ -10,7 +10,9 @@ use zeroize::Zeroizing;
 use super::ed25519_strict::decode;
 use super::ed25519_tables::{DecodedKey, verdict};
 use super::encoded_key::Prepared;
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE, SignRequest};
+use super::interface::{
+    Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
+};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
@@ -52,14 +54,14 @@ impl Backend for Software {
         Ok(Box::new(DecodedKey::from(decode(public_key)?)))
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         match request.public_key.prepared::<DecodedKey>() {
             Some(key) => key.verify(request.message, request.signature),
             None => Verdict::Invalid,
         }
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         // A request whose key or length makes it no item keeps this verdict.
         let mut verdicts = vec![Verdict::Invalid; requests.len()];
         let (mut hot, mut cold) = (Vec::new(), Vec::new());
@@ -184,7 +186,7 @@ mod tests {
             assert_eq!(key.public_key().unwrap(), public_key);
             assert_eq!(key.sign(&message).unwrap(), signature);
             let public_key = &PublicKey::from_bytes(Algorithm::Ed25519, &public_key).unwrap();
-            let request = Request { public_key, message: &message, signature: &signature };
+            let request = VerifyRequest { public_key, message: &message, signature: &signature };
             assert_eq!(Software.verify(request), Verdict::Valid);
         }
     }
@@ -217,7 +219,7 @@ mod tests {
             });
             let signed: Vec<_> = signed.collect();
             let request = |(public_key, message, signature): &'static (PublicKey, [u8; 1], Vec<u8>)| {
-                Request { public_key, message, signature }
+                VerifyRequest { public_key, message, signature }
             };
             let requests: Vec<_> = signed.leak().iter().map(request).collect();
             for request in &requests[..usize::from(hot)] {

@@ -16,7 +16,9 @@ use aws_lc_rs::{
 };
 
 use super::encoded_key::{EncodedKey, Prepared};
-use super::interface::{Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SignRequest};
+use super::interface::{
+    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SignRequest, VerifyRequest,
+};
 #[cfg(feature = "p256")]
 use super::p256;
 use crate::algorithm::Algorithm;
@@ -73,7 +75,7 @@ impl Backend for Fast {
         self.plain.prepare(algorithm, public_key)
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         self.plain.verify(request)
     }
 
@@ -85,7 +87,7 @@ impl Backend for Fast {
         self.plain.encapsulate(public_key)
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         self.plain.verify_many(requests)
     }
 

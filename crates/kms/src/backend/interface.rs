@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::encoded_key::{EncodedKey, Prepared};
-use crate::algorithm::{Algorithm, Use};
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
@@ -32,7 +32,7 @@ pub struct Capabilities {
 
 /// One signature to verify.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct VerifyRequest<'a> {
     /// The public key, of an algorithm that the backend supports.
     pub public_key: &'a EncodedKey,
     /// The message.
@@ -64,8 +64,8 @@ pub struct Encapsulated {
 /// The error for an operation that the algorithm does not have.
 pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
-        Use::Signature => "signs and does not encapsulate keys",
-        Use::KeyEncapsulation => "encapsulates keys, and does not sign",
+        KeyUsage::Signature => "signs and does not encapsulate keys",
+        KeyUsage::KeyEncapsulation => "encapsulates keys, and does not sign",
     };
     KmsError::new(Code::KeyUsageMismatch, format!("a key of {algorithm} {does}"))
 }
@@ -124,7 +124,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared>;
 
     /// Whether the signature is valid for the message under the public key.
-    fn verify(&self, request: Request<'_>) -> Verdict;
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict;
 
     /// Whether the signature is valid for a message with this digest, under a key of ECDSA. It is
     /// `Invalid` for other algorithms, which is the default.
@@ -144,7 +144,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// The verdict of [`Backend::verify`] on each request, in their order. All requests have one
     /// algorithm.
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         requests.iter().map(|request| self.verify(*request)).collect()
     }
 

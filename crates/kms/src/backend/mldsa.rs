@@ -9,7 +9,7 @@ use bulla_pq::mldsa::{ParameterSet, SEED};
 use zeroize::Zeroizing;
 
 use super::encoded_key::Prepared;
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
@@ -65,7 +65,7 @@ impl Backend for Software {
         }
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         verify(request)
     }
 }

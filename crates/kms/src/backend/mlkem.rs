@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SOFTWARE, SharedKey,
+    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SOFTWARE, SharedKey, VerifyRequest,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -80,7 +80,7 @@ impl Backend for Software {
     }
 
     /// A key that does not sign verifies nothing.
-    fn verify(&self, _request: Request<'_>) -> Verdict {
+    fn verify(&self, _request: VerifyRequest<'_>) -> Verdict {
         Verdict::Invalid
     }
 

@@ -32,5 +32,6 @@ pub(crate) use self::ed25519_tables::DecodedKey;
 pub use self::encoded_key::{EncodedKey, Prepared};
 pub(crate) use self::interface::key_usage_mismatch;
 pub use self::interface::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, Request, SOFTWARE, SharedKey, SignRequest,
+    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SOFTWARE, SharedKey, SignRequest,
+    VerifyRequest,
 };

@@ -13,7 +13,7 @@ use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
 use super::encoded_key::{EncodedKey, Prepared};
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
@@ -58,7 +58,7 @@ impl Backend for Software {
         Ok(Box::new(decode(public_key)?))
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         match request.public_key.prepared() {
             Some(key) => verify(key, request.message, request.signature),
             None => Verdict::Invalid,

@@ -2,7 +2,7 @@
 
 use bulla_pq::VerifyingKey;
 
-use super::interface::{PrivateKey, Request};
+use super::interface::{PrivateKey, VerifyRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::random;
@@ -22,7 +22,7 @@ impl PrivateKey for SigningKey {
 }
 
 /// The verdict under a key that was prepared as a `Box<dyn VerifyingKey>`.
-pub(super) fn verify(request: Request<'_>) -> Verdict {
+pub(super) fn verify(request: VerifyRequest<'_>) -> Verdict {
     match request.public_key.prepared::<Box<dyn VerifyingKey>>() {
         Some(key) if key.verify(request.message, b"", request.signature) => Verdict::Valid,
         _ => Verdict::Invalid,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bulla_pq::slhdsa::ParameterSet;
 
 use super::encoded_key::Prepared;
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
@@ -72,7 +72,7 @@ impl Backend for Software {
         }
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         verify(request)
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::backends::Backends;
 use super::encoded_key::Prepared;
-use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, Request, SOFTWARE, SignRequest};
+use super::interface::{
+    Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
+};
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::verdict::Verdict;
@@ -17,11 +19,11 @@ pub(crate) trait Replaced: fmt::Debug + Send + Sync {
         key
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         software().verify(request)
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         software().verify_many(requests)
     }
 
@@ -64,11 +66,11 @@ impl<R: Replaced> Backend for TestBackend<R> {
         software().prepare(algorithm, public_key)
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         self.0.verify(request)
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         self.0.verify_many(requests)
     }
 

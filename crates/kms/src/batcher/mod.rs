@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use self::answer_cell::{AnswerCell, Reply, Unpark, Wakers, internal};
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
-use crate::audit_log::{Actor, AuditOperation};
+use crate::audit_log::{Actor, AuditContext, AuditOperation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeySelector, KeyVersionId, Name};
 use crate::key_signature::Signature;
@@ -174,7 +174,7 @@ impl Batcher {
     ) -> Answer<Verdict> {
         let (key, message, signature) = (key.into(), message.into(), signature.into());
         let tenant = key.key_id().tenant().clone();
-        let who = Actor::said();
+        let who = AuditContext::scoped_actor();
         self.submit(tenant, AuditOperation::Verify, |reply| Call::Verify {
             who,
             key,
@@ -192,7 +192,7 @@ impl Batcher {
     pub fn sign(&self, key: impl Into<KeySelector>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
         let (key, message) = (key.into(), message.into());
         let tenant = key.as_ref().key_id().tenant().clone();
-        let who = Actor::said();
+        let who = AuditContext::scoped_actor();
         self.submit(tenant, AuditOperation::Sign, |reply| Call::Sign { who, key, message, reply })
     }
 
@@ -393,7 +393,7 @@ impl Shared {
         let items =
             calls.iter().map(|Verify { key, message, signature, .. }| VerifyItem { key, message, signature });
         let items: Vec<_> = items.collect();
-        let who = |place: usize| Actor::or_nobody(calls[place].who.clone());
+        let who = |place: usize| Actor::or_unnamed(calls[place].who.clone());
         let verdicts = self.keystore.verify_batch_as(&items, Threads::Own, &who);
         let reasoned = |(verdict, call): (Verdict, &Verify)| match verdict {
             Verdict::Unusable => self.keystore.check_usable(&call.key).map(|()| verdict),
@@ -404,7 +404,7 @@ impl Shared {
 
     fn sign(&self, calls: &[Sign]) -> Vec<Result<Signature>> {
         let items = calls.iter().map(|call| SignItem { key: call.key.as_ref(), message: &call.message });
-        let who = |place: usize| Actor::or_nobody(calls[place].who.clone());
+        let who = |place: usize| Actor::or_unnamed(calls[place].who.clone());
         self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
     }
 

@@ -5,8 +5,9 @@ use std::task::Wake;
 use std::thread::ThreadId;
 
 use super::*;
+use crate::audit_log::AuditContext;
 use crate::backend::test_backend::{self, Replaced, software};
-use crate::backend::{PrivateKey, Request, SignRequest};
+use crate::backend::{PrivateKey, SignRequest, VerifyRequest};
 use crate::{Algorithm, KeystoreOptions, NewKey};
 
 /// A message at which the backend panics.
@@ -77,12 +78,12 @@ impl Replaced for Gated {
         Arc::new(GatedKey(Arc::clone(&self.0), key))
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         self.0.pass(&[request.message]);
         software().verify(request)
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
         software().verify_many(requests)
     }
@@ -472,7 +473,7 @@ fn entries_of_the_audit_log_name_who_called() {
     let key = keystore.create_key(new).unwrap();
     let batcher = Batcher::new(Arc::new(keystore), &options()).unwrap();
     let alice: Actor = "alice".parse().unwrap();
-    let answer = alice.acting(|| batcher.sign(key.clone(), *b"message"));
+    let answer = AuditContext::scope(&alice, || batcher.sign(key.clone(), *b"message"));
     let signature = answer.wait().unwrap();
     assert_eq!(batcher.verify(key, *b"message", signature.bytes).wait().unwrap(), Verdict::Valid);
     let entries = log.entries().unwrap();

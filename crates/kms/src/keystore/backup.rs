@@ -13,18 +13,18 @@ use super::index::LoadedKey;
 use super::observe::Subject;
 use super::options::KeystoreOptions;
 use super::{guard_name, load, open};
-use crate::algorithm::Use;
+use crate::algorithm::KeyUsage;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::AuditOperation;
 use crate::backend::{Backends, KeyMaterial};
+use crate::encrypted_file::{self, Encryptor};
+use crate::encryption::{EnvelopeKind, KeyProvider, StoreCipher, Unlock};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::key_signature::Signature;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState};
 use crate::rollback::RollbackGuard;
-use crate::seal::data::{self, Sealing};
-use crate::seal::{KeyProvider, Place, Sealer, Unlock};
 #[cfg(feature = "etcd")]
 use crate::store::etcd::{EtcdOptions, EtcdStore};
 use crate::store::{EmbeddedStore, Rows, STATE};
@@ -84,7 +84,7 @@ impl Keystore {
         to: &[&dyn KeyProvider],
     ) -> Result<BackupSummary> {
         let rows = self.writer().store.load()?;
-        let (state, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        let (state, _, index) = load::index(&self.cipher, &rows, Some(&self.index.load()))?;
         let mut keys: Vec<_> = index.keys().collect();
         keys.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
         let private_keys: usize = keys.iter().map(|key| key.record.held().count()).sum();
@@ -94,7 +94,7 @@ impl Keystore {
             keys: keys.len() as u64,
             private_keys: private_keys as u64,
         };
-        let mut sealing = Sealing::new(begin(&summary), to, ASSOCIATED)?;
+        let mut sealing = Encryptor::new(begin(&summary), to, ASSOCIATED)?;
         sealing.write(&summary.header())?;
         for key in keys {
             write_part(&mut sealing, &key.record.to_bytes())?;
@@ -107,7 +107,7 @@ impl Keystore {
                 let sealed = rows.private_keys.get(&name).ok_or_else(|| {
                     KmsError::corrupt(format!("the private key of {id} is missing from the store"))
                 })?;
-                write_part(&mut sealing, &self.sealer.open(&Place::PrivateKey(name), sealed)?)?;
+                write_part(&mut sealing, &self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), sealed)?)?;
             }
         }
         sealing.finish()?;
@@ -119,7 +119,7 @@ impl Keystore {
             return Ok(None);
         }
         let attestation = Attestation::from(&key.record);
-        let bytes = key.signer(&self.sealer, &self.backends)?.sign(&attestation.signed_bytes())?;
+        let bytes = key.signer(&self.cipher, &self.backends)?.sign(&attestation.signed_bytes())?;
         let id = key.record.key.version(key.record.head());
         Ok(Some(SignedAttestation { attestation, signature: Signature { key: id, bytes } }))
     }
@@ -130,12 +130,12 @@ impl Keystore {
 fn attests_itself(record: &KeyRecord) -> bool {
     record.state == KeyState::Enabled
         && !record.signs_digests
-        && record.key.algorithm().usage() == Use::Signature
+        && record.key.algorithm().usage() == KeyUsage::Signature
         && record.head_version().is_held()
 }
 
 /// Writes a part: its length (4 bytes, big-endian), then its bytes.
-fn write_part(sealing: &mut Sealing<impl Write>, part: &[u8]) -> Result<()> {
+fn write_part(sealing: &mut Encryptor<impl Write>, part: &[u8]) -> Result<()> {
     let length = u32::try_from(part.len()).expect("a record has less than 4 GiB");
     sealing.write(&length.to_be_bytes())?;
     sealing.write(part)
@@ -156,11 +156,11 @@ impl Backup {
     ///
     /// # Errors
     /// [`Code::MalformedBackup`] if it contradicts itself; [`Code::UnsupportedAlgorithm`] if no
-    /// backend supports one of its keys; the errors of [`data::open`].
+    /// backend supports one of its keys; the errors of [`encrypted_file::decrypt`].
     pub fn read(mut source: impl Read, with: &[&dyn KeyProvider], backends: &Backends) -> Result<Self> {
         let mut sealed = Vec::new();
         source.read_to_end(&mut sealed).map_err(|error| KmsError::io("cannot read the backup", error))?;
-        let opened = data::open(&sealed, with, ASSOCIATED)?;
+        let opened = encrypted_file::decrypt(&sealed, with, ASSOCIATED)?;
         drop(sealed);
         let backup = Self::parse(&opened)?;
         backup.prove(backends)?;
@@ -223,9 +223,9 @@ impl Backup {
         if path.symlink_metadata().is_ok() {
             return Err(crate::files::already_exists(path));
         }
-        let (rows, sealer) = self.rows(unlock, options)?;
+        let (rows, cipher) = self.rows(unlock, options)?;
         let store = EmbeddedStore::create(path, &rows)?;
-        open::unseal(Box::new(store), rows, sealer, options)
+        open::unseal(Box::new(store), rows, cipher, options)
     }
 
     /// As [`Backup::restore`], in an etcd cluster. The keystore appears there complete, or not at
@@ -242,20 +242,20 @@ impl Backup {
         unlock: &Unlock,
         options: &KeystoreOptions,
     ) -> Result<Keystore> {
-        let (rows, sealer) = self.rows(unlock, options)?;
+        let (rows, cipher) = self.rows(unlock, options)?;
         let store = EtcdStore::create(etcd, &rows)?;
-        open::unseal(Box::new(store), rows, sealer, options)
+        open::unseal(Box::new(store), rows, cipher, options)
     }
 
     /// All rows of the new store, which were opened once as a store is opened.
-    fn rows(&self, unlock: &Unlock, options: &KeystoreOptions) -> Result<(Rows, Sealer)> {
-        let (mut rows, sealer) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
-        self.fill(&mut rows, &sealer, &*options.guard)?;
-        load::index(&sealer, &rows, None)?;
-        Ok((rows, sealer))
+    fn rows(&self, unlock: &Unlock, options: &KeystoreOptions) -> Result<(Rows, StoreCipher)> {
+        let (mut rows, cipher) = open::new_rows(&*unlock.provider()?, &*options.guard)?;
+        self.fill(&mut rows, &cipher, &*options.guard)?;
+        load::index(&cipher, &rows, None)?;
+        Ok((rows, cipher))
     }
 
-    fn fill(&self, rows: &mut Rows, sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<()> {
+    fn fill(&self, rows: &mut Rows, cipher: &StoreCipher, guard: &dyn RollbackGuard) -> Result<()> {
         let mut state = StoreState {
             generation: self.summary.counter + 1,
             changed: guard.time()?,
@@ -264,16 +264,16 @@ impl Backup {
         };
         for entry in &self.entries {
             let name = entry.record.key.to_string();
-            let sealed = sealer.seal(Place::KeyRecord(name.clone()), &entry.record.to_bytes())?;
-            state.replace(None, &sealer.bind(&sealed));
+            let sealed = cipher.encrypt(EnvelopeKind::KeyRecord(name.clone()), &entry.record.to_bytes())?;
+            state.replace(None, &cipher.bind(&sealed));
             rows.records.insert(name, sealed);
             for (id, material) in &entry.private_keys {
                 let name = id.to_string();
-                let sealed = sealer.seal(Place::PrivateKey(name.clone()), material)?;
+                let sealed = cipher.encrypt(EnvelopeKind::PrivateKey(name.clone()), material)?;
                 rows.private_keys.insert(name, sealed);
             }
         }
-        let sealed = sealer.seal(Place::StoreState, &state.to_bytes())?;
+        let sealed = cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?;
         rows.meta.insert(STATE.to_owned(), sealed);
         Ok(())
     }
@@ -366,7 +366,7 @@ mod tests {
             keystore.rotate(key.key_id()).unwrap();
         }
         let rows = keystore.writer().store.load().unwrap();
-        let (state, _, index) = load::index(&keystore.sealer, &rows, None).unwrap();
+        let (state, _, index) = load::index(&keystore.cipher, &rows, None).unwrap();
         let entries: Vec<_> = index
             .keys()
             .map(|key| Entry {
@@ -374,8 +374,8 @@ mod tests {
                 attestation: keystore.attestation_for_backup(key).unwrap(),
                 private_keys: (key.record.held())
                     .map(|id| {
-                        let place = Place::PrivateKey(id.to_string());
-                        let opened = keystore.sealer.open(&place, &rows.private_keys[&id.to_string()]);
+                        let place = EnvelopeKind::PrivateKey(id.to_string());
+                        let opened = keystore.cipher.decrypt(&place, &rows.private_keys[&id.to_string()]);
                         (id, opened.unwrap())
                     })
                     .collect(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::handle::Keystore;
 use super::observe::Subject;
 use crate::algorithm::Algorithm;
-use crate::audit_log::{Actor, AuditOperation, Outcome};
-use crate::backend::{Backend, Request, SignRequest};
+use crate::audit_log::{Actor, AuditContext, AuditOperation, Outcome};
+use crate::backend::{Backend, SignRequest, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::Signature;
@@ -46,7 +46,12 @@ pub(crate) enum Threads {
 
 impl Threads {
     #[cfg(feature = "parallel-batch")]
-    fn verify(self, backend: &dyn Backend, algorithm: Algorithm, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify(
+        self,
+        backend: &dyn Backend,
+        algorithm: Algorithm,
+        requests: &[VerifyRequest<'_>],
+    ) -> Vec<Verdict> {
         if self == Self::Own {
             return verdicts_of(backend, requests);
         }
@@ -60,14 +65,19 @@ impl Threads {
     }
 
     #[cfg(not(feature = "parallel-batch"))]
-    fn verify(self, backend: &dyn Backend, _algorithm: Algorithm, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify(
+        self,
+        backend: &dyn Backend,
+        _algorithm: Algorithm,
+        requests: &[VerifyRequest<'_>],
+    ) -> Vec<Verdict> {
         verdicts_of(backend, requests)
     }
 }
 
 /// The backend's verdicts. If their number is not that of the requests, nobody can tell which
 /// verdict belongs to which request, and none counts.
-fn verdicts_of(backend: &dyn Backend, requests: &[Request<'_>]) -> Vec<Verdict> {
+fn verdicts_of(backend: &dyn Backend, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
     let verdicts = backend.verify_many(requests);
     if verdicts.len() == requests.len() { verdicts } else { vec![Verdict::Unusable; requests.len()] }
 }
@@ -96,7 +106,7 @@ impl Keystore {
     /// With the feature `parallel-batch`, large batches are divided between the calling thread and
     /// the threads of the rayon pool that the call runs in.
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
-        self.verify_batch_as(items, Threads::All, &|_| Actor::current())
+        self.verify_batch_as(items, Threads::All, &|_| AuditContext::actor())
     }
 
     /// The same, with the actor of each item.
@@ -119,7 +129,7 @@ impl Keystore {
     fn verdicts(&self, items: &[VerifyItem<'_>], threads: Threads) -> Vec<Verdict> {
         let index = self.index.load_full();
         let mut verdicts = vec![Verdict::Unusable; items.len()];
-        let mut by_algorithm: BTreeMap<Algorithm, (Vec<usize>, Vec<Request<'_>>)> = BTreeMap::new();
+        let mut by_algorithm: BTreeMap<Algorithm, (Vec<usize>, Vec<VerifyRequest<'_>>)> = BTreeMap::new();
         for (place, item) in items.iter().enumerate() {
             let Ok(version) = index.key(item.key.key_id()).and_then(|key| key.usable(item.key)) else {
                 continue;
@@ -127,7 +137,7 @@ impl Keystore {
             let public_key = &version.public_key;
             let (places, requests) = by_algorithm.entry(public_key.algorithm()).or_default();
             places.push(place);
-            requests.push(Request { public_key, message: item.message, signature: item.signature });
+            requests.push(VerifyRequest { public_key, message: item.message, signature: item.signature });
         }
         for (algorithm, (places, requests)) in by_algorithm {
             let Ok(backend) = self.backends.verifier(algorithm) else { continue };
@@ -157,7 +167,7 @@ impl Keystore {
     /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all
     /// messages for keys of one algorithm together.
     pub fn sign_batch(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
-        self.sign_batch_as(items, &|_| Actor::current())
+        self.sign_batch_as(items, &|_| AuditContext::actor())
     }
 
     /// The same, with the actor of each item.
@@ -187,7 +197,7 @@ impl Keystore {
         for (place, (version, item)) in versions.iter().zip(items).enumerate() {
             let version = version.as_ref().map_err(Clone::clone);
             let signer =
-                version.and_then(|(id, key)| Ok((key, key.private_key(id, &self.sealer, &self.backends)?)));
+                version.and_then(|(id, key)| Ok((key, key.private_key(id, &self.cipher, &self.backends)?)));
             signatures.push(signer.and_then(|(key, signer)| {
                 let backend = (key.record.key.algorithm(), key.record.backend.as_str());
                 let (places, requests) = by_backend.entry(backend).or_default();
@@ -223,7 +233,7 @@ mod tests {
     struct Miscounting(usize);
 
     impl Replaced for Miscounting {
-        fn verify_many(&self, _requests: &[Request<'_>]) -> Vec<Verdict> {
+        fn verify_many(&self, _requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
             vec![Verdict::Valid; self.0]
         }
 
@@ -250,7 +260,7 @@ mod tests {
             let items = [VerifyItem { key: &key, message: b"message", signature: &[7; 64] }; 3];
             let expected = if wrong { Verdict::Unusable } else { Verdict::Valid };
             for threads in [Threads::Own, Threads::All] {
-                let verdicts = keystore.verify_batch_as(&items, threads, &|_| Actor::current());
+                let verdicts = keystore.verify_batch_as(&items, threads, &|_| AuditContext::actor());
                 assert_eq!(verdicts, [expected; 3], "{given} given, {threads:?}");
             }
         }

@@ -33,7 +33,7 @@ impl Keystore {
             .filter(|id| new.version(id.version()).is_some_and(|version| !version.is_held()))
             .collect();
         for id in given_up {
-            let material = old.sealed_material(&id, &self.sealer)?;
+            let material = old.sealed_material(&id, &self.cipher)?;
             if let Some(version) = new.versions.get_mut(id.version() as usize - 1) {
                 version.leftover = Some(encoding::base64(&material));
             }

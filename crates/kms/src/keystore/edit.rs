@@ -50,7 +50,7 @@ impl Keystore {
             let now = self.guard.time()?;
             let Some(edit) = plan(index)? else { return Ok(None) };
             let made = OnDevice::made_for(&edit);
-            let key = match writer.commit(&self.sealer, index, edit, now) {
+            let key = match writer.commit(&self.cipher, index, edit, now) {
                 Ok(key) => Arc::new(key),
                 Err(error) => {
                     // Only this error proves that the store does not have the key.
@@ -90,7 +90,7 @@ impl Keystore {
             if !writer.store.is_shared() {
                 return Ok(None);
             }
-            writer.catch_up(&self.sealer, &*self.guard, index)
+            writer.catch_up(&self.cipher, &*self.guard, index)
         };
         let mut pace = Pace::new();
         match shared_snapshot::edit(&*self.index, &*self.writer, attempt, catch_up, || pace.again())? {
@@ -106,7 +106,7 @@ impl Keystore {
     /// Tells the guard the store's new state. [`crate::rollback`] explains why this comes after the
     /// change.
     fn advance_guard(&self, writer: &Writer) -> Result<()> {
-        let mark = writer.state.mark(self.sealer.store(), &writer.sealed_state);
+        let mark = writer.state.mark(self.cipher.store_name(), &writer.encrypted_state);
         self.guard.advance(&mark).map_err(unguarded)
     }
 

@@ -10,9 +10,9 @@ use super::handle::Keystore;
 use super::index::Index;
 use super::shared_snapshot;
 use super::writer::Writer;
+use crate::encryption::StoreCipher;
 use crate::error::{KmsError, Result};
 use crate::rollback::RollbackGuard;
-use crate::seal::Sealer;
 use crate::store::Changed;
 
 /// The pause between a failed read of the store and the next attempt.
@@ -31,7 +31,7 @@ impl Keystore {
     pub fn catch_up(&self) -> Result<()> {
         shared_snapshot::refresh(&*self.index, &*self.writer, |writer, index| {
             if writer.store.is_shared() {
-                writer.catch_up(&self.sealer, &*self.guard, index)
+                writer.catch_up(&self.cipher, &*self.guard, index)
             } else {
                 Ok(None)
             }
@@ -51,7 +51,7 @@ impl Keystore {
 struct Follower {
     index: Weak<ArcSwap<Index>>,
     writer: Weak<Mutex<Writer>>,
-    sealer: Arc<Sealer>,
+    cipher: Arc<StoreCipher>,
     guard: Arc<dyn RollbackGuard>,
     /// The root keys of tokens, as last seen.
     roots: [u8; 32],
@@ -59,7 +59,7 @@ struct Follower {
 }
 
 /// How a writer learns of changes.
-type Learn = fn(&mut Writer, &Sealer, &dyn RollbackGuard, &Index) -> Result<Option<Index>>;
+type Learn = fn(&mut Writer, &StoreCipher, &dyn RollbackGuard, &Index) -> Result<Option<Index>>;
 
 /// Reads each change that `changed` announces, until the store is dropped.
 ///
@@ -69,7 +69,7 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
     let mut follower = Follower {
         index: Arc::downgrade(&keystore.index),
         writer: Arc::downgrade(&keystore.writer),
-        sealer: Arc::clone(&keystore.sealer),
+        cipher: Arc::clone(&keystore.cipher),
         guard: Arc::clone(&keystore.guard),
         roots: keystore.token_roots(),
         roots_changed: Arc::clone(&keystore.roots_changed),
@@ -96,7 +96,7 @@ impl Follower {
     fn learn(&mut self, learn: Learn) -> Option<Result<()>> {
         let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
         let learned = shared_snapshot::refresh(&*index, &*writer, |writer, index| {
-            learn(writer, &self.sealer, &*self.guard, index)
+            learn(writer, &self.cipher, &*self.guard, index)
         });
         // Whoever brought the change here, its notice came to this thread.
         let roots = index.load().token_roots();

@@ -10,9 +10,9 @@ use super::index::Index;
 use super::options::Observers;
 use super::writer::Writer;
 use crate::backend::Backends;
+use crate::encryption::StoreCipher;
 use crate::lease::StoreLease;
 use crate::rollback::RollbackGuard;
-use crate::seal::Sealer;
 use crate::store::FileIdentity;
 
 /// Keys, in memory or in a sealed file.
@@ -29,7 +29,7 @@ pub struct Keystore {
     pub(super) observers: Observers,
     pub(super) index: Arc<ArcSwap<Index>>,
     pub(super) writer: Arc<Mutex<Writer>>,
-    pub(super) sealer: Arc<Sealer>,
+    pub(super) cipher: Arc<StoreCipher>,
     pub(super) backends: Backends,
     pub(super) guard: Arc<dyn RollbackGuard>,
     /// The file of the store, which must stay in its place while private keys are used; none for a

@@ -1,35 +1,35 @@
 //! A keystore as an identity that opens sealed data.
 
 use super::handle::Keystore;
+use crate::encryption::{KEYSTORE_METHOD, KeyEncryptionKey, KeyProvider, WrappingParams};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
-use crate::seal::{Capsule, KEYSTORE, KeyEncryptionKey, KeyProvider};
 
 /// Opens data that was sealed to any key of a keystore: [`Keystore::decapsulate`]. It cannot seal,
 /// because it names no key.
 #[derive(Clone, Copy, Debug)]
-pub struct KeystoreIdentity<'a>(pub &'a Keystore);
+pub struct KeystoreProvider<'a>(pub &'a Keystore);
 
-impl KeyProvider for KeystoreIdentity<'_> {
+impl KeyProvider for KeystoreProvider<'_> {
     fn method(&self) -> &str {
-        KEYSTORE
+        KEYSTORE_METHOD
     }
 
     fn key_name(&self) -> String {
         String::new()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let message = "a keystore as a whole is nothing to seal to; name the public key of one of its keys";
         Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        let id: KeyVersionId = capsule.key_name().parse()?;
-        self.0.decapsulate(&id, capsule.bytes())
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
+        let id: KeyVersionId = params.key_name().parse()?;
+        self.0.decapsulate(&id, params.bytes())
     }
 
-    fn fits(&self, capsule: &Capsule) -> bool {
-        capsule.method() == KEYSTORE
+    fn matches(&self, params: &WrappingParams) -> bool {
+        params.method() == KEYSTORE_METHOD
     }
 }

@@ -9,11 +9,11 @@ use rpds::HashTrieMapSync;
 
 use crate::attestation::Attestation;
 use crate::backend::{Backends, KeyMaterial, PrivateKey};
+use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::VersionState;
 use crate::record::{KeyRecord, VersionRecord};
-use crate::seal::{Place, Sealer};
 
 /// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's
 /// block, which has no prefix of its own. Every build enforces this, because builds with different
@@ -176,8 +176,8 @@ impl LoadedKey {
     }
 
     /// The head's private key. It is opened, and checked against the record, when first needed.
-    pub(super) fn signer(&self, sealer: &Sealer, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
-        self.open(&self.head, self.record.head(), sealer, backends)
+    pub(super) fn signer(&self, cipher: &StoreCipher, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
+        self.open(&self.head, self.record.head(), cipher, backends)
     }
 
     /// The private key of a version that may be used. It is opened and checked like
@@ -185,17 +185,17 @@ impl LoadedKey {
     pub(super) fn private_key(
         &self,
         id: &KeyVersionId,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         backends: &Backends,
     ) -> Result<&Arc<dyn PrivateKey>> {
         self.usable(id)?;
         let version = self.record.head();
         if id.version() == version.get() {
-            return self.open(&self.head, version, sealer, backends);
+            return self.open(&self.head, version, cipher, backends);
         }
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
         let sealed = self.older.get(&id.version()).ok_or_else(gone)?;
-        self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, sealer, backends)
+        self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, cipher, backends)
     }
 
     /// The private key of a version that may be used, unencrypted.
@@ -203,33 +203,33 @@ impl LoadedKey {
     pub(super) fn material(
         &self,
         id: &KeyVersionId,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         backends: &Backends,
     ) -> Result<KeyMaterial> {
         // This also proves that it belongs to the public key.
-        self.private_key(id, sealer, backends)?;
+        self.private_key(id, cipher, backends)?;
         let capabilities = backends.find(&self.record.backend, self.record.key.algorithm())?;
         let capabilities = capabilities.capabilities(self.record.key.algorithm());
         if !capabilities.is_some_and(|capabilities| capabilities.material_is_key) {
             let message = format!("the private key of {id} cannot leave the backend {}", self.record.backend);
             return Err(KmsError::new(Code::NotExportable, message));
         }
-        self.sealed_material(id, sealer)
+        self.sealed_material(id, cipher)
     }
 
     /// The backend's material for a version whose private key the keystore still has.
-    pub(super) fn sealed_material(&self, id: &KeyVersionId, sealer: &Sealer) -> Result<KeyMaterial> {
+    pub(super) fn sealed_material(&self, id: &KeyVersionId, cipher: &StoreCipher) -> Result<KeyMaterial> {
         let is_head = id.version() == self.record.head().get();
         let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
-        sealer.open(&Place::PrivateKey(id.to_string()), &sealed.ok_or_else(gone)?.sealed)
+        cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &sealed.ok_or_else(gone)?.sealed)
     }
 
     fn open<'a>(
         &self,
         sealed: &'a Sealed,
         version: NonZeroU32,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         backends: &Backends,
     ) -> Result<&'a Arc<dyn PrivateKey>> {
         if let Some(opened) = sealed.opened.get() {
@@ -237,7 +237,7 @@ impl LoadedKey {
         }
         let id = self.record.key.version(version);
         let algorithm = self.record.key.algorithm();
-        let material = sealer.open(&Place::PrivateKey(id.to_string()), &sealed.sealed)?;
+        let material = cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &sealed.sealed)?;
         let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
         if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
             return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));

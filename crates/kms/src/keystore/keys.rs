@@ -8,10 +8,10 @@ use super::index::Index;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
 use super::writer::{Edit, NewVersion};
-use crate::algorithm::{Algorithm, Use};
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::attestation::Attestation;
 use crate::audit_log::AuditOperation;
-use crate::backend::{Request, SOFTWARE, SharedKey, key_usage_mismatch};
+use crate::backend::{SOFTWARE, SharedKey, VerifyRequest, key_usage_mismatch};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
@@ -154,7 +154,7 @@ impl Keystore {
             let index = self.index.load();
             let public_key = &index.key(key.key_id())?.usable(key)?.public_key;
             let backend = self.backends.verifier(public_key.algorithm())?;
-            Ok(backend.verify(Request { public_key, message, signature }))
+            Ok(backend.verify(VerifyRequest { public_key, message, signature }))
         })
     }
 
@@ -211,11 +211,11 @@ impl Keystore {
             self.check_lease()?;
             let index = self.index.load();
             let loaded = index.key(key.key_id())?;
-            if key.key_id().algorithm().usage() == Use::Signature {
+            if key.key_id().algorithm().usage() == KeyUsage::Signature {
                 return Err(key_usage_mismatch(key.key_id().algorithm()));
             }
             check_enabled(&loaded.record)?;
-            loaded.private_key(key, &self.sealer, &self.backends)?.decapsulate(ciphertext)
+            loaded.private_key(key, &self.cipher, &self.backends)?.decapsulate(ciphertext)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::algorithm::Use;
+use crate::algorithm::KeyUsage;
 use crate::backend::SOFTWARE;
 use crate::error::{Code, KmsError, Result};
 use crate::policy::{KeyChange, KeyState, VersionState};
@@ -99,8 +99,10 @@ impl KeyChange {
             (Self::ScheduleDestruction(after), _) => {
                 record.state = KeyState::PendingDestruction { after: *after };
             }
-            (Self::Restore, KeyState::PendingDestruction { .. }) => record.state = KeyState::Disabled,
-            (Self::Restore, _) => {
+            (Self::CancelDestruction, KeyState::PendingDestruction { .. }) => {
+                record.state = KeyState::Disabled
+            }
+            (Self::CancelDestruction, _) => {
                 return refuse(
                     Code::InvalidArgument,
                     format!("the key {key} does not wait for its destruction"),
@@ -163,7 +165,7 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
 /// who name them, or because a device still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
-        Use::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
-        Use::KeyEncapsulation => true,
+        KeyUsage::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
+        KeyUsage::KeyEncapsulation => true,
     }
 }

@@ -8,23 +8,23 @@ use std::sync::{Arc, mpsc};
 
 use super::index::{Index, LoadedKey, Sealed};
 use super::lifecycle::keeps_older;
+use crate::encryption::{EnvelopeKind, StoreCipher, Unlock, WrappedRootKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
-use crate::seal::{Place, Protection, Sealer, Unlock};
 use crate::store::{Changes, FORMAT, PROTECTION, Rows, STATE, Table};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const STORE_FORMAT: u32 = 1;
 
-pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<Sealer> {
-    Ok(Sealer::new(&protection(rows)?.open(&*unlock.provider()?)?))
+pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<StoreCipher> {
+    Ok(StoreCipher::new(&protection(rows)?.unwrap(&*unlock.provider()?)?))
 }
 
 /// Reads the store's format, which decides whether the rest can be read at all, and then how the
 /// store is protected.
-pub(super) fn protection(rows: &Rows) -> Result<Protection> {
+pub(super) fn protection(rows: &Rows) -> Result<WrappedRootKey> {
     let format = rows.meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
     match format.map(u32::from_be_bytes) {
         Some(STORE_FORMAT) => {}
@@ -39,7 +39,7 @@ pub(super) fn protection(rows: &Rows) -> Result<Protection> {
         }
         _ => return Err(KmsError::corrupt("the file is damaged or is not a keystore: it names no format")),
     }
-    Protection::parse(meta(rows, PROTECTION)?)
+    WrappedRootKey::parse(meta(rows, PROTECTION)?)
 }
 
 fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
@@ -53,13 +53,13 @@ pub(super) type Loaded = (StoreState, Vec<u8>, Index);
 /// Opens all rows and proves that they belong together: each record opens under its key id, the
 /// state binds exactly these records, and there is a private key for each version that has one and
 /// for nothing else. Keys in `known` that the store has unchanged are taken from there.
-pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
-    let sealed_state = meta(rows, STATE)?.to_vec();
-    let state = StoreState::parse(&sealer.open(&Place::StoreState, &sealed_state)?)?;
+pub(super) fn index(cipher: &StoreCipher, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
+    let encrypted_state = meta(rows, STATE)?.to_vec();
+    let state = StoreState::parse(&cipher.decrypt(&EnvelopeKind::StoreState, &encrypted_state)?)?;
     let mut found = StoreState::default();
     let mut index = Index::default();
     let mut held = 0;
-    for_each_key(sealer, rows, known, |key| {
+    for_each_key(cipher, rows, known, |key| {
         found.replace(None, &key.binding);
         held += key.record.held().count();
         index.insert(key);
@@ -75,7 +75,7 @@ pub(super) fn index(sealer: &Sealer, rows: &Rows, known: Option<&Index>) -> Resu
         ));
     }
     index.set_generation(state.generation);
-    Ok((state, sealed_state, index))
+    Ok((state, encrypted_state, index))
 }
 
 /// The calling thread alone opens fewer records than this.
@@ -84,20 +84,20 @@ const SHARED: usize = 1024;
 /// Opens the keys of all records on as many threads as there are processors, and passes them to
 /// `take` in their order.
 fn for_each_key(
-    sealer: &Sealer,
+    cipher: &StoreCipher,
     rows: &Rows,
     known: Option<&Index>,
     take: impl FnMut(Arc<LoadedKey>),
 ) -> Result<()> {
     let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
     let load = |(key_id, sealed): &(&String, &Vec<u8>)| {
-        let binding = sealer.bind(sealed);
+        let binding = cipher.bind(sealed);
         let known = known.and_then(|known| known.key(&key_id.parse().ok()?).ok());
         match known.filter(|known| known.binding == binding) {
             Some(known) => Ok(Arc::clone(known)),
             None => {
                 let known = known.map(|known| &**known);
-                Ok(Arc::new(load_key(sealer, key_id, sealed, binding, known, private_key)?))
+                Ok(Arc::new(load_key(cipher, key_id, sealed, binding, known, private_key)?))
             }
         }
     };
@@ -161,27 +161,27 @@ fn by_threads<I: Sync, O: Send>(
 /// # Errors
 /// [`Code::KeystoreCorrupt`] if a row does not open.
 pub(super) fn advance(
-    sealer: &Sealer,
+    cipher: &StoreCipher,
     state: &StoreState,
     index: &Index,
     rows: &Changes,
 ) -> Result<Option<Loaded>> {
-    let Some(sealed_state) = rows.get(&(Table::Meta, STATE.to_owned())).and_then(Option::as_ref) else {
+    let Some(encrypted_state) = rows.get(&(Table::Meta, STATE.to_owned())).and_then(Option::as_ref) else {
         return Ok(None);
     };
-    let new_state = StoreState::parse(&sealer.open(&Place::StoreState, sealed_state)?)?;
+    let new_state = StoreState::parse(&cipher.decrypt(&EnvelopeKind::StoreState, encrypted_state)?)?;
     let (mut found, mut next) = (*state, index.clone());
     for ((_, key_id), sealed) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
         let (Ok(name), Some(sealed)) = (key_id.parse(), sealed) else { return Ok(None) };
         let known = index.key(&name).ok().map(|known| &**known);
-        let binding = sealer.bind(sealed);
+        let binding = cipher.bind(sealed);
         found.replace(known.map(|known| &known.binding), &binding);
         let private_key = |id: &str| match rows.get(&(Table::PrivateKeys, id.to_owned())) {
             Some(Some(sealed)) => Row::Read(sealed),
             Some(None) => Row::Missing,
             None => Row::Unchanged,
         };
-        next.insert(Arc::new(load_key(sealer, key_id, sealed, binding, known, private_key)?));
+        next.insert(Arc::new(load_key(cipher, key_id, sealed, binding, known, private_key)?));
     }
     let belongs = |id: &str, sealed: &Option<Vec<u8>>| -> bool {
         let held =
@@ -193,7 +193,7 @@ pub(super) fn advance(
         return Ok(None);
     }
     next.set_generation(new_state.generation);
-    Ok(Some((new_state, sealed_state.clone(), next)))
+    Ok(Some((new_state, encrypted_state.clone(), next)))
 }
 
 /// The known state of a private key's row.
@@ -207,14 +207,14 @@ enum Row<'a> {
 /// Opens a record and proves that its private keys exist and open. None stays decrypted, except
 /// those that `known`, the same key's former state, has in use.
 fn load_key<'a>(
-    sealer: &Sealer,
+    cipher: &StoreCipher,
     key_id: &str,
     sealed: &[u8],
     binding: [u8; 32],
     known: Option<&LoadedKey>,
     private_key: impl Fn(&str) -> Row<'a>,
 ) -> Result<LoadedKey> {
-    let record = KeyRecord::parse(&sealer.open(&Place::KeyRecord(key_id.to_owned()), sealed)?)?;
+    let record = KeyRecord::parse(&cipher.decrypt(&EnvelopeKind::KeyRecord(key_id.to_owned()), sealed)?)?;
     if record.key.to_string() != key_id {
         return Err(KmsError::corrupt(format!(
             "the keystore was edited: the record of {key_id} belongs to another key"
@@ -231,7 +231,7 @@ fn load_key<'a>(
         };
         let row = private_key(&id);
         if let Row::Read(sealed) = row {
-            sealer.open(&Place::PrivateKey(id.clone()), sealed)?;
+            cipher.decrypt(&EnvelopeKind::PrivateKey(id.clone()), sealed)?;
         }
         let is_head = version.version() == record.head().get();
         if !is_head && !keeps_older(&record) {

@@ -44,7 +44,7 @@ pub(crate) use self::batch::Threads;
 pub use self::batch::{SignItem, VerifyItem};
 pub use self::handle::Keystore;
 #[cfg(feature = "soft-seal")]
-pub use self::identity::KeystoreIdentity;
+pub use self::identity::KeystoreProvider;
 pub use self::keys::NewKey;
 pub use self::options::KeystoreOptions;
 pub(crate) use self::signing::Content;

@@ -12,7 +12,7 @@ use super::handle::Keystore;
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+use crate::audit_log::{Actor, AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -65,7 +65,7 @@ impl<'a> Subject<'a> {
 }
 
 /// The result of an operation.
-pub(crate) trait Made {
+pub(crate) trait AuditedResult {
     /// The key, if it is known only afterwards.
     fn key(&self) -> Option<KeyRef<'_>> {
         None
@@ -77,41 +77,41 @@ pub(crate) trait Made {
     }
 }
 
-impl Made for KeyVersionId {
+impl AuditedResult for KeyVersionId {
     fn key(&self) -> Option<KeyRef<'_>> {
         Some(self.into())
     }
 }
 
-impl Made for Signature {
+impl AuditedResult for Signature {
     fn key(&self) -> Option<KeyRef<'_>> {
         Some((&self.key).into())
     }
 }
 
-impl Made for SignedAttestation {
+impl AuditedResult for SignedAttestation {
     fn key(&self) -> Option<KeyRef<'_>> {
         Some((&self.signature.key).into())
     }
 }
 
-impl Made for Verdict {
+impl AuditedResult for Verdict {
     fn outcome(&self) -> Outcome {
         Outcome::Verdict(*self)
     }
 }
 
-impl Made for Attestation {}
-impl Made for SharedKey {}
-impl Made for () {}
+impl AuditedResult for Attestation {}
+impl AuditedResult for SharedKey {}
+impl AuditedResult for () {}
 #[cfg(feature = "soft-seal")]
-impl Made for super::backup_summary::BackupSummary {}
+impl AuditedResult for super::backup_summary::BackupSummary {}
 #[cfg(all(feature = "tokens", feature = "transfer"))]
-impl Made for crate::transfer::WrappedKey {}
+impl AuditedResult for crate::transfer::WrappedPrivateKey {}
 #[cfg(feature = "tokens")]
-impl Made for crate::token::Token {}
+impl AuditedResult for crate::token::Token {}
 
-fn outcome<T: Made>(result: &Result<T>) -> Outcome {
+fn outcome<T: AuditedResult>(result: &Result<T>) -> Outcome {
     match result {
         Ok(made) => made.outcome(),
         Err(error) => Outcome::Failed(error.code),
@@ -181,7 +181,7 @@ impl Keystore {
     ///
     /// # Errors
     /// The errors of `run`; errors of recording, which withhold the result of `run`.
-    pub(crate) fn observed<T: Made>(
+    pub(crate) fn observed<T: AuditedResult>(
         &self,
         subject: Subject<'_>,
         run: impl FnOnce() -> Result<T>,
@@ -207,7 +207,7 @@ impl Keystore {
     }
 
     /// Runs an operation and reports it; the place of a change is reserved.
-    fn reported<T: Made>(&self, subject: Subject<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn reported<T: AuditedResult>(&self, subject: Subject<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let watch = self.watch();
         #[cfg(feature = "with-metrics")]
         let _span = crate::metrics::span(subject.operation, subject.algorithm()).entered();
@@ -217,9 +217,9 @@ impl Keystore {
         if !self.records(subject.operation) {
             return result;
         }
-        let key = result.as_ref().ok().and_then(Made::key);
+        let key = result.as_ref().ok().and_then(AuditedResult::key);
         let digest = subject.message.map(bulla_blake3::hash);
-        let recorded = self.record(&[subject.event(key, outcome, Actor::current(), digest)]);
+        let recorded = self.record(&[subject.event(key, outcome, AuditContext::actor(), digest)]);
         let made = result?;
         match recorded {
             Ok(()) => Ok(made),

@@ -12,11 +12,13 @@ use super::options::KeystoreOptions;
 use super::snapshot::Snapshot;
 use super::writer::Writer;
 use super::{follow, guard_name, load};
+use crate::encryption::{
+    EnvelopeKind, KeyProvider, RootKey, StoreCipher, Unlock, UnlockMethod, WrappedRootKey,
+};
 use crate::error::{Code, Result};
 use crate::files;
 use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
-use crate::seal::{KeyProvider, Place, Protection, RootKey, Sealer, Unlock, UnlockMethod};
 use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, ReadOnlyStore, Rows, STATE, Store};
 
 impl Keystore {
@@ -122,55 +124,55 @@ impl KeystoreOptions {
         unlock: &Unlock,
         writes: impl FnOnce(&Snapshot) -> bool,
     ) -> Result<Keystore> {
-        let Look { rows, sealer, loaded: (state, sealed_state, index) } = look(path, unlock, self)?;
+        let Look { rows, cipher, loaded: (state, encrypted_state, index) } = look(path, unlock, self)?;
         let snapshot = Snapshot::new(index);
         if writes(&snapshot) {
             // The root key is known, so a passphrase is not derived twice.
             let mut store = EmbeddedStore::open(path)?;
             let rows = store.load()?;
-            return unseal(Box::new(store), rows, sealer, self);
+            return unseal(Box::new(store), rows, cipher, self);
         }
-        let loaded = (state, sealed_state, snapshot.into_index());
-        Ok(assemble(Box::new(ReadOnlyStore::new(rows)), sealer, loaded, self))
+        let loaded = (state, encrypted_state, snapshot.into_index());
+        Ok(assemble(Box::new(ReadOnlyStore::new(rows)), cipher, loaded, self))
     }
 }
 
 fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
-    let sealer = Sealer::new(&RootKey::random()?);
+    let cipher = StoreCipher::new(&RootKey::random()?);
     let guard = Arc::new(StoreGuard::default());
-    let rows = Rows { meta: BTreeMap::from([empty_state(&sealer, &*guard)?]), ..Rows::default() };
+    let rows = Rows { meta: BTreeMap::from([empty_state(&cipher, &*guard)?]), ..Rows::default() };
     let options = KeystoreOptions { guard, ..options.clone() };
-    unseal(Box::new(MemoryStore::new(rows.clone())), rows, sealer, &options)
+    unseal(Box::new(MemoryStore::new(rows.clone())), rows, cipher, &options)
 }
 
 fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     if path.symlink_metadata().is_ok() {
         return Err(files::already_exists(path));
     }
-    let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
+    let (rows, cipher) = new_rows(&*unlock.provider()?, &*options.guard)?;
     let store = EmbeddedStore::create(path, &rows)?;
-    unseal(Box::new(store), rows, sealer, options)
+    unseal(Box::new(store), rows, cipher, options)
 }
 
-/// The rows of a store without keys, and the sealer that encrypts them.
-pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, Sealer)> {
-    let (protection, root) = Protection::create(provider)?;
-    let sealer = Sealer::new(&root);
+/// The rows of a store without keys, and the cipher that encrypts them.
+pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) -> Result<(Rows, StoreCipher)> {
+    let (protection, root) = WrappedRootKey::generate(provider)?;
+    let cipher = StoreCipher::new(&root);
     let mut meta = BTreeMap::from([
         (FORMAT.to_owned(), load::STORE_FORMAT.to_be_bytes().to_vec()),
         (PROTECTION.to_owned(), protection.to_bytes()),
-        empty_state(&sealer, guard)?,
+        empty_state(&cipher, guard)?,
     ]);
     if let (_, name, Some(value)) = guard_name::row(guard) {
         meta.insert(name, value);
     }
-    Ok((Rows { meta, ..Rows::default() }, sealer))
+    Ok((Rows { meta, ..Rows::default() }, cipher))
 }
 
-fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
+fn empty_state(cipher: &StoreCipher, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
     let state =
         StoreState { changed: guard.time()?, guard: guard_name::digest(guard), ..StoreState::default() };
-    Ok((STATE.to_owned(), sealer.seal(Place::StoreState, &state.to_bytes())?))
+    Ok((STATE.to_owned(), cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?))
 }
 
 /// The root key is opened first, from a read-only look at the file: a wrong secret or a newer
@@ -178,21 +180,21 @@ fn empty_state(sealer: &Sealer, guard: &dyn RollbackGuard) -> Result<(String, Ve
 /// passphrase.
 fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let rows = EmbeddedStore::peek(path)?;
-    let sealer = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(&rows, unlock)?;
     // Opening the database checks the whole file, which takes long for a large one. Decrypt its
     // rows meanwhile.
     let (store, loaded) = std::thread::scope(|scope| {
         let store = scope.spawn(|| EmbeddedStore::open(path));
-        let loaded = load::index(&sealer, &rows, None);
+        let loaded = load::index(&cipher, &rows, None);
         (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
     });
     let mut store = store?;
     // Each change replaces the state, so nothing has changed since that look.
     if store.state()?.as_ref() == rows.meta.get(STATE) {
-        return begin(Box::new(store), &rows, sealer, loaded?, options);
+        return begin(Box::new(store), &rows, cipher, loaded?, options);
     }
     let rows = store.load()?;
-    unseal(Box::new(store), rows, sealer, options)
+    unseal(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(path: &Path) -> Result<UnlockMethod> {
@@ -202,24 +204,24 @@ fn unlock_method(path: &Path) -> Result<UnlockMethod> {
 /// What one look at a store gives.
 struct Look {
     rows: Rows,
-    sealer: Sealer,
+    cipher: StoreCipher,
     loaded: load::Loaded,
 }
 
 /// The current keys, verified as [`open`] does it. The guard is asked, but told nothing.
 fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look> {
     let mut rows = EmbeddedStore::peek(path)?;
-    let sealer = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(&rows, unlock)?;
     loop {
-        let loaded = load::index(&sealer, &rows, None)?;
-        let (state, sealed_state, _) = &loaded;
+        let loaded = load::index(&cipher, &rows, None)?;
+        let (state, encrypted_state, _) = &loaded;
         guard_name::check_name(state, &rows, &*options.guard)?;
-        match options.guard.check(&state.mark(sealer.store(), sealed_state)) {
-            Ok(()) => return Ok(Look { rows, sealer, loaded }),
+        match options.guard.check(&state.mark(cipher.store_name(), encrypted_state)) {
+            Ok(()) => return Ok(Look { rows, cipher, loaded }),
             // Since the store was read, another process may have changed it and told the guard.
             Err(error) if error.code == Code::RolledBack => {
                 rows = EmbeddedStore::peek(path)?;
-                if rows.meta.get(STATE) == Some(sealed_state) {
+                if rows.meta.get(STATE) == Some(encrypted_state) {
                     return Err(error);
                 }
             }
@@ -232,35 +234,35 @@ fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look>
 #[cfg(test)]
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
-    let sealer = load::open_root(&rows, unlock)?;
-    unseal(store, rows, sealer, &KeystoreOptions::default())
+    let cipher = load::open_root(&rows, unlock)?;
+    unseal(store, rows, cipher, &KeystoreOptions::default())
 }
 
 /// The keystore on a store with these rows.
 pub(super) fn unseal(
     store: Box<dyn Store>,
     rows: Rows,
-    sealer: Sealer,
+    cipher: StoreCipher,
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
-    let loaded = load::index(&sealer, &rows, None)?;
-    begin(store, &rows, sealer, loaded, options)
+    let loaded = load::index(&cipher, &rows, None)?;
+    begin(store, &rows, cipher, loaded, options)
 }
 
 /// The keystore on a store with these rows, which were loaded as `loaded`.
 fn begin(
     mut store: Box<dyn Store>,
     rows: &Rows,
-    sealer: Sealer,
-    (state, sealed_state, index): load::Loaded,
+    cipher: StoreCipher,
+    (state, encrypted_state, index): load::Loaded,
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
     guard_name::check_name(&state, rows, &*options.guard)?;
-    let mark = state.mark(sealer.store(), &sealed_state);
+    let mark = state.mark(cipher.store_name(), &encrypted_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;
     let changed = store.watch();
-    let keystore = assemble(store, sealer, (state, sealed_state, index), options);
+    let keystore = assemble(store, cipher, (state, encrypted_state, index), options);
     if let Some(changed) = changed {
         follow::follow(&keystore, changed)?;
     }
@@ -269,15 +271,15 @@ fn begin(
 
 fn assemble(
     store: Box<dyn Store>,
-    sealer: Sealer,
-    (state, sealed_state, index): load::Loaded,
+    cipher: StoreCipher,
+    (state, encrypted_state, index): load::Loaded,
     options: &KeystoreOptions,
 ) -> Keystore {
     let file = store.file();
     Keystore {
         index: Arc::new(ArcSwap::from_pointee(index)),
-        writer: Arc::new(Mutex::new(Writer { store, state, sealed_state })),
-        sealer: Arc::new(sealer),
+        writer: Arc::new(Mutex::new(Writer { store, state, encrypted_state })),
+        cipher: Arc::new(cipher),
         backends: options.backends.clone(),
         guard: Arc::clone(&options.guard),
         observers: options.into(),

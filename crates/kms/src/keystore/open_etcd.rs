@@ -4,8 +4,8 @@ use super::handle::Keystore;
 use super::load;
 use super::open::{new_rows, unseal};
 use super::options::KeystoreOptions;
+use crate::encryption::{Unlock, UnlockMethod};
 use crate::error::{Code, KmsError, Result};
-use crate::seal::{Unlock, UnlockMethod};
 use crate::store::etcd::{EtcdOptions, EtcdStore};
 use crate::store::{Rows, STATE, Store as _};
 
@@ -76,15 +76,15 @@ impl Keystore {
 }
 
 fn create(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
-    let (rows, sealer) = new_rows(&*unlock.provider()?, &*options.guard)?;
+    let (rows, cipher) = new_rows(&*unlock.provider()?, &*options.guard)?;
     let store = EtcdStore::create(etcd, &rows)?;
-    unseal(Box::new(store), rows, sealer, options)
+    unseal(Box::new(store), rows, cipher, options)
 }
 
 fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let (store, rows) = read(etcd)?;
-    let sealer = load::open_root(&rows, unlock)?;
-    unseal(Box::new(store), rows, sealer, options)
+    let cipher = load::open_root(&rows, unlock)?;
+    unseal(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {

@@ -5,8 +5,8 @@ use super::load;
 use super::observe::Subject;
 use super::writer::Writer;
 use crate::audit_log::AuditOperation;
+use crate::encryption::{Unlock, WrappedRootKey};
 use crate::error::{Code, KmsError, Result};
-use crate::seal::{Protection, Unlock};
 use crate::store::{PROTECTION, Row, Table};
 
 impl Keystore {
@@ -25,8 +25,8 @@ impl Keystore {
     /// [`Code::WrongDecryptionKey`], [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore in
     /// memory, which no secret opens; the errors of `new`; errors of writing; errors of recording,
     /// after which the change is still made.
-    pub fn reseal(&self, old: &Unlock, new: &Unlock) -> Result<()> {
-        self.observed(Subject::store(AuditOperation::Reseal), || self.change_secret(old, new))
+    pub fn rekey(&self, old: &Unlock, new: &Unlock) -> Result<()> {
+        self.observed(Subject::store(AuditOperation::Rekey), || self.change_secret(old, new))
     }
 
     fn change_secret(&self, old: &Unlock, new: &Unlock) -> Result<()> {
@@ -37,8 +37,8 @@ impl Keystore {
                 let message = "a keystore in memory has no secret";
                 return Err(KmsError::new(Code::NotFound, message));
             }
-            let root = load::protection(&rows)?.open(&*old)?;
-            let protection = Protection::of(&root, &*new)?;
+            let root = load::protection(&rows)?.unwrap(&*old)?;
+            let protection = WrappedRootKey::wrap(&root, &*new)?;
             Ok(vec![(Table::Meta, PROTECTION.to_owned(), Some(protection.to_bytes()))])
         })
     }
@@ -57,7 +57,7 @@ impl Keystore {
     fn change_store(&self, mut rows: impl FnMut(&mut Writer) -> Result<Vec<Row>>) -> Result<()> {
         let written = self.persist(|writer, index| {
             let rows = rows(writer)?;
-            writer.commit_rows(&self.sealer, writer.state, rows, self.guard.time()?)?;
+            writer.commit_rows(&self.cipher, writer.state, rows, self.guard.time()?)?;
             Ok(Some((index.clone(), ())))
         });
         written.map(drop)

@@ -37,11 +37,11 @@ impl Keystore {
     /// writing.
     pub fn set_guard(self, guard: &dyn RollbackGuard) -> Result<()> {
         self.observed(Subject::store(AuditOperation::Guard), || {
-            let mark = |writer: &Writer| writer.state.mark(self.sealer.store(), &writer.sealed_state);
+            let mark = |writer: &Writer| writer.state.mark(self.cipher.store_name(), &writer.encrypted_state);
             guard.check(&mark(&self.writer()))?;
             self.persist(|writer, index| {
                 let state = StoreState { guard: guard_name::digest(guard), ..writer.state };
-                writer.commit_rows(&self.sealer, state, vec![guard_name::row(guard)], guard.time()?)?;
+                writer.commit_rows(&self.cipher, state, vec![guard_name::row(guard)], guard.time()?)?;
                 Ok(Some((index.clone(), ())))
             })?;
             guard.advance(&mark(&self.writer())).map_err(unguarded)

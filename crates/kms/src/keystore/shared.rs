@@ -6,9 +6,9 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::handle::Keystore;
+use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::lease::StoreLease;
-use crate::seal::Place;
 
 /// The longest name of a note.
 const LONGEST_NAME: usize = 512;
@@ -39,7 +39,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::InvalidArgument`] for a name of more than 512 bytes; [`Code::RandomUnavailable`].
     pub fn seal_note(&self, name: &str, note: &[u8]) -> Result<Vec<u8>> {
-        self.sealer.seal(place(name)?, note)
+        self.cipher.encrypt(place(name)?, note)
     }
 
     /// Decrypts a note.
@@ -48,12 +48,12 @@ impl Keystore {
     /// [`Code::KeystoreCorrupt`] if this keystore did not encrypt these bytes under that name;
     /// [`Code::InvalidArgument`].
     pub fn open_note(&self, name: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        self.sealer.open(&place(name)?, sealed)
+        self.cipher.decrypt(&place(name)?, sealed)
     }
 
     /// A digest that only processes with the same keystore can compute.
     pub fn note_digest(&self, bytes: &[u8]) -> [u8; 32] {
-        self.sealer.note_digest(bytes)
+        self.cipher.note_digest(bytes)
     }
 
     /// To be called before the keys are looked at: keys that are looked at later are at least as
@@ -70,9 +70,9 @@ impl Keystore {
     }
 }
 
-fn place(name: &str) -> Result<Place> {
+fn place(name: &str) -> Result<EnvelopeKind> {
     if name.len() <= LONGEST_NAME {
-        return Ok(Place::Note(name.to_owned()));
+        return Ok(EnvelopeKind::Note(name.to_owned()));
     }
     Err(KmsError::new(Code::InvalidArgument, format!("a note's name has at most {LONGEST_NAME} bytes")))
 }
@@ -155,7 +155,7 @@ mod tests {
     #[cfg(all(feature = "tokens", feature = "mlkem"))]
     #[test]
     fn without_its_lease_a_keystore_neither_mints_nor_decapsulates() {
-        use crate::token::{Grant, Keys, TokenOperation};
+        use crate::token::{Grant, GrantedKeys, TokenOperation};
         let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
         let keystore = Keystore::in_memory().leased(Arc::clone(&lease));
         let tenant: crate::Name = "local".parse().unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let kem = keystore.create_key(kem).unwrap();
         let ciphertext = keystore.public_key(&kem).unwrap().encapsulate().unwrap().ciphertext;
         let expires = crate::Timestamp::from_unix_millis(4_000_000_000_000).unwrap();
-        let grant = Grant { tenant, keys: Keys::All, operations: vec![TokenOperation::Sign], expires };
+        let grant = Grant { tenant, keys: GrantedKeys::All, operations: vec![TokenOperation::Sign], expires };
         assert_eq!(keystore.mint_token(&grant).unwrap_err().code, Code::Unavailable);
         let decapsulated = keystore.decapsulate(&kem, &ciphertext);
         assert_eq!(decapsulated.map(drop).unwrap_err().code, Code::Unavailable);

@@ -8,7 +8,7 @@ use super::index::{LoadedKey, TOKENS};
 use super::lifecycle::{check_enabled, check_statements};
 use super::observe::Subject;
 use super::writer::Edit;
-use crate::algorithm::{Algorithm, Use};
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
@@ -52,7 +52,7 @@ impl Keystore {
         let key = key.into();
         self.observed(Subject::message(AuditOperation::Sign, key, message), || {
             let (id, loaded) = self.version_for_message(key, message)?;
-            let bytes = loaded.private_key(&id, &self.sealer, &self.backends)?.sign(message)?;
+            let bytes = loaded.private_key(&id, &self.cipher, &self.backends)?.sign(message)?;
             Ok(Signature { key: id, bytes })
         })
     }
@@ -82,7 +82,7 @@ impl Keystore {
                 "the message begins like the statement of a signature file; sign it as a file or as a message statement",
             ));
         }
-        if key.key_id().algorithm().usage() == Use::KeyEncapsulation {
+        if key.key_id().algorithm().usage() == KeyUsage::KeyEncapsulation {
             return Err(key_usage_mismatch(key.key_id().algorithm()));
         }
         check_purpose(key)?;
@@ -132,7 +132,7 @@ impl Keystore {
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content)?;
             let message = message(&id, &loaded.version(&id)?.public_key);
-            let signer = || loaded.private_key(&id, &self.sealer, &self.backends);
+            let signer = || loaded.private_key(&id, &self.cipher, &self.backends);
             let bytes = match message.form(algorithm)? {
                 Form::Message(framed) => signer()?.sign(&framed)?,
                 Form::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
@@ -315,8 +315,8 @@ impl OneSignature<'_> {
 
     /// Signs without recording, and without taking a lock of the keystore.
     fn sign(&self, message: &[u8]) -> Result<Signature> {
-        let Keystore { sealer, backends, .. } = self.keystore;
-        let bytes = self.loaded.signer(sealer, backends)?.sign(message)?;
+        let Keystore { cipher, backends, .. } = self.keystore;
+        let bytes = self.loaded.signer(cipher, backends)?.sign(message)?;
         Ok(Signature { key: self.id.clone(), bytes })
     }
 }

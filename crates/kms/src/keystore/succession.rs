@@ -6,13 +6,13 @@ use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
 use super::signing::check_purpose;
-use crate::algorithm::Use;
+use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
 use crate::backend::key_usage_mismatch;
+use crate::encryption::EnvelopeKind;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyId, KeyVersionId};
 use crate::key_signature::Signature;
-use crate::seal::Place;
 use crate::store::Rows;
 use crate::succession::Succession;
 
@@ -34,13 +34,13 @@ impl Keystore {
     /// of recording.
     pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
         let algorithm = key_id.algorithm();
-        if algorithm.usage() != Use::Signature {
+        if algorithm.usage() != KeyUsage::Signature {
             return Err(key_usage_mismatch(algorithm));
         }
         check_purpose(key_id.into())?;
         // The private keys of older versions stay sealed in the store until now.
         let rows = self.writer().store.load()?;
-        let (_, _, index) = load::index(&self.sealer, &rows, Some(&self.index.load()))?;
+        let (_, _, index) = load::index(&self.cipher, &rows, Some(&self.index.load()))?;
         let key = index.key(key_id)?;
         check_enabled(&key.record)?;
         check_statements(&key.record)?;
@@ -97,7 +97,7 @@ impl Keystore {
             .private_keys
             .get(&name)
             .ok_or_else(|| KmsError::corrupt(format!("the private key of {id} is missing from the store")))?;
-        let material = self.sealer.open(&Place::PrivateKey(name), sealed)?;
+        let material = self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), sealed)?;
         let algorithm = id.key_id().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
         if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {

@@ -9,10 +9,10 @@ use super::writer::Edit;
 use super::*;
 use super::{load, open as opening};
 use crate::algorithm::Algorithm;
+use crate::encryption::{Argon2Cost, EnvelopeKind, Passphrase, Unlock};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
-use crate::seal::{Argon2Cost, Passphrase, Place, Unlock};
 use crate::store::{Change, Changed, Changes, GUARD, MemoryStore, Rows, Store, Table};
 use crate::time::Timestamp;
 
@@ -26,7 +26,7 @@ fn unlock() -> Unlock {
 }
 
 fn empty_rows() -> Rows {
-    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
+    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::MIN).unwrap();
     opening::new_rows(&cheap, &StoreGuard::default()).unwrap().0
 }
 
@@ -135,14 +135,14 @@ fn every_row_that_is_removed_or_renamed_is_detected() {
 
 #[test]
 fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
-    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::LEAST).unwrap();
+    let cheap = Passphrase::with_cost("correct horse battery staple".into(), Argon2Cost::MIN).unwrap();
     let guard: Arc<dyn RollbackGuard> =
         Arc::new(NamedGuard::new("mine", Arc::new(StoreGuard::default())).unwrap());
     let rows = opening::new_rows(&cheap, &*guard).unwrap().0;
     let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
     let open = |rows: &Rows| {
-        let (store, sealer) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
-        opening::unseal(Box::new(store), rows.clone(), sealer, &options).map(drop).map_err(|error| error.code)
+        let (store, cipher) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
+        opening::unseal(Box::new(store), rows.clone(), cipher, &options).map(drop).map_err(|error| error.code)
     };
     assert_eq!(open(&rows), Ok(()));
     for name in [None, Some(&b"mime"[..]), Some(b""), Some(b"\xff")] {
@@ -277,9 +277,9 @@ impl RollbackGuard for Unreachable {
 
 /// A keystore on a store that others may change.
 fn open_shared(store: Box<dyn Store>, rows: &Rows, guard: Arc<dyn RollbackGuard>) -> Keystore {
-    let sealer = load::open_root(rows, &unlock()).unwrap();
+    let cipher = load::open_root(rows, &unlock()).unwrap();
     let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
-    opening::unseal(store, rows.clone(), sealer, &options).unwrap()
+    opening::unseal(store, rows.clone(), cipher, &options).unwrap()
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn nothing_that_is_printed_shows_a_secret() {
         let mut writer = keystore.writer();
         let rows = writer.store.load().unwrap();
         let sealed = &rows.private_keys[&id.to_string()];
-        keystore.sealer.open(&Place::PrivateKey(id.to_string()), sealed).unwrap()
+        keystore.cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), sealed).unwrap()
     };
     assert_eq!(seed.len(), 32);
     let printed = [

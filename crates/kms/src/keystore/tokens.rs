@@ -12,7 +12,7 @@ use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId, Name};
 use crate::public_key::PublicKey;
-use crate::token::{Grant, Permit, ROOT, Request, Revocations, Rights, Token};
+use crate::token::{Grant, Revocations, Rights, TOKEN_ROOT_PURPOSE, Token, TokenRequest, VerifiedToken};
 
 impl Keystore {
     /// Makes a tenant's root key, which signs its tokens.
@@ -21,7 +21,7 @@ impl Keystore {
     /// [`Code::LabelTaken`] if the tenant already has a root key, or another key with that label;
     /// the errors of [`Keystore::create_key`].
     pub fn create_token_root(&self, tenant: &Name) -> Result<KeyVersionId> {
-        let name: Name = ROOT.parse()?;
+        let name: Name = TOKEN_ROOT_PURPOSE.parse()?;
         self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
     }
 
@@ -36,7 +36,7 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Sign, &root), || {
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), Content::Statement)?;
-            let seed = loaded.material(&id, &self.sealer, &self.backends)?;
+            let seed = loaded.material(&id, &self.cipher, &self.backends)?;
             Token::mint(&seed, id.version(), grant)
         })
     }
@@ -48,7 +48,12 @@ impl Keystore {
     /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::KeyDisabled`],
     /// [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`] if that key is; the errors of
     /// [`Token::authorize`].
-    pub fn authorize(&self, token: &Token, request: &Request<'_>, revoked: &Revocations) -> Result<Permit> {
+    pub fn authorize(
+        &self,
+        token: &Token,
+        request: &TokenRequest<'_>,
+        revoked: &Revocations,
+    ) -> Result<VerifiedToken> {
         token.authorize(self.trusted(request.tenant())?, request, revoked)
     }
 
@@ -90,10 +95,10 @@ impl Keystore {
         recipient: &PublicKey,
         token: &Token,
         revoked: &Revocations,
-    ) -> Result<crate::transfer::WrappedKey> {
+    ) -> Result<crate::transfer::WrappedPrivateKey> {
         self.observed(Subject::key(AuditOperation::Export, key), || {
             let now = crate::time::Timestamp::now()?;
-            let request = Request::on_key(crate::token::TokenOperation::Export, key.key_id(), now);
+            let request = TokenRequest::on_key(crate::token::TokenOperation::Export, key.key_id(), now);
             self.authorize(token, &request, revoked)?;
             self.wrap_key(key, recipient)
         })
@@ -104,8 +109,8 @@ impl Keystore {
             let message = format!("the tenant {tenant} has no root key for tokens; make one first");
             KmsError::new(Code::KeyNotFound, message)
         };
-        let root = self.find(tenant, &ROOT.parse()?)?.ok_or_else(missing)?;
-        if root.purpose().as_str() == ROOT && root.algorithm() == Algorithm::Ed25519 {
+        let root = self.find(tenant, &TOKEN_ROOT_PURPOSE.parse()?)?.ok_or_else(missing)?;
+        if root.purpose().as_str() == TOKEN_ROOT_PURPOSE && root.algorithm() == Algorithm::Ed25519 {
             Ok(root)
         } else {
             Err(missing())

@@ -9,13 +9,13 @@ use super::observe::Subject;
 use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
-use crate::algorithm::Use;
+use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId};
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
-use crate::transfer::{PrivateKeyData, WrappedKey};
+use crate::transfer::{PrivateKeyData, WrappedPrivateKey};
 
 impl Keystore {
     /// Makes a key whose version 1 is an imported private key. The keystore does not wipe the
@@ -91,9 +91,13 @@ impl Keystore {
     /// # Errors
     /// [`Code::InvalidArgument`] if it was wrapped for another recipient; [`Code::MalformedKey`] if
     /// it was changed; the errors of [`Keystore::decapsulate`].
-    pub fn unwrap_key(&self, recipient: &KeyVersionId, wrapped: &WrappedKey) -> Result<PrivateKeyData> {
+    pub fn unwrap_key(
+        &self,
+        recipient: &KeyVersionId,
+        wrapped: &WrappedPrivateKey,
+    ) -> Result<PrivateKeyData> {
         wrapped.check_recipient(&self.public_key(recipient)?)?;
-        wrapped.open(&self.decapsulate(recipient, wrapped.encapsulated())?)
+        wrapped.unwrap(&self.decapsulate(recipient, wrapped.encapsulated())?)
     }
 
     fn imported(&self, backend: &str, key: &PrivateKeyData) -> Result<NewVersion> {
@@ -109,7 +113,7 @@ impl Keystore {
 
     /// The private key of a version that may be used, wrapped for a recipient.
     #[cfg(feature = "tokens")]
-    pub(super) fn wrap_key(&self, key: &KeyVersionId, recipient: &PublicKey) -> Result<WrappedKey> {
+    pub(super) fn wrap_key(&self, key: &KeyVersionId, recipient: &PublicKey) -> Result<WrappedPrivateKey> {
         // Before the keys are read: they are then at least as current as the lease says.
         self.check_lease()?;
         let index = self.index.load();
@@ -124,13 +128,15 @@ impl Keystore {
             return Err(KmsError::new(Code::NotExportable, message));
         }
         check_enabled(&loaded.record)?;
-        if key.version() != loaded.record.head().get() && key.key_id().algorithm().usage() == Use::Signature {
+        if key.version() != loaded.record.head().get()
+            && key.key_id().algorithm().usage() == KeyUsage::Signature
+        {
             let message = format!("{key} is an older version: a signing key exports only its newest version");
             return Err(KmsError::new(Code::NotLatestVersion, message));
         }
-        let material = loaded.material(key, &self.sealer, &self.backends)?;
+        let material = loaded.material(key, &self.cipher, &self.backends)?;
         let public_key = loaded.usable(key)?.public_key.clone();
-        WrappedKey::seal(key, &public_key, &material, recipient)
+        WrappedPrivateKey::wrap(key, &public_key, &material, recipient)
     }
 }
 

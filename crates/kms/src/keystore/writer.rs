@@ -9,13 +9,13 @@ use super::index::{Index, LoadedKey, Sealed};
 use super::lifecycle::keeps_older;
 use super::{guard_name, load};
 use crate::backend::{KeyMaterial, PrivateKey};
+use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::Result;
 use crate::id::KeyVersionId;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::rollback::{RollbackGuard, rolled_back};
-use crate::seal::{Place, Sealer};
 use crate::store::{Change, Changes, Row, STATE, Store, Table};
 use crate::time::Timestamp;
 
@@ -24,7 +24,7 @@ pub(super) struct Writer {
     pub(super) store: Box<dyn Store>,
     pub(super) state: StoreState,
     /// The row in which the state is stored.
-    pub(super) sealed_state: Vec<u8>,
+    pub(super) encrypted_state: Vec<u8>,
 }
 
 /// A change to one key: its next record, and the private key of its head if that is new.
@@ -66,12 +66,12 @@ impl Writer {
     /// an error, nothing has changed here.
     pub(super) fn catch_up(
         &mut self,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         guard: &dyn RollbackGuard,
         index: &Index,
     ) -> Result<Option<Index>> {
-        let changes = self.store.changes(&self.sealed_state)?;
-        self.apply(changes, sealer, guard, index)
+        let changes = self.store.changes(&self.encrypted_state)?;
+        self.apply(changes, cipher, guard, index)
     }
 
     /// The same with what the store was told of other processes' changes. It asks the store only if
@@ -81,13 +81,13 @@ impl Writer {
     /// Those of [`Writer::catch_up`].
     pub(super) fn take_announced(
         &mut self,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         guard: &dyn RollbackGuard,
         index: &Index,
     ) -> Result<Option<Index>> {
         match self.store.announced() {
-            Some(changes) => self.apply(Some(changes), sealer, guard, index),
-            None => self.catch_up(sealer, guard, index),
+            Some(changes) => self.apply(Some(changes), cipher, guard, index),
+            None => self.catch_up(cipher, guard, index),
         }
     }
 
@@ -95,33 +95,33 @@ impl Writer {
     fn apply(
         &mut self,
         changes: Option<Changes>,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         guard: &dyn RollbackGuard,
         index: &Index,
     ) -> Result<Option<Index>> {
         let changed = match changes {
             Some(rows) if rows.is_empty() => return Ok(None),
-            Some(rows) => load::advance(sealer, &self.state, index, &rows)?,
+            Some(rows) => load::advance(cipher, &self.state, index, &rows)?,
             None => None,
         };
-        let (state, sealed_state, next) = match changed {
+        let (state, encrypted_state, next) = match changed {
             Some(changed) => changed,
-            None => load::index(sealer, &self.store.load()?, Some(index))?,
+            None => load::index(cipher, &self.store.load()?, Some(index))?,
         };
         guard_name::check_unchanged(&self.state, &state)?;
-        let mark = state.mark(sealer.store(), &sealed_state);
+        let mark = state.mark(cipher.store_name(), &encrypted_state);
         guard.check(&mark)?;
-        if state.generation <= self.state.generation && sealed_state != self.sealed_state {
+        if state.generation <= self.state.generation && encrypted_state != self.encrypted_state {
             return Err(rolled_back(state.generation, self.state.generation));
         }
         guard.advance(&mark)?;
-        (self.state, self.sealed_state) = (state, sealed_state);
+        (self.state, self.encrypted_state) = (state, encrypted_state);
         Ok(Some(next))
     }
 
     pub(super) fn commit(
         &mut self,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         index: &Index,
         edit: Edit,
         time: Timestamp,
@@ -129,15 +129,15 @@ impl Writer {
         let Edit { record, new_head } = edit;
         let old = index.key(&record.key).ok();
         let key_id = record.key.to_string();
-        let sealed = sealer.seal(Place::KeyRecord(key_id.clone()), &record.to_bytes())?;
-        let binding = sealer.bind(&sealed);
+        let sealed = cipher.encrypt(EnvelopeKind::KeyRecord(key_id.clone()), &record.to_bytes())?;
+        let binding = cipher.bind(&sealed);
         let mut state = self.state;
         state.replace(old.map(|old| &old.binding), &binding);
         let mut rows = vec![(Table::Records, key_id, Some(sealed))];
         let head = match new_head {
             Some(pair) => {
                 let id = record.key.version(record.head()).to_string();
-                let sealed = sealer.seal(Place::PrivateKey(id.clone()), &pair.material)?;
+                let sealed = cipher.encrypt(EnvelopeKind::PrivateKey(id.clone()), &pair.material)?;
                 rows.push((Table::PrivateKeys, id, Some(sealed.clone())));
                 Sealed::opened(sealed, pair.private_key)
             }
@@ -147,7 +147,7 @@ impl Writer {
         let older = old.map(|old| older(old, &record)).unwrap_or_default();
         let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
         rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
-        self.commit_rows(sealer, state, rows, time)?;
+        self.commit_rows(cipher, state, rows, time)?;
         Ok(LoadedKey { record, binding, head, older })
     }
 
@@ -155,17 +155,17 @@ impl Writer {
     /// seen.
     pub(super) fn commit_rows(
         &mut self,
-        sealer: &Sealer,
+        cipher: &StoreCipher,
         mut state: StoreState,
         mut rows: Vec<Row>,
         time: Timestamp,
     ) -> Result<()> {
         state.generation += 1;
         state.changed = time;
-        let sealed_state = sealer.seal(Place::StoreState, &state.to_bytes())?;
-        rows.push((Table::Meta, STATE.to_owned(), Some(sealed_state.clone())));
-        self.store.commit(Change { expected_state: &self.sealed_state, rows })?;
-        (self.state, self.sealed_state) = (state, sealed_state);
+        let encrypted_state = cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?;
+        rows.push((Table::Meta, STATE.to_owned(), Some(encrypted_state.clone())));
+        self.store.commit(Change { expected_state: &self.encrypted_state, rows })?;
+        (self.state, self.encrypted_state) = (state, encrypted_state);
         Ok(())
     }
 }

@@ -9,13 +9,13 @@ use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHan
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::config::TokenConfig;
+use super::config::DeviceConfig;
 use super::encoding;
 use super::fault::Fault;
 use super::module::lock;
 use super::token::{Access, At, Token};
 use crate::algorithm::Algorithm;
-use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, Request};
+use crate::backend::{Backend, Backends, Capabilities, KeyMaterial, Prepared, PrivateKey, VerifyRequest};
 use crate::encoding::hex;
 use crate::error::{Code, KmsError, Result};
 use crate::prehash::not_prehashed;
@@ -37,7 +37,7 @@ const EDWARDS25519_NAME: &[u8] = b"\x13\x0cedwards25519";
 /// A token as a backend. Cloning is cheap, and all clones use the same token.
 #[derive(Clone)]
 pub struct Pkcs11 {
-    config: Arc<TokenConfig>,
+    config: Arc<DeviceConfig>,
     token: Arc<Mutex<Option<Arc<Token>>>>,
 }
 
@@ -49,7 +49,7 @@ impl Pkcs11 {
     /// [`Code::DeviceUnavailable`] if there is no such token; [`Code::WrongPin`],
     /// [`Code::PinLocked`]; [`Code::InvalidArgument`] if several tokens match or there is no PIN;
     /// errors of reading the PIN.
-    pub fn open(config: &TokenConfig) -> Result<Self> {
+    pub fn open(config: &DeviceConfig) -> Result<Self> {
         let token = Self::when_needed(config);
         token.token()?;
         Ok(token)
@@ -57,7 +57,7 @@ impl Pkcs11 {
 
     /// A token that is opened on its first use. As long as signatures are only verified, it is not
     /// needed.
-    pub fn when_needed(config: &TokenConfig) -> Self {
+    pub fn when_needed(config: &DeviceConfig) -> Self {
         Self { config: Arc::new(config.clone()), token: Arc::default() }
     }
 
@@ -156,14 +156,14 @@ impl Backend for Pkcs11 {
         Backends::software().verifier(algorithm)?.prepare(algorithm, public_key)
     }
 
-    fn verify(&self, request: Request<'_>) -> Verdict {
+    fn verify(&self, request: VerifyRequest<'_>) -> Verdict {
         match Backends::software().verifier(request.public_key.algorithm()) {
             Ok(software) => software.verify(request),
             Err(_) => Verdict::Invalid,
         }
     }
 
-    fn verify_many(&self, requests: &[Request<'_>]) -> Vec<Verdict> {
+    fn verify_many(&self, requests: &[VerifyRequest<'_>]) -> Vec<Verdict> {
         let Some(first) = requests.first() else { return Vec::new() };
         match Backends::software().verifier(first.public_key.algorithm()) {
             Ok(software) => software.verify_many(requests),

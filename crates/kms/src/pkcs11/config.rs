@@ -26,12 +26,12 @@ const MAX_PIN: usize = 4096;
 /// and may have `pin-source`: `file:` and the path of a file whose first line is the PIN, or `env:`
 /// and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
 #[derive(Clone, Debug)]
-pub struct TokenConfig {
+pub struct DeviceConfig {
     /// The library of the token's maker.
     pub module: PathBuf,
     /// The token's own description. Everything that is given must match, and must match only one
     /// token.
-    pub token: TokenName,
+    pub token: DeviceSelector,
     /// The source of the PIN; none for a token that asks for it itself.
     pub pin: Option<PinSource>,
     /// The maximum number of open sessions: that many threads can use the token at once, and others
@@ -41,7 +41,7 @@ pub struct TokenConfig {
 
 /// A token's own description. `None` matches every token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokenName {
+pub struct DeviceSelector {
     /// The label that its owner gave it.
     pub label: Option<String>,
     /// The serial number.
@@ -66,12 +66,12 @@ pub enum PinSource {
     Asked(fn() -> io::Result<SecretString>),
 }
 
-impl TokenConfig {
+impl DeviceConfig {
     /// A token by its label, with 16 sessions.
     pub fn new(module: impl Into<PathBuf>, label: impl Into<String>, pin: PinSource) -> Self {
         Self {
             module: module.into(),
-            token: TokenName { label: Some(label.into()), ..TokenName::default() },
+            token: DeviceSelector { label: Some(label.into()), ..DeviceSelector::default() },
             pin: Some(pin),
             sessions: SESSIONS,
         }
@@ -130,7 +130,7 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>> {
     Ok(Zeroizing::new(line.to_owned()))
 }
 
-impl TokenName {
+impl DeviceSelector {
     /// Whether this name matches a token with that description.
     pub(super) fn fits(&self, token: &Self) -> bool {
         let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
@@ -141,7 +141,7 @@ impl TokenName {
     }
 }
 
-impl fmt::Display for TokenName {
+impl fmt::Display for DeviceSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             ("label", &self.label),
@@ -160,7 +160,7 @@ impl fmt::Display for TokenName {
     }
 }
 
-impl FromStr for TokenConfig {
+impl FromStr for DeviceConfig {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -169,7 +169,7 @@ impl FromStr for TokenConfig {
         let rest =
             text.strip_prefix("pkcs11:").ok_or_else(|| invalid("it does not begin with pkcs11:".into()))?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut token = TokenName::default();
+        let mut token = DeviceSelector::default();
         for (name, value) in attributes(path, ';').map_err(invalid)? {
             let place = match name {
                 "token" => &mut token.label,
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_uri_names_a_token_its_library_and_where_its_pin_is() {
-        let config: TokenConfig =
+        let config: DeviceConfig =
             "pkcs11:token=my%20releases;serial=0a1b?module-path=/usr/lib/libx.so&pin-source=file:/run/pin"
                 .parse()
                 .unwrap();
@@ -271,9 +271,9 @@ mod tests {
         assert_eq!(config.token.label.as_deref(), Some("my releases"));
         assert_eq!(config.token.serial.as_deref(), Some("0a1b"));
         assert!(matches!(config.pin, Some(PinSource::File(path)) if path == Path::new("/run/pin")));
-        let config: TokenConfig = "pkcs11:?pin-source=env:TOKEN_PIN&module-path=/m".parse().unwrap();
+        let config: DeviceConfig = "pkcs11:?pin-source=env:TOKEN_PIN&module-path=/m".parse().unwrap();
         assert!(matches!(config.pin, Some(PinSource::Variable(name)) if name == "TOKEN_PIN"));
-        assert_eq!(config.token, TokenName::default());
+        assert_eq!(config.token, DeviceSelector::default());
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             ("pkcs11:token=%ff?module-path=/m", "UTF-8"),
             ("pkcs11:?module-path=/m&pin-source=|cat", "pin-source"),
         ] {
-            let error = uri.parse::<TokenConfig>().unwrap_err();
+            let error = uri.parse::<DeviceConfig>().unwrap_err();
             assert_eq!(error.code, Code::InvalidArgument, "{uri}");
             assert!(error.message.contains(reason), "{uri}: {error}");
             assert!(!error.message.contains("1234"), "a PIN is never told");

@@ -30,7 +30,7 @@ const TRIES: usize = 20;
 /// This program keeps the order of changes, not the token: few tokens have a counter that only
 /// grows, and it grows when they are reset.
 #[derive(Clone, Debug)]
-pub struct TokenGuard {
+pub struct DeviceGuard {
     token: Arc<Token>,
     name: Name,
     /// Makes threads take turns. Processes detect each other's changes.
@@ -57,7 +57,7 @@ impl Known {
     }
 }
 
-impl TokenGuard {
+impl DeviceGuard {
     /// The guard with this name on the token. It is read on each use.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl TokenGuard {
     }
 }
 
-impl RollbackGuard for TokenGuard {
+impl RollbackGuard for DeviceGuard {
     fn check(&self, mark: &StoreMark) -> Result<()> {
         let _turn = lock(&self.turn);
         self.token.run(Access::Read, |at| match self.read(at)? {

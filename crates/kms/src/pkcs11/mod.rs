@@ -22,6 +22,6 @@ mod sealing;
 mod token;
 
 pub use self::backend::{NAME, Pkcs11};
-pub use self::config::{PinSource, TokenConfig, TokenName};
-pub use self::guard::TokenGuard;
-pub use self::sealing::TokenKeyProvider;
+pub use self::config::{DeviceConfig, DeviceSelector, PinSource};
+pub use self::guard::DeviceGuard;
+pub use self::sealing::DeviceKeyProvider;

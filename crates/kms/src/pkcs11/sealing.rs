@@ -10,30 +10,30 @@ use zeroize::Zeroizing;
 use super::backend::{ID, NAME, Pkcs11};
 use super::fault::Fault;
 use super::token::{Access, At, Token};
+use crate::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use crate::error::{Code, KmsError, Result};
 use crate::id::Name;
-use crate::seal::{Capsule, KeyEncryptionKey, KeyProvider};
 
-/// The length of a capsule and of a key in bytes.
+/// The length of a params and of a key in bytes.
 const SIZE: usize = 32;
 
-/// The prefix of the capsule in the HMAC's input, so that no other use of the token's key computes
+/// The prefix of the params in the HMAC's input, so that no other use of the token's key computes
 /// the same value.
 const CONTEXT: &[u8] = b"bulla key encryption key from token v1\0";
 
 /// Key-encryption keys from a secret key on a token.
 ///
 /// The method is `pkcs11`, the name is the label of the key on the token (`CKA_LABEL`), and the
-/// capsule is 32 random bytes. The key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the
-/// token, of `bulla key encryption key from token v1`, a zero byte and the capsule. Nothing opens
+/// params is 32 random bytes. The key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the
+/// token, of `bulla key encryption key from token v1`, a zero byte and the params. Nothing opens
 /// without the token.
 #[derive(Clone, Debug)]
-pub struct TokenKeyProvider {
+pub struct DeviceKeyProvider {
     token: Arc<Token>,
     name: Name,
 }
 
-impl TokenKeyProvider {
+impl DeviceKeyProvider {
     /// The key with this name on the token.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl TokenKeyProvider {
         Err(Fault::failed("the token created an extractable secret key; bulla deleted that key"))
     }
 
-    fn derive(&self, capsule: &[u8; SIZE]) -> Result<KeyEncryptionKey> {
-        let message = [CONTEXT, capsule].concat();
+    fn derive(&self, params: &[u8; SIZE]) -> Result<KeyEncryptionKey> {
+        let message = [CONTEXT, params].concat();
         let key = self.token.run(Access::Read, |at| {
             let key = self.find(at)?;
             Ok(Zeroizing::new(at.session.sign(&Mechanism::Sha256Hmac, key, &message)?))
@@ -121,7 +121,7 @@ impl TokenKeyProvider {
     }
 }
 
-impl KeyProvider for TokenKeyProvider {
+impl KeyProvider for DeviceKeyProvider {
     fn method(&self) -> &str {
         NAME
     }
@@ -130,16 +130,16 @@ impl KeyProvider for TokenKeyProvider {
         self.name.to_string()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
-        let mut capsule = [0; SIZE];
-        crate::random::fill(&mut capsule)?;
-        Ok((self.derive(&capsule)?, capsule.to_vec()))
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+        let mut params = [0; SIZE];
+        crate::random::fill(&mut params)?;
+        Ok((self.derive(&params)?, params.to_vec()))
     }
 
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        match capsule.bytes().try_into() {
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
+        match params.bytes().try_into() {
             Ok(bytes) => self.derive(bytes),
-            Err(_) => Err(KmsError::corrupt("the capsule of a key on a token does not have 32 bytes")),
+            Err(_) => Err(KmsError::corrupt("the params of a key on a token does not have 32 bytes")),
         }
     }
 }

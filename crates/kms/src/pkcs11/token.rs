@@ -12,7 +12,7 @@ use cryptoki::session::{Session, UserType};
 use cryptoki::slot::{Slot, TokenInfo};
 use secrecy::SecretString;
 
-use super::config::{TokenConfig, TokenName};
+use super::config::{DeviceConfig, DeviceSelector};
 use super::fault::Fault;
 use super::module::{Module, State, lock};
 use crate::error::{Code, KmsError, Result};
@@ -30,7 +30,7 @@ pub(super) enum Access {
 pub(super) struct Token {
     module: Arc<Module>,
     path: PathBuf,
-    name: TokenName,
+    name: DeviceSelector,
     pin: Option<SecretString>,
     /// The token refused the PIN once: do not try it again.
     refused: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) struct At<'a> {
 
 impl Token {
     /// Finds the token and logs in.
-    pub(super) fn open(config: &TokenConfig) -> Result<Self> {
+    pub(super) fn open(config: &DeviceConfig) -> Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let token = Self {
             module: Module::load(&config.module)?,
@@ -215,9 +215,9 @@ impl At<'_> {
     }
 }
 
-fn name_of(info: &TokenInfo) -> TokenName {
+fn name_of(info: &TokenInfo) -> DeviceSelector {
     let text = |text: &str| Some(text.trim_end().to_owned());
-    TokenName {
+    DeviceSelector {
         label: text(info.label()),
         serial: text(info.serial_number()),
         manufacturer: text(info.manufacturer_id()),

@@ -7,7 +7,7 @@ use biscuit_auth::{AuthorizerLimits, Biscuit, error};
 
 use super::bearer::{Token, invalid};
 use super::datalog;
-use super::request::Request;
+use super::request::TokenRequest;
 use super::revocation::{Revocations, revocation_ids};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
@@ -18,7 +18,7 @@ const LIMITS: AuthorizerLimits =
 
 /// The token that permitted a request, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permit {
+pub struct VerifiedToken {
     /// The version of the root key that signed the token.
     pub root_version: u32,
     /// The revocation ids of the token's blocks, in hexadecimal; the last one identifies this exact
@@ -37,9 +37,9 @@ impl Token {
     pub fn authorize(
         &self,
         root: impl Fn(u32) -> Option<PublicKey>,
-        request: &Request<'_>,
+        request: &TokenRequest<'_>,
         revoked: &Revocations,
-    ) -> Result<Permit> {
+    ) -> Result<VerifiedToken> {
         let (token, permit) = permit(self, root, revoked)?;
         let ask = || {
             let builder = AuthorizerBuilder::new().set_limits(LIMITS).code(datalog::request(request))?;
@@ -55,7 +55,7 @@ pub(super) fn permit(
     token: &Token,
     root: impl Fn(u32) -> Option<PublicKey>,
     revoked: &Revocations,
-) -> Result<(Biscuit, Permit)> {
+) -> Result<(Biscuit, VerifiedToken)> {
     let token = token.unverified().map_err(invalid)?;
     let untrusted = || {
         let message = "no trusted version of the root key signed the token";
@@ -70,10 +70,10 @@ pub(super) fn permit(
     if revoked.has_any(&revocation_ids) {
         return Err(forbidden("the token was revoked; ask for another one"));
     }
-    Ok((token, Permit { root_version, revocation_ids }))
+    Ok((token, VerifiedToken { root_version, revocation_ids }))
 }
 
-fn refused(request: &Request<'_>, error: error::Token) -> KmsError {
+fn refused(request: &TokenRequest<'_>, error: error::Token) -> KmsError {
     let what = what(request);
     let message = match &error {
         error::Token::RunLimit(_) => "the token needs too much computing time".to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn forbidden(message: impl Into<String>) -> KmsError {
 }
 
 /// A request in words.
-pub(super) fn what(request: &Request<'_>) -> String {
+pub(super) fn what(request: &TokenRequest<'_>) -> String {
     match request.key {
         Some(key) => format!("{} with the key {key}", request.operation),
         None => format!("{} in the tenant {}", request.operation, request.tenant),

@@ -8,13 +8,13 @@ use biscuit_auth::{KeyPair, PrivateKey, UnverifiedBiscuit};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 
-use super::grant::{Grant, Keys, Limits};
+use super::grant::{Grant, GrantedKeys, TokenLimits};
 use super::revocation::revocation_ids;
 use super::{datalog, form};
 use crate::error::{Code, KmsError, Result};
 
 /// The maximum length of a token's text in bytes.
-pub const MAX_TOKEN: usize = 16 << 10;
+pub const MAX_TOKEN_LEN: usize = 16 << 10;
 /// The most blocks of a token: each one is a signature to verify.
 pub const MAX_BLOCKS: usize = 16;
 
@@ -33,11 +33,11 @@ impl Token {
             return Err(KmsError::new(Code::InvalidArgument, "a token must permit at least one operation"));
         }
         let keys = match &grant.keys {
-            Keys::These(keys) if keys.is_empty() => {
+            GrantedKeys::These(keys) if keys.is_empty() => {
                 return Err(KmsError::new(Code::InvalidArgument, "a token must name at least one key"));
             }
-            Keys::These(keys) => keys.as_slice(),
-            Keys::All => &[],
+            GrantedKeys::These(keys) => keys.as_slice(),
+            GrantedKeys::All => &[],
         };
         if let Some(other) = keys.iter().find(|key| *key.tenant() != grant.tenant) {
             let message = format!("the key {other} does not belong to the tenant {}", grant.tenant);
@@ -56,7 +56,7 @@ impl Token {
     /// # Errors
     /// [`Code::InvalidArgument`] if the limits restrict nothing or leave nothing, or if the token
     /// would be too long; [`Code::InvalidToken`] if the token cannot be attenuated.
-    pub fn attenuate(&self, limits: &Limits) -> Result<Self> {
+    pub fn attenuate(&self, limits: &TokenLimits) -> Result<Self> {
         let code = datalog::limits(limits)?;
         let append = || self.unverified()?.append(BlockBuilder::new().code(code)?)?.to_base64();
         Self::checked(append().map_err(unmade)?)
@@ -88,8 +88,8 @@ impl Token {
 
     fn checked(text: String) -> Result<Self> {
         let text = SecretString::from(text);
-        if text.expose_secret().len() > MAX_TOKEN {
-            let message = format!("a token has at most {MAX_TOKEN} characters");
+        if text.expose_secret().len() > MAX_TOKEN_LEN {
+            let message = format!("a token has at most {MAX_TOKEN_LEN} characters");
             return Err(KmsError::new(Code::InvalidToken, message));
         }
         let token = Self(text);

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::grant::{Grant, Keys, Limits, TokenOperation};
-use super::request::Request;
+use super::grant::{Grant, GrantedKeys, TokenLimits, TokenOperation};
+use super::request::TokenRequest;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::time::Timestamp;
@@ -21,8 +21,8 @@ pub(super) fn grant(grant: &Grant) -> String {
         let _ = writeln!(code, "operation(\"{operation}\");");
     }
     match &grant.keys {
-        Keys::All => code.push_str("all_keys(true);\n"),
-        Keys::These(keys) => keys.iter().for_each(|key| {
+        GrantedKeys::All => code.push_str("all_keys(true);\n"),
+        GrantedKeys::These(keys) => keys.iter().for_each(|key| {
             let _ = writeln!(code, "key(\"{key}\");");
         }),
     }
@@ -31,7 +31,7 @@ pub(super) fn grant(grant: &Grant) -> String {
 }
 
 /// A block that restricts a token.
-pub(super) fn limits(limits: &Limits) -> Result<String> {
+pub(super) fn limits(limits: &TokenLimits) -> Result<String> {
     let mut code = String::new();
     if let Some(operations) = &limits.operations {
         code.push_str(&any_of(
@@ -63,7 +63,7 @@ fn any_of<'a>(predicate: &str, values: impl Iterator<Item = &'a str>) -> Result<
 }
 
 /// The facts of a request.
-pub(super) fn request(request: &Request<'_>) -> String {
+pub(super) fn request(request: &TokenRequest<'_>) -> String {
     let mut code = format!(
         "time({});\nrequest_operation(\"{}\");\nrequest_tenant(\"{}\");\n",
         date(request.now),

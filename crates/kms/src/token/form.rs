@@ -10,13 +10,13 @@ use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 
 use super::datalog;
-use super::grant::{Grant, Keys, Limits};
+use super::grant::{Grant, GrantedKeys, TokenLimits};
 use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
 /// What the blocks of a token contain. The form of the token is not checked again: [`is_known`] did
 /// that when the token was read.
-pub(super) fn read(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<Limits>)> {
+pub(super) fn read(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<TokenLimits>)> {
     let source = |index| token.print_block_source(index).ok();
     let limits = (1..token.block_count()).map(|index| limits(&source(index)?)).collect::<Option<_>>()?;
     Some((grant(&source(0)?)?, limits))
@@ -58,7 +58,7 @@ fn grant(source: &str) -> Option<Grant> {
     let (mut operations, mut keys, mut all) = (Vec::new(), Vec::new(), false);
     for line in lines {
         if let Some(expires) = expires(line) {
-            let keys = if all { Keys::All } else { Keys::These(keys) };
+            let keys = if all { GrantedKeys::All } else { GrantedKeys::These(keys) };
             return Some(Grant { tenant, keys, operations, expires });
         }
         if let Some(operation) = argument(line, "operation") {
@@ -74,8 +74,8 @@ fn grant(source: &str) -> Option<Grant> {
     None
 }
 
-fn limits(source: &str) -> Option<Limits> {
-    let mut limits = Limits::default();
+fn limits(source: &str) -> Option<TokenLimits> {
+    let mut limits = TokenLimits::default();
     for line in source.lines() {
         if let Some(expires) = expires(line) {
             limits.expires = Some(expires);

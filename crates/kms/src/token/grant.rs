@@ -9,7 +9,7 @@ use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
 /// The label and the purpose of a tenant's root key.
-pub const ROOT: &str = "tokens";
+pub const TOKEN_ROOT_PURPOSE: &str = "tokens";
 
 /// An operation that a token may permit. The names are stable.
 #[non_exhaustive]
@@ -35,7 +35,7 @@ pub enum TokenOperation {
     /// Scheduling destruction, and destroying.
     Destroy,
     /// Cancelling a scheduled destruction.
-    Restore,
+    CancelDestruction,
     /// Reading public keys, attestations and lists.
     Read,
     /// Reading the audit log.
@@ -56,7 +56,7 @@ impl TokenOperation {
         Self::Rotate,
         Self::Update,
         Self::Destroy,
-        Self::Restore,
+        Self::CancelDestruction,
         Self::Read,
         Self::Audit,
         Self::Backup,
@@ -74,7 +74,7 @@ impl TokenOperation {
             Self::Rotate => "rotate",
             Self::Update => "update",
             Self::Destroy => "destroy",
-            Self::Restore => "restore",
+            Self::CancelDestruction => "restore",
             Self::Read => "read",
             Self::Audit => "audit",
             Self::Backup => "backup",
@@ -104,7 +104,7 @@ serde_as_text!(TokenOperation);
 
 /// The keys of a tenant that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keys {
+pub enum GrantedKeys {
     /// All keys, also keys that are created later, and operations without a key, for example to
     /// create one.
     All,
@@ -118,7 +118,7 @@ pub struct Grant {
     /// The tenant that owns the keys.
     pub tenant: Name,
     /// The keys that it covers.
-    pub keys: Keys,
+    pub keys: GrantedKeys,
     /// The permitted operations; at least one.
     pub operations: Vec<TokenOperation>,
     /// The expiry time, to the second; fractions of a second are cut off.
@@ -127,7 +127,7 @@ pub struct Grant {
 
 /// A holder's restrictions of a token. `None` restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct TokenLimits {
     /// Only these keys.
     pub keys: Option<Vec<KeyId>>,
     /// Only these operations.

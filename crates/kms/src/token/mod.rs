@@ -6,7 +6,7 @@
 //! expiry time. Each block that a holder adds ([`Token::attenuate`]) can only restrict: no block
 //! can permit what the grant does not.
 //!
-//! A tenant's root key is its key with the label and the purpose [`ROOT`], an Ed25519 key in the
+//! A tenant's root key is its key with the label and the purpose [`TOKEN_ROOT_PURPOSE`], an Ed25519 key in the
 //! keystore. It signs only tokens. It rotates like every key: a token names the version that signed
 //! it, and stops working when that version is revoked. Disabling the root key stops all tokens of
 //! the tenant. A revocation id ([`Revocations`]) stops one token and all tokens made from it.
@@ -25,9 +25,9 @@ mod request;
 mod revocation;
 mod rights;
 
-pub use self::authorize::Permit;
-pub use self::bearer::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN, Token};
-pub use self::grant::{Grant, Keys, Limits, ROOT, TokenOperation};
-pub use self::request::Request;
+pub use self::authorize::VerifiedToken;
+pub use self::bearer::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};
+pub use self::grant::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, TokenLimits, TokenOperation};
+pub use self::request::TokenRequest;
 pub use self::revocation::Revocations;
 pub use self::rights::Rights;

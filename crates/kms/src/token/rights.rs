@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::authorize::{Permit, forbidden, permit, what};
+use super::authorize::{VerifiedToken, forbidden, permit, what};
 use super::bearer::Token;
 use super::form;
-use super::grant::{Keys, TokenOperation};
-use super::request::Request;
+use super::grant::{GrantedKeys, TokenOperation};
+use super::request::TokenRequest;
 use super::revocation::Revocations;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, Name};
@@ -25,7 +25,7 @@ pub struct Rights {
     /// None for all keys, and for operations without a key.
     keys: Option<BTreeSet<KeyId>>,
     expires: Timestamp,
-    permit: Permit,
+    permit: VerifiedToken,
 }
 
 impl Token {
@@ -45,8 +45,8 @@ impl Token {
             tenant: grant.tenant,
             operations: grant.operations,
             keys: match grant.keys {
-                Keys::All => None,
-                Keys::These(keys) => Some(keys.into_iter().collect()),
+                GrantedKeys::All => None,
+                GrantedKeys::These(keys) => Some(keys.into_iter().collect()),
             },
             expires: grant.expires,
             permit,
@@ -78,7 +78,7 @@ impl Rights {
     ///
     /// # Errors
     /// [`Code::Forbidden`] when the token does not permit the request, or has expired.
-    pub fn permits(&self, request: &Request<'_>) -> Result<()> {
+    pub fn permits(&self, request: &TokenRequest<'_>) -> Result<()> {
         let key = match (&self.keys, request.key) {
             (None, _) => true,
             (Some(keys), Some(key)) => keys.contains(key),
@@ -116,7 +116,7 @@ impl Rights {
     }
 
     /// Which token it was, for the audit log.
-    pub fn permit(&self) -> &Permit {
+    pub fn permit(&self) -> &VerifiedToken {
         &self.permit
     }
 }

@@ -22,4 +22,4 @@ pub use private::PrivateFormat;
 pub use private_key::PrivateKeyData;
 pub use public::{PublicFormat, export_public, import_public};
 pub use refusal::MAX_INPUT;
-pub use wrapped::{WrappedKey, unwrap_aes_kwp, wrap_aes_kwp};
+pub use wrapped::{WrappedPrivateKey, unwrap_aes_kwp, wrap_aes_kwp};

@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 use super::der;
 use super::private_key::PrivateKeyData;
 use super::refusal::{MAX_INPUT, malformed};
-use crate::algorithm::{Algorithm, Use};
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::{SharedKey, key_usage_mismatch};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
@@ -45,7 +45,7 @@ const KWP_OVERHEAD: usize = 16;
 /// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the
 /// exact inverse.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrappedKey {
+pub struct WrappedPrivateKey {
     /// The key version that it was exported from.
     pub key: KeyVersionId,
     /// Its public key.
@@ -58,10 +58,10 @@ pub struct WrappedKey {
     wrapped: Vec<u8>,
 }
 
-impl WrappedKey {
+impl WrappedPrivateKey {
     /// Wraps a private key.
     #[cfg(feature = "tokens")]
-    pub(crate) fn seal(
+    pub(crate) fn wrap(
         key: &KeyVersionId,
         public_key: &PublicKey,
         material: &crate::backend::KeyMaterial,
@@ -102,12 +102,12 @@ impl WrappedKey {
         Err(KmsError::new(Code::InvalidArgument, message))
     }
 
-    /// Opens it with the key that its [`WrappedKey::encapsulated`] ciphertext carries.
+    /// Opens it with the key that its [`WrappedPrivateKey::encapsulated`] ciphertext carries.
     ///
     /// # Errors
     /// [`Code::MalformedKey`] if anything in it was changed, if the shared key is another one, or
     /// if the key inside is not the one that the file names.
-    pub fn open(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
+    pub fn unwrap(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
         let document = unwrap_aes_kwp(&self.wrapping_key(shared_key), &self.wrapped)?;
         let key = der::parse_private_der(&document)?;
         if *key.public_key() == self.public_key {
@@ -135,13 +135,13 @@ impl WrappedKey {
     }
 }
 
-impl fmt::Display for WrappedKey {
+impl fmt::Display for WrappedPrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}wrapped-key: {}", self.lines(), encoding::base64(&self.wrapped))
     }
 }
 
-impl FromStr for WrappedKey {
+impl FromStr for WrappedPrivateKey {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -161,7 +161,7 @@ impl FromStr for WrappedKey {
         let public_key: PublicKey = value("public-key")?.parse().map_err(|_| invalid("public-key"))?;
         let (name, digest) = value("recipient")?.split_once(' ').ok_or_else(|| invalid("recipient"))?;
         let recipient_algorithm: Algorithm = name.parse().map_err(|_| invalid("recipient"))?;
-        if recipient_algorithm.usage() != Use::KeyEncapsulation {
+        if recipient_algorithm.usage() != KeyUsage::KeyEncapsulation {
             return Err(key_usage_mismatch(recipient_algorithm));
         }
         let file = Self {

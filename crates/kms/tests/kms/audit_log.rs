@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{
-    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditOperation, AuditSink, Checkpoint, Durability,
-    ProblemKind, Report, Verifications,
+    self, Actor, AuditContext, AuditEvent, AuditLog, AuditLogOptions, AuditOperation, AuditSink, Checkpoint,
+    Durability, ProblemKind, Report, Verifications,
 };
-use bulla_kms::rollback::StoreGuard;
 #[cfg(feature = "soft-seal")]
-use bulla_kms::seal::{Identity, IdentityKind};
+use bulla_kms::encryption::{Identity, IdentityKind};
+use bulla_kms::rollback::StoreGuard;
 use bulla_kms::{
     Algorithm, Code, KeyChange, KeyVersionId, Keystore, KeystoreOptions, NewKey, Result, RotationPolicy,
     Unlock, Verdict,
@@ -106,7 +106,7 @@ pub(crate) fn kinds(report: &Report) -> Vec<(ProblemKind, Option<u64>)> {
 fn operations_are_recorded_with_who_what_which_and_how() {
     let place = place(AuditLogOptions { verifications: Verifications::Recorded, ..by_hand() });
     let alice: Actor = "alice".parse().unwrap();
-    let signature = alice.acting(|| place.keystore.sign(&place.key, MESSAGE)).unwrap();
+    let signature = AuditContext::scope(&alice, || place.keystore.sign(&place.key, MESSAGE)).unwrap();
     let key_id = place.key.key_id();
     assert!(!place.keystore.verify(&place.key, b"other", &signature.bytes).unwrap().is_valid());
     place.keystore.rotate(key_id).unwrap();
@@ -149,8 +149,8 @@ fn what_is_done_with_the_store_as_a_whole_is_recorded_without_a_key() {
     let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
     let (path, secret) = (folder.path().join("keystore"), |text: &str| Unlock::Passphrase(text.into()));
     let keystore = options.create(&path, &secret("one")).unwrap();
-    assert_eq!(keystore.reseal(&secret("none"), &secret("two")).unwrap_err().code, Code::WrongPassphrase);
-    keystore.reseal(&secret("one"), &secret("two")).unwrap();
+    assert_eq!(keystore.rekey(&secret("none"), &secret("two")).unwrap_err().code, Code::WrongPassphrase);
+    keystore.rekey(&secret("one"), &secret("two")).unwrap();
     #[cfg(feature = "soft-seal")]
     {
         let identity = Identity::generate(IdentityKind::Age).unwrap();
@@ -575,9 +575,9 @@ fn names_of_actors_cannot_deceive() {
     }
     let panicked = std::panic::catch_unwind(|| {
         let alice: Actor = "alice".parse().unwrap();
-        alice.acting(|| panic!("on purpose"))
+        AuditContext::scope(&alice, || panic!("on purpose"))
     });
-    assert!(panicked.is_err() && Actor::current().as_str() == "-", "who acted is put back");
+    assert!(panicked.is_err() && AuditContext::actor().as_str() == "-", "who acted is put back");
 }
 
 #[test]

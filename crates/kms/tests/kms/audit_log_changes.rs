@@ -25,13 +25,13 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
         (KeyChange::MinimumVersion(first.saturating_add(1)), "minimum_version ok"),
         (KeyChange::Disable, "disable ok"),
         (KeyChange::Enable, "enable ok"),
-        (KeyChange::Restore, "restore invalid_argument"),
+        (KeyChange::CancelDestruction, "restore invalid_argument"),
         (KeyChange::ScheduleDestruction(later), "schedule_destruction ok"),
         (KeyChange::Destroy, "destroy destruction_not_due"),
-        (KeyChange::Restore, "restore ok"),
+        (KeyChange::CancelDestruction, "restore ok"),
         (KeyChange::ScheduleDestruction(now), "schedule_destruction ok"),
         (KeyChange::Destroy, "destroy ok"),
-        (KeyChange::Restore, "restore key_destroyed"),
+        (KeyChange::CancelDestruction, "restore key_destroyed"),
     ];
     let before = place.log.entries().unwrap().len();
     for (change, _) in &changes {

@@ -4,7 +4,8 @@
 use std::fs;
 
 use bulla_kms::backend::Backends;
-use bulla_kms::seal::{Identity, IdentityKind, Passphrase, data};
+use bulla_kms::encrypted_file;
+use bulla_kms::encryption::{Identity, IdentityKind, Passphrase};
 use bulla_kms::{
     Algorithm, Backup, Code, KeyChange, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, Unlock,
 };
@@ -126,9 +127,9 @@ fn a_backup_opens_for_its_keys_alone_and_other_sealed_data_is_none() {
     };
     assert_eq!(read(&backup, "of the backup").unwrap(), 1);
     assert_eq!(read(&backup, "of something").unwrap_err().code, Code::WrongPassphrase);
-    let sealed = data::seal(b"BBAK\x01", &[&passphrase], b"").unwrap();
+    let sealed = encrypted_file::encrypt(b"BBAK\x01", &[&passphrase], b"").unwrap();
     assert_eq!(read(&sealed, "of the backup").unwrap_err().code, Code::EncryptedFileCorrupt);
-    let inside = data::seal(b"BBAK\x01", &[&passphrase], b"bulla keystore backup v1").unwrap();
+    let inside = encrypted_file::encrypt(b"BBAK\x01", &[&passphrase], b"bulla keystore backup v1").unwrap();
     assert_eq!(read(&inside, "of the backup").unwrap_err().code, Code::MalformedBackup);
 }
 

@@ -3,8 +3,8 @@
 #![cfg(all(feature = "p256", feature = "soft-seal"))]
 
 use bulla_kms::backend::Backends;
+use bulla_kms::encryption::{Identity, IdentityKind};
 use bulla_kms::prehash::{Digest, Prehash, Prehashed};
-use bulla_kms::seal::{Identity, IdentityKind};
 use bulla_kms::{
     Algorithm, Backup, Code, KeyFile, KeyId, Keystore, KeystoreOptions, NewKey, SignatureFile, Statement,
     Unlock,

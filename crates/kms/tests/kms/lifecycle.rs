@@ -138,13 +138,13 @@ fn destruction_is_scheduled_can_be_taken_back_and_then_cannot() {
     let signature = keystore.sign(&key, MESSAGE).unwrap();
     let update = |change| keystore.update(&key, None, &change);
     refused(update(KeyChange::Destroy), Code::DestructionNotDue);
-    refused(update(KeyChange::Restore), Code::InvalidArgument);
+    refused(update(KeyChange::CancelDestruction), Code::InvalidArgument);
     update(KeyChange::ScheduleDestruction(after(60_000))).unwrap();
     refused(update(KeyChange::Destroy), Code::DestructionNotDue);
     refused(keystore.sign(&key, MESSAGE), Code::KeyPendingDestruction);
     refused(keystore.rotate(&key), Code::KeyPendingDestruction);
     refused(update(KeyChange::Enable), Code::KeyPendingDestruction);
-    assert_eq!(update(KeyChange::Restore).unwrap().state, KeyState::Disabled);
+    assert_eq!(update(KeyChange::CancelDestruction).unwrap().state, KeyState::Disabled);
     refused(keystore.sign(&key, MESSAGE), Code::KeyDisabled);
     update(KeyChange::Enable).unwrap();
     assert!(keystore.sign(&key, MESSAGE).is_ok());
@@ -152,7 +152,7 @@ fn destruction_is_scheduled_can_be_taken_back_and_then_cannot() {
     assert_eq!(update(KeyChange::Destroy).unwrap().state, KeyState::Destroyed);
     refused(keystore.sign(&key, MESSAGE), Code::KeyDestroyed);
     refused(update(KeyChange::Enable), Code::KeyDestroyed);
-    refused(update(KeyChange::Restore), Code::KeyDestroyed);
+    refused(update(KeyChange::CancelDestruction), Code::KeyDestroyed);
     assert_eq!(keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap(), Verdict::Valid);
 }
 
@@ -186,7 +186,7 @@ fn what_was_changed_is_so_when_the_store_is_opened_again() {
     drop(keystore);
     let keystore = Keystore::open(&path, &unlock).unwrap();
     assert_eq!(keystore.list().unwrap(), before);
-    keystore.update(&a, None, &KeyChange::Restore).unwrap();
+    keystore.update(&a, None, &KeyChange::CancelDestruction).unwrap();
     keystore.update(&a, None, &KeyChange::Enable).unwrap();
     assert_eq!(keystore.sign(&a, MESSAGE).unwrap().key.version(), 4);
 }

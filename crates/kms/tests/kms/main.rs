@@ -37,7 +37,7 @@ mod pkcs11;
 mod pkcs11_sealing;
 mod prehash;
 mod programs;
-mod reseal;
+mod rekey;
 mod rollback;
 mod sealing;
 mod signature_file;

@@ -27,10 +27,11 @@ fn work() {
     #[cfg(feature = "soft-seal")]
     {
         use bulla_kms::backend::Backends;
-        use bulla_kms::seal::{Identity, IdentityKind, data};
+        use bulla_kms::encrypted_file;
+        use bulla_kms::encryption::{Identity, IdentityKind};
         let identity = Identity::generate(IdentityKind::XWing).unwrap();
-        let sealed = data::seal(&[7; 100_000], &[&identity], b"").unwrap();
-        assert_eq!(data::open(&sealed, &[&identity], b"").unwrap().len(), 100_000);
+        let sealed = encrypted_file::encrypt(&[7; 100_000], &[&identity], b"").unwrap();
+        assert_eq!(encrypted_file::decrypt(&sealed, &[&identity], b"").unwrap().len(), 100_000);
         let mut backup = Vec::new();
         keystore.backup(&mut backup, &[&identity]).unwrap();
         bulla_kms::Backup::read(&backup[..], &[&identity], Backends::software()).unwrap();

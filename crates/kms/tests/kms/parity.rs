@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bulla_kms::backend::{Backend, Backends, PrivateKey, Request, SOFTWARE};
-use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey, Use, Verdict, VerifyItem};
+use bulla_kms::backend::{Backend, Backends, PrivateKey, SOFTWARE, VerifyRequest};
+use bulla_kms::{Algorithm, KeyUsage, Keystore, NewKey, PublicKey, Verdict, VerifyItem};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -195,7 +195,11 @@ fn negate(scalar: &mut [u8]) {
 fn check(corpus: &Corpus, changed: &[Changed]) -> Result<(), TestCaseError> {
     let requests: Vec<_> = changed
         .iter()
-        .map(|Changed { public_key, message, signature, .. }| Request { public_key, message, signature })
+        .map(|Changed { public_key, message, signature, .. }| VerifyRequest {
+            public_key,
+            message,
+            signature,
+        })
         .collect();
     let single: Vec<_> = changed.iter().map(|c| c.public_key.verify(&c.message, &c.signature)).collect();
     for (verdict, changed) in single.iter().zip(changed) {
@@ -244,7 +248,7 @@ fn with_tokens(test: &str, body: impl FnOnce(&[Arc<dyn Backend>])) {
 
 fn signing() -> impl Iterator<Item = Algorithm> {
     let served = |algorithm: &Algorithm| Backends::software().verifier(*algorithm).is_ok();
-    Algorithm::ALL.into_iter().filter(|algorithm| algorithm.usage() == Use::Signature).filter(served)
+    Algorithm::ALL.into_iter().filter(|algorithm| algorithm.usage() == KeyUsage::Signature).filter(served)
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bulla_kms::pkcs11::{Pkcs11, TokenGuard, TokenKeyProvider};
+use bulla_kms::encryption::{KeyProvider, WrappingParams};
+use bulla_kms::pkcs11::{DeviceGuard, DeviceKeyProvider, Pkcs11};
 use bulla_kms::rollback::{RollbackGuard, StoreMark};
-use bulla_kms::seal::{Capsule, KeyProvider};
 use bulla_kms::{
     Algorithm, Code, Keystore, KeystoreOptions, Name, NewKey, SecretString, Timestamp, Unlock, UnlockMethod,
 };
@@ -25,7 +25,7 @@ fn new_key() -> NewKey {
     NewKey::new(name("local"), name("files"), Algorithm::Ed25519)
 }
 
-fn by(provider: TokenKeyProvider) -> Unlock {
+fn by(provider: DeviceKeyProvider) -> Unlock {
     Unlock::Provider(Arc::new(provider))
 }
 
@@ -34,20 +34,20 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
     with_token("pkcs11_sealing::a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let path = hsm.folder().join("keystore");
-        let unlock = by(TokenKeyProvider::create(&token, name("main")).unwrap());
+        let unlock = by(DeviceKeyProvider::create(&token, name("main")).unwrap());
         let key = Keystore::create(&path, &unlock).unwrap().create_key(new_key()).unwrap();
         assert_eq!(
             Keystore::unlock_method(&path).unwrap(),
             UnlockMethod::Provider { method: "pkcs11".to_owned(), key_name: "main".to_owned() }
         );
-        let again = by(TokenKeyProvider::new(&token, name("main")).unwrap());
+        let again = by(DeviceKeyProvider::new(&token, name("main")).unwrap());
         assert_eq!(Keystore::open(&path, &again).unwrap().attest(key.key_id()).unwrap().head, 1);
-        let other = by(TokenKeyProvider::create(&token, name("other")).unwrap());
+        let other = by(DeviceKeyProvider::create(&token, name("other")).unwrap());
         let error = Keystore::open(&path, &other).unwrap_err();
         assert!(!error.retryable, "{error}");
         assert!(Keystore::open(&path, &Unlock::Passphrase(SecretString::from("main"))).is_err());
-        assert_eq!(TokenKeyProvider::new(&token, name("no")).unwrap_err().code, Code::KeyNotFound);
-        assert_eq!(TokenKeyProvider::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
+        assert_eq!(DeviceKeyProvider::new(&token, name("no")).unwrap_err().code, Code::KeyNotFound);
+        assert_eq!(DeviceKeyProvider::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
         hsm.remove();
         let error = Keystore::open(&path, &again).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::DeviceUnavailable, true));
@@ -64,7 +64,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
 fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
     with_token("pkcs11_sealing::the_key_that_opens_a_keystore_cannot_leave_its_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
-        let provider = TokenKeyProvider::create(&token, name("main")).unwrap();
+        let provider = DeviceKeyProvider::create(&token, name("main")).unwrap();
         let library = Library::new(MODULE).unwrap();
         let labelled = |slot: &_| library.get_token_info(*slot).is_ok_and(|info| info.label() == LABEL);
         let slot = library.get_slots_with_token().unwrap().into_iter().find(labelled).unwrap();
@@ -74,17 +74,18 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
         let value = session.get_attribute_info(keys[0], &[AttributeType::Value]).unwrap();
         assert!(matches!(value[..], [AttributeInfo::Sensitive]), "{value:?}");
 
-        let (key, capsule) = provider.new_key().unwrap();
-        let (other, _) = provider.new_key().unwrap();
-        assert_ne!(*key, *other, "each capsule has a key of its own");
-        let with = |bytes: Vec<u8>| provider.key(&Capsule::new("pkcs11", "main", bytes).unwrap());
-        assert_eq!(*with(capsule.clone()).unwrap(), *key);
-        for bit in 0..capsule.len() * 8 {
-            let mut flipped = capsule.clone();
+        let (key, params) = provider.new_kek().unwrap();
+        let (other, _) = provider.new_kek().unwrap();
+        assert_ne!(*key, *other, "each params has a key of its own");
+        let with =
+            |bytes: Vec<u8>| provider.recover_kek(&WrappingParams::new("pkcs11", "main", bytes).unwrap());
+        assert_eq!(*with(params.clone()).unwrap(), *key);
+        for bit in 0..params.len() * 8 {
+            let mut flipped = params.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(*with(flipped).unwrap(), *key);
         }
-        for wrong in [vec![], capsule[1..].to_vec(), [&capsule[..], &[0]].concat()] {
+        for wrong in [vec![], params[1..].to_vec(), [&params[..], &[0]].concat()] {
             assert_eq!(with(wrong).unwrap_err().code, Code::KeystoreCorrupt);
         }
     });
@@ -94,11 +95,11 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
 fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
     with_token("pkcs11_sealing::yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
-        let guard = TokenGuard::create(&token, name("main")).unwrap();
-        assert_eq!(TokenGuard::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
-        let options = |guard: TokenGuard| KeystoreOptions { guard: Arc::new(guard), ..Default::default() };
+        let guard = DeviceGuard::create(&token, name("main")).unwrap();
+        assert_eq!(DeviceGuard::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
+        let options = |guard: DeviceGuard| KeystoreOptions { guard: Arc::new(guard), ..Default::default() };
         let (path, yesterday) = (hsm.folder().join("keystore"), hsm.folder().join("yesterday"));
-        let unlock = by(TokenKeyProvider::create(&token, name("main")).unwrap());
+        let unlock = by(DeviceKeyProvider::create(&token, name("main")).unwrap());
         let keystore = options(guard.clone()).create(&path, &unlock).unwrap();
         let key = keystore.create_key(new_key()).unwrap();
         drop(keystore);
@@ -113,14 +114,14 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
         let error = options(guard.clone()).open(&path, &unlock).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::RolledBack, false), "{error}");
         // Another handle of the same token knows it too.
-        let again = TokenGuard::new(&Pkcs11::open(&hsm.config()).unwrap(), name("main")).unwrap();
+        let again = DeviceGuard::new(&Pkcs11::open(&hsm.config()).unwrap(), name("main")).unwrap();
         assert_eq!(options(again).open(&path, &unlock).unwrap_err().code, Code::RolledBack);
         fs::copy(&today, &path).unwrap();
         let keystore = options(guard.clone()).open(&path, &unlock).unwrap();
         assert_eq!(keystore.attest(key.key_id()).unwrap().head, 6);
         drop(keystore);
 
-        let missing = TokenGuard::new(&token, name("missing")).unwrap();
+        let missing = DeviceGuard::new(&token, name("missing")).unwrap();
         assert_eq!(options(missing).open(&path, &unlock).unwrap_err().code, Code::GuardMismatch);
         let another = Keystore::create(&hsm.folder().join("another"), &unlock).unwrap();
         drop(another);
@@ -133,7 +134,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
 fn a_guard_on_a_token_counts_up_and_never_down() {
     with_token("pkcs11_sealing::a_guard_on_a_token_counts_up_and_never_down", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
-        let guard = TokenGuard::create(&token, name("main")).unwrap();
+        let guard = DeviceGuard::create(&token, name("main")).unwrap();
         let mark = |counter: u64, digest: u8| StoreMark {
             store: [1; 16],
             counter,

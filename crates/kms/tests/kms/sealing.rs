@@ -5,13 +5,13 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use bulla_kms::seal::data::{self, Header, Keep, Opening, Sealing};
-use bulla_kms::seal::{
-    AgeRecipient, Capsule, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient,
-    Passphrase, Recipient,
+use bulla_kms::encrypted_file::{self, Decryptor, Encryptor, ExistingRecipients, Header};
+use bulla_kms::encryption::{
+    AgeRecipient, Identity, IdentityKind, KeyFileProvider, KeyProvider, KeystoreRecipient, Passphrase,
+    Recipient, WrappingParams,
 };
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreIdentity, NamedPublicKey, NewKey,
+    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreProvider, NamedPublicKey, NewKey,
 };
 
 const CHUNK: usize = 64 << 10;
@@ -31,7 +31,7 @@ fn content(len: usize) -> Vec<u8> {
 
 #[track_caller]
 fn assert_opens_to(sealed: &[u8], with: &dyn KeyProvider, expected: &[u8]) {
-    assert_eq!(&**data::open(sealed, &[with], CONTEXT).unwrap(), expected);
+    assert_eq!(&**encrypted_file::decrypt(sealed, &[with], CONTEXT).unwrap(), expected);
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn every_length_around_the_bounds_of_chunks_comes_back_however_it_is_written() {
     let key = identity(IdentityKind::XWing);
     for len in [0, 1, 15, 16, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, 3 * CHUNK - 1] {
         let bytes = content(len);
-        let sealed = data::seal(&bytes, &[&key], CONTEXT).unwrap();
+        let sealed = encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
         assert_opens_to(&sealed, &key, &bytes);
-        let mut pieces = Sealing::new(Vec::new(), &[&key], CONTEXT).unwrap();
+        let mut pieces = Encryptor::new(Vec::new(), &[&key], CONTEXT).unwrap();
         bytes.chunks(4099).for_each(|piece| pieces.write(piece).unwrap());
         let pieces = pieces.finish().unwrap();
         assert_eq!(pieces.len(), sealed.len(), "{len}");
@@ -64,8 +64,8 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     let in_keystore = KeystoreRecipient::new(named.clone()).unwrap();
     let to: [&dyn KeyProvider; 5] =
         [&passphrase, &key_file, &age.recipient(), &x_wing.recipient(), &in_keystore];
-    let sealed = data::seal(b"for five", &to, CONTEXT).unwrap();
-    let keystore_identity = KeystoreIdentity(&keystore);
+    let sealed = encrypted_file::encrypt(b"for five", &to, CONTEXT).unwrap();
+    let keystore_identity = KeystoreProvider(&keystore);
     let with: [&dyn KeyProvider; 5] = [&passphrase, &key_file, &age, &x_wing, &keystore_identity];
     for provider in with {
         assert_opens_to(&sealed, provider, b"for five");
@@ -74,14 +74,15 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     keystore.rotate(named.key.key_id()).unwrap();
     assert_opens_to(&sealed, &keystore_identity, b"for five");
 
-    let refused = |with: &dyn KeyProvider| data::open(&sealed, &[with], CONTEXT).unwrap_err().code;
+    let refused =
+        |with: &dyn KeyProvider| encrypted_file::decrypt(&sealed, &[with], CONTEXT).unwrap_err().code;
     assert_eq!(refused(&Passphrase::new("correct horsf".into()).unwrap()), Code::WrongPassphrase);
     let other = folder.path().join("other");
     KeyFile::create(&other).unwrap();
     assert_eq!(refused(&KeyFileProvider::new(&other)), Code::WrongKeyFile);
     assert_eq!(refused(&identity(IdentityKind::Age)), Code::WrongDecryptionKey);
     assert_eq!(refused(&identity(IdentityKind::XWing)), Code::WrongDecryptionKey);
-    assert_eq!(refused(&KeystoreIdentity(&Keystore::in_memory())), Code::KeyNotFound);
+    assert_eq!(refused(&KeystoreProvider(&Keystore::in_memory())), Code::KeyNotFound);
     assert_eq!(refused(&age.recipient()), Code::KeyUsageMismatch, "a public key opens nothing");
 }
 
@@ -91,19 +92,22 @@ fn the_capsule_of_a_key_file_has_no_name_and_a_salt_behind_twelve_zeros() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     KeyFile::create(&path).unwrap();
-    let sealed = data::seal(b"", &[&KeyFileProvider::new(&path)], b"").unwrap();
+    let sealed = encrypted_file::encrypt(b"", &[&KeyFileProvider::new(&path)], b"").unwrap();
     let header = Header::read(&mut &sealed[..]).unwrap();
-    let capsule = header.capsules().next().unwrap();
-    assert_eq!((capsule.method(), capsule.key_name()), ("key-file", ""));
-    assert_eq!((&capsule.bytes()[..12], capsule.bytes().len()), (&[0; 12][..], 12 + 32));
+    let params = header.wrapping_params().next().unwrap();
+    assert_eq!((params.method(), params.key_name()), ("key-file", ""));
+    assert_eq!((&params.bytes()[..12], params.bytes().len()), (&[0; 12][..], 12 + 32));
 }
 
 #[test]
 fn other_associated_data_opens_nothing() {
     let key = identity(IdentityKind::Age);
-    let sealed = data::seal(b"data", &[&key], CONTEXT).unwrap();
+    let sealed = encrypted_file::encrypt(b"data", &[&key], CONTEXT).unwrap();
     for other in [&b""[..], b"what it is fos", b"what it is for\0"] {
-        assert_eq!(data::open(&sealed, &[&key], other).unwrap_err().code, Code::EncryptedFileCorrupt);
+        assert_eq!(
+            encrypted_file::decrypt(&sealed, &[&key], other).unwrap_err().code,
+            Code::EncryptedFileCorrupt
+        );
     }
 }
 
@@ -111,9 +115,9 @@ fn other_associated_data_opens_nothing() {
 fn data_is_sealed_to_one_to_eight_keys() {
     let key = identity(IdentityKind::Age);
     let to = vec![&key as &dyn KeyProvider; 9];
-    assert_eq!(data::seal(b"", &[], b"").unwrap_err().code, Code::InvalidArgument);
-    assert_eq!(data::seal(b"", &to, b"").unwrap_err().code, Code::InvalidArgument);
-    assert!(data::seal(b"", &to[..8], b"").is_ok());
+    assert_eq!(encrypted_file::encrypt(b"", &[], b"").unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(encrypted_file::encrypt(b"", &to, b"").unwrap_err().code, Code::InvalidArgument);
+    assert!(encrypted_file::encrypt(b"", &to[..8], b"").is_ok());
 }
 
 /// Every bit of a whole file: header, keys, salt, check, payload, tags.
@@ -121,18 +125,21 @@ fn data_is_sealed_to_one_to_eight_keys() {
 fn every_flipped_bit_and_every_cut_is_an_error() {
     for kind in [IdentityKind::Age, IdentityKind::XWing] {
         let key = identity(kind);
-        let sealed = data::seal(b"a small file", &[&key], CONTEXT).unwrap();
+        let sealed = encrypted_file::encrypt(b"a small file", &[&key], CONTEXT).unwrap();
         for at in 0..sealed.len() {
-            assert!(data::open(&sealed[..at], &[&key], CONTEXT).is_err(), "cut at {at}");
+            assert!(encrypted_file::decrypt(&sealed[..at], &[&key], CONTEXT).is_err(), "cut at {at}");
             for bit in 0..8 {
                 let mut flipped = sealed.clone();
                 flipped[at] ^= 1 << bit;
-                assert!(data::open(&flipped, &[&key], CONTEXT).is_err(), "byte {at}, bit {bit}");
+                assert!(encrypted_file::decrypt(&flipped, &[&key], CONTEXT).is_err(), "byte {at}, bit {bit}");
             }
         }
         for more in [&[0][..], &[0; 17], &sealed[sealed.len() - TAG..]] {
             let longer = [&sealed[..], more].concat();
-            assert_eq!(data::open(&longer, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileCorrupt);
+            assert_eq!(
+                encrypted_file::decrypt(&longer, &[&key], CONTEXT).unwrap_err().code,
+                Code::EncryptedFileCorrupt
+            );
         }
     }
 }
@@ -148,14 +155,14 @@ fn chunks(sealed: &[u8]) -> (&[u8], Vec<&[u8]>) {
 fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
     let key = identity(IdentityKind::Age);
     let bytes = content(3 * CHUNK + 5);
-    let seal = || data::seal(&bytes, &[&key], CONTEXT).unwrap();
+    let seal = || encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
     let (sealed, other) = (seal(), seal());
     let (header, parts) = chunks(&sealed);
     let (_, others) = chunks(&other);
     let [a, b, c, d] = parts[..] else { unreachable!("four chunks") };
     let arranged = |parts: &[&[u8]]| {
         let edited = [header, &parts.concat()].concat();
-        data::open(&edited, &[&key], CONTEXT).map(|opened| opened.to_vec())
+        encrypted_file::decrypt(&edited, &[&key], CONTEXT).map(|opened| opened.to_vec())
     };
     assert_eq!(arranged(&[a, b, c, d]).unwrap(), bytes);
     for edited in [
@@ -176,15 +183,18 @@ fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
     }
     // A header of other data, which the same key opens.
     let mixed = [chunks(&other).0, &parts.concat()].concat();
-    assert_eq!(data::open(&mixed, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileCorrupt);
+    assert_eq!(
+        encrypted_file::decrypt(&mixed, &[&key], CONTEXT).unwrap_err().code,
+        Code::EncryptedFileCorrupt
+    );
 }
 
 #[test]
 fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
     let key = identity(IdentityKind::Age);
-    let sealed = data::seal(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
+    let sealed = encrypted_file::encrypt(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
     let cut = &sealed[..sealed.len() - 1];
-    let mut opening = Opening::new(cut, &[&key], CONTEXT).unwrap();
+    let mut opening = Decryptor::new(cut, &[&key], CONTEXT).unwrap();
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
     assert_eq!(opening.next_piece().unwrap_err().code, Code::EncryptedFileCorrupt);
@@ -194,13 +204,22 @@ fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
 #[test]
 fn a_newer_format_and_other_files_are_told_apart_from_damage() {
     let key = identity(IdentityKind::Age);
-    let mut sealed = data::seal(b"", &[&key], CONTEXT).unwrap();
+    let mut sealed = encrypted_file::encrypt(b"", &[&key], CONTEXT).unwrap();
     sealed[4] = 2;
-    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::EncryptedFileTooNew);
+    assert_eq!(
+        encrypted_file::decrypt(&sealed, &[&key], CONTEXT).unwrap_err().code,
+        Code::EncryptedFileTooNew
+    );
     sealed[4] = 0;
-    assert_eq!(data::open(&sealed, &[&key], CONTEXT).unwrap_err().code, Code::MalformedEncryptedFile);
+    assert_eq!(
+        encrypted_file::decrypt(&sealed, &[&key], CONTEXT).unwrap_err().code,
+        Code::MalformedEncryptedFile
+    );
     for other in [&b""[..], b"BSEA", b"PK\x03\x04 a file of another program", &[0; 100]] {
-        assert_eq!(data::open(other, &[&key], CONTEXT).unwrap_err().code, Code::MalformedEncryptedFile);
+        assert_eq!(
+            encrypted_file::decrypt(other, &[&key], CONTEXT).unwrap_err().code,
+            Code::MalformedEncryptedFile
+        );
     }
 }
 
@@ -249,28 +268,28 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
     let path = folder.path().join("sealed");
     let (old, new) = (identity(IdentityKind::Age), identity(IdentityKind::XWing));
     let bytes = content(5 * CHUNK);
-    fs::write(&path, data::seal(&bytes, &[&old], CONTEXT).unwrap()).unwrap();
+    fs::write(&path, encrypted_file::encrypt(&bytes, &[&old], CONTEXT).unwrap()).unwrap();
     let replace = |with: &dyn KeyProvider, keep, to: &[&dyn KeyProvider]| {
         let beside = folder.path().join("beside");
         let (source, sink) = (fs::File::open(&path).unwrap(), fs::File::create(&beside).unwrap());
-        data::reseal(source, sink, &[with], keep, to).unwrap();
+        encrypted_file::rekey(source, sink, &[with], keep, to).unwrap();
         fs::rename(beside, &path).unwrap();
     };
     let payload = |sealed: &[u8]| chunks(sealed).1.concat();
     let before = fs::read(&path).unwrap();
     // A reader in the middle of the file goes on while the file gets new keys.
-    let mut reader = Opening::new(fs::File::open(&path).unwrap(), &[&old], CONTEXT).unwrap();
+    let mut reader = Decryptor::new(fs::File::open(&path).unwrap(), &[&old], CONTEXT).unwrap();
     let mut read = reader.next_piece().unwrap().unwrap().to_vec();
 
-    replace(&old, Keep::Former, &[&new.recipient()]);
+    replace(&old, ExistingRecipients::Keep, &[&new.recipient()]);
     let both = fs::read(&path).unwrap();
     assert_opens_to(&both, &old, &bytes);
     assert_opens_to(&both, &new, &bytes);
 
-    replace(&new, Keep::Nothing, &[&new.recipient()]);
+    replace(&new, ExistingRecipients::Drop, &[&new.recipient()]);
     let after = fs::read(&path).unwrap();
     assert_opens_to(&after, &new, &bytes);
-    assert_eq!(data::open(&after, &[&old], CONTEXT).unwrap_err().code, Code::WrongDecryptionKey);
+    assert_eq!(encrypted_file::decrypt(&after, &[&old], CONTEXT).unwrap_err().code, Code::WrongDecryptionKey);
     assert_eq!(payload(&before), payload(&both));
     assert_eq!(payload(&before), payload(&after));
 
@@ -279,14 +298,15 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
     }
     assert_eq!(read, bytes);
     // Who opens nothing cannot add a key.
-    let error = data::reseal(&after[..], Vec::new(), &[&old], Keep::Former, &[&old]).unwrap_err();
+    let error = encrypted_file::rekey(&after[..], Vec::new(), &[&old], ExistingRecipients::Keep, &[&old])
+        .unwrap_err();
     assert_eq!(error.code, Code::WrongDecryptionKey);
 }
 
 #[test]
 fn a_key_that_is_taken_out_or_put_in_by_hand_is_damage() {
     let (one, two) = (identity(IdentityKind::XWing), identity(IdentityKind::XWing));
-    let sealed = data::seal(b"for two", &[&one, &two], CONTEXT).unwrap();
+    let sealed = encrypted_file::encrypt(b"for two", &[&one, &two], CONTEXT).unwrap();
     let (header, parts) = chunks(&sealed);
     // magic 4, format 1, length 4, number of keys 1, then the keys, each of the same length here.
     let (keys, end) = header[10..].split_at(header.len() - 10 - 64);
@@ -295,7 +315,7 @@ fn a_key_that_is_taken_out_or_put_in_by_hand_is_damage() {
         let body = [&[keys.len() as u8][..], &keys.concat(), end].concat();
         let length = (body.len() as u32).to_be_bytes();
         let edited = [&header[..5], &length, &body, &parts.concat()].concat();
-        data::open(&edited, &[&one], CONTEXT).map(|opened| opened.to_vec())
+        encrypted_file::decrypt(&edited, &[&one], CONTEXT).map(|opened| opened.to_vec())
     };
     assert_eq!(arranged(&[first, second]).unwrap(), b"for two");
     for edited in [&[first][..], &[second, first], &[first, second, second]] {
@@ -315,7 +335,7 @@ fn identities_and_recipients_come_back_from_their_files_and_show_no_secret() {
         let read = Identity::read(&path).unwrap();
         assert_eq!(read.recipient(), made.recipient());
         assert_eq!(made.recipient().to_string().parse::<Recipient>().unwrap(), made.recipient());
-        let sealed = data::seal(b"data", &[&made.recipient()], CONTEXT).unwrap();
+        let sealed = encrypted_file::encrypt(b"data", &[&made.recipient()], CONTEXT).unwrap();
         assert_opens_to(&sealed, &read, b"data");
 
         let secret = text.lines().last().unwrap();
@@ -362,8 +382,8 @@ fn kept() -> serde_json::Value {
 
 #[track_caller]
 fn assert_capsule_holds(identity: &Identity, file: &[u8], key: [u8; 32]) {
-    let capsule = Capsule::new(identity.method(), identity.key_name(), file).unwrap();
-    assert_eq!(*identity.key(&capsule).unwrap(), key);
+    let params = WrappingParams::new(identity.method(), identity.key_name(), file).unwrap();
+    assert_eq!(*identity.recover_kek(&params).unwrap(), key);
 }
 
 #[test]
@@ -403,8 +423,9 @@ fn capsules_that_the_program_age_writes_open() {
     for (recipients, bytes) in
         [([second], &key[..]), ([first], &key[1..]), ([first], &[&key[..], &[0]].concat())]
     {
-        let capsule = Capsule::new(ours.method(), ours.key_name(), sealed_to(&recipients, bytes)).unwrap();
-        assert_eq!(ours.key(&capsule).unwrap_err().code, Code::WrongDecryptionKey);
+        let params =
+            WrappingParams::new(ours.method(), ours.key_name(), sealed_to(&recipients, bytes)).unwrap();
+        assert_eq!(ours.recover_kek(&params).unwrap_err().code, Code::WrongDecryptionKey);
     }
 }
 
@@ -437,7 +458,7 @@ fn a_key_that_opens_nothing_any_more_is_no_recipient() {
     assert_eq!(code(&third), Code::KeyDisabled);
 }
 
-/// The capsule of an age recipient is a file in age's own format: the real program opens it, and
+/// The params of an age recipient is a file in age's own format: the real program opens it, and
 /// its identities open ours.
 #[test]
 fn the_program_age_opens_what_is_sealed_to_its_recipients() {
@@ -450,12 +471,12 @@ fn the_program_age_opens_what_is_sealed_to_its_recipients() {
     let recipient: AgeRecipient = String::from_utf8(public).unwrap().trim().parse().unwrap();
     assert_eq!(theirs.recipient(), Recipient::Age(recipient.clone()));
 
-    let sealed = data::seal(b"data", &[&recipient], CONTEXT).unwrap();
+    let sealed = encrypted_file::encrypt(b"data", &[&recipient], CONTEXT).unwrap();
     assert_opens_to(&sealed, &theirs, b"data");
     let header = Header::read(&mut &sealed[..]).unwrap();
-    fs::write(at("capsule"), header.capsules().next().unwrap().bytes()).unwrap();
+    fs::write(at("params"), header.wrapping_params().next().unwrap().bytes()).unwrap();
     let opened =
-        Command::new("age").args(["-d", "-i"]).arg(at("identity")).arg(at("capsule")).output().unwrap();
+        Command::new("age").args(["-d", "-i"]).arg(at("identity")).arg(at("params")).output().unwrap();
     assert_eq!(opened.stdout.len(), 32, "{}", String::from_utf8_lossy(&opened.stderr));
 
     // And the reverse: an identity that we made, in their program.

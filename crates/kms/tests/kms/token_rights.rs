@@ -1,7 +1,7 @@
 //! The rights of a token, read once, say the same as the token asked each time.
 #![cfg(feature = "tokens")]
 
-use bulla_kms::token::{Grant, Keys, Limits, Request, Revocations, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Revocations, Token, TokenLimits, TokenOperation, TokenRequest};
 use bulla_kms::{Algorithm, Code, KeyChange, KeyId, Keystore, Name, NewKey, Timestamp};
 use proptest::prelude::*;
 
@@ -65,24 +65,24 @@ proptest! {
     ) {
         let (keystore, keys) = keystore();
         let these = |places: &[usize]| places.iter().map(|place| keys[*place].clone()).collect::<Vec<_>>();
-        let granted_keys = granted_keys.map_or(Keys::All, |places| Keys::These(these(&places)));
+        let granted_keys = granted_keys.map_or(GrantedKeys::All, |places| GrantedKeys::These(these(&places)));
         let grant = Grant { tenant: name("local"), keys: granted_keys, operations: granted, expires };
         let mut token = keystore.mint_token(&grant).unwrap();
         for (operations, places, expires) in limits {
             let keys = places.map(|places| these(&places));
-            token = token.attenuate(&Limits { keys, operations, expires }).unwrap();
+            token = token.attenuate(&TokenLimits { keys, operations, expires }).unwrap();
         }
         let none = Revocations::default();
         let rights = keystore.rights(&token, &none).unwrap();
         for now in now {
             for operation in TokenOperation::ALL {
                 for key in &keys[..4] {
-                    let request = Request::on_key(operation, key, now);
+                    let request = TokenRequest::on_key(operation, key, now);
                     let asked = keystore.authorize(&token, &request, &none).is_ok();
                     prop_assert_eq!(rights.permits(&request).is_ok(), asked, "{} {} at {}", operation, key, now);
                 }
                 for tenant in [name("local"), name("other")] {
-                    let request = Request::in_tenant(operation, &tenant, now);
+                    let request = TokenRequest::in_tenant(operation, &tenant, now);
                     let asked = keystore.authorize(&token, &request, &none).is_ok();
                     prop_assert_eq!(rights.permits(&request).is_ok(), asked, "{} in {} at {}", operation, tenant, now);
                 }
@@ -97,20 +97,24 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
     let (keystore, keys) = keystore();
     let none = Revocations::default();
     let operations = vec![TokenOperation::Sign, TokenOperation::Verify];
-    let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 2000) };
+    let grant = Grant { tenant: name("local"), keys: GrantedKeys::All, operations, expires: at(NOON + 2000) };
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &none).unwrap();
     assert_eq!((rights.tenant(), rights.operations()), (&grant.tenant, &grant.operations[..]));
     assert_eq!((rights.keys(), rights.expires()), (None, at(NOON + 2000)));
     let limits = [
-        Limits { keys: Some(keys[..2].to_vec()), expires: Some(at(NOON + 3000)), ..Limits::default() },
-        Limits {
-            operations: Some(vec![TokenOperation::Export, TokenOperation::Verify]),
-            ..Limits::default()
+        TokenLimits {
+            keys: Some(keys[..2].to_vec()),
+            expires: Some(at(NOON + 3000)),
+            ..TokenLimits::default()
         },
-        Limits { keys: Some(keys[1..].to_vec()), expires: Some(at(NOON)), ..Limits::default() },
+        TokenLimits {
+            operations: Some(vec![TokenOperation::Export, TokenOperation::Verify]),
+            ..TokenLimits::default()
+        },
+        TokenLimits { keys: Some(keys[1..].to_vec()), expires: Some(at(NOON)), ..TokenLimits::default() },
     ];
-    let limited = |token: Token, limits: &Limits| token.attenuate(limits).unwrap();
+    let limited = |token: Token, limits: &TokenLimits| token.attenuate(limits).unwrap();
     let weaker = limits.iter().fold(token.clone(), limited);
     let left = keystore.rights(&weaker, &none).unwrap();
     assert_eq!((left.tenant(), left.operations()), (&grant.tenant, &[TokenOperation::Verify][..]));
@@ -124,10 +128,11 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
 fn rights_last_to_the_end_of_the_second_in_which_the_token_expires() {
     let (keystore, keys) = keystore();
     let operations = vec![TokenOperation::Sign];
-    let grant = Grant { tenant: name("local"), keys: Keys::All, operations, expires: at(NOON + 300) };
+    let grant = Grant { tenant: name("local"), keys: GrantedKeys::All, operations, expires: at(NOON + 300) };
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &Revocations::default()).unwrap();
-    let permits = |now| rights.permits(&Request::on_key(TokenOperation::Sign, &keys[0], at(now))).is_ok();
+    let permits =
+        |now| rights.permits(&TokenRequest::on_key(TokenOperation::Sign, &keys[0], at(now))).is_ok();
     for now in [0, NOON - 1, NOON, NOON + 300, NOON + 301, NOON + 999] {
         assert!(permits(now), "{now}");
     }
@@ -145,7 +150,7 @@ fn a_token_of_nobody_has_no_rights() {
     let (keystore, _) = keystore();
     let grant = |tenant: &str| Grant {
         tenant: name(tenant),
-        keys: Keys::All,
+        keys: GrantedKeys::All,
         operations: vec![TokenOperation::Sign],
         expires: at(NOON),
     };
@@ -160,7 +165,7 @@ fn a_token_of_nobody_has_no_rights() {
     let third = stranger.mint_token(&grant("third")).unwrap();
     assert_eq!(all_rights(&keystore, &third, &none), Err(Code::KeyNotFound));
     // Revoked: by its own id, or by that of the token that it was made from.
-    let weaker = Limits { expires: Some(at(NOON - 1000)), ..Limits::default() };
+    let weaker = TokenLimits { expires: Some(at(NOON - 1000)), ..TokenLimits::default() };
     let weaker = token.attenuate(&weaker).unwrap();
     let mut revoked = Revocations::default();
     revoked.add(keystore.rights(&token, &none).unwrap().permit().revocation_ids[0].clone());

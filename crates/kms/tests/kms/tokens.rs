@@ -7,9 +7,10 @@ use std::str::FromStr as _;
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 use bulla_kms::token::{
-    Grant, Keys, Limits, MAX_BLOCKS, MAX_TOKEN, ROOT, Request, Revocations, Token, TokenOperation,
+    Grant, GrantedKeys, MAX_BLOCKS, MAX_TOKEN_LEN, Revocations, TOKEN_ROOT_PURPOSE, Token, TokenLimits,
+    TokenOperation, TokenRequest,
 };
-use bulla_kms::transfer::WrappedKey;
+use bulla_kms::transfer::WrappedPrivateKey;
 use bulla_kms::{
     Algorithm, Code, KeyChange, KeyId, KeyVersionId, Keystore, Name, NewKey, SignatureFile, Statement,
     Timestamp, Verdict,
@@ -40,12 +41,12 @@ fn keystore() -> (Keystore, KeyVersionId) {
     (keystore, key)
 }
 
-fn grant(keys: Keys, operations: &[TokenOperation]) -> Grant {
+fn grant(keys: GrantedKeys, operations: &[TokenOperation]) -> Grant {
     Grant { tenant: name("local"), keys, operations: operations.to_vec(), expires: after(3600) }
 }
 
 fn ask(keystore: &Keystore, token: &Token, operation: TokenOperation, key: &KeyId) -> Result<(), Code> {
-    let request = Request::on_key(operation, key, Timestamp::now().unwrap());
+    let request = TokenRequest::on_key(operation, key, Timestamp::now().unwrap());
     keystore.authorize(token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
 }
 
@@ -56,7 +57,7 @@ const INVALID: Result<(), Code> = Err(Code::InvalidToken);
 fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
     let (keystore, key) = keystore();
     let other = create(&keystore, "local", Algorithm::Ed25519);
-    let keys = Keys::These(vec![key.key_id().clone()]);
+    let keys = GrantedKeys::These(vec![key.key_id().clone()]);
     let token = keystore.mint_token(&grant(keys, &[TokenOperation::Sign, TokenOperation::Rotate])).unwrap();
     for operation in TokenOperation::ALL {
         let granted = matches!(operation, TokenOperation::Sign | TokenOperation::Rotate);
@@ -64,7 +65,7 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
         assert_eq!(ask(&keystore, &token, operation, key.key_id()), expected, "{operation}");
         assert_eq!(ask(&keystore, &token, operation, other.key_id()), REFUSED, "{operation}");
         let local = name("local");
-        let in_tenant = Request::in_tenant(operation, &local, Timestamp::now().unwrap());
+        let in_tenant = TokenRequest::in_tenant(operation, &local, Timestamp::now().unwrap());
         let error = keystore.authorize(&token, &in_tenant, &Revocations::default()).unwrap_err();
         assert_eq!(error.code, Code::Forbidden, "a token for some keys gives no right on the tenant");
     }
@@ -73,11 +74,12 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
 #[test]
 fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
     let (keystore, key) = keystore();
-    let token =
-        keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Create])).unwrap();
+    let token = keystore
+        .mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Create]))
+        .unwrap();
     assert_eq!(ask(&keystore, &token, TokenOperation::Sign, key.key_id()), Ok(()));
     let local = name("local");
-    let request = Request::in_tenant(TokenOperation::Create, &local, Timestamp::now().unwrap());
+    let request = TokenRequest::in_tenant(TokenOperation::Create, &local, Timestamp::now().unwrap());
     assert!(keystore.authorize(&token, &request, &Revocations::default()).is_ok());
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     assert_eq!(
@@ -93,11 +95,13 @@ fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
 fn a_token_ends_when_it_says() {
     let (keystore, key) = keystore();
     let operations = [TokenOperation::Sign];
-    let token = keystore.mint_token(&Grant { expires: before(1), ..grant(Keys::All, &operations) }).unwrap();
+    let token =
+        keystore.mint_token(&Grant { expires: before(1), ..grant(GrantedKeys::All, &operations) }).unwrap();
     assert_eq!(ask(&keystore, &token, TokenOperation::Sign, key.key_id()), REFUSED);
-    let token = keystore.mint_token(&Grant { expires: after(100), ..grant(Keys::All, &operations) }).unwrap();
+    let token =
+        keystore.mint_token(&Grant { expires: after(100), ..grant(GrantedKeys::All, &operations) }).unwrap();
     let at = |now| {
-        let request = Request::on_key(TokenOperation::Sign, key.key_id(), now);
+        let request = TokenRequest::on_key(TokenOperation::Sign, key.key_id(), now);
         keystore.authorize(&token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
     };
     assert_eq!(at(after(98)), Ok(()));
@@ -108,26 +112,29 @@ fn a_token_ends_when_it_says() {
 fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
     let (keystore, key) = keystore();
     let other = create(&keystore, "local", Algorithm::Ed25519);
-    let token =
-        keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Verify])).unwrap();
+    let token = keystore
+        .mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Verify]))
+        .unwrap();
     let weaker = token
-        .attenuate(&Limits {
+        .attenuate(&TokenLimits {
             operations: Some(vec![TokenOperation::Verify, TokenOperation::Export]),
-            ..Limits::default()
+            ..TokenLimits::default()
         })
         .unwrap();
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Verify, key.key_id()), Ok(()));
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Sign, key.key_id()), REFUSED, "taken away");
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Export, key.key_id()), REFUSED, "never granted");
-    let narrow =
-        weaker.attenuate(&Limits { keys: Some(vec![key.key_id().clone()]), ..Limits::default() }).unwrap();
+    let narrow = weaker
+        .attenuate(&TokenLimits { keys: Some(vec![key.key_id().clone()]), ..TokenLimits::default() })
+        .unwrap();
     assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, key.key_id()), Ok(()));
     assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, other.key_id()), REFUSED);
-    let ended = narrow.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
+    let ended =
+        narrow.attenuate(&TokenLimits { expires: Some(before(1)), ..TokenLimits::default() }).unwrap();
     assert_eq!(ask(&keystore, &ended, TokenOperation::Verify, key.key_id()), REFUSED);
-    assert_eq!(token.attenuate(&Limits::default()).unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(token.attenuate(&TokenLimits::default()).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(
-        token.attenuate(&Limits { keys: Some(Vec::new()), ..Limits::default() }).unwrap_err().code,
+        token.attenuate(&TokenLimits { keys: Some(Vec::new()), ..TokenLimits::default() }).unwrap_err().code,
         Code::InvalidArgument
     );
 }
@@ -135,22 +142,22 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
 #[test]
 fn a_refusal_says_what_was_asked_and_whether_a_restriction_forbids_it() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
-    let ended = token.attenuate(&Limits { expires: Some(before(1)), ..Limits::default() }).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
+    let ended = token.attenuate(&TokenLimits { expires: Some(before(1)), ..TokenLimits::default() }).unwrap();
     let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.key_id());
-    let said = |token: &Token, request: Request<'_>| {
+    let said = |token: &Token, request: TokenRequest<'_>| {
         keystore.authorize(token, &request, &Revocations::default()).unwrap_err().message
     };
     assert_eq!(
-        said(&token, Request::on_key(TokenOperation::Verify, key, now)),
+        said(&token, TokenRequest::on_key(TokenOperation::Verify, key, now)),
         format!("the token does not permit this: verify with the key {key}")
     );
     assert_eq!(
-        said(&token, Request::in_tenant(TokenOperation::Create, &local, now)),
+        said(&token, TokenRequest::in_tenant(TokenOperation::Create, &local, now)),
         "the token does not permit this: create in the tenant local"
     );
     assert_eq!(
-        said(&ended, Request::on_key(TokenOperation::Sign, key, now)),
+        said(&ended, TokenRequest::on_key(TokenOperation::Sign, key, now)),
         format!("the token has expired, or a restriction forbids this: sign with the key {key}")
     );
 }
@@ -165,7 +172,7 @@ fn append(token: &Token, code: &str) -> String {
 #[test]
 fn blocks_of_another_form_are_refused() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Verify])).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Verify])).unwrap();
     let many: String = (0..400).map(|n| format!("n({n});")).collect();
     for code in [
         "operation(\"sign\");",
@@ -196,7 +203,7 @@ fn blocks_of_another_form_are_refused() {
 fn a_block_that_only_prints_like_one_of_ours_is_refused() {
     use biscuit_auth::builder::{Fact, Term};
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Verify])).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Verify])).unwrap();
     let fact = Fact::new("check if request_operation".to_owned(), vec![Term::Str("verify".to_owned())]);
     let forged = UnverifiedBiscuit::from_base64(token.expose())
         .unwrap()
@@ -233,8 +240,8 @@ fn tokens_of_other_roots_and_without_a_version_are_invalid() {
 #[test]
 fn every_changed_character_makes_a_token_invalid() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
-    let token = token.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
+    let token = token.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
     let text = token.expose().to_owned();
     for index in 0..text.len() {
         assert!(
@@ -257,8 +264,8 @@ fn every_changed_character_makes_a_token_invalid() {
 #[test]
 fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     let (keystore, key) = keystore();
-    let first = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
-    let child = first.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
+    let first = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
+    let child = first.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
     let blocks = child.inspect().unwrap().blocks;
     assert_eq!(
         (blocks.len(), &blocks[0].revocation_id),
@@ -266,7 +273,7 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     );
     let revoked = |id: &str| Revocations::from_str(&format!("# why\n\n{id}\n")).unwrap();
     let ask_with = |token: &Token, revoked: &Revocations| {
-        let request = Request::on_key(TokenOperation::Sign, key.key_id(), Timestamp::now().unwrap());
+        let request = TokenRequest::on_key(TokenOperation::Sign, key.key_id(), Timestamp::now().unwrap());
         keystore.authorize(token, &request, revoked).map(drop).map_err(|error| error.code)
     };
     assert_eq!(ask_with(&child, &revoked(&blocks[1].revocation_id)), REFUSED);
@@ -279,9 +286,9 @@ fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     );
     assert!(Revocations::from_str("xyz").is_err());
 
-    let root = keystore.find(&name("local"), &name(ROOT)).unwrap().unwrap();
+    let root = keystore.find(&name("local"), &name(TOKEN_ROOT_PURPOSE)).unwrap().unwrap();
     keystore.rotate(&root).unwrap();
-    let second = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
+    let second = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
     assert_eq!(second.inspect().unwrap().root_version, Some(2));
     assert_eq!(ask(&keystore, &first, TokenOperation::Sign, key.key_id()), Ok(()));
     keystore.update(&root, None, &KeyChange::Revoke(1.try_into().unwrap())).unwrap();
@@ -310,7 +317,7 @@ fn a_list_of_revocations_holds_what_was_added_and_not_removed() {
 #[test]
 fn a_root_key_signs_tokens_and_nothing_else() {
     let (keystore, _) = keystore();
-    let root = keystore.find(&name("local"), &name(ROOT)).unwrap().unwrap();
+    let root = keystore.find(&name("local"), &name(TOKEN_ROOT_PURPOSE)).unwrap().unwrap();
     assert_eq!(keystore.sign(&root, b"a block").unwrap_err().code, Code::KeyUsageMismatch);
     assert_eq!(
         SignatureFile::sign(&keystore, &root, Statement::message(b"m")).unwrap_err().code,
@@ -319,9 +326,9 @@ fn a_root_key_signs_tokens_and_nothing_else() {
     assert_eq!(keystore.attest_signed(&root).unwrap_err().code, Code::KeyUsageMismatch);
     assert_eq!(keystore.create_token_root(&name("local")).unwrap_err().code, Code::LabelTaken);
     // A key that has the label but not the purpose is no root.
-    let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(ROOT));
+    let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(TOKEN_ROOT_PURPOSE));
     keystore.create_key(new).unwrap();
-    let theirs = Grant { tenant: name("other"), ..grant(Keys::All, &[TokenOperation::Sign]) };
+    let theirs = Grant { tenant: name("other"), ..grant(GrantedKeys::All, &[TokenOperation::Sign]) };
     assert_eq!(keystore.mint_token(&theirs).unwrap_err().code, Code::KeyNotFound);
 }
 
@@ -330,9 +337,9 @@ fn grants_of_nothing_and_of_others_keys_are_refused() {
     let (keystore, _) = keystore();
     let theirs = create(&keystore, "other", Algorithm::Ed25519);
     for bad in [
-        grant(Keys::All, &[]),
-        grant(Keys::These(Vec::new()), &[TokenOperation::Sign]),
-        grant(Keys::These(vec![theirs.key_id().clone()]), &[TokenOperation::Sign]),
+        grant(GrantedKeys::All, &[]),
+        grant(GrantedKeys::These(Vec::new()), &[TokenOperation::Sign]),
+        grant(GrantedKeys::These(vec![theirs.key_id().clone()]), &[TokenOperation::Sign]),
     ] {
         assert_eq!(keystore.mint_token(&bad).unwrap_err().code, Code::InvalidArgument);
     }
@@ -341,15 +348,16 @@ fn grants_of_nothing_and_of_others_keys_are_refused() {
 #[test]
 fn hostile_tokens_end_in_an_error() {
     let (keystore, key) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
     let mut long = token.clone();
     for _ in 1..MAX_BLOCKS {
-        long = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap();
+        long = long.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
     }
     assert_eq!(ask(&keystore, &long, TokenOperation::Sign, key.key_id()), Ok(()));
-    let error = long.attenuate(&Limits { expires: Some(after(60)), ..Limits::default() }).unwrap_err();
+    let error =
+        long.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap_err();
     assert_eq!(error.code, Code::InvalidToken);
-    for text in ["", "A", "====", "\u{0}", "ä", &"A".repeat(MAX_TOKEN + 1), &"A".repeat(MAX_TOKEN)] {
+    for text in ["", "A", "====", "\u{0}", "ä", &"A".repeat(MAX_TOKEN_LEN + 1), &"A".repeat(MAX_TOKEN_LEN)] {
         assert_eq!(Token::from_str(text).unwrap_err().code, Code::InvalidToken);
     }
 }
@@ -357,7 +365,7 @@ fn hostile_tokens_end_in_an_error() {
 #[test]
 fn a_block_of_a_third_party_is_refused() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
     let biscuit = UnverifiedBiscuit::from_base64(token.expose()).unwrap();
     let request = biscuit.third_party_request().unwrap();
     let party = KeyPair::new_with_algorithm(RootAlgorithm::Ed25519);
@@ -369,7 +377,7 @@ fn a_block_of_a_third_party_is_refused() {
 #[test]
 fn a_token_prints_nothing_of_itself() {
     let (keystore, _) = keystore();
-    let token = keystore.mint_token(&grant(Keys::All, &[TokenOperation::Sign])).unwrap();
+    let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
     assert_eq!(format!("{token:?}"), "Token(..)");
     let source = token.inspect().unwrap().blocks[0].source.clone();
     assert!(source.contains("operation(\"sign\")") && source.contains("tenant(\"local\")"), "{source}");
@@ -389,12 +397,12 @@ impl Export {
         let (ours, key) = keystore();
         let theirs = Keystore::in_memory();
         let recipient = create(&theirs, "them", recipient);
-        let keys = Keys::These(vec![key.key_id().clone()]);
+        let keys = GrantedKeys::These(vec![key.key_id().clone()]);
         let token = ours.mint_token(&grant(keys, &[TokenOperation::Export])).unwrap();
         Self { ours, key, theirs, recipient, token }
     }
 
-    fn export(&self) -> bulla_kms::Result<WrappedKey> {
+    fn export(&self) -> bulla_kms::Result<WrappedPrivateKey> {
         let recipient = self.theirs.public_key(&self.recipient).unwrap();
         self.ours.export_key(&self.key, &recipient, &self.token, &Revocations::default())
     }
@@ -405,7 +413,7 @@ fn an_exported_key_signs_in_the_recipients_keystore() {
     for recipient in [Algorithm::XWing, Algorithm::MlKem768, Algorithm::MlKem1024] {
         let it = Export::new(recipient);
         let text = it.export().unwrap().to_string();
-        let wrapped: WrappedKey = text.parse().unwrap();
+        let wrapped: WrappedPrivateKey = text.parse().unwrap();
         let data = it.theirs.unwrap_key(&it.recipient, &wrapped).unwrap();
         let new = NewKey::new(name("them"), name("files"), Algorithm::Ed25519);
         let imported = it.theirs.import_key(new, &data).unwrap();
@@ -424,7 +432,7 @@ fn keys_of_all_algorithms_go_out_and_come_in() {
         }
         let (ours, _) = keystore();
         let key = create(&ours, "local", algorithm);
-        let token = ours.mint_token(&grant(Keys::All, &[TokenOperation::Export])).unwrap();
+        let token = ours.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Export])).unwrap();
         let to = theirs.public_key(&recipient).unwrap();
         let wrapped = ours.export_key(&key, &to, &token, &Revocations::default()).unwrap();
         let data = theirs.unwrap_key(&recipient, &wrapped.to_string().parse().unwrap()).unwrap();
@@ -436,12 +444,13 @@ fn keys_of_all_algorithms_go_out_and_come_in() {
 fn only_exportable_keys_leave_and_only_with_a_token() {
     let mut it = Export::new(Algorithm::XWing);
     let sealed = it.ours.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
-    let all = it.ours.mint_token(&grant(Keys::All, &[TokenOperation::Export])).unwrap();
+    let all = it.ours.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Export])).unwrap();
     let right = std::mem::replace(&mut it.token, all);
     let exportable = std::mem::replace(&mut it.key, sealed);
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
     it.key = exportable;
-    it.token = it.ours.mint_token(&grant(Keys::All, &[TokenOperation::Sign, TokenOperation::Read])).unwrap();
+    it.token =
+        it.ours.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Read])).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::Forbidden);
     it.token = right;
     it.export().unwrap();
@@ -458,9 +467,9 @@ fn only_exportable_keys_leave_and_only_with_a_token() {
 #[test]
 fn no_token_takes_out_a_key_that_signs_tokens() {
     let mut it = Export::new(Algorithm::XWing);
-    let new = NewKey::new(name("local"), name(ROOT), Algorithm::Ed25519);
+    let new = NewKey::new(name("local"), name(TOKEN_ROOT_PURPOSE), Algorithm::Ed25519);
     it.key = it.ours.create_key(NewKey { exportable: true, ..new }).unwrap();
-    it.token = it.ours.mint_token(&grant(Keys::All, &TokenOperation::ALL)).unwrap();
+    it.token = it.ours.mint_token(&grant(GrantedKeys::All, &TokenOperation::ALL)).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
 }
 
@@ -481,13 +490,13 @@ fn every_changed_character_of_a_wrapped_key_is_detected() {
     let text = it.export().unwrap().to_string();
     let step = if cfg!(debug_assertions) { 7 } else { 1 };
     for index in (0..text.len()).step_by(step).chain(text.len() - 140..text.len()) {
-        assert!(text[..index].parse::<WrappedKey>().is_err(), "cut at {index}");
+        assert!(text[..index].parse::<WrappedPrivateKey>().is_err(), "cut at {index}");
         let mut changed = text.clone().into_bytes();
         changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
         let opened =
             String::from_utf8(changed).unwrap().parse().and_then(|w| it.theirs.unwrap_key(&it.recipient, &w));
         assert!(opened.is_err(), "character {index}");
     }
-    assert!(format!("{text}\n").parse::<WrappedKey>().is_err());
-    assert!(text.replace('\n', "\r\n").parse::<WrappedKey>().is_err());
+    assert!(format!("{text}\n").parse::<WrappedPrivateKey>().is_err());
+    assert!(text.replace('\n', "\r\n").parse::<WrappedPrivateKey>().is_err());
 }

@@ -521,6 +521,6 @@ proptest! {
         for format in [PrivateFormat::Pkcs8Pem, PrivateFormat::Pkcs8Der, PrivateFormat::OpenSsh] {
             let _ = read(&input, format);
         }
-        let _ = String::from_utf8_lossy(&input).parse::<bulla_kms::transfer::WrappedKey>();
+        let _ = String::from_utf8_lossy(&input).parse::<bulla_kms::transfer::WrappedPrivateKey>();
     }
 }

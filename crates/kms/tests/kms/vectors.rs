@@ -13,9 +13,9 @@ use std::path::Path;
 use std::str::FromStr as _;
 
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::{Request, Revocations, Token, TokenOperation};
+use bulla_kms::token::{Revocations, Token, TokenOperation, TokenRequest};
 use bulla_kms::transfer::{
-    PrivateFormat, PrivateKeyData, PublicFormat, WrappedKey, export_public, import_public,
+    PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, export_public, import_public,
 };
 use bulla_kms::{Algorithm, KeyId, KeyVersionId, Keystore, NewKey, PublicKey, Verdict};
 use serde_json::Value;
@@ -157,7 +157,7 @@ fn a_wrapped_key_of_the_vectors_opens() {
     let case = &vectors("sealing.json")["wrapped_key"];
     let recipient = private(Algorithm::XWing, &bytes(case, "recipient_private_key"));
     let (keystore, id) = keystore(&recipient);
-    let wrapped: WrappedKey = text(case, "text").parse().unwrap();
+    let wrapped: WrappedPrivateKey = text(case, "text").parse().unwrap();
     let key = keystore.unwrap_key(&id, &wrapped).unwrap();
     assert_eq!(key.public_key(), private(Algorithm::Ed25519, &bytes(case, "private_key")).public_key());
     let same = PrivateKeyData::read(&bytes(case, "pkcs8"), PrivateFormat::Pkcs8Der, None, None).unwrap();
@@ -182,8 +182,8 @@ fn tokens_of_the_vectors_permit_what_they_say() {
         let operation: TokenOperation = text(case, "operation").parse().unwrap();
         let key: Option<KeyId> = case["key"].as_str().map(|key| key.parse().unwrap());
         let request = match &key {
-            Some(key) => Request::on_key(operation, key, now),
-            None => Request::in_tenant(operation, &tenant, now),
+            Some(key) => TokenRequest::on_key(operation, key, now),
+            None => TokenRequest::in_tenant(operation, &tenant, now),
         };
         let ours = |named: u32| (u64::from(named) == version).then(|| root.clone());
         let permitted = token.authorize(ours, &request, &Revocations::default());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bulla_kms::token::{ROOT, Rights, TokenOperation};
+use bulla_kms::token::{Rights, TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::{KeyId, Name, Timestamp};
 
 /// A set of operations.
@@ -40,7 +40,7 @@ impl Authority {
     pub(crate) fn permits(&self, operation: TokenOperation, key: &KeyId) -> bool {
         self.operations.contains(operation)
             && self.is_about(key)
-            && (self.can_mint_tokens || !changes(operation) || key.purpose().as_str() != ROOT)
+            && (self.can_mint_tokens || !changes(operation) || key.purpose().as_str() != TOKEN_ROOT_PURPOSE)
     }
 
     /// Whether the caller has rights on a key.
@@ -63,8 +63,8 @@ impl Authority {
 /// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes
 /// or stops all of them: so only a caller who mints may do it.
 fn changes(operation: TokenOperation) -> bool {
-    use TokenOperation::{Destroy, Export, Import, Restore, Rotate, Update};
-    matches!(operation, Rotate | Update | Destroy | Restore | Import | Export)
+    use TokenOperation::{CancelDestruction, Destroy, Export, Import, Rotate, Update};
+    matches!(operation, Rotate | Update | Destroy | CancelDestruction | Import | Export)
 }
 
 impl From<&Rights> for Authority {

@@ -11,7 +11,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::seal::{KeyProvider, Recipient};
+use bulla_kms::audit_log::AuditContext;
+use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{BackupSummary, KmsError};
 use hyper::body::{Bytes, Frame};
@@ -85,7 +86,7 @@ async fn backup(State(worker): State<Worker>, caller: Caller, Content(body): Con
             let _ = told.send(*summary);
             target
         };
-        let made = session.actor.acting(|| unsealed.keystore.backup_to(begin, &to));
+        let made = AuditContext::scope(&session.actor, || unsealed.keystore.backup_to(begin, &to));
         // The end is sent only now: a backup that could not be recorded does not open.
         let _ = match made {
             Ok(_) => sink.send_buffer(),

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::seal::data;
-use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient};
+use bulla_kms::encrypted_file;
+use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient, WrappingParams};
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Code, KeyVersionId, KeystoreIdentity, KmsError};
+use bulla_kms::{Code, KeyVersionId, KeystoreProvider, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -100,7 +100,7 @@ async fn encrypt(
     let bytes = decode_secret(&data, "data")?;
     let encrypted = worker.run_blocking(&caller.unsealed, &caller.session, move |_| {
         let to: Vec<_> = to.iter().map(|key| &**key).collect();
-        Ok(encode(&data::seal(&bytes, &to, &associated)?))
+        Ok(encode(&encrypted_file::encrypt(&bytes, &to, &associated)?))
     });
     Ok(axum::Json(Encrypted { encrypted_data: encrypted.await? }))
 }
@@ -130,7 +130,7 @@ struct Decrypted<'a> {
 /// The keys of the keystore with which a caller may decapsulate. Other keys are treated as missing.
 #[derive(Debug)]
 struct CallerIdentity<'a> {
-    keystore: KeystoreIdentity<'a>,
+    keystore: KeystoreProvider<'a>,
     authority: &'a Authority,
 }
 
@@ -143,17 +143,17 @@ impl KeyProvider for CallerIdentity<'_> {
         self.keystore.key_name()
     }
 
-    fn new_key(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
-        self.keystore.new_key()
+    fn new_kek(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
+        self.keystore.new_kek()
     }
 
-    fn key(&self, capsule: &Capsule) -> bulla_kms::Result<KeyEncryptionKey> {
-        if self.fits(capsule) { self.keystore.key(capsule) } else { Err(self.wrong_key()) }
+    fn recover_kek(&self, params: &WrappingParams) -> bulla_kms::Result<KeyEncryptionKey> {
+        if self.matches(params) { self.keystore.recover_kek(params) } else { Err(self.wrong_key()) }
     }
 
-    fn fits(&self, capsule: &Capsule) -> bool {
+    fn matches(&self, params: &WrappingParams) -> bool {
         let permitted = |key: KeyVersionId| self.authority.permits(TokenOperation::Decapsulate, key.key_id());
-        self.keystore.fits(capsule) && capsule.key_name().parse().is_ok_and(permitted)
+        self.keystore.matches(params) && params.key_name().parse().is_ok_and(permitted)
     }
 }
 
@@ -170,8 +170,8 @@ async fn decrypt(State(worker): State<Worker>, caller: Caller, Content(body): Co
     let encrypted = decode(&encrypted_data, "encrypted_data")?;
     let session = caller.session.clone();
     let text = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        let keys = CallerIdentity { keystore: KeystoreIdentity(keystore), authority: &session.authority };
-        Ok(Zeroizing::new(encode(&data::open(&encrypted, &[&keys], &associated)?)))
+        let keys = CallerIdentity { keystore: KeystoreProvider(keystore), authority: &session.authority };
+        Ok(Zeroizing::new(encode(&encrypted_file::decrypt(&encrypted, &[&keys], &associated)?)))
     });
     let text = text.await?;
     secret_json(&Decrypted { data: &text }, JSON_FRAME_LEN + text.len())

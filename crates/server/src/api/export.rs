@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use bulla_kms::token::{Grant, Keys, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Token, TokenOperation};
 use bulla_kms::{Code, KeyVersionId, Keystore, KmsError, NamedPublicKey, PublicKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -110,7 +110,7 @@ fn read_token(token: &[u8]) -> Result<Token> {
 /// the service.
 fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token> {
     let end = Timestamp::now()?.unix_millis() + LIFE;
-    let keys = Keys::These(vec![key.key_id().clone()]);
+    let keys = GrantedKeys::These(vec![key.key_id().clone()]);
     let expires = Timestamp::from_unix_millis(end)?;
     let grant = Grant {
         tenant: key.key_id().tenant().clone(),

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedKey, import_public};
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey, import_public};
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyId, KeyVersionId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
     PublicKey, SecretString,
@@ -162,7 +162,7 @@ enum Brought {
         passphrase: Option<SecretString>,
     },
     Wrapped {
-        wrapped: Box<WrappedKey>,
+        wrapped: Box<WrappedPrivateKey>,
         recipient: KeyId,
     },
     Public(PublicKey),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bulla_kms::token::{ROOT, TokenOperation};
+use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::{Algorithm, Attestation, KeyChange, KeyId, Name, NewKey, RotationPolicy, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -98,7 +98,7 @@ async fn create(
     caller.session.check_tenant(TokenOperation::Create)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
     // The caller could mint tokens with a root key.
-    if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
+    if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden());
     }
     let tenant = caller.session.authority.tenant.clone();
@@ -309,9 +309,9 @@ async fn cancel_destruction(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Restore)?;
+    let key = resolve(&caller, &key, TokenOperation::CancelDestruction)?;
     let key_id = key.as_ref().key_id().clone();
-    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Restore).await?).into()))
+    Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::CancelDestruction).await?).into()))
 }
 
 /// Destroy a key's private keys, when their destruction is due. This cannot be undone.

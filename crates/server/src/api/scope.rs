@@ -6,7 +6,7 @@
 //! operators' tenant; `minter` a caller that may mint tokens.
 
 use bulla_kms::Name;
-use bulla_kms::token::{ROOT, TokenOperation};
+use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 
 use crate::access::Session;
 use crate::error::{ApiError, Result};
@@ -42,7 +42,7 @@ pub(crate) fn check_operator_session(
 /// # Errors
 /// It is the purpose of keys that sign tokens, and the caller may not mint.
 pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
-    if purpose.as_str() == ROOT && !caller.session.authority.can_mint_tokens {
+    if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden());
     }
     Ok(())

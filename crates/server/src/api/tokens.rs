@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Grant, Keys, Limits, ROOT, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, Token, TokenLimits, TokenOperation};
 use bulla_kms::{Code, KeyId, KeySelector, Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -76,9 +76,11 @@ async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Conte
     let operations: Vec<_> = operations.into();
     let expires = from_now(expires_in_seconds)?;
     let keys = match keys {
-        Some(keys) => Keys::These(key_ids(&caller, &keys, &operations)?),
+        Some(keys) => GrantedKeys::These(key_ids(&caller, &keys, &operations)?),
         // Nobody grants more than it has.
-        None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => Keys::All,
+        None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => {
+            GrantedKeys::All
+        }
         None => return Err(ApiError::forbidden()),
     };
     let grant = Grant { tenant: authority.tenant.clone(), keys, operations, expires };
@@ -92,7 +94,7 @@ async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Conte
 
 /// Makes the tenant's root key, if it has none.
 fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
-    if keystore.find(tenant, &ROOT.parse()?)?.is_some() {
+    if keystore.find(tenant, &TOKEN_ROOT_PURPOSE.parse()?)?.is_some() {
         return Ok(());
     }
     match keystore.create_token_root(tenant) {
@@ -182,7 +184,7 @@ async fn attenuate(
         keys.map(|keys| key_ids(&caller, &keys, operations.as_deref().unwrap_or_default())).transpose()?;
     let expires = expires_in_seconds.map(from_now).transpose()?;
     let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
-    let limits = Limits { keys, operations: operations.map(Into::into), expires };
+    let limits = TokenLimits { keys, operations: operations.map(Into::into), expires };
     let made = worker
         .run_blocking(&caller.unsealed, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
     Ok(secret(StatusCode::CREATED, made.await?))

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bulla_client::Address;
 use bulla_kms::audit_log::WitnessKey;
-use bulla_kms::seal::Recipient;
+use bulla_kms::encryption::Recipient;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyId, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};

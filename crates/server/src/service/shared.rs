@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::metrics::Metrics;
-use bulla_kms::token::{ROOT, Revocations, Token};
+use bulla_kms::token::{Revocations, TOKEN_ROOT_PURPOSE, Token};
 use bulla_kms::{Code, KeyId, KmsError, SecretString, Timestamp};
 
 use super::answers::Answers;
@@ -256,7 +256,7 @@ impl Service {
 
     /// Reacts to a change of a key: sessions depend on the root keys of tokens.
     pub(crate) fn key_changed(&self, key: &KeyId) {
-        if key.purpose().as_str() == ROOT {
+        if key.purpose().as_str() == TOKEN_ROOT_PURPOSE {
             self.forget_sessions();
         }
     }

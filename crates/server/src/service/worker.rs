@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bulla_kms::audit_log::AuditContext;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
@@ -97,7 +98,7 @@ impl WorkerState {
                 .run_blocking(unsealed, session, move |keystore| keystore.sign(key.as_ref(), &message))
                 .await;
         }
-        let answer = session.actor.acting(|| unsealed.batcher(self.number).sign(key, message));
+        let answer = AuditContext::scope(&session.actor, || unsealed.batcher(self.number).sign(key, message));
         self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
@@ -118,7 +119,9 @@ impl WorkerState {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
             return self.run_blocking(unsealed, session, verify).await;
         }
-        let answer = session.actor.acting(|| unsealed.batcher(self.number).verify(key, message, signature));
+        let answer = AuditContext::scope(&session.actor, || {
+            unsealed.batcher(self.number).verify(key, message, signature)
+        });
         self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
@@ -139,7 +142,7 @@ impl WorkerState {
             (Arc::clone(&self.service), Arc::clone(unsealed), Arc::clone(session));
         let work = move || {
             service.check_still_permitted(&unsealed, &caller)?;
-            Ok(caller.actor.acting(|| run(&unsealed.keystore))?)
+            Ok(AuditContext::scope(&caller.actor, || run(&unsealed.keystore))?)
         };
         let mut work = Some(work);
         let step = move || work.take().map_or(Step::More, |work| Step::Done(work()));
@@ -177,7 +180,7 @@ impl WorkerState {
             if range.start > 0 {
                 yield_now().await;
             }
-            results.extend(session.actor.acting(|| step(&batch, &unsealed.keystore, range)));
+            results.extend(AuditContext::scope(&session.actor, || step(&batch, &unsealed.keystore, range)));
         }
         Ok(results)
     }
@@ -206,7 +209,7 @@ impl WorkerState {
             }
             let (first, begin) = (results.len(), Instant::now());
             let range = first..items.min(first + length);
-            results.extend(caller.actor.acting(|| step(&batch, &unsealed.keystore, range)));
+            results.extend(AuditContext::scope(&caller.actor, || step(&batch, &unsealed.keystore, range)));
             if begin.elapsed() < STEP_TIME {
                 length = (2 * length).min(STEP);
             } else {

@@ -1,6 +1,6 @@
 //! The key that a client of Vault names: by its label.
 
-use bulla_kms::token::{ROOT, TokenOperation};
+use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::{Algorithm, Attestation, Code, KeyId, KeySelector, Keystore, KmsError, Name};
 
 use super::error::{Result, VaultError};
@@ -45,7 +45,7 @@ pub(super) fn find(
 /// Clients of Vault do not see the root keys of tokens: Vault's transit engine has nothing like
 /// them.
 pub(super) fn is_visible(key: &KeyId) -> bool {
-    key.purpose().as_str() != ROOT
+    key.purpose().as_str() != TOKEN_ROOT_PURPOSE
 }
 
 /// The error for a missing key, as some endpoints of Vault give it with status 400.
@@ -97,7 +97,7 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
 
 /// An algorithm that signs, by its name.
 fn named(name: &str) -> Option<Algorithm> {
-    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() == bulla_kms::Use::Signature)
+    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() == bulla_kms::KeyUsage::Signature)
 }
 
 /// The type of a key and its parameter set, in Vault's words.
@@ -120,7 +120,7 @@ mod tests {
         for known in Algorithm::ALL {
             let (kind, set) = kind(known);
             let asked = algorithm(Some(kind), set).ok();
-            assert_eq!(asked, (known.usage() == bulla_kms::Use::Signature).then_some(known), "{known}");
+            assert_eq!(asked, (known.usage() == bulla_kms::KeyUsage::Signature).then_some(known), "{known}");
         }
         for size in ["44", "65", "87"] {
             let (vault, openbao) =

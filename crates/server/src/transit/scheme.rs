@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bulla_kms::prehash::{Digest, Prehashed};
-use bulla_kms::{Algorithm, Use};
+use bulla_kms::{Algorithm, KeyUsage};
 use ring::digest;
 
 use super::error::{Result, VaultError};
@@ -144,7 +144,7 @@ impl Parameters<'_> {
         if hash.is_some_and(|hash| !HASHES.contains(&hash)) {
             return Err(VaultError::invalid("invalid hash algorithm"));
         }
-        if algorithm.usage() != Use::Signature {
+        if algorithm.usage() != KeyUsage::Signature {
             return Err(VaultError::invalid(format!("key type {algorithm} does not support signing")));
         }
         Ok(Scheme { algorithm, marshaling, input: self.input(algorithm, hash)? })

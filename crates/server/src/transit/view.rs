@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bulla_kms::transfer::{PublicFormat, export_public};
-use bulla_kms::{Algorithm, Attestation, Origin, PublicKey, Use, VersionState};
+use bulla_kms::{Algorithm, Attestation, KeyUsage, Origin, PublicKey, VersionState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -100,7 +100,7 @@ impl From<&Attestation> for KeyData {
             supports_encryption: false,
             supports_decryption: false,
             supports_derivation: false,
-            supports_signing: key.algorithm.usage() == Use::Signature,
+            supports_signing: key.algorithm.usage() == KeyUsage::Signature,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who may do what.
 
-use bulla_kms::token::{Keys, Limits, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenLimits, TokenOperation};
 use bulla_kms::{Algorithm, KeyChange, NewKey};
 use serde_json::json;
 
@@ -32,11 +32,12 @@ fn a_token_permits_its_operations_on_its_keys_and_a_missing_key_looks_like_a_for
     };
     let (mine, theirs) = (new("local", "mine"), new("local", "theirs"));
     let foreign = new("other", "foreign");
-    let narrow = token(&keystore, "local", Keys::These(vec![mine.clone()]), &[TokenOperation::Sign]);
-    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Sign, TokenOperation::Read]);
-    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Sign]);
-    let weaker =
-        all.attenuate(&Limits { operations: Some(vec![TokenOperation::Read]), ..Limits::default() }).unwrap();
+    let narrow = token(&keystore, "local", GrantedKeys::These(vec![mine.clone()]), &[TokenOperation::Sign]);
+    let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Read]);
+    let other = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Sign]);
+    let weaker = all
+        .attenuate(&TokenLimits { operations: Some(vec![TokenOperation::Read]), ..TokenLimits::default() })
+        .unwrap();
     let service = Service::start(keystore, config());
     let sign = |token, key: &str| {
         let body = json!({ "message": base64(b"x") });
@@ -63,8 +64,8 @@ fn a_token_permits_its_operations_on_its_keys_and_a_missing_key_looks_like_a_for
 fn a_token_that_is_none_looks_like_one_that_does_not_permit_it() {
     let keystore = keystore(&["local"]);
     let stranger = super::support::keystore(&["local"]);
-    let foreign = token(&stranger, "local", Keys::All, &TokenOperation::ALL);
-    let good = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let foreign = token(&stranger, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let good = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     service.get(Some(&good), "/api/v1/keys").ok();
     let refused = service.get(Some(&foreign), "/api/v1/keys");
@@ -91,7 +92,7 @@ fn a_token_that_is_none_looks_like_one_that_does_not_permit_it() {
 #[test]
 fn a_token_ends_with_the_root_key_that_signed_it() {
     let keystore = keystore(&["local"]);
-    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Update]);
+    let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read, TokenOperation::Update]);
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);
@@ -111,7 +112,7 @@ fn a_token_cannot_make_a_root_key() {
     let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("old-root")))).unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("tokens")))).unwrap();
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let body = json!({ "purpose": "tokens", "label": "mine" });
     is(service.post(Some(&all), "/api/v1/keys", &body).error(), REFUSED);
@@ -120,7 +121,7 @@ fn a_token_cannot_make_a_root_key() {
 #[test]
 fn no_token_changes_the_root_key_of_its_tenant() {
     let keystore = keystore(&["local"]);
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let key = "/api/v1/keys/tokens";
     let after = json!({ "after": "2026-01-01T00:00:00.000Z" }).to_string();
@@ -144,7 +145,7 @@ fn no_token_changes_the_root_key_of_its_tenant() {
 #[test]
 fn a_credential_that_is_no_token_does_not_give_the_rights_of_the_connection() {
     let keystore = keystore(&["local"]);
-    let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Read]));
+    let [one, other] = [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]));
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);
@@ -183,7 +184,7 @@ fn a_credential_that_is_no_token_does_not_give_the_rights_of_the_connection() {
 #[test]
 fn a_page_of_another_site_cannot_use_the_identity_of_a_connection() {
     let keystore = keystore(&["local"]);
-    let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let reader = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();

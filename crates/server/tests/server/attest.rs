@@ -1,7 +1,7 @@
 //! What keys say of themselves.
 
 use bulla_kms::succession::follow;
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, KeyChange, NewKey, PublicKey, SignedAttestation, Succession, Verdict};
 use serde_json::json;
 
@@ -59,9 +59,10 @@ fn a_caller_without_the_right_learns_nothing_and_a_key_for_tokens_attests_nothin
     keystore.create_key(label("theirs")).unwrap();
     let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("tokens")))).unwrap();
-    let narrow = token(&keystore, "local", Keys::These(vec![mine.key_id().clone()]), &[TokenOperation::Read]);
-    let signs = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let narrow =
+        token(&keystore, "local", GrantedKeys::These(vec![mine.key_id().clone()]), &[TokenOperation::Read]);
+    let signs = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     for (method, path) in [("POST", "attest"), ("GET", "successions")] {
         let ask =

@@ -2,7 +2,7 @@
 
 use bulla_kms::PublicKey;
 use bulla_kms::audit_log::{Checkpoint, ConsistencyProof, InclusionProof};
-use bulla_kms::token::{Keys, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
 use serde_json::{Value, json};
 
 use crate::support::on_disk::OnDisk;
@@ -19,7 +19,7 @@ fn logged() -> Logged {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", Keys::All, &TokenOperation::ALL);
+    let operator = token(&prepared, "local", GrantedKeys::All, &TokenOperation::ALL);
     drop(prepared);
     let service = source.start(config());
     service.post(Some(&operator), "/api/v1/keys", &json!({ "label": "a" })).ok();
@@ -121,8 +121,8 @@ fn a_verification_finds_what_was_altered() {
 #[test]
 fn a_keystore_without_a_log_says_so() {
     let keystore = keystore(&["local", "other"]);
-    let operator = token(&keystore, "local", Keys::All, &[TokenOperation::Audit]);
-    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Audit]);
+    let operator = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Audit]);
+    let other = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Audit]);
     let service = Service::start(keystore, config());
     let path = "/api/v1/audit-log/entries";
     assert_eq!(service.get(Some(&operator), path).error(), (409, "no_audit_log".to_owned()));

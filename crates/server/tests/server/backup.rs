@@ -1,8 +1,8 @@
 //! Backups of the whole keystore.
 
 use bulla_kms::backend::Backends;
-use bulla_kms::seal::{Identity, IdentityKind};
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::encryption::{Identity, IdentityKind};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, Backup, Keystore, KeystoreOptions, NewKey, SecretString, Unlock};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn a_backup_of_any_size_is_restored() {
 #[test]
 fn a_restored_keystore_signs_and_honours_tokens() {
     let keystore = keystore(&["local"]);
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let identity = identity();
     let mut config = config();
     config.service.backup_recipients = vec![identity.recipient().to_string()];
@@ -95,10 +95,10 @@ fn a_backup_needs_recipients() {
 #[test]
 fn a_token_makes_backups_only_for_recipients_in_the_configuration() {
     let keystore = keystore(&["local", "other"]);
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
-    let backs_up = token(&keystore, "local", Keys::All, &[TokenOperation::Backup]);
-    let reads = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
-    let other = token(&keystore, "other", Keys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let backs_up = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Backup]);
+    let reads = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
+    let other = token(&keystore, "other", GrantedKeys::All, &TokenOperation::ALL);
     let (named, thief) = (identity(), identity());
     let mut config = config();
     config.service.backup_recipients = vec![named.recipient().to_string()];

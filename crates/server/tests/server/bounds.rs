@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use bulla_kms::token::{Keys, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
 use bulla_server::{ListenConfig, Server};
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ fn a_listener_has_its_number_of_connections_whatever_others_have() {
 fn every_list_has_a_bound() {
     let keystore = keystore(&["local"]);
     key(&keystore, "local", "a", Algorithm::Ed25519);
-    let caller = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let caller = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);
@@ -278,9 +278,10 @@ fn slow_work_of_one_caller_holds_up_nobody_else_and_not_the_end() {
     key(&keystore, "other", "slow", SLOW);
     key(&keystore, "local", "quick", Algorithm::Ed25519);
     key(&keystore, "local", "long", SLOW);
-    let attacker = token(&keystore, "other", Keys::All, &[TokenOperation::Sign]);
-    let caller = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
-    let operator = token(&keystore, "local", Keys::All, &[TokenOperation::Update, TokenOperation::Read]);
+    let attacker = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Sign]);
+    let caller = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
+    let operator =
+        token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Update, TokenOperation::Read]);
     let mut config = config();
     config.service.threads = 1.try_into().ok();
     config.service.shutdown_timeout_seconds = 1;
@@ -314,7 +315,7 @@ fn slow_work_of_one_caller_holds_up_nobody_else_and_not_the_end() {
 fn a_stop_ends_although_slow_work_is_left() {
     let keystore = keystore(&["local"]);
     key(&keystore, "local", "slow", SLOW);
-    let caller = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
+    let caller = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
     let mut config = config();
     config.service.shutdown_timeout_seconds = 1;
     let service = Service::start(keystore, config);
@@ -339,9 +340,9 @@ fn rights_must_be_there_when_the_body_is_there() {
     let keystore = keystore(&["local"]);
     key(&keystore, "local", "a", Algorithm::Ed25519);
     let operations = [TokenOperation::Sign, TokenOperation::Create, TokenOperation::Read];
-    let caller = || token(&keystore, "local", Keys::All, &operations);
+    let caller = || token(&keystore, "local", GrantedKeys::All, &operations);
     let tokens: Vec<_> = (0..4).map(|_| caller()).collect();
-    let (other, sealing) = (caller(), token(&keystore, "local", Keys::All, &[TokenOperation::Update]));
+    let (other, sealing) = (caller(), token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Update]));
     let service = Service::start(keystore, config());
     let message = r#"{"message":"","input":""}"#;
     let create = r#"{"label":"b"}"#;

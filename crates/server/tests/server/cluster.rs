@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{KeyId, Keystore};
 use serde_json::json;
 
@@ -126,7 +126,7 @@ fn two_closed() -> (Shared, Keystore, [Service; 2]) {
 fn a_token_that_one_node_revokes_is_refused_by_all_and_after_a_start() {
     let (shared, keystore, nodes) = two_closed();
     for (writer, reader) in [(0, 1), (1, 0)] {
-        let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+        let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
         for node in &nodes {
             node.get(Some(&token), "/api/v1/keys").ok();
         }
@@ -139,7 +139,7 @@ fn a_token_that_one_node_revokes_is_refused_by_all_and_after_a_start() {
         assert_eq!(late.get(Some(&token), "/api/v1/keys").error().0, 403, "a new node knows it");
     }
     // Without the header, too.
-    let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     nodes[1].get(Some(&token), "/api/v1/keys").ok();
     nodes[0].post(Some(&token), "/api/v1/tokens/revoke", &json!({})).ok();
     eventually("the other node refuses it", || nodes[1].get(Some(&token), "/api/v1/keys").status == 403);
@@ -151,7 +151,7 @@ fn a_token_that_one_node_revokes_is_refused_by_all_whatever_ended_before() {
     let keystore = shared.create(&shared.open());
     keystore.create_token_root(&name("local")).unwrap();
     let nodes = [(); 2].map(|()| shared.node(shared.open()));
-    let tokens = [(); 3].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Read]));
+    let tokens = [(); 3].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]));
     let ended = |id: &str| json!({ "revocation_id": id, "expires": "1971-01-01T00:00:00.000Z" });
     for (round, token) in tokens.iter().enumerate() {
         let [one, other] = [&nodes[round % 2], &nodes[(round + 1) % 2]];
@@ -172,7 +172,7 @@ fn a_token_that_one_node_revokes_is_refused_by_all_whatever_ended_before() {
 #[test]
 fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
     let (shared, keystore, nodes) = two_closed();
-    let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let id = nodes[0].get(Some(&token), "/api/v1/tokens/self").ok()["revocation_ids"][0].clone();
     nodes[0].post(Some(&token), "/api/v1/tokens/revoke", &json!({})).ok();
     let table = bulla_kms::EtcdTable::open(&shared.closed().etcd.options().unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
 }
 
 fn operator(keystore: &Keystore) -> bulla_kms::token::Token {
-    token(keystore, "local", Keys::All, &TokenOperation::ALL)
+    token(keystore, "local", GrantedKeys::All, &TokenOperation::ALL)
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn nodes_share_the_rate_of_a_caller() {
     for node in &nodes {
         eventually("it has counted both", || node.get(None, "/api/v1/ready").json()["store"]["nodes"] == 2);
     }
-    let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let start = Instant::now();
     let passes = |node: &Service| {
         (0..2 * BURST).filter(|_| node.get(Some(&token), "/api/v1/keys").status == 200).count()

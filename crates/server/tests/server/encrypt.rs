@@ -1,7 +1,8 @@
 //! Encrypted data: every recipient decrypts it, and nobody else.
 
-use bulla_kms::seal::{Identity, IdentityKind, data};
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::encrypted_file;
+use bulla_kms::encryption::{Identity, IdentityKind};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NamedPublicKey, NewKey};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -67,10 +68,13 @@ fn recipients_elsewhere_decrypt_it_too() {
     let encrypted = from_base64(&encrypt(&service, &body));
     for identity in [&age, &x_wing] {
         // As a file that the command opens.
-        assert_eq!(**data::open(&encrypted, &[identity], b"bulla file v1").unwrap(), *b"for all");
+        assert_eq!(
+            **encrypted_file::decrypt(&encrypted, &[identity], b"bulla file v1").unwrap(),
+            *b"for all"
+        );
     }
-    let keystore = bulla_kms::KeystoreIdentity(&elsewhere);
-    assert_eq!(**data::open(&encrypted, &[&keystore], b"bulla file v1").unwrap(), *b"for all");
+    let keystore = bulla_kms::KeystoreProvider(&elsewhere);
+    assert_eq!(**encrypted_file::decrypt(&encrypted, &[&keystore], b"bulla file v1").unwrap(), *b"for all");
     let decrypted =
         service.post(None, "/api/v1/decrypt", &json!({ "encrypted_data": base64(&encrypted) })).ok();
     assert_eq!(from_base64(&decrypted["data"]), b"for all");
@@ -110,11 +114,13 @@ fn only_keys_with_which_the_caller_may_decapsulate_decrypt() {
         keystore.create_key(new).unwrap().key_id().clone()
     };
     let (mine, theirs, _) = (new("local", "mine"), new("local", "theirs"), new("other", "foreign"));
-    let narrow = Keys::These(vec![mine]);
+    let narrow = GrantedKeys::These(vec![mine]);
     let narrow = token(&keystore, "local", narrow, &[TokenOperation::Read, TokenOperation::Decapsulate]);
-    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
-    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
-    let reads = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let all =
+        token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
+    let other =
+        token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Read, TokenOperation::Decapsulate]);
+    let reads = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     let encrypt = |token, keys: &[&str]| {
         service.post(Some(token), "/api/v1/encrypt", &json!({ "data": base64(b"secret"), "keys": keys }))

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use bulla_kms::token::{Grant, Keys, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
 use bulla_kms::transfer::{PublicFormat, export_public};
 use bulla_kms::{Algorithm, Keystore, KeystoreOptions, Name, NewKey, PublicKey, Verdict};
 use serde_json::{Value, json};
@@ -242,12 +242,12 @@ fn imports_and_exports_need_their_rights() {
     let keystore = tenants();
     let moving = keystore.find(&name("local"), &name("moving")).unwrap().unwrap();
     let theirs = keystore.find(&name("other"), &name("theirs")).unwrap().unwrap();
-    let of = |operations: &[TokenOperation]| token(&keystore, "local", Keys::All, operations);
+    let of = |operations: &[TokenOperation]| token(&keystore, "local", GrantedKeys::All, operations);
     let exports = of(&[TokenOperation::Export, TokenOperation::Read]);
     let blind = of(&[TokenOperation::Export]);
     let imports = of(&[TokenOperation::Import]);
     let unwraps = of(&[TokenOperation::Import, TokenOperation::Decapsulate]);
-    let narrow = Keys::These(vec![moving]);
+    let narrow = GrantedKeys::These(vec![moving]);
     let narrow = token(
         &keystore,
         "local",
@@ -287,7 +287,7 @@ fn imports_and_exports_need_their_rights() {
 #[test]
 fn no_holder_of_a_token_brings_a_key_for_tokens_or_takes_one_out() {
     let keystore = tenants();
-    let all = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let post = |path: &str, body: &Value| service.post(Some(&all), path, body).error();
     let public = json!({ "format": "raw", "algorithm": "ed25519", "data": PUBLIC });
@@ -318,7 +318,7 @@ fn a_caller_who_mints_imports_a_key_for_tokens_whose_tokens_then_work() {
     let root = NewKey::new(tenant.clone(), name("tokens"), Algorithm::Ed25519).label(name("tokens"));
     elsewhere.import_key(root, &data.unwrap()).unwrap();
     let expires = after(3600);
-    let grant = Grant { tenant, keys: Keys::All, operations: vec![TokenOperation::Read], expires };
+    let grant = Grant { tenant, keys: GrantedKeys::All, operations: vec![TokenOperation::Read], expires };
     let token = elsewhere.mint_token(&grant).unwrap();
     let service = Service::open();
     assert_eq!(service.get(Some(&token), "/api/v1/keys").error(), refused());

@@ -1,6 +1,6 @@
 //! Shared keys: what is encapsulated is decapsulated.
 
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, NewKey, PublicKey};
 use serde_json::{Value, json};
 
@@ -78,8 +78,8 @@ fn a_reader_encapsulates_and_only_a_decapsulator_gets_the_key() {
     let keystore = keystore(&["local"]);
     let new = NewKey::new(name("local"), name("transport"), Algorithm::XWing).label(name("a"));
     keystore.create_key(new).unwrap();
-    let reads = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
-    let decapsulates = token(&keystore, "local", Keys::All, &[TokenOperation::Decapsulate]);
+    let reads = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
+    let decapsulates = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Decapsulate]);
     let service = Service::start(keystore, config());
     let post =
         |token, path: &str, body: &Value| service.post(Some(token), &format!("/api/v1/keys/a/{path}"), body);

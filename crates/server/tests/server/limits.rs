@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bulla_kms::Keystore;
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use serde_json::json;
 
 use crate::support::{Service, config, keystore, token};
@@ -89,8 +89,8 @@ fn a_slow_caller_is_cut_off() {
 fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     let keystore = keystore(&["local"]);
     let (slow, other) = (
-        token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Sign]),
-        token(&keystore, "local", Keys::All, &[TokenOperation::Read]),
+        token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read, TokenOperation::Sign]),
+        token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]),
     );
     let mut config = config();
     let (per_second, burst) = (1.try_into().unwrap(), 5.try_into().unwrap());
@@ -109,7 +109,7 @@ fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     let passed = (1..20).filter(|seconds| {
         // Each is another token, which anybody can make of the first.
         let expires = Some(crate::support::after(1000 + seconds));
-        let made = slow.attenuate(&bulla_kms::token::Limits { expires, ..Default::default() }).unwrap();
+        let made = slow.attenuate(&bulla_kms::token::TokenLimits { expires, ..Default::default() }).unwrap();
         service.get(Some(&made), "/api/v1/keys").status == 200
     });
     assert!(passed.count() < 15, "they have the rate of the token from which they were made");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bulla_kms::audit_log::{self, AuditEvent, AuditSink};
-use bulla_kms::token::{Keys, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
 use bulla_kms::{Code, KeystoreOptions, KmsError};
 use serde_json::{Value, json};
 
@@ -64,8 +64,10 @@ fn an_import_is_made_once() {
 #[test]
 fn a_key_is_for_one_request_of_one_caller() {
     let keystore = keystore(&["local"]);
-    let mut tokens = [(); 2].map(|()| token(&keystore, "local", Keys::All, &TokenOperation::ALL)).to_vec();
-    let stranger = token(&crate::support::keystore(&["local"]), "local", Keys::All, &TokenOperation::ALL);
+    let mut tokens =
+        [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL)).to_vec();
+    let stranger =
+        token(&crate::support::keystore(&["local"]), "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let create = |token: &Token, path: &str, label: &str| {
         post(&service, Some(token), path, "k", &json!({ "label": label }))
@@ -187,7 +189,8 @@ fn a_change_that_could_not_be_recorded_is_not_made_again() {
 #[test]
 fn requests_that_are_refused_for_their_key_or_their_body_count_towards_the_rate() {
     let keystore = keystore(&["local"]);
-    let [one, other] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Create]));
+    let [one, other] =
+        [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Create]));
     let mut config = config();
     config.limits.max_body_bytes = 1000;
     config.limits.request_rate =

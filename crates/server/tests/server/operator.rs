@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bulla_kms::Keystore;
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_server::Server;
 use serde_json::json;
 
@@ -20,8 +20,9 @@ fn a_sealed_service_does_nothing_until_the_passphrase_opens_it() {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", Keys::All, &[TokenOperation::Update, TokenOperation::Read]);
-    let reader = token(&prepared, "local", Keys::All, &[TokenOperation::Read]);
+    let operator =
+        token(&prepared, "local", GrantedKeys::All, &[TokenOperation::Update, TokenOperation::Read]);
+    let reader = token(&prepared, "local", GrantedKeys::All, &[TokenOperation::Read]);
     drop(prepared);
     let service = source.start(config());
     assert_eq!(unseal(&service, "anything").ok()["sealed"], false, "it is not sealed");
@@ -86,7 +87,7 @@ fn without_a_passphrase_only_an_operator_whom_the_settings_name_unseals() {
     }
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create_with_key_file(folder.path());
-    let operator = token(&source.keystore(), "local", Keys::All, &[TokenOperation::Update]);
+    let operator = token(&source.keystore(), "local", GrantedKeys::All, &[TokenOperation::Update]);
     let service = source.start(config());
     service.post(Some(&operator), "/api/v1/operator/seal", &json!({})).ok();
     for caller in [None, Some(&operator)] {
@@ -143,8 +144,8 @@ fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
 #[test]
 fn metrics_are_for_operators() {
     let keystore = keystore(&["local", "other"]);
-    let operator = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
-    let other = token(&keystore, "other", Keys::All, &[TokenOperation::Read]);
+    let operator = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
+    let other = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     assert_eq!(service.get(None, "/metrics").error().0, 401);
     assert_eq!(service.get(Some(&other), "/metrics").error().0, 403);
@@ -173,6 +174,6 @@ fn a_sealed_service_shows_its_metrics_to_a_caller_that_the_configuration_names()
     service.post(None, "/api/v1/operator/seal", &json!({})).ok();
     let text = service.get(None, "/metrics").text();
     assert!(text.lines().any(|line| line == "bulla_sealed 1"), "{text}");
-    let stranger = token(&keystore(&["local"]), "local", Keys::All, &[TokenOperation::Read]);
+    let stranger = token(&keystore(&["local"]), "local", GrantedKeys::All, &[TokenOperation::Read]);
     assert_eq!(service.get(Some(&stranger), "/metrics").error(), (503, "sealed".to_owned()));
 }

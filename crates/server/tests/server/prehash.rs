@@ -1,7 +1,7 @@
 //! Signatures of digests.
 
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, NewKey, PublicKey};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -109,8 +109,8 @@ fn digests_need_the_same_rights_as_messages_and_keys_for_tokens_sign_none() {
     let keystore = keystore(&["local"]);
     let new = NewKey::new(name("local"), name("files"), Algorithm::Ed25519).label(name("a"));
     keystore.create_key(new).unwrap();
-    let signs = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
-    let verifies = token(&keystore, "local", Keys::All, &[TokenOperation::Verify]);
+    let signs = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
+    let verifies = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Verify]);
     let service = Service::start(keystore, config());
     let body = json!({ "prehash": "blake3", "digest": base64(&[7; 32]) });
     let sign =

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::transfer::{PublicFormat, export_public, import_public};
 use bulla_kms::{Algorithm, NamedPublicKey, NewKey, PublicKey};
 use serde_json::{Value, json};
@@ -153,9 +153,10 @@ fn the_set_has_only_keys_that_the_caller_may_read() {
         keystore.create_key(new).unwrap()
     };
     let (mine, _, _) = (new("local"), new("local"), new("other"));
-    let narrow = token(&keystore, "local", Keys::These(vec![mine.key_id().clone()]), &[TokenOperation::Read]);
-    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
-    let signs = token(&keystore, "local", Keys::All, &[TokenOperation::Sign]);
+    let narrow =
+        token(&keystore, "local", GrantedKeys::These(vec![mine.key_id().clone()]), &[TokenOperation::Read]);
+    let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
+    let signs = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
     let service = Service::start(keystore, config());
     let kids = |token| {
         let set = service.get(Some(token), "/api/v1/jwks").ok();

@@ -1,7 +1,7 @@
 //! Other settings while the service runs.
 
 use bulla_kms::Code;
-use bulla_kms::token::{Keys, Revocations, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Revocations, Token, TokenOperation};
 use serde_json::json;
 
 use crate::support::on_disk::OnDisk;
@@ -34,7 +34,7 @@ fn a_reload_takes_other_certificates_and_drops_no_connection() {
 #[test]
 fn a_reload_takes_other_limits_and_rates() {
     let keystore = keystore(&["local"]);
-    let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read, TokenOperation::Sign]);
+    let reader = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read, TokenOperation::Sign]);
     let service = Service::start(keystore, config());
     let batch = |items: usize| {
         let body = json!({ "key": "a", "items": vec![json!({ "message": "" }); items] });
@@ -84,7 +84,7 @@ fn a_reload_reads_the_list_of_revoked_tokens_again() {
     let source = OnDisk::create(folder.path());
     let keystore = source.keystore();
     let [mine, theirs, third] =
-        [(); 3].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Read]));
+        [(); 3].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]));
     drop(keystore);
     let service = source.start(config());
     let list = folder.path().join("revoked");
@@ -112,7 +112,7 @@ fn the_metrics_say_when_the_first_certificate_expires() {
     let authority = Authority::new();
     let files = Files::new(&authority.certify("localhost", Until::Future), None);
     let keystore = keystore(&["local"]);
-    let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let reader = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let mut config = files.config();
     config.listen.push(crate::support::config().listen.remove(0));
     let service = Service::start(keystore, config.clone());

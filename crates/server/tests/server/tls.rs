@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
 use bulla_server::{CallerConfig, Config, Server};
 use rustls::HandshakeKind;
@@ -91,7 +91,7 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     config.caller = vec![identity(&known)];
     let keystore = keystore(&["local"]);
     keystore.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
-    let reader = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let reader = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config);
     let get = |client: &Client, token| client.get(&service.url, KEYS, token);
     let robot = Client::showing(&authority, &known);

@@ -1,7 +1,7 @@
 //! Minting, attenuating and revoking tokens.
 
 use bulla_kms::Keystore;
-use bulla_kms::token::{Keys, Limits, Revocations, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Revocations, Token, TokenLimits, TokenOperation};
 use serde_json::json;
 
 use crate::support::on_disk::OnDisk;
@@ -52,7 +52,7 @@ fn a_minted_token_permits_what_it_says_and_is_made_weaker() {
 #[test]
 fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     let all = keystore(&["local"]);
-    let every = token(&all, "local", Keys::All, &TokenOperation::ALL);
+    let every = token(&all, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(all, config());
     let body = json!({ "operations": ["sign"], "expires_in_seconds": 60 });
     refused(&service.post(Some(&every), "/api/v1/tokens", &body));
@@ -87,7 +87,7 @@ fn who_makes_a_token_weaker_learns_nothing_of_the_keys_of_other_tenants() {
         let new = bulla_kms::NewKey::new(name(tenant), name("files"), bulla_kms::Algorithm::Ed25519);
         keystore.create_key(new).unwrap().key_id().to_string()
     });
-    let token = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
+    let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     let missing = format!("{}00", &theirs[..theirs.len() - 2]);
     let attenuate = |body| service.post(Some(&token), "/api/v1/tokens/attenuate", &body);
@@ -113,8 +113,9 @@ fn over_socket(socket: &std::path::Path, body: &serde_json::Value) -> String {
 #[test]
 fn a_revoked_token_is_refused_on_every_thread_at_once() {
     let keystore = keystore(&["local"]);
-    let parent = token(&keystore, "local", Keys::All, &[TokenOperation::Read]);
-    let child = parent.attenuate(&Limits { expires: Some(crate::support::after(60)), ..Limits::default() });
+    let parent = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
+    let child =
+        parent.attenuate(&TokenLimits { expires: Some(crate::support::after(60)), ..TokenLimits::default() });
     let child = child.unwrap();
     let service = Service::start(keystore, config());
     // Each request has a connection of its own, and the threads get connections in turn.
@@ -141,7 +142,8 @@ fn a_revocation_outlives_the_service_and_the_command_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let keystore = source.keystore();
-    let [mine, theirs] = [(); 2].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Read]));
+    let [mine, theirs] =
+        [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]));
     drop(keystore);
     let mut config = config();
     config.service.development = true;
@@ -180,7 +182,7 @@ fn nobody_takes_a_revocation_back_and_a_minter_revokes_tokens_of_its_tenant_alon
     let socket = folder.path().join("socket");
     let keystore = keystore(&["local", "other"]);
     let [revoked, healthy, more] =
-        [(); 3].map(|()| token(&keystore, "local", Keys::All, &[TokenOperation::Read]));
+        [(); 3].map(|()| token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]));
     let id = |token: &Token| token.inspect().unwrap().blocks[0].revocation_id.clone();
     let mut config = config();
     config.service.development = true;

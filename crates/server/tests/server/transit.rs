@@ -1,6 +1,6 @@
 //! Signing and verifying as clients of Vault do, in the shapes that a running OpenBao has.
 
-use bulla_kms::token::{Keys, TokenOperation};
+use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey};
 use serde_json::{Value, json};
 
@@ -334,11 +334,15 @@ fn without_a_right_everything_is_permission_denied() {
         keystore.create_key(new).unwrap().key_id().clone()
     };
     let (mine, _) = (new("mine"), new("theirs"));
-    let narrow =
-        token(&keystore, "local", Keys::These(vec![mine]), &[TokenOperation::Sign, TokenOperation::Read]);
-    let all = token(&keystore, "local", Keys::All, &[TokenOperation::Sign, TokenOperation::Read]);
+    let narrow = token(
+        &keystore,
+        "local",
+        GrantedKeys::These(vec![mine]),
+        &[TokenOperation::Sign, TokenOperation::Read],
+    );
+    let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Read]);
     let stranger = super::support::keystore(&["local"]);
-    let foreign = token(&stranger, "local", Keys::All, &TokenOperation::ALL);
+    let foreign = token(&stranger, "local", GrantedKeys::All, &TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let sign = |token, key: &str| {
         service.post(token, &format!("/v1/transit/sign/{key}"), &json!({ "input": base64(b"x") }))

@@ -1,7 +1,7 @@
 //! What clients of Vault send that its documents do not say. A running OpenBao answered the same
 //! requests.
 
-use bulla_kms::token::{Keys, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
 use bulla_kms::{Algorithm, PublicKey};
 use ring::digest::{self, digest};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::transit::{refused, sign, with_key};
 /// A service with a keystore in memory, and a token that permits everything.
 fn with_token() -> (Service, Token) {
     let keystore = keystore(&["local"]);
-    let token = token(&keystore, "local", Keys::All, &TokenOperation::ALL);
+    let token = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     (Service::start(keystore, config()), token)
 }
 

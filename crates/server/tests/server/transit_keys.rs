@@ -322,11 +322,11 @@ fn a_request_in_a_namespace_reaches_no_key() {
 
 #[test]
 fn who_may_only_create_learns_nothing_of_a_key_that_exists() {
-    use bulla_kms::token::{Keys, TokenOperation};
+    use bulla_kms::token::{GrantedKeys, TokenOperation};
     let keystore = crate::support::keystore(&["local"]);
     let [creator, reader] =
         [vec![TokenOperation::Create], vec![TokenOperation::Create, TokenOperation::Read]]
-            .map(|may| crate::support::token(&keystore, "local", Keys::All, &may));
+            .map(|may| crate::support::token(&keystore, "local", GrantedKeys::All, &may));
     let service = Service::start(keystore, config());
     let create = |token| service.post(Some(token), "/v1/transit/keys/a", &json!({ "type": "ed25519" }));
     create(&creator).ok();

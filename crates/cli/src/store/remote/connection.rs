@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::secret;
 use bulla_client::{Address, Blocking, Client, Refusal, Settings};
-use bulla_kms::token::MAX_TOKEN;
+use bulla_kms::token::MAX_TOKEN_LEN;
 use bulla_kms::{Code, KmsError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Remote {
 fn token(args: &ServerArgs) -> Result<Option<Zeroizing<String>>> {
     let not_text = |subject: &str| Error::new("invalid_token", "is not a token").about(subject);
     if let Some(path) = &args.token_file {
-        let bytes = secret::read(path, "the token", MAX_TOKEN + 1, secret::Content::Secret)?;
+        let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Content::Secret)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| not_text(&shown(path)))?;
         return Ok(Some(Zeroizing::new(text.to_owned())));
     }

@@ -2,7 +2,7 @@
 //! and the data stays here.
 
 use super::connection::Remote;
-use bulla_kms::seal::{Capsule, KeyEncryptionKey, KeyProvider};
+use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::{Code, KmsError};
 use zeroize::Zeroizing;
 
@@ -22,21 +22,20 @@ impl KeyProvider for Decrypter<'_> {
         String::new()
     }
 
-    fn new_key(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
+    fn new_kek(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
         let message = "a service as a whole is nothing to seal to; name the public key of one of its keys";
         Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 
-    fn key(&self, capsule: &Capsule) -> bulla_kms::Result<KeyEncryptionKey> {
-        let decapsulate = async |client: &bulla_client::Client| {
-            client.decapsulate(capsule.key_name(), capsule.bytes()).await
-        };
+    fn recover_kek(&self, params: &WrappingParams) -> bulla_kms::Result<KeyEncryptionKey> {
+        let decapsulate =
+            async |client: &bulla_client::Client| client.decapsulate(params.key_name(), params.bytes()).await;
         let shared = self.0.wait_coded(decapsulate)?;
         let key: [u8; 32] = shared.as_slice().try_into().map_err(|_| self.wrong_key())?;
         Ok(Zeroizing::new(key))
     }
 
-    fn fits(&self, capsule: &Capsule) -> bool {
-        capsule.method() == KEYSTORE
+    fn matches(&self, params: &WrappingParams) -> bool {
+        params.method() == KEYSTORE
     }
 }

@@ -11,8 +11,8 @@ use bulla_client::{
     Client, Grant, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, StatementKind,
 };
 use bulla_kms::backend::SOFTWARE;
+use bulla_kms::encryption::KeyProvider;
 use bulla_kms::prehash::Prehash;
-use bulla_kms::seal::KeyProvider;
 use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
@@ -122,7 +122,7 @@ impl Keys for Remote {
                 KeyChange::ScheduleDestruction(after) => {
                     client.schedule_destruction(name, &after.to_string()).await
                 }
-                KeyChange::Restore => client.cancel_destruction(name).await,
+                KeyChange::CancelDestruction => client.cancel_destruction(name).await,
                 KeyChange::Destroy => client.destroy(name).await,
                 _ => Err(bulla_client::Error::Invalid("a service does not offer this change".to_owned())),
             }

@@ -1,6 +1,7 @@
 //! Tests that need internals of the writer.
 
 use super::*;
+use crate::audit_log::Actor;
 use crate::audit_log::CheckpointSigningKey;
 use crate::id::KeyId;
 
@@ -60,7 +61,7 @@ fn a_checkpoint_is_due_by_the_time_that_passed_whatever_the_clock_says() {
     let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
     let options = AuditLogOptions { signer, checkpoint_interval: interval, ..AuditLogOptions::default() };
     let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
-    let (who, operation, outcome) = (Actor::current(), AuditOperation::Sign, Outcome::Done);
+    let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Sign, Outcome::Done);
     log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();
     while log.state().sealed_at.elapsed() < interval {}
     assert!(log.is_due(&log.state()));

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bulla_kms::pkcs11::{PinSource, TokenConfig};
+use bulla_kms::pkcs11::{DeviceConfig, PinSource};
 
 use super::child::again;
 
@@ -75,7 +75,7 @@ impl Hsm {
         fs::rename(self.0.join("removed"), self.tokens()).unwrap();
     }
 
-    pub(crate) fn config(&self) -> TokenConfig {
-        TokenConfig::new(MODULE, LABEL, PinSource::Given(PIN.into()))
+    pub(crate) fn config(&self) -> DeviceConfig {
+        DeviceConfig::new(MODULE, LABEL, PinSource::Given(PIN.into()))
     }
 }

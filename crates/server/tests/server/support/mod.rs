@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use bulla_kms::metrics::Metrics;
-use bulla_kms::token::{Grant, Keys, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Token, TokenOperation};
 use bulla_kms::{Keystore, KeystoreOptions, Name, SecretString, Timestamp};
 use bulla_server::{Config, KeystoreSource, ListenConfig, OpenKeystore, Server, ServerHandle};
 use serde_json::Value;
@@ -201,7 +201,12 @@ pub(crate) fn after(seconds: u64) -> Timestamp {
 }
 
 /// A token of a tenant for an hour.
-pub(crate) fn token(keystore: &Keystore, tenant: &str, keys: Keys, operations: &[TokenOperation]) -> Token {
+pub(crate) fn token(
+    keystore: &Keystore,
+    tenant: &str,
+    keys: GrantedKeys,
+    operations: &[TokenOperation],
+) -> Token {
     let grant = Grant { tenant: name(tenant), keys, operations: operations.to_vec(), expires: after(3600) };
     keystore.mint_token(&grant).unwrap()
 }

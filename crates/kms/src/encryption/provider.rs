@@ -1,11 +1,16 @@
 //! The source of key-encryption keys: one small trait, which anyone may implement.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bulla_blake3 as blake3;
+use secrecy::SecretString;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::envelope::{Envelope, Place};
+use super::envelope::{Envelope, EnvelopeKind};
+use super::key_file::KeyFileProvider;
+use super::passphrase::Passphrase;
 use crate::error::{Code, KmsError, Result};
 
 /// A key of 32 bytes that encrypts one other key. It is wiped on drop.
@@ -17,7 +22,7 @@ pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 /// is stored as plain data beside the sealed data. With it, the provider, or the holder of the
 /// private half, can make the same key again: it is the salt of a passphrase, a ciphertext that
 /// carries the key, or the key wrapped by a token. The code above the provider binds the sealed
-/// data to the method, the key's name and the capsule.
+/// data to the method, the key's name and the params.
 ///
 /// A recipient has only the public half of a key pair: it makes keys, and refuses to make them
 /// again.
@@ -31,15 +36,15 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// passphrase.
     fn key_name(&self) -> String;
 
-    /// A new key and the bytes of its capsule, at most [`Capsule::MOST`]. Each call makes another
+    /// A new key and the bytes of its params, at most [`WrappingParams::MAX_LEN`]. Each call makes another
     /// key.
     ///
     /// # Errors
     /// Errors of the device or the system that makes it.
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)>;
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)>;
 
     /// The key that belongs to a capsule of this method. A capsule is hostile input: a length, cost
-    /// or content that [`KeyProvider::new_key`] would not produce must be refused before it costs
+    /// or content that [`KeyProvider::new_kek`] would not produce must be refused before it costs
     /// much.
     ///
     /// If the capsule alone does not show whether the key is right, as with a passphrase, this may
@@ -48,12 +53,12 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::KeystoreCorrupt`] if
     /// it is malformed; [`Code::KeyUsageMismatch`] from a recipient.
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey>;
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey>;
 
-    /// Whether it is worth trying this provider on a capsule. By default, the method and the name
+    /// Whether it is worth trying this provider on a params. By default, the method and the name
     /// must be its own.
-    fn fits(&self, capsule: &Capsule) -> bool {
-        capsule.method == self.method() && capsule.key_name == self.key_name()
+    fn matches(&self, params: &WrappingParams) -> bool {
+        params.method == self.method() && params.key_name == self.key_name()
     }
 
     /// The error for a key that opened nothing.
@@ -71,15 +76,15 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
 /// The data with which a provider makes a key again: the method, the key's name, and bytes that
 /// only the provider understands. None of it is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capsule {
+pub struct WrappingParams {
     method: String,
     key_name: String,
     bytes: Vec<u8>,
 }
 
-impl Capsule {
-    /// The most bytes of a capsule.
-    pub const MOST: usize = 16 << 10;
+impl WrappingParams {
+    /// The most bytes of a params.
+    pub const MAX_LEN: usize = 16 << 10;
 
     /// # Errors
     /// [`Code::InvalidArgument`] if the method, the name or the bytes break the rules of
@@ -89,13 +94,13 @@ impl Capsule {
         key_name: impl Into<String>,
         bytes: impl Into<Vec<u8>>,
     ) -> Result<Self> {
-        let capsule = Self { method: method.into(), key_name: key_name.into(), bytes: bytes.into() };
+        let params = Self { method: method.into(), key_name: key_name.into(), bytes: bytes.into() };
         let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_method = (1..=32).contains(&capsule.method.len()) && capsule.method.bytes().all(plain);
+        let is_method = (1..=32).contains(&params.method.len()) && params.method.bytes().all(plain);
         let is_name =
-            capsule.key_name.len() <= 255 && !capsule.key_name.contains(crate::encoding::is_deceptive);
-        if is_method && is_name && capsule.bytes.len() <= Self::MOST {
-            Ok(capsule)
+            params.key_name.len() <= 255 && !params.key_name.contains(crate::encoding::is_deceptive);
+        if is_method && is_name && params.bytes.len() <= Self::MAX_LEN {
+            Ok(params)
         } else {
             Err(KmsError::new(Code::InvalidArgument, "a key provider has an invalid name or capsule"))
         }
@@ -127,7 +132,7 @@ impl Capsule {
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads a capsule that [`Capsule::write`] wrote from the start of `bytes`. Also returns the
+    /// Reads a capsule that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns the
     /// rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
@@ -148,35 +153,39 @@ fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
 /// provider opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrappedKey {
-    pub(crate) capsule: Capsule,
+    pub(crate) params: WrappingParams,
     pub(super) envelope: Envelope,
 }
 
 impl WrappedKey {
     /// Seals `key` under a new key of the provider.
-    pub(crate) fn wrap(provider: &dyn KeyProvider, place: Place, key: &[u8; 32]) -> Result<Self> {
-        let (kek, bytes) = provider.new_key()?;
-        let capsule = Capsule::new(provider.method(), provider.key_name(), bytes)?;
-        let envelope = Envelope::seal(&bound(&kek, &capsule), place, key)?;
-        Ok(Self { capsule, envelope })
+    pub(crate) fn wrap(provider: &dyn KeyProvider, place: EnvelopeKind, key: &[u8; 32]) -> Result<Self> {
+        let (kek, bytes) = provider.new_kek()?;
+        let params = WrappingParams::new(provider.method(), provider.key_name(), bytes)?;
+        let envelope = Envelope::encrypt(&bound(&kek, &params), place, key)?;
+        Ok(Self { params, envelope })
     }
 
     /// Opens the key.
     ///
     /// # Errors
     /// [`KeyProvider::wrong_key`] if it belongs to another provider, or was changed; the errors of
-    /// [`KeyProvider::key`].
-    pub(crate) fn unwrap(&self, provider: &dyn KeyProvider, place: &Place) -> Result<KeyEncryptionKey> {
-        let kek = provider.key(&self.capsule)?;
-        let opened = self.envelope.open(&bound(&kek, &self.capsule), place);
+    /// [`KeyProvider::recover_kek`].
+    pub(crate) fn unwrap(
+        &self,
+        provider: &dyn KeyProvider,
+        place: &EnvelopeKind,
+    ) -> Result<KeyEncryptionKey> {
+        let kek = provider.recover_kek(&self.params)?;
+        let opened = self.envelope.decrypt(&bound(&kek, &self.params), place);
         let key = opened.ok_or_else(|| provider.wrong_key())?;
         let key = key.as_slice().try_into().map_err(|_| KmsError::corrupt("a sealed key has a wrong length"));
         key.map(Zeroizing::new)
     }
 
-    /// The capsule, then length (2, big-endian) and bytes of the envelope.
+    /// The params, then length (2, big-endian) and bytes of the envelope.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.capsule.write(out);
+        self.params.write(out);
         let envelope = self.envelope.to_bytes();
         let length = u16::try_from(envelope.len()).expect("an envelope with a key is short");
         out.extend_from_slice(&length.to_be_bytes());
@@ -186,18 +195,18 @@ impl WrappedKey {
     /// Reads a key that [`WrappedKey::write`] wrote from the start of `bytes`. Also returns the
     /// rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (capsule, rest) = Capsule::read(bytes)?;
+        let (params, rest) = WrappingParams::read(bytes)?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (envelope, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-        Some((Self { capsule, envelope: Envelope::parse(envelope).ok()? }, rest))
+        Some((Self { params, envelope: Envelope::parse(envelope).ok()? }, rest))
     }
 }
 
-/// The key that encrypts: the provider's key, bound to the whole capsule, so that no part of the
+/// The key that encrypts: the provider's key, bound to the whole params, so that no part of the
 /// capsule can be replaced.
-fn bound(kek: &KeyEncryptionKey, capsule: &Capsule) -> KeyEncryptionKey {
+fn bound(kek: &KeyEncryptionKey, params: &WrappingParams) -> KeyEncryptionKey {
     let mut described = Vec::new();
-    capsule.write(&mut described);
+    params.write(&mut described);
     let mut hasher = blake3::Hasher::new_derive_key("bulla sealing v1 key under a key encryption key");
     let mut hash = hasher.update(&**kek).update(&described).finalize();
     let key = Zeroizing::new(*hash.as_bytes());
@@ -222,19 +231,82 @@ pub(super) fn malformed_identity() -> KmsError {
     )
 }
 
+/// The secret that opens a keystore.
+#[derive(Clone, Debug)]
+pub enum Unlock {
+    /// A passphrase. It is normalized (Unicode, form C), and its UTF-8 bytes are used. It must not
+    /// be empty.
+    Passphrase(SecretString),
+    /// The path of a key file that [`KeyFile::create`](crate::KeyFile::create) made.
+    KeyFile(PathBuf),
+    /// Any other provider of key-encryption keys: a token, or a recipient's identity.
+    Provider(Arc<dyn KeyProvider>),
+}
+
+impl Unlock {
+    /// The provider of the key-encryption key.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for an empty passphrase.
+    pub(crate) fn provider(&self) -> Result<Arc<dyn KeyProvider>> {
+        Ok(match self {
+            Self::Passphrase(secret) => Arc::new(Passphrase::new(secret.clone())?),
+            Self::KeyFile(path) => Arc::new(KeyFileProvider::new(path)),
+            Self::Provider(provider) => Arc::clone(provider),
+        })
+    }
+}
+
+/// The kind of secret that opens a keystore.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UnlockMethod {
+    /// [`Unlock::Passphrase`].
+    Passphrase,
+    /// [`Unlock::KeyFile`].
+    KeyFile,
+    /// [`Unlock::Provider`], with its names.
+    Provider {
+        /// [`KeyProvider::method`].
+        method: String,
+        /// [`KeyProvider::key_name`].
+        key_name: String,
+    },
+}
+
+impl UnlockMethod {
+    pub(crate) fn of(params: &WrappingParams) -> Self {
+        match params.method() {
+            Passphrase::METHOD => Self::Passphrase,
+            KeyFileProvider::METHOD => Self::KeyFile,
+            method => Self::Provider { method: method.to_owned(), key_name: params.key_name().to_owned() },
+        }
+    }
+}
+
+impl fmt::Display for UnlockMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passphrase => f.write_str("a passphrase"),
+            Self::KeyFile => f.write_str("a key file"),
+            Self::Provider { method, key_name } if key_name.is_empty() => f.write_str(method),
+            Self::Provider { method, key_name } => write!(f, "{method} ({key_name})"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_capsule_comes_back_as_it_was_written_and_no_cut_of_it_does() {
-        let capsule = Capsule::new("key-file", "a name", vec![1, 2, 3]).unwrap();
+        let params = WrappingParams::new("key-file", "a name", vec![1, 2, 3]).unwrap();
         let mut bytes = Vec::new();
-        capsule.write(&mut bytes);
+        params.write(&mut bytes);
         bytes.push(9);
-        assert_eq!(Capsule::read(&bytes), Some((capsule, &[9][..])));
+        assert_eq!(WrappingParams::read(&bytes), Some((params, &[9][..])));
         for cut in 0..bytes.len() - 1 {
-            assert_eq!(Capsule::read(&bytes[..cut]), None);
+            assert_eq!(WrappingParams::read(&bytes[..cut]), None);
         }
     }
 
@@ -248,10 +320,13 @@ mod tests {
             ("a", "line\nline", 0),
             ("a", "\u{202e}", 0),
             ("a", &"a".repeat(256), 0),
-            ("a", "", Capsule::MOST + 1),
+            ("a", "", WrappingParams::MAX_LEN + 1),
         ] {
-            assert!(Capsule::new(method, name, vec![0; length]).is_err(), "{method:?} {name:?} {length}");
+            assert!(
+                WrappingParams::new(method, name, vec![0; length]).is_err(),
+                "{method:?} {name:?} {length}"
+            );
         }
-        assert!(Capsule::new("a", "a".repeat(255), vec![0; Capsule::MOST]).is_ok());
+        assert!(WrappingParams::new("a", "a".repeat(255), vec![0; WrappingParams::MAX_LEN]).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use unicode_normalization::UnicodeNormalization as _;
 use zeroize::Zeroizing;
 
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
+use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
@@ -27,16 +27,16 @@ impl Argon2Cost {
 
     /// The lowest cost that the algorithm allows; only for tests.
     #[cfg(test)]
-    pub(crate) const LEAST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
+    pub(crate) const MIN: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
 
     /// The highest cost that a store may ask for, so that an edited store cannot exhaust the
     /// machine's memory or time.
-    pub(super) const MOST: Self = Self { memory_kib: 256 * 1024, passes: 16, lanes: 16 };
+    pub(super) const MAX: Self = Self { memory_kib: 256 * 1024, passes: 16, lanes: 16 };
 
     fn params(self) -> Result<Params> {
-        let within = self.memory_kib <= Self::MOST.memory_kib
-            && self.passes <= Self::MOST.passes
-            && self.lanes <= Self::MOST.lanes;
+        let within = self.memory_kib <= Self::MAX.memory_kib
+            && self.passes <= Self::MAX.passes
+            && self.lanes <= Self::MAX.lanes;
         let error = || KmsError::corrupt("it asks for a cost of Argon2id that is out of bounds");
         if !within {
             return Err(error());
@@ -84,7 +84,7 @@ impl Argon2Cost {
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,
-    /// The cost of a new key; an old key's cost is in its capsule.
+    /// The cost of a new key; an old key's cost is in its params.
     cost: Argon2Cost,
 }
 
@@ -125,16 +125,16 @@ impl KeyProvider for Passphrase {
         String::new()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut salt = [0; 32];
         random::fill(&mut salt)?;
         let key = self.cost.derive(self.secret.expose_secret().as_bytes(), &salt)?;
         Ok((key, [&self.cost.to_bytes()[..], &salt].concat()))
     }
 
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
         let malformed = || KmsError::corrupt("what belongs to a passphrase is damaged: its salt is missing");
-        let (cost, salt) = capsule.bytes().split_first_chunk().ok_or_else(malformed)?;
+        let (cost, salt) = params.bytes().split_first_chunk().ok_or_else(malformed)?;
         if salt.len() != 32 {
             return Err(malformed());
         }
@@ -169,15 +169,18 @@ mod tests {
     /// macOS and Linux, and two keyboards, may write one passphrase in two ways.
     #[test]
     fn a_passphrase_opens_however_its_letters_are_written() {
-        let passphrase = |text: &str| Passphrase::with_cost(text.into(), Argon2Cost::LEAST).unwrap();
-        let (one, capsule) = passphrase("caf\u{e9} \u{1e69} \u{ac00}").new_key().unwrap();
-        let capsule = Capsule::new(Passphrase::METHOD, "", capsule).unwrap();
-        let key = |text: &str| passphrase(text).key(&capsule).unwrap();
+        let passphrase = |text: &str| Passphrase::with_cost(text.into(), Argon2Cost::MIN).unwrap();
+        let (one, params) = passphrase("caf\u{e9} \u{1e69} \u{ac00}").new_kek().unwrap();
+        let params = WrappingParams::new(Passphrase::METHOD, "", params).unwrap();
+        let key = |text: &str| passphrase(text).recover_kek(&params).unwrap();
         assert_eq!(key("cafe\u{301} s\u{307}\u{323} \u{1100}\u{1161}"), one);
         assert_eq!(key("cafe\u{301} s\u{323}\u{307} \u{ac00}"), one);
         assert_ne!(key("cafe \u{1e69} \u{ac00}"), one);
         // Letters that only look alike stay different.
-        assert_ne!(passphrase("\u{fb01}").key(&capsule).unwrap(), passphrase("fi").key(&capsule).unwrap());
+        assert_ne!(
+            passphrase("\u{fb01}").recover_kek(&params).unwrap(),
+            passphrase("fi").recover_kek(&params).unwrap()
+        );
     }
 
     #[test]
@@ -195,7 +198,7 @@ mod tests {
     #[test]
     fn a_cost_out_of_bounds_is_refused_before_it_is_paid() {
         let passphrase = Passphrase::new("right".into()).unwrap();
-        let most = Argon2Cost::MOST;
+        let most = Argon2Cost::MAX;
         for cost in [
             Argon2Cost { memory_kib: u32::MAX, ..most },
             Argon2Cost { memory_kib: most.memory_kib + 1, passes: 1, lanes: 1 },
@@ -204,11 +207,11 @@ mod tests {
             Argon2Cost { memory_kib: 0, passes: 0, lanes: 0 },
         ] {
             let bytes = [&cost.to_bytes()[..], &[0; 32]].concat();
-            let hostile = Capsule::new(Passphrase::METHOD, "", bytes).unwrap();
-            assert_eq!(passphrase.key(&hostile).unwrap_err().code, Code::KeystoreCorrupt, "{cost:?}");
+            let hostile = WrappingParams::new(Passphrase::METHOD, "", bytes).unwrap();
+            assert_eq!(passphrase.recover_kek(&hostile).unwrap_err().code, Code::KeystoreCorrupt, "{cost:?}");
         }
-        let cut = Capsule::new(Passphrase::METHOD, "", vec![0; 20]).unwrap();
-        assert_eq!(passphrase.key(&cut).unwrap_err().code, Code::KeystoreCorrupt);
+        let cut = WrappingParams::new(Passphrase::METHOD, "", vec![0; 20]).unwrap();
+        assert_eq!(passphrase.recover_kek(&cut).unwrap_err().code, Code::KeystoreCorrupt);
     }
 
     #[test]

@@ -25,13 +25,13 @@ use crate::error::{KmsError, Result};
 
 const MAGIC: &[u8; 4] = b"BENV";
 const FORMAT: u8 = 1;
-const FIXED_HEADER: usize = 8;
-const NONCE: usize = 24;
-const TAG: usize = 16;
+const FIXED_HEADER_LEN: usize = 8;
+const NONCE_LEN: usize = 24;
+const TAG_LEN: usize = 16;
 
 /// The kind of an envelope's content, and the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EnvelopeKind {
     /// The root key, from which the keys of all other envelopes are derived.
     RootKey,
     /// The state that binds all records of the store together.
@@ -47,8 +47,8 @@ pub(crate) enum Place {
     DataKey,
 }
 
-impl Place {
-    fn kind(&self) -> u8 {
+impl EnvelopeKind {
+    fn number(&self) -> u8 {
         match self {
             Self::RootKey => 1,
             Self::StoreState => 2,
@@ -72,16 +72,16 @@ impl Place {
     fn header(&self) -> Vec<u8> {
         let subject = self.subject();
         let length = u16::try_from(subject.len()).expect("subjects have at most 512 bytes");
-        let mut header = Vec::with_capacity(FIXED_HEADER + subject.len());
+        let mut header = Vec::with_capacity(FIXED_HEADER_LEN + subject.len());
         header.extend_from_slice(MAGIC);
-        header.extend_from_slice(&[FORMAT, self.kind()]);
+        header.extend_from_slice(&[FORMAT, self.number()]);
         header.extend_from_slice(&length.to_be_bytes());
         header.extend_from_slice(subject.as_bytes());
         header
     }
 
-    fn parse(kind: u8, subject: &str) -> Option<Self> {
-        match (kind, subject) {
+    fn parse(number: u8, subject: &str) -> Option<Self> {
+        match (number, subject) {
             (1, "") => Some(Self::RootKey),
             (2, "") => Some(Self::StoreState),
             (3, _) => Some(Self::KeyRecord(subject.to_owned())),
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EnvelopeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RootKey => f.write_str("the root key"),
@@ -111,80 +111,80 @@ impl fmt::Display for Place {
 /// An envelope, taken apart but not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
-    place: Place,
-    nonce: [u8; NONCE],
+    kind: EnvelopeKind,
+    nonce: [u8; NONCE_LEN],
     /// Ciphertext and tag.
-    sealed: Vec<u8>,
+    ciphertext: Vec<u8>,
 }
 
 impl Envelope {
     /// Seals `secret` under `key`.
-    pub(crate) fn seal(key: &[u8; 32], place: Place, secret: &[u8]) -> Result<Self> {
-        let mut nonce = [0; NONCE];
+    pub(crate) fn encrypt(key: &[u8; 32], kind: EnvelopeKind, secret: &[u8]) -> Result<Self> {
+        let mut nonce = [0; NONCE_LEN];
         crate::random::fill(&mut nonce)?;
-        let payload = Payload { msg: secret, aad: &place.header() };
-        let sealed = XChaCha20Poly1305::new(key.into())
+        let payload = Payload { msg: secret, aad: &kind.header() };
+        let ciphertext = XChaCha20Poly1305::new(key.into())
             .encrypt(&XNonce::from(nonce), payload)
             .expect("the cipher takes messages of up to 256 GiB");
-        Ok(Self { place, nonce, sealed })
+        Ok(Self { kind, nonce, ciphertext })
     }
 
-    /// Opens the envelope, if it was sealed under `key` for exactly this `place`.
-    pub(crate) fn open(&self, key: &[u8; 32], place: &Place) -> Option<Zeroizing<Vec<u8>>> {
-        if self.place != *place {
+    /// Opens the envelope, if it was sealed under `key` for exactly this `kind`.
+    pub(crate) fn decrypt(&self, key: &[u8; 32], kind: &EnvelopeKind) -> Option<Zeroizing<Vec<u8>>> {
+        if self.kind != *kind {
             return None;
         }
-        let payload = Payload { msg: &self.sealed, aad: &place.header() };
+        let payload = Payload { msg: &self.ciphertext, aad: &kind.header() };
         XChaCha20Poly1305::new(key.into())
             .decrypt(&XNonce::from(self.nonce), payload)
             .ok()
             .map(Zeroizing::new)
     }
 
-    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `place`: the
+    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `kind`: the
     /// same as parsing and opening it, without copies. This matters because a store opens two
     /// envelopes for each key.
-    pub(crate) fn open_bytes(
+    pub(crate) fn decrypt_bytes(
         key: &[u8; 32],
-        place: &Place,
+        kind: &EnvelopeKind,
         bytes: &[u8],
     ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        let header = place.header();
-        let nonce_and_sealed =
-            bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE>());
-        let Some((nonce, sealed)) = nonce_and_sealed else {
-            // The bytes are sealed for another place, or are not an envelope.
+        let header = kind.header();
+        let nonce_and_ciphertext =
+            bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE_LEN>());
+        let Some((nonce, ciphertext)) = nonce_and_ciphertext else {
+            // The bytes are sealed for another kind, or are not an envelope.
             return Self::parse(bytes).map(|_| None);
         };
-        let payload = Payload { msg: sealed, aad: &header };
-        let opened = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload);
-        Ok(opened.ok().map(Zeroizing::new))
+        let payload = Payload { msg: ciphertext, aad: &header };
+        let decrypted = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload);
+        Ok(decrypted.ok().map(Zeroizing::new))
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.place.header();
+        let mut bytes = self.kind.header();
         bytes.extend_from_slice(&self.nonce);
-        bytes.extend_from_slice(&self.sealed);
+        bytes.extend_from_slice(&self.ciphertext);
         bytes
     }
 
     /// Parses an envelope. Its content is not authenticated until it is opened.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let error = || KmsError::corrupt("a sealed envelope is cut or not of format 1");
-        let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER>().ok_or_else(error)?;
-        let [magic @ .., format, kind, high, low] = header;
+        let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER_LEN>().ok_or_else(error)?;
+        let [magic @ .., format, number, high, low] = header;
         if magic != MAGIC || *format != FORMAT {
             return Err(error());
         }
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         let (subject, rest) = rest.split_at_checked(length).ok_or_else(error)?;
-        let (nonce, sealed) = rest.split_first_chunk().ok_or_else(error)?;
-        if sealed.len() < TAG {
+        let (nonce, ciphertext) = rest.split_first_chunk().ok_or_else(error)?;
+        if ciphertext.len() < TAG_LEN {
             return Err(error());
         }
         let subject = std::str::from_utf8(subject).map_err(|_| error())?;
-        let place = Place::parse(*kind, subject).ok_or_else(error)?;
-        Ok(Self { place, nonce: *nonce, sealed: sealed.to_vec() })
+        let kind = EnvelopeKind::parse(*number, subject).ok_or_else(error)?;
+        Ok(Self { kind, nonce: *nonce, ciphertext: ciphertext.to_vec() })
     }
 }
 
@@ -194,24 +194,24 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
-    fn places() -> [Place; 5] {
+    fn kinds() -> [EnvelopeKind; 5] {
         let a = "a/b/ed25519/00000000-0000-4000-8000-000000000000";
         [
-            Place::RootKey,
-            Place::StoreState,
-            Place::KeyRecord(a.to_owned()),
-            Place::PrivateKey(format!("{a}/v1")),
-            Place::PrivateKey(format!("{a}/v2")),
+            EnvelopeKind::RootKey,
+            EnvelopeKind::StoreState,
+            EnvelopeKind::KeyRecord(a.to_owned()),
+            EnvelopeKind::PrivateKey(format!("{a}/v1")),
+            EnvelopeKind::PrivateKey(format!("{a}/v2")),
         ]
     }
 
     #[test]
     fn round_trip() {
-        for place in places() {
-            let bytes = Envelope::seal(&KEY, place.clone(), b"secret").unwrap().to_bytes();
+        for kind in kinds() {
+            let bytes = Envelope::encrypt(&KEY, kind.clone(), b"secret").unwrap().to_bytes();
             let envelope = Envelope::parse(&bytes).unwrap();
             assert_eq!(envelope.to_bytes(), bytes);
-            assert_eq!(*envelope.open(&KEY, &place).unwrap(), b"secret");
+            assert_eq!(*envelope.decrypt(&KEY, &kind).unwrap(), b"secret");
         }
     }
 
@@ -225,34 +225,36 @@ mod tests {
             b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
             sunscreen would be it.";
         let payload = Payload { msg: message.as_slice(), aad: &aad };
-        let sealed = XChaCha20Poly1305::new(&key.into()).encrypt(&XNonce::from(nonce), payload).unwrap();
+        let ciphertext = XChaCha20Poly1305::new(&key.into()).encrypt(&XNonce::from(nonce), payload).unwrap();
         assert_eq!(
-            sealed[message.len()..],
+            ciphertext[message.len()..],
             [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49]
         );
     }
 
     #[test]
     fn an_envelope_opens_at_no_other_place_and_under_no_other_key() {
-        for sealed_at in places() {
-            let envelope = Envelope::seal(&KEY, sealed_at.clone(), b"secret").unwrap();
-            assert!(envelope.open(&[8; 32], &sealed_at).is_none());
-            for opened_at in places().iter().filter(|place| **place != sealed_at) {
-                assert!(envelope.open(&KEY, opened_at).is_none());
-                assert!(Envelope::open_bytes(&KEY, opened_at, &envelope.to_bytes()).unwrap().is_none());
-                let relabelled = Envelope { place: opened_at.clone(), ..envelope.clone() };
-                assert!(relabelled.open(&KEY, opened_at).is_none(), "the tag covers the place");
+        for encrypted_for in kinds() {
+            let envelope = Envelope::encrypt(&KEY, encrypted_for.clone(), b"secret").unwrap();
+            assert!(envelope.decrypt(&[8; 32], &encrypted_for).is_none());
+            for decrypted_for in kinds().iter().filter(|kind| **kind != encrypted_for) {
+                assert!(envelope.decrypt(&KEY, decrypted_for).is_none());
+                assert!(
+                    Envelope::decrypt_bytes(&KEY, decrypted_for, &envelope.to_bytes()).unwrap().is_none()
+                );
+                let relabelled = Envelope { kind: decrypted_for.clone(), ..envelope.clone() };
+                assert!(relabelled.decrypt(&KEY, decrypted_for).is_none(), "the tag covers the kind");
             }
         }
     }
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_detected() {
-        let place = places()[3].clone();
-        let bytes = Envelope::seal(&KEY, place.clone(), b"secret").unwrap().to_bytes();
+        let kind = kinds()[3].clone();
+        let bytes = Envelope::encrypt(&KEY, kind.clone(), b"secret").unwrap().to_bytes();
         let opens = |bytes: &[u8]| {
-            let parsed = Envelope::parse(bytes).ok().and_then(|envelope| envelope.open(&KEY, &place));
-            let at_once = Envelope::open_bytes(&KEY, &place, bytes).ok().flatten();
+            let parsed = Envelope::parse(bytes).ok().and_then(|envelope| envelope.decrypt(&KEY, &kind));
+            let at_once = Envelope::decrypt_bytes(&KEY, &kind, bytes).ok().flatten();
             assert_eq!(parsed, at_once, "both ways of opening agree");
             parsed
         };
@@ -279,16 +281,17 @@ mod tests {
         assert!(cases.len() >= 4);
         for case in cases {
             let subject = case["subject"].as_str().unwrap();
-            let place = Place::parse(case["kind"].as_u64().unwrap().try_into().unwrap(), subject).unwrap();
+            let kind =
+                EnvelopeKind::parse(case["kind"].as_u64().unwrap().try_into().unwrap(), subject).unwrap();
             let envelope = Envelope::parse(&bytes(&case["envelope"])).unwrap();
             let key = bytes(&case["key"]).try_into().unwrap();
-            assert_eq!(*envelope.open(&key, &place).unwrap(), bytes(&case["secret"]));
+            assert_eq!(*envelope.decrypt(&key, &kind).unwrap(), bytes(&case["secret"]));
         }
     }
 
     #[test]
     fn no_two_envelopes_share_a_nonce() {
-        let seal = || Envelope::seal(&KEY, Place::StoreState, b"secret").unwrap();
-        assert_ne!(seal().nonce, seal().nonce);
+        let encrypt = || Envelope::encrypt(&KEY, EnvelopeKind::StoreState, b"secret").unwrap();
+        assert_ne!(encrypt().nonce, encrypt().nonce);
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider};
+use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use crate::error::{Code, KmsError, Result};
 use crate::{encoding, files, random, secret_file};
 
@@ -88,15 +88,15 @@ impl KeyProvider for KeyFileProvider {
         String::new()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut salt = [0; 32];
         random::fill(&mut salt)?;
         Ok((self.derive(&salt)?, [&[0; 12][..], &salt].concat()))
     }
 
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
         let malformed = || KmsError::corrupt("what belongs to a key file is damaged: its salt is missing");
-        let (zeros, salt) = capsule.bytes().split_first_chunk::<12>().ok_or_else(malformed)?;
+        let (zeros, salt) = params.bytes().split_first_chunk::<12>().ok_or_else(malformed)?;
         if *zeros != [0; 12] {
             return Err(malformed());
         }

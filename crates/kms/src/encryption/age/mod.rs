@@ -10,7 +10,7 @@ use bech32::{Bech32, Hrp};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::provider::{Capsule, KeyEncryptionKey, KeyProvider, malformed_identity, only_seals};
+use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_seals};
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
@@ -67,19 +67,19 @@ impl KeyProvider for AgeRecipient {
         self.to_string()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
         let mut key = Zeroizing::new([0; 32]);
         random::fill(&mut *key)?;
-        let capsule = file::encrypt(&self.0, &key)?.ok_or_else(|| {
+        let params = file::encrypt(&self.0, &key)?.ok_or_else(|| {
             KmsError::new(
                 Code::InvalidPublicKey,
                 format!("{self} is of low order: anybody could open what is sealed to it"),
             )
         })?;
-        Ok((key, capsule))
+        Ok((key, params))
     }
 
-    fn key(&self, _capsule: &Capsule) -> Result<KeyEncryptionKey> {
+    fn recover_kek(&self, _params: &WrappingParams) -> Result<KeyEncryptionKey> {
         Err(only_seals(self))
     }
 }
@@ -93,12 +93,12 @@ impl KeyProvider for AgeIdentity {
         self.recipient().to_string()
     }
 
-    fn new_key(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
-        self.recipient().new_key()
+    fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)> {
+        self.recipient().new_kek()
     }
 
-    fn key(&self, capsule: &Capsule) -> Result<KeyEncryptionKey> {
-        file::decrypt(&self.0, capsule.bytes()).ok_or_else(|| self.wrong_key())
+    fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
+        file::decrypt(&self.0, params.bytes()).ok_or_else(|| self.wrong_key())
     }
 }
 

@@ -33,12 +33,12 @@ fn the_old_secret_is_refused_after_it_was_changed() {
     let keystore = Keystore::create(&path, &file).unwrap();
     let key = create_key(&keystore);
     let signature = keystore.sign(&key, b"message").unwrap();
-    keystore.reseal(&file, &one).unwrap();
+    keystore.rekey(&file, &one).unwrap();
     // It goes on as it was: the root key is the same.
     keystore.rotate(&key).unwrap();
-    keystore.reseal(&one, &two).unwrap();
-    assert_eq!(keystore.reseal(&one, &file).unwrap_err().code, Code::WrongPassphrase);
-    assert_eq!(keystore.reseal(&two, &passphrase("")).unwrap_err().code, Code::InvalidArgument);
+    keystore.rekey(&one, &two).unwrap();
+    assert_eq!(keystore.rekey(&one, &file).unwrap_err().code, Code::WrongPassphrase);
+    assert_eq!(keystore.rekey(&two, &passphrase("")).unwrap_err().code, Code::InvalidArgument);
     drop(keystore);
 
     assert_eq!(Keystore::unlock_method(&path).unwrap(), UnlockMethod::Passphrase);
@@ -51,7 +51,7 @@ fn the_old_secret_is_refused_after_it_was_changed() {
 
 #[test]
 fn a_keystore_in_memory_has_no_secret_to_change() {
-    let error = Keystore::in_memory().reseal(&passphrase("one"), &passphrase("two")).unwrap_err();
+    let error = Keystore::in_memory().rekey(&passphrase("one"), &passphrase("two")).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
 }
 
@@ -65,7 +65,7 @@ fn a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_open
         }
         let keystore = Keystore::open(&path, &secrets[0]).unwrap();
         loop {
-            keystore.reseal(&secrets[0], &secrets[1]).unwrap();
+            keystore.rekey(&secrets[0], &secrets[1]).unwrap();
             secrets.reverse();
             tell("changed");
         }
@@ -75,7 +75,7 @@ fn a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_open
     let secrets = [key_file(folder.path(), "a"), key_file(folder.path(), "b")];
     let key = create_key(&Keystore::create(&path, &secrets[0]).unwrap());
     strikes(40, |delay| {
-        let test = "reseal::a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_opens";
+        let test = "rekey::a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_opens";
         let told = lines(test, folder.path(), Harm::Kill(delay)).len();
         // One after the other: a keystore that is open locks the others out.
         let open = |which: usize| Keystore::open(&path, &secrets[which]);
@@ -90,7 +90,7 @@ fn a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_open
 #[cfg(feature = "soft-seal")]
 mod providers {
     use super::*;
-    use bulla_kms::seal::{Identity, IdentityKind};
+    use bulla_kms::encryption::{Identity, IdentityKind};
     use std::sync::Arc;
 
     #[test]
@@ -107,7 +107,7 @@ mod providers {
             let keystore = Keystore::open(&path, &opener).unwrap();
             assert!(keystore.sign(&key, b"message").is_ok());
             let other = Unlock::Provider(Arc::new(Identity::generate(kind).unwrap()));
-            keystore.reseal(&opener, &other).unwrap();
+            keystore.rekey(&opener, &other).unwrap();
             drop(keystore);
             let error = Keystore::open(&path, &opener).unwrap_err();
             assert_eq!(error.code, Code::WrongUnlockMethod, "{error}");

@@ -1,7 +1,0 @@
-//! Sealed data from a stranger gives an error, never a panic, and never data that was not sealed.
-#![no_main]
-
-use bulla_kms::fuzzing;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| fuzzing::sealed(bytes));
