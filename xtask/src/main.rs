@@ -5,21 +5,18 @@
 
 mod advisories;
 mod count;
-mod dist;
 mod documents;
+mod forward;
 mod fuzz;
 mod install_c;
-mod laboratory;
 mod mutants;
 mod program;
 mod reasons;
 mod seeds;
-mod site;
 mod slowest;
 mod style;
 mod suites;
 mod summary;
-mod wine;
 
 use std::process::ExitCode;
 
@@ -41,57 +38,59 @@ enum Command {
     Style,
     /// Benchmark our implementations against the best peers
     #[command(disable_help_flag = true)]
-    Bench(laboratory::Args),
+    Bench(forward::Args),
     /// Check that ours is as fast as lab/limits.toml demands
     #[command(disable_help_flag = true)]
-    Gate(laboratory::Args),
+    Gate(forward::Args),
     /// Show this machine's lane (class of machines), and check that it has the kernels of its lane
     #[command(disable_help_flag = true)]
-    Lanes(laboratory::Args),
+    Lanes(forward::Args),
     /// Report where ours is slower, by lane and size, from the runs in lab/runs
     #[command(disable_help_flag = true)]
-    Report(laboratory::Args),
+    Report(forward::Args),
     /// Build the laboratory's page from the runs in lab/runs
     #[command(disable_help_flag = true)]
-    Dashboard(laboratory::Args),
+    Dashboard(forward::Args),
     /// Draw a flame graph of one case (needs perf)
     #[command(disable_help_flag = true)]
-    Flame(laboratory::Args),
+    Flame(forward::Args),
     /// Build a small program with many flags, and audit its kernel in each build
     #[command(disable_help_flag = true)]
-    AuditMatrix(laboratory::Args),
+    AuditMatrix(forward::Args),
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
     /// Build and install the C libraries
     InstallC(install_c::Args),
     /// Build and check what a release consists of; publishes nothing
-    Dist(dist::Args),
+    #[command(disable_help_flag = true)]
+    Dist(forward::Args),
     /// Change predicates, parsers, proofs and policies, one operation at a time, and check that
     /// tests notice
     Mutants(mutants::Args),
     /// Ask the database of RustSec about every dependency
     Advisories(advisories::Args),
     /// Build the documents as one folder of pages
-    Site(site::Args),
+    #[command(disable_help_flag = true)]
+    Site(forward::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Test(args) => suites::run(&args, &Args::command()),
         Command::Style => style::run(),
-        Command::Bench(args) => laboratory::run("bench", &args),
-        Command::Gate(args) => laboratory::run("gate", &args),
-        Command::Lanes(args) => laboratory::run("lanes", &args),
-        Command::Report(args) => laboratory::run("report", &args),
-        Command::Dashboard(args) => laboratory::run("dashboard", &args),
-        Command::Flame(args) => laboratory::run("flame", &args),
-        Command::AuditMatrix(args) => laboratory::run("audit-matrix", &args),
+        Command::Bench(args) => forward::run("bench", &args),
+        Command::Gate(args) => forward::run("gate", &args),
+        Command::Lanes(args) => forward::run("lanes", &args),
+        Command::Report(args) => forward::run("report", &args),
+        Command::Dashboard(args) => forward::run("dashboard", &args),
+        Command::Flame(args) => forward::run("flame", &args),
+        Command::AuditMatrix(args) => forward::run("audit-matrix", &args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::InstallC(args) => install_c::run(&args),
-        Command::Dist(args) => dist::run(&args),
+        Command::Dist(args) => forward::run("dist", &args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Advisories(args) => advisories::run(&args),
-        Command::Site(args) => site::run(&args),
+        Command::Site(args) => forward::run("site", &args),
     };
     match result {
         Ok(code) => code,

@@ -5,6 +5,7 @@
 mod context;
 pub mod install;
 pub mod process;
+pub mod wine;
 
 pub use self::{
     context::{Context, build_program},

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::{Context, quiet};
 
-use crate::laboratory;
+use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
 const DOCUMENTS: [&str; 13] = [
@@ -35,8 +35,8 @@ const XTASK: &[&str] = &["cargo", "xtask"];
 pub(crate) struct Parsers<'a> {
     /// The built command.
     pub(crate) bulla: &'a Path,
-    /// The program of the laboratory.
-    pub(crate) laboratory: &'a Path,
+    /// The programs that have commands of xtask.
+    pub(crate) forward: &'a Built,
     /// The arguments of this program.
     pub(crate) xtask: &'a clap::Command,
 }
@@ -67,8 +67,9 @@ pub(super) fn check_command(parsers: &Parsers<'_>, command: &str) -> Result<bool
         quiet(Command::new(program).args(arguments).arg("--help")).map(|_| true)
     };
     if let Some(arguments) = words.strip_prefix(XTASK) {
-        if arguments.first().is_some_and(|command| laboratory::COMMANDS.contains(command)) {
-            return help(parsers.laboratory, arguments);
+        if let Some((program, word)) = arguments.first().and_then(|command| forward::program(command)) {
+            let arguments: Vec<_> = word.into_iter().chain(arguments[1..].iter().copied()).collect();
+            return help(&parsers.forward.path(program), &arguments);
         }
         let parsed = parsers.xtask.clone().try_get_matches_from(["xtask"].iter().chain(arguments));
         if let Err(error) = parsed
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn commands_of_xtask_are_parsed() {
         let (none, xtask) = (Path::new("no such program"), &crate::Args::command());
-        let parsers = Parsers { bulla: none, laboratory: none, xtask };
+        let forward = &Built { folder: none.to_owned() };
+        let parsers = Parsers { bulla: none, forward, xtask };
         assert!(check_command(&parsers, "cargo xtask test tidy rust").unwrap());
         assert!(check_command(&parsers, "cargo xtask tset").is_err());
         assert!(check_command(&parsers, "cargo xtask test tidy --lunches 9").is_err());
@@ -148,17 +150,19 @@ mod tests {
     }
 
     #[test]
-    fn the_laboratory_and_bulla_read_their_own_commands() {
+    fn other_programs_read_their_own_commands() {
         let xtask = &crate::Args::command();
-        let (accepts, refuses) = (Path::new("true"), Path::new("false"));
-        let parsers = Parsers { bulla: refuses, laboratory: accepts, xtask };
+        let folder = std::env::temp_dir().join(format!("bulla-xtask-commands-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let forward = &Built { folder: folder.clone() };
+        std::os::unix::fs::symlink("/bin/true", forward.path(forward::BENCH)).unwrap();
+        std::os::unix::fs::symlink("/bin/false", forward.path(forward::DIST)).unwrap();
+        let parsers = Parsers { bulla: Path::new("false"), forward, xtask };
         assert!(check_command(&parsers, "cargo xtask bench blake3 --launches 9").unwrap());
+        assert!(check_command(&parsers, "cargo xtask dist build").is_err());
         assert!(check_command(&parsers, "bulla sum a").is_err());
-        let parsers = Parsers { bulla: accepts, laboratory: refuses, xtask };
-        assert!(check_command(&parsers, "cargo xtask gate --all").is_err());
+        let parsers = Parsers { bulla: Path::new("true"), forward, xtask };
         assert!(check_command(&parsers, "cargo run --release -- sum a").unwrap());
-        for command in laboratory::COMMANDS {
-            assert!(xtask.find_subcommand(command).is_some(), "{command}");
-        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

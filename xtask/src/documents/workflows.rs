@@ -16,7 +16,7 @@ use bulla_devtools::{
 };
 
 use super::commands::{Parsers, check_command};
-use crate::{dist, fuzz, mutants};
+use crate::{fuzz, mutants};
 
 const FOLDER: &str = ".github/workflows";
 
@@ -93,15 +93,14 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks the lists of the workflows: suites of tests, fuzz targets, groups of mutants, and what a
-/// release is built for. A test of `crates/bench` checks the lists of `gate.yml`.
+/// Checks the lists of the workflows: suites of tests, fuzz targets, and groups of mutants. Tests of
+/// `crates/bench` and `crates/dist` check those of `gate.yml` and `release.yml`.
 fn check_lists(root: &Path, parsers: &Parsers<'_>) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(FOLDER).join(name)).context(name.to_owned());
     let (test, nightly) = (read("test.yml")?, read("nightly.yml")?);
     for suites in list(&test, "suites:") {
         check_command(parsers, &format!("cargo xtask test {suites}"))?;
     }
-    same("targets of release.yml", &list(&read("release.yml")?, "target:"), &dist::targets())?;
     same("fuzz targets of nightly.yml", &list(&nightly, "target:"), &fuzz::names(root)?)?;
     same("groups of nightly.yml", &list(&nightly, "group:"), &mutants::groups(root)?)
 }
@@ -155,6 +154,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+    use crate::forward;
 
     const GOOD: &str = "on: push\n\npermissions:\n  contents: read\n\nconcurrency:\n  group: a\n\njobs:\n  a:\n    runs-on: b\n    \
         timeout-minutes: 5\n    steps:\n      - uses: actions/checkout@v5\n      # cargo xtask nothing\n      - run: cargo xtask test tidy | tee a\n";
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn a_workflow_is_refused_for_each_of_its_faults() {
         let (none, xtask) = (Path::new("no such program"), &crate::Args::command());
-        let parsers = Parsers { bulla: none, laboratory: none, xtask };
+        let forward = &forward::Built { folder: none.to_owned() };
+        let parsers = Parsers { bulla: none, forward, xtask };
         let check = |text: &str| check_text(text, &parsers);
         assert_eq!(check(GOOD).unwrap(), 1);
         for (from, to) in [

@@ -11,22 +11,22 @@ use anyhow::{Context as _, Result};
 use bulla_devtools::Context;
 
 use super::{
-    LABORATORY,
+    BUILT,
     kernels::REQUIRE_KERNELS,
     plan::Ended,
     suite::{Suite, Track},
 };
-use crate::summary::SuiteResult;
+use crate::{forward::Built, summary::SuiteResult};
 
 /// The folder for the output of such suites, and the build folder of those that need no programs of
 /// the workspace. In the usual build folder they would wait for cargo's lock.
 const FOLDER: &str = "beside";
 
 /// Runs the suite with `program`, which is this program, in the build folder `target`.
-/// `laboratory` is the program of the laboratory, and `required_kernels` the value of [`REQUIRE_KERNELS`].
+/// `built` has the programs of other commands, and `required_kernels` the value of [`REQUIRE_KERNELS`].
 pub(super) fn run(
     program: &Path,
-    laboratory: &Path,
+    built: &Built,
     target: &Path,
     suite: Suite,
     required_kernels: &str,
@@ -35,7 +35,7 @@ pub(super) fn run(
     let report = folder.join(suite.name()).with_extension("json");
     let mut command = Command::new(program);
     command.args(["test", "--report"]).arg(&report).arg(suite.name());
-    command.env(REQUIRE_KERNELS, required_kernels).env(LABORATORY, laboratory);
+    command.env(REQUIRE_KERNELS, required_kernels).env(BUILT, &built.folder);
     if suite.track() == Track::Beside {
         command.env("CARGO_TARGET_DIR", &folder);
     }
@@ -120,7 +120,13 @@ mod tests {
     #[test]
     fn a_suite_that_cannot_be_started_has_failed() {
         let folder = std::env::temp_dir().join(format!("bulla-xtask-beside-none-{}", std::process::id()));
-        let ended = run(Path::new("/no such program"), Path::new("none"), &folder, Suite::Go, "portable");
+        let ended = run(
+            Path::new("/no such program"),
+            &Built { folder: folder.clone() },
+            &folder,
+            Suite::Go,
+            "portable",
+        );
         assert_eq!((ended.result.name.as_str(), ended.result.tally), ("go", Tally::FAIL));
         assert!(
             ended.result.failures[0].starts_with("cannot start the suite"),

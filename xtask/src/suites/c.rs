@@ -9,10 +9,11 @@ mod vectors;
 
 use std::fs;
 
+use bulla_devtools::install::{self, DebianTool};
+
 use self::places::Places;
 use super::runner::Runner;
 use crate::install_c::{self, Name};
-use bulla_devtools::install::{self, DebianTool};
 
 /// What builds and checks programs in C.
 const TOOLS: [DebianTool; 5] = [

@@ -1,7 +1,8 @@
 //! The suite for other processors, which `qemu-user` emulates.
 
-use super::{go::go, kernels::REQUIRE_KERNELS, lanes_rust, runner::Runner};
 use bulla_devtools::install::{self, DebianTool};
+
+use super::{go::go, kernels::REQUIRE_KERNELS, lanes_rust, runner::Runner};
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     for program in ["qemu-aarch64", "qemu-s390x", "qemu-x86_64"] {

@@ -6,8 +6,9 @@
 
 use std::process::Command;
 
-use super::runner::Runner;
 use bulla_devtools::install;
+
+use super::runner::Runner;
 
 /// Packages, and the tests of each that run in Miri: those that take seconds there.
 const TESTS: [(&str, &[&str]); 3] = [

@@ -42,7 +42,7 @@ use self::{
     suite::Suite,
 };
 use crate::{
-    laboratory,
+    forward::{self, BENCH, Built, DIST, SITE},
     summary::{SuiteResult, summary},
 };
 
@@ -66,8 +66,9 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
-/// The variable that names the program of the laboratory for a suite in a process of its own.
-const LABORATORY: &str = "BULLA_XTASK_LABORATORY";
+/// The variable that names the folder of the programs that have commands of xtask, for a suite in a
+/// process of its own.
+const BUILT: &str = "BULLA_XTASK_BUILT";
 
 /// Runs the suites and prints the table. The exit status says whether all tests passed.
 /// `command_line` describes this program's arguments.
@@ -78,12 +79,12 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
         Ok(required) if !args.require_kernels => required,
         _ => if args.require_kernels { Requirement::Every } else { Requirement::Lane }.value()?,
     };
-    let laboratory = match env::var_os(LABORATORY) {
-        Some(program) => program.into(),
-        None => laboratory::build(&context)?,
+    let built = match env::var_os(BUILT) {
+        Some(folder) => Built { folder: folder.into() },
+        None => forward::build(&context, &[BENCH, DIST, SITE])?,
     };
     let here = |suite: Suite| {
-        let mut runner = Runner::new(&context, command_line, &laboratory, suite.name(), &required);
+        let mut runner = Runner::new(&context, command_line, &built, suite.name(), &required);
         let start = Instant::now();
         suite.steps(&mut runner);
         runner.finish(start.elapsed())
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     }
     let program = env::current_exe().context("cannot find this program")?;
     let target = context.target.clone();
-    let beside = |suite| beside::run(&program, &laboratory, &target, suite, &required);
+    let beside = |suite| beside::run(&program, &built, &target, suite, &required);
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
     let results = plan::run(suites, here, beside, &mut io::stdout());
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();

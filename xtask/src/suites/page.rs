@@ -1,11 +1,12 @@
 //! The suite of the pages that people read: the page of the laboratory, built from the kept runs,
 //! and the site of the documents. Both are opened in Chromium.
 
-use std::process::Command;
+use std::{fs, process::Command};
+
+use bulla_devtools::install::{self, node_packages};
 
 use super::{js::CHROMIUM, runner::Runner};
-use crate::site;
-use bulla_devtools::install::{self, node_packages};
+use crate::forward::{BENCH, SITE};
 
 /// The sources of the laboratory's page, below the root.
 const DASHBOARD: &str = "lab/dashboard";
@@ -16,8 +17,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("npm packages of js", |context| node_packages(&context.root.join("js")));
     runner.need("chromium", |_| install::debian(&CHROMIUM));
     let built = runner.context.target.join("dashboard");
-    runner.laboratory(
+    runner.forward(
         "the page is built from the kept runs",
+        BENCH,
         &["dashboard".as_ref(), "--out".as_ref(), built.as_ref()],
     );
     let mut tests = Command::new("node");
@@ -34,9 +36,10 @@ pub(super) fn run(runner: &mut Runner<'_>) {
 fn documents(runner: &mut Runner<'_>) {
     let context = runner.context;
     let built = context.target.join("site");
-    runner.check("the site is built, and its links lead somewhere", |context| {
-        site::rebuild(&context.root, &built)
-    });
+    let name = "the site is built, and its links lead somewhere";
+    // A page of an earlier build must not stay.
+    runner.need("an empty folder", |_| if built.exists() { Ok(fs::remove_dir_all(&built)?) } else { Ok(()) });
+    runner.forward(name, SITE, &["--out".as_ref(), built.as_ref()]);
     let mut tests = Command::new("node");
     tests
         .args(["--test", "--test-reporter=spec", "site.test.mjs"])

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     count::{GoTests, Tally, libtest, node_test, pytest},
     documents::Parsers,
+    forward::Built,
     program::Program,
     reasons::Reasons,
     slowest::Slowest,
@@ -35,8 +36,8 @@ pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
     /// The arguments of `cargo xtask`.
     pub(super) command_line: &'a clap::Command,
-    /// The program of the laboratory.
-    laboratory: &'a Path,
+    /// The programs that have commands of xtask.
+    programs_of_xtask: &'a Built,
     suite: &'static str,
     /// The value of [`REQUIRE_KERNELS`].
     required_kernels: &'a str,
@@ -60,14 +61,14 @@ impl<'a> Runner<'a> {
     pub(super) fn new(
         context: &'a Context,
         command_line: &'a clap::Command,
-        laboratory: &'a Path,
+        programs_of_xtask: &'a Built,
         suite: &'static str,
         required_kernels: &'a str,
     ) -> Self {
         Self {
             context,
             command_line,
-            laboratory,
+            programs_of_xtask,
             suite,
             required_kernels,
             untested: BTreeSet::new(),
@@ -109,9 +110,9 @@ impl<'a> Runner<'a> {
         self.check(name, |_| succeeded(stream(command, Echo::Show, |_| {})?));
     }
 
-    /// A step that is one test: a command of the program of the laboratory.
-    pub(super) fn laboratory(&mut self, name: &str, arguments: &[&OsStr]) {
-        self.command(name, Command::new(self.laboratory).args(arguments));
+    /// A step that is one test: a command of xtask that another program has.
+    pub(super) fn forward(&mut self, name: &str, package: &str, arguments: &[&OsStr]) {
+        self.command(name, Command::new(self.programs_of_xtask.path(package)).args(arguments));
     }
 
     /// What reads the commands in the documents.
@@ -119,7 +120,7 @@ impl<'a> Runner<'a> {
     where
         'a: 'b,
     {
-        Parsers { bulla, laboratory: self.laboratory, xtask: self.command_line }
+        Parsers { bulla, forward: self.programs_of_xtask, xtask: self.command_line }
     }
 
     /// A step without which the suite cannot run. It counts only if it fails.

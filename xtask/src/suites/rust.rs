@@ -12,6 +12,7 @@ use bulla_devtools::{
 use super::{programs, runner::Runner};
 use crate::{
     documents::{self, Parsers},
+    forward::BENCH,
     program::{FEATURES, QUICK},
 };
 
@@ -147,8 +148,9 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
     runner.need("aarch64", |_| install::rust_target("aarch64-unknown-linux-gnu"));
     runner.programs(|package| package == "bulla-audit");
     match programs::built(runner.context) {
-        Ok(programs) => runner.laboratory(
+        Ok(programs) => runner.forward(
             "kernels of programs built in several ways",
+            BENCH,
             &["check".as_ref(), "audited-builds".as_ref(), programs.command.as_ref()],
         ),
         Err(error) => runner.need("bulla", |_| Err(error)),
@@ -162,6 +164,6 @@ pub(super) fn lab(runner: &mut Runner<'_>) {
         ("the machine code of kernels for other machines", "code"),
         ("the table of the README is that of the newest run", "readme-table"),
     ] {
-        runner.laboratory(name, &["check".as_ref(), check.as_ref()]);
+        runner.forward(name, BENCH, &["check".as_ref(), check.as_ref()]);
     }
 }

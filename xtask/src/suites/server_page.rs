@@ -2,8 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use super::{js::CHROMIUM, runner::Runner};
 use bulla_devtools::install::{self, node_packages};
+
+use super::{js::CHROMIUM, runner::Runner};
 
 /// The tests of the page, with the program `bulla`.
 pub(super) fn run(runner: &mut Runner<'_>, bulla: &Path) {

@@ -11,7 +11,7 @@ use bulla_devtools::{
 use ignore::WalkBuilder;
 
 use super::runner::Runner;
-use crate::{dist, documents, style};
+use crate::{documents, forward::DIST, style};
 
 /// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our
 /// vectors but may not use their registers, as in a kernel.
@@ -44,7 +44,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("style", |context| style::check(&context.root));
     runner.check("links of the documents", documents::check_links);
     runner.check("decisions and their index", documents::check_decisions);
-    runner.check("what registries require", dist::check_manifests);
+    runner.forward("what registries require", DIST, &["manifests".as_ref()]);
     let (context, parsers) = (runner.context, runner.parsers(Path::new("bulla")));
     runner.check("workflows", |context| documents::check_workflows(context, &parsers));
     runner.command("rustfmt", context.cargo().args(["fmt", "--all", "--check"]));

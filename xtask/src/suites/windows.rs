@@ -1,8 +1,8 @@
 //! The suite `windows`: the Rust libraries as Windows programs, which Wine runs on this processor.
 
+use bulla_devtools::{install, wine};
+
 use super::runner::Runner;
-use crate::wine;
-use bulla_devtools::install;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 

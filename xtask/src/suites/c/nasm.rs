@@ -6,13 +6,11 @@ use anyhow::Result;
 use bulla_devtools::{
     install::{self, DebianTool},
     quiet,
+    wine::{self, GCC as MINGW},
 };
 
 use super::places::Places;
-use crate::{
-    suites::runner::Runner,
-    wine::{self, GCC as MINGW},
-};
+use crate::suites::runner::Runner;
 
 const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };
 

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::{Context, install, quiet};
 
-use crate::dist::{files, source::Source};
+use crate::{files, source::Source};
 
 /// What shows that the package is complete.
 const USE: &str = "import bulla_hash, hashlib, platform\n\

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{Context, quiet};
 
-use crate::dist::{files, semver, source::Source};
+use crate::{files, semver, source::Source};
 
 /// The libraries whose packages contain all that their tests need.
 const LIBRARIES: [&str; 7] =

@@ -9,11 +9,10 @@ use anyhow::Result;
 use bulla_devtools::{
     Context,
     install::{self, DebianTool},
-    quiet,
+    quiet, wine,
 };
 
 use super::platform::Platform;
-use crate::wine;
 
 /// A command, and what runs it.
 #[derive(Debug)]

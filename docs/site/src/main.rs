@@ -1,5 +1,6 @@
 //! `cargo xtask site`: builds the documents of the repository as one folder of pages, without
 //! scripts (decision 0229).
+#![forbid(unsafe_code)]
 
 mod contents;
 mod render;
@@ -14,6 +15,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use bulla_devtools::Context;
+use clap::Parser;
 
 use self::{
     contents::{Contents, START},
@@ -23,19 +25,33 @@ use self::{
 /// The style of all pages, below the root.
 const STYLE: &str = "docs/site/page.css";
 
-/// What `cargo xtask site` takes.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask site\n  cargo xtask site --out pages\n\n\
+/// Builds the documents as one folder of pages.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask site",
+    bin_name = "cargo xtask site",
+    after_help = "Examples:\n  cargo xtask site\n  cargo xtask site --out pages\n\n\
     The site is a folder that needs no server: open its index.html, or copy it to any static host. docs/README.md lists its pages.\n\n\
-    Exit status: 0 built, 2 a link leads nowhere, or a page is missing.")]
-pub(crate) struct Args {
+    Exit status: 0 built, 2 a link leads nowhere, or a page is missing."
+)]
+struct Args {
     /// The folder to write [default: site in the build folder]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 /// Builds the site, and prints its path.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+fn run(args: &Args) -> Result<()> {
     let context = Context::find()?;
     let folder = match &args.out {
         Some(folder) => std::path::absolute(folder)?,
@@ -43,14 +59,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     build(&context.root, &folder)?;
     println!("{}", folder.join("index.html").display());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Writes the site to `folder`.
 ///
 /// # Errors
 /// A link leads nowhere. Nothing is written then.
-pub(crate) fn build(root: &Path, folder: &Path) -> Result<()> {
+fn build(root: &Path, folder: &Path) -> Result<()> {
     let contents = Contents::read(root)?;
     let mut pages = BTreeMap::new();
     for (source, _) in contents.places() {
@@ -67,14 +83,6 @@ pub(crate) fn build(root: &Path, folder: &Path) -> Result<()> {
     fs::copy(root.join(STYLE), folder.join("page.css")).with_context(|| format!("cannot copy {STYLE}"))?;
     println!("{} pages", pages.len());
     Ok(())
-}
-
-/// Builds the site in a folder of ours, without the pages of an earlier build.
-pub(crate) fn rebuild(root: &Path, folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    build(root, folder)
 }
 
 /// Checks that each place that a link names is in its page, and that each page is reached from the

@@ -7,17 +7,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use bulla_devtools::{
+
+use crate::{
     Context,
     install::{self, DebianFile, DebianTool},
     quiet,
 };
 
 /// Programs for Windows are linked with it.
-pub(crate) const GCC: DebianTool =
+pub const GCC: DebianTool =
     DebianTool { program: "x86_64-w64-mingw32-gcc", package: "gcc-mingw-w64-x86-64-win32" };
 
-pub(crate) const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
+/// Wine itself.
+pub const WINE: DebianFile = DebianFile { path: "/usr/lib/wine/wine64", package: "wine64" };
 
 /// Rust's library takes random bytes from the system library `bcryptprimitives`, which Debian's
 /// Wine lacks. This source provides the one function that is needed.
@@ -28,7 +30,7 @@ const MISSING_LIBRARY: &str = include_str!("bcryptprimitives.c");
 ///
 /// # Errors
 /// What is missing and cannot be installed.
-pub(crate) fn prepare(context: &Context) -> Result<PathBuf> {
+pub fn prepare(context: &Context) -> Result<PathBuf> {
     install::debian(&GCC)?;
     install::debian_file(&WINE)?;
     let folder = context.tools().join("wine");
@@ -38,7 +40,7 @@ pub(crate) fn prepare(context: &Context) -> Result<PathBuf> {
 }
 
 /// The environment in which Wine runs a program, for the folder that [`prepare`] made.
-pub(crate) fn environment(folder: &Path) -> [(&'static str, String); 3] {
+pub fn environment(folder: &Path) -> [(&'static str, String); 3] {
     [
         ("WINEPREFIX", folder.join("prefix").display().to_string()),
         // Wine's name for the root folder of this machine is the drive Z.

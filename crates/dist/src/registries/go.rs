@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{Context, quiet};
 
-use crate::dist::{files, source::Source};
+use crate::{files, source::Source};
 
 /// The modules that are published: their folders, which are also the prefixes of their tags.
 const MODULES: [&str; 2] = ["go", "go/readers"];

@@ -10,7 +10,7 @@ use bulla_devtools::{
 };
 use serde_json::Value;
 
-use crate::dist::{files, source::Source};
+use crate::{files, source::Source};
 
 /// What the package must have beside its code.
 const REQUIRED: [&str; 5] = ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.d.ts"];

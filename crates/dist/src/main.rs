@@ -3,6 +3,7 @@
 //!
 //! `docs/decisions/0226-what-a-release-ships.md` has the reasons, and `RELEASING.md` the order of
 //! the commands.
+#![forbid(unsafe_code)]
 
 mod archive;
 mod build;
@@ -20,19 +21,18 @@ mod sign;
 mod source;
 mod trial;
 
-use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use bulla_devtools::Context;
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 
 use self::{platform::Platform, registries::Registry};
 
-pub(crate) use manifests::check as check_manifests;
-
-/// What `cargo xtask dist` takes.
-#[derive(clap::Args)]
-pub(crate) struct Args {
+/// Builds and checks what a release consists of; publishes nothing.
+#[derive(Parser)]
+#[command(name = "cargo xtask dist", bin_name = "cargo xtask dist")]
+struct Args {
     #[command(subcommand)]
     command: Action,
 }
@@ -95,11 +95,21 @@ enum Action {
     Manifests,
 }
 
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// What is missing, does not build, or is not as it should be.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+fn run(args: &Args) -> Result<()> {
     let context = Context::find()?;
     match &args.command {
         Action::Build { target, out } => {
@@ -114,17 +124,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Action::Try { folder, target } => trial::all(&context, &platforms(target), folder)?,
         Action::Registries { only } => registries::run(&context, only)?,
         Action::Semver => semver::run(&context)?,
-        Action::Manifests => check_manifests(&context)?,
+        Action::Manifests => manifests::check(&context)?,
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The targets of the Rust compiler that a release is built for.
-pub(crate) fn targets() -> BTreeSet<String> {
-    Platform::ALL.iter().map(|platform| platform.triple().to_owned()).collect()
+    Ok(())
 }
 
 /// The named platforms, or all.
 fn platforms(named: &[Platform]) -> Vec<Platform> {
     if named.is_empty() { Platform::ALL.to_vec() } else { named.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workflow_builds_every_platform() {
+        let root = Context::find().unwrap().root;
+        let workflow = std::fs::read_to_string(root.join(".github/workflows/release.yml")).unwrap();
+        let after = workflow.lines().skip_while(|line| line.trim() != "target:").skip(1);
+        let mut listed: Vec<_> = after.map_while(|line| line.trim().strip_prefix("- ")).collect();
+        let mut built: Vec<_> = Platform::ALL.iter().map(|platform| platform.triple()).collect();
+        listed.sort_unstable();
+        built.sort_unstable();
+        assert_eq!(listed, built);
+    }
 }
