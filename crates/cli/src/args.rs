@@ -1,7 +1,6 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual
 //! pages follow from it.
 
-mod audit;
 mod audit_log;
 mod guard_place;
 mod keys;
@@ -16,7 +15,6 @@ mod token;
 mod transfer;
 mod work;
 
-pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
     AuditLogShowArgs, AuditLogVerifyArgs, AuditLogWitnessArgs,
@@ -43,7 +41,8 @@ pub(crate) use self::transfer::{
 pub(crate) use self::work::WorkArgs;
 
 use crate::color::ColorWhen;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::programs::{PROGRAMS, Program};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -123,24 +122,27 @@ fn names_at_end(words: &mut Vec<OsString>) -> Vec<OsString> {
 }
 
 impl Cli {
-    /// Parses the command line.
+    /// Parses the command line, whose words are given.
     ///
     /// # Errors
     /// Something is wrong with it, or help or the version is wanted: what is to be printed.
-    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let words: Vec<_> = std::env::args_os().collect();
+    pub(crate) fn from_command_line(words: Vec<OsString>) -> Result<Self, clap::Error> {
         let is_quick = words.get(1).is_some_and(|name| name == "sum" || name == "check");
-        match is_quick.then(|| Quick::of(words)) {
-            Some(Ok(Quick { color, command })) => {
-                let command = match command {
-                    QuickCommand::Sum(args) => Command::Sum(args),
-                    QuickCommand::Check(args) => Command::Check(args),
-                };
-                Ok(Self { color, command })
-            }
-            // The parser of all commands knows all errors and help.
-            Some(Err(_)) | None => Self::try_parse(),
+        if is_quick && let Ok(Quick { color, command }) = Quick::of(words) {
+            let command = match command {
+                QuickCommand::Sum(args) => Command::Sum(args),
+                QuickCommand::Check(args) => Command::Check(args),
+            };
+            return Ok(Self { color, command });
         }
+        // The parser of all commands knows all errors and help.
+        let command = Self::command().subcommands(PROGRAMS.iter().map(Program::stub));
+        Self::from_arg_matches(&command.try_get_matches()?)
+    }
+
+    /// All commands, with those that other programs define.
+    pub(crate) fn with_programs() -> clap::Command {
+        Self::command().subcommands(PROGRAMS.iter().map(Program::describe))
     }
 }
 
@@ -158,7 +160,6 @@ pub(crate) enum Command {
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),
-    Audit(AuditArgs),
     AuditLog(AuditLogArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

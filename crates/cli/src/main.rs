@@ -9,6 +9,7 @@ mod findings;
 mod folder;
 mod idle;
 mod minisign;
+mod programs;
 mod service_log;
 mod store;
 mod trust;
@@ -19,7 +20,11 @@ use bulla_kms::audit_log::AuditContext;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match program::accept(args::Cli::from_command_line()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some((program, args)) = programs::asked(&words) {
+        return program::exit_code(program.start(&args));
+    }
+    let cli = match program::accept(args::Cli::from_command_line(words)) {
         Ok(cli) => cli,
         Err(status) => return status,
     };

@@ -22,3 +22,4 @@ mod library_errors;
 pub mod output;
 pub mod program;
 pub mod progress;
+pub mod tree;

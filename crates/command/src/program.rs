@@ -4,10 +4,25 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::Out;
+use crate::tree::{CommandTree, DESCRIBE};
+use clap::Parser;
 use std::process::ExitCode;
 
-/// The arguments of a command line that was parsed; or the end of the process, for a wrong command
-/// line, and for one that asks for help or the version.
+/// The arguments of this process; or its end, for a wrong command line, and for one that asks for
+/// help, for the version, or for the [description](crate::tree) of the command line.
+///
+/// # Errors
+/// The exit status, when everything was printed.
+pub fn parse<Arguments: Parser>() -> Result<Arguments, ExitCode> {
+    if std::env::args_os().nth(1).is_some_and(|word| word == DESCRIBE) {
+        let mut out = Out::new();
+        let tree = CommandTree::of(&Arguments::command());
+        return Err(exit_code(out.json(&tree).and_then(|()| out.flush()).map(|()| Exit::Ok)));
+    }
+    accept(Arguments::try_parse())
+}
+
+/// The arguments that a parser found, as [`parse`] returns them.
 ///
 /// # Errors
 /// The exit status, when everything was printed.

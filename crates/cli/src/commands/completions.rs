@@ -4,11 +4,10 @@ use crate::args::{Cli, CompletionsArgs};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Out;
-use clap::CommandFactory;
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "bulla", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::with_programs(), "bulla", &mut script);
     let mut out = Out::new();
     out.bytes(&script)?;
     out.flush()?;

@@ -4,10 +4,9 @@ use crate::args::{Cli, ManArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Out;
-use clap::CommandFactory;
 
 pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
-    let mut root = Cli::command();
+    let mut root = Cli::with_programs();
     // Gives each command its full name and the global flags.
     root.build();
     let mut command = &root;

@@ -1,6 +1,5 @@
 //! One file for each command.
 
-mod audit;
 mod audit_log;
 #[cfg(feature = "etcd")]
 mod audit_log_cluster;
@@ -54,7 +53,6 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => kernels::run(&args),
-        Command::Audit(args) => audit::run(&args),
         Command::AuditLog(args) => audit_log::run(&args.command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

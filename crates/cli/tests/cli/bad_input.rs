@@ -1,7 +1,7 @@
 //! Bad input and bad surroundings: a clear error, nothing lost, no partial file.
 
 use crate::strikes::strikes;
-use crate::support::{BULLA, Done, Home, Running, content, with_little_space};
+use crate::support::{Done, Home, Running, bulla, content, with_little_space};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -21,7 +21,7 @@ fn bound_by_modes(home: &Home) -> Command {
     if !program.exists() {
         // By another process: a copy that this one still had open for writing, in a child of
         // another test, could not run.
-        Done::of(Command::new("cp").arg(BULLA).arg(&program)).exits(0);
+        Done::of(Command::new("cp").arg(bulla()).arg(&program)).exits(0);
         for folder in ["..", "../home", "."] {
             let path = home.path(folder);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -134,7 +134,7 @@ fn a_limit_on_file_sizes_is_an_error_and_no_death() {
     for index in 0..3000 {
         home.write(format!("tree/{index:0>100}"), "");
     }
-    let script = format!("ulimit -f 256; exec {BULLA} sign tree");
+    let script = format!("ulimit -f 256; exec {bulla} sign tree", bulla = bulla());
     Done::of(home.program("bash").args(["-c", &script]))
         .exits(2)
         .complains("tree.bulla: cannot write: File too large");

@@ -1,6 +1,6 @@
 //! `bulla check` on lists of every program, hostile lists, audits and updates.
 
-use crate::support::{BULLA, Done, Home, content, with_little_space};
+use crate::support::{Done, Home, bulla, content, with_little_space};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -471,13 +471,13 @@ fn names_cannot_control_a_terminal() {
     assert_eq!(json[0]["path"].as_str(), Some(&format!("tree/{name}")[..]));
     // On a terminal a list is for people.
     for args in ["sum -r tree", "sum -r --tag tree"] {
-        let script = format!("{BULLA} {args}");
+        let script = format!("{bulla} {args}", bulla = bulla());
         let done = Done::of(home.program("script").args(["-qec", &script, "/dev/null"])).exits(0);
         assert!(is_safe(&done.stdout) && done.stdout.contains(safe), "{}", done.stdout);
     }
     fs::rename(home.path("tree"), home.path(name)).unwrap();
     home.run(["sum", "--tree", name]).exits(0).says(name);
-    let script = format!("{BULLA} sum --tree a*");
+    let script = format!("{bulla} sum --tree a*", bulla = bulla());
     let done = Done::of(home.program("script").args(["-qec", &script, "/dev/null"])).exits(0);
     assert!(is_safe(&done.stdout) && done.stdout.contains(safe), "{}", done.stdout);
 }
@@ -492,7 +492,7 @@ fn a_list_in_its_own_folder_is_not_one_of_its_files() {
     home.write("a", "a");
     home.write("z", "z");
     for list in ["SUMS", "sub/5", "zz"] {
-        let script = format!("exec \"{BULLA}\" sum -r . > {list}");
+        let script = format!("exec \"{bulla}\" sum -r . > {list}", bulla = bulla());
         let done = Done::of(home.program("sh").args(["-c", &script])).exits(0);
         assert_eq!(done.stderr, "");
         let text = String::from_utf8(home.read(list)).unwrap();
@@ -501,10 +501,11 @@ fn a_list_in_its_own_folder_is_not_one_of_its_files() {
         let here = home.work();
         for folder in [".", here.to_str().unwrap()] {
             // By another name, and from standard input.
-            let script = format!("exec \"{BULLA}\" check --quiet --audit {folder} ../work/{list}");
+            let script =
+                format!("exec \"{bulla}\" check --quiet --audit {folder} ../work/{list}", bulla = bulla());
             let done = Done::of(home.program("sh").args(["-c", &script]));
             assert!(!done.stdout.contains(&format!("/{list}: NEW")), "{}", done.stdout);
-            let script = format!("exec \"{BULLA}\" check --quiet --audit . < {list}");
+            let script = format!("exec \"{bulla}\" check --quiet --audit . < {list}", bulla = bulla());
             assert_eq!(Done::of(home.program("sh").args(["-c", &script])).exits(0).stdout, "");
         }
         fs::remove_file(home.path(list)).unwrap();

@@ -1,6 +1,6 @@
 //! A full standard output: what is said of it is true, and nobody is told to repeat what was done.
 
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use std::fs::File;
 
 /// Runs the command with a standard output that takes nothing.
@@ -82,7 +82,7 @@ fn commands_that_change_nothing_say_nothing_of_a_change() {
 
 /// Runs a script of the shell, in which `$BULLA` is the command.
 fn shell(home: &Home, script: &str) -> Done {
-    Done::of(home.program("sh").args(["-c", script]).env("BULLA", BULLA))
+    Done::of(home.program("sh").args(["-c", script]).env("BULLA", bulla()))
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The command as its users meet it: every test runs the built binary in a home of its own.
 #![cfg(unix)]
 
-mod audit;
 mod audit_log;
 mod bad_input;
 mod blake2;
@@ -19,6 +18,7 @@ mod lying;
 mod minisign;
 mod pkcs11;
 mod program;
+mod programs;
 mod readers;
 mod released;
 mod remote;
@@ -30,7 +30,6 @@ mod serve;
 mod serve_crash;
 #[cfg(feature = "otel")]
 mod serve_traces;
-mod serving;
 mod sign;
 mod sign_safely;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]
@@ -39,7 +38,8 @@ mod succession;
 mod sum;
 mod sum_resume;
 mod sum_walk;
-mod support;
 mod temporary;
 mod transfer;
 mod verify_range;
+
+use bulla_testing::{self as support, serving};

@@ -1,6 +1,6 @@
 //! What holds for all commands: help, completions, manual pages, colours, closed pipes.
 
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -126,7 +126,7 @@ fn long_work_shows_progress_on_a_terminal() {
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
     // Progress appears after half a second; the work itself would take minutes, were it not for
     // Ctrl-C. That is ignored where the tests run in the background of a shell.
-    let line = format!("env --default-signal=INT {BULLA} sum --no-mmap long");
+    let line = format!("env --default-signal=INT {bulla} sum --no-mmap long", bulla = bulla());
     let done = on_a_terminal(&home, &line, "left", &["\u{3}"]).exits(130);
     assert!(done.stdout.contains("1.00 TiB"), "{:?}", done.stdout);
 }
@@ -134,7 +134,9 @@ fn long_work_shows_progress_on_a_terminal() {
 #[test]
 fn a_passphrase_is_asked_for_on_a_terminal_and_never_shown() {
     let home = Home::new();
-    let run = |line: &str, answers: &[&str]| on_a_terminal(&home, &format!("{BULLA} {line}"), ": ", answers);
+    let run = |line: &str, answers: &[&str]| {
+        on_a_terminal(&home, &format!("{bulla} {line}", bulla = bulla()), ": ", answers)
+    };
     let init = run("keys init --passphrase", &["correct horse", "correct horse"]).exits(0);
     let list = run("keys list", &["correct horse"]).exits(0).says("default");
     let wrong = run("keys list", &["wrong horse"]).exits(2).says("passphrase");
@@ -174,7 +176,7 @@ fn the_printed_command_works_without_bulla_on_the_path() {
     let home = Home::new();
     home.write("a", "a");
     let here = std::env::current_dir().unwrap();
-    let relative = pathdiff(BULLA, &here);
+    let relative = pathdiff(bulla(), &here);
     let mut sign = Command::new(&relative);
     sign.current_dir(&here).env("XDG_DATA_HOME", home.path("../home")).arg("sign").arg(home.path("a"));
     let done = Done::of(&mut sign).exits(0);

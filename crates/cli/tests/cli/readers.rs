@@ -1,6 +1,6 @@
 //! Commands that only look at keys: they write nothing to the keystore, and need no right to.
 
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn home() -> Home {
 #[cfg(target_os = "linux")]
 fn writes(home: &Home, args: &[&str]) -> Vec<String> {
     let mut command = home.program("strace");
-    command.args(["-f", "-qq", "-o", "trace"].map(OsString::from)).arg(BULLA).args(args);
+    command.args(["-f", "-qq", "-o", "trace"].map(OsString::from)).arg(bulla()).args(args);
     Done::of(&mut command).exits(0);
     let trace = String::from_utf8(home.read("trace")).expect("a trace is text");
     let changes = |line: &&str| {
@@ -92,7 +92,7 @@ fn a_signature_needs_no_right_to_write_to_the_keystore() {
     home.run(["keys", "init"]).exits(0);
     let owner = rustix::process::geteuid().is_root().then_some(NOBODY);
     let program = home.path("bulla");
-    Done::of(home.program("cp").arg(BULLA).arg(&program)).exits(0);
+    Done::of(home.program("cp").arg(bulla()).arg(&program)).exits(0);
     let root = home.keystore().ancestors().nth(2).expect("the home's folder").to_owned();
     take_right_to_write(&root, owner);
     let allow = |folders: &[&Path]| {
@@ -139,7 +139,7 @@ fn readers_need_no_right_to_write() {
     // Where the build is may be closed to others. A process of its own copies: a file that
     // this one writes stays open in what other tests start meanwhile, and cannot be run.
     let program = home.path("bulla");
-    Done::of(home.program("cp").arg(BULLA).arg(&program)).exits(0);
+    Done::of(home.program("cp").arg(bulla()).arg(&program)).exits(0);
     let root = home.keystore().ancestors().nth(2).expect("the home's folder").to_owned();
     take_right_to_write(&root, owner);
     let run = |args: &[&str]| {

@@ -2,7 +2,7 @@
 //! goes on with the keystores. What it writes today passes the same test, so the script that writes
 //! the files of the next release works.
 
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,7 +186,7 @@ fn lists_of_every_release_are_read() {
 fn the_script_writes_what_the_newest_release_has_and_it_is_read() {
     let home = Home::new();
     let mut script = home.program("sh");
-    script.arg(released().join("generate.sh")).arg("fresh").env("BULLA", BULLA);
+    script.arg(released().join("generate.sh")).arg("fresh").env("BULLA", bulla());
     Done::of(&mut script).exits(0);
     let fresh = home.path("fresh");
     let newest = releases().pop().expect("a release");

@@ -1,6 +1,6 @@
 //! The keys that seal and open, as other programs and editors write their files.
 
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use std::process::Command;
 
 /// Makes an age identity in a file of this name, and returns its secret line and its recipient.
@@ -75,7 +75,7 @@ fn the_help_says_how_to_make_a_key_file_and_so_does_the_error() {
     let seal = ["seal", "a", "--new-key-file", "new.key"];
     let hint = home.run(seal).exits(2).stderr;
     let make = hint.split_once("make one with: ").unwrap().1.trim().to_owned();
-    let help = Done::of(Command::new(BULLA).args(["seal", "--help"]).env("COLUMNS", "500")).exits(0).stdout;
+    let help = Done::of(Command::new(bulla()).args(["seal", "--help"]).env("COLUMNS", "500")).exits(0).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&help).contains(&words(&make)), "{make}: {help}");
     Done::of(home.program("sh").args(["-c", &make.replace("FILE", "new.key")])).exits(0);

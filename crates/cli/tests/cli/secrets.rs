@@ -40,7 +40,7 @@ fn a_passphrase_comes_from_a_pipe_and_through_a_link() {
     let home = Home::new();
     home.write_secret("pass", "correct horse\n");
     home.run(["keys", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
-    let script = format!("{} keys list --passphrase-file <(cat pass)", crate::support::BULLA);
+    let script = format!("{} keys list --passphrase-file <(cat pass)", crate::support::bulla());
     Done::of(home.program("bash").args(["-c", &script])).exits(0);
     std::os::unix::fs::symlink("pass", home.path("link")).unwrap();
     home.run(["keys", "list", "--passphrase-file", "link"]).exits(0);

@@ -1,7 +1,7 @@
 //! `bulla serve` as a process: its settings, secrets, log and signals.
 
 use crate::serving::{Serving, settings};
-use crate::support::{BULLA, Done, Home};
+use crate::support::{Done, Home, bulla};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -137,10 +137,13 @@ fn a_passphrase_comes_from_a_descriptor_or_a_credential() {
     let home = home_with_passphrase();
     settings(&home, "[keystore]\npassphrase_fd = 7");
     let mut by_shell = home.program("bash");
-    by_shell.args(["-c", &format!("exec {BULLA} serve --config serve.toml 7<pass")]);
+    by_shell.args(["-c", &format!("exec {bulla} serve --config serve.toml 7<pass", bulla = bulla())]);
     assert_eq!(sign(&Serving::run(&home, &mut by_shell)), 200);
     let mut piped = home.program("bash");
-    piped.args(["-c", &format!("exec {BULLA} serve --config serve.toml 7< <(echo correct horse)")]);
+    piped.args([
+        "-c",
+        &format!("exec {bulla} serve --config serve.toml 7< <(echo correct horse)", bulla = bulla()),
+    ]);
     assert_eq!(sign(&Serving::run(&home, &mut piped)), 200);
     settings(&home, "[keystore]\ncredential = \"pass\"");
     let mut by_systemd = Serving::command(&home);
@@ -270,7 +273,8 @@ fn a_full_disk_is_an_error_of_the_request_and_the_service_goes_on() {
     let size = fs::metadata(home.keystore().join("keystore.redb")).unwrap().len();
     let mut command = home.program("bash");
     // As large as the keystore is: no file grows.
-    let script = format!("ulimit -f {}; exec {BULLA} serve --config serve.toml 2>log", size / 1024);
+    let script =
+        format!("ulimit -f {}; exec {bulla} serve --config serve.toml 2>log", size / 1024, bulla = bulla());
     command.args(["-c", &script]);
     let serving = Serving::run(&home, &mut command);
     let mut connection = serving.connect();
@@ -303,7 +307,7 @@ impl Drop for Killed {
 fn development_prints_an_address_and_a_token_for_clients_of_vault() {
     let home = Home::new();
     let log = fs::File::create(home.path("log")).unwrap();
-    let mut command = home.program(BULLA);
+    let mut command = home.program(bulla());
     command.args(["serve", "--dev", "--listen", "127.0.0.1:0"]);
     let mut service = Killed(command.stdout(Stdio::piped()).stderr(log).spawn().unwrap());
     let mut lines = BufReader::new(service.0.stdout.take().unwrap()).lines();
@@ -346,8 +350,8 @@ fn with_a_full_disk_under_the_audit_log_no_change_is_made_that_the_log_lacks() {
         command = home.program("env");
     }
     let script = match may_mount.code {
-        Some(0) => format!("{mount} && exec {BULLA} serve --config serve.toml"),
-        _ => format!("trap '' XFSZ; ulimit -f 128; exec {BULLA} serve --config serve.toml"),
+        Some(0) => format!("{mount} && exec {bulla} serve --config serve.toml", bulla = bulla()),
+        _ => format!("trap '' XFSZ; ulimit -f 128; exec {bulla} serve --config serve.toml", bulla = bulla()),
     };
     let args = if may_mount.code == Some(0) { vec!["-rm", "bash", "-c"] } else { vec!["bash", "-c"] };
     let serving = Serving::run(&home, command.args(args).arg(&script).env("LOG", &log));

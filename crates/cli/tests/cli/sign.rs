@@ -1,6 +1,6 @@
 //! `bulla sign` and `bulla verify` on single files.
 
-use crate::support::{BULLA, Done, Home, content};
+use crate::support::{Done, Home, bulla, content};
 use std::fs;
 use std::process::Command;
 
@@ -10,7 +10,7 @@ fn the_first_use_needs_nothing_and_a_flipped_byte_is_found() {
     home.write("README.md", "what bulla is\n");
     let done = home.run(["sign", "README.md"]).exits(0).complains("created the keystore");
     let line = done.stdout.lines().last().unwrap().trim().to_owned();
-    assert_eq!(line, format!("{BULLA} verify README.md"));
+    assert_eq!(line, format!("{bulla} verify README.md", bulla = bulla()));
     // The printed line works when it is pasted.
     Done::of(home.program("sh").args(["-c", &line])).exits(0).says("README.md: OK");
 

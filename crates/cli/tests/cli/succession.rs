@@ -1,7 +1,7 @@
 //! After a rotation: how people who have the old public key come to the new one, and several
 //! trusted keys.
 
-use crate::support::{BULLA, Done, Home, minisign};
+use crate::support::{Done, Home, bulla, minisign};
 use std::fs;
 
 /// A key rotated so often. For each version N: its public key `N.pub`, a file `N`, and its
@@ -56,7 +56,7 @@ fn a_rotation_says_that_and_the_commands_it_prints_work() {
     let commands: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("  bulla ")).collect();
     assert_eq!(commands.len(), 2, "{said}");
     for (command, file) in commands.iter().zip(["NEW.pub", "CHAIN"]) {
-        let script = format!("{BULLA} {}", command.replace("FILE", file));
+        let script = format!("{bulla} {}", command.replace("FILE", file), bulla = bulla());
         Done::of(home.program("sh").args(["-c", &script])).exits(0);
     }
     verify(&home, &["a", "--public-key", "NEW.pub"]).exits(0);

@@ -1,6 +1,6 @@
 //! `bulla sum` on folders: rules, order, lists of files, one digest of a folder.
 
-use crate::support::{BULLA, Done, Home, Running, content};
+use crate::support::{Done, Home, Running, bulla, content};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
@@ -225,7 +225,7 @@ fn a_folder_that_takes_the_output_has_no_digest() {
     home.write("tree/sub/a", "a");
     let sum = |output: &str| {
         let script = format!("\"$BULLA\" sum --tree tree >> {output}");
-        Done::of(home.program("sh").args(["-c", &script]).env("BULLA", BULLA))
+        Done::of(home.program("sh").args(["-c", &script]).env("BULLA", bulla()))
     };
     let done = sum("tree/sub/SUMS").exits(1).complains("tree/sub/SUMS: takes the output");
     done.complains("hint: write the output to a file outside of the folder");
@@ -277,7 +277,7 @@ fn progress_is_json_for_programs_and_nothing_without_a_terminal() {
     }
     assert_eq!((progress["path"].as_str(), progress["done"].as_bool()), (Some("a"), Some(true)));
     // On a terminal there is a line for people, which says nothing for short work.
-    let script = format!("{BULLA} sum a");
+    let script = format!("{bulla} sum a", bulla = bulla());
     let done = Done::of(home.program("script").args(["-qec", &script, "/dev/null"])).exits(0);
     assert_eq!(done.stdout.trim(), format!("{}  a", hash(&content(1, 100_000))));
 }
@@ -291,7 +291,8 @@ fn a_million_names_are_not_held_as_results() {
     }
     let list: String = (0..300_000).map(|index| format!("{:02}\0", index % 100)).collect();
     home.write("list", list);
-    let script = format!("ulimit -v 1200000; exec {BULLA} sum --jobs 4 --files0-from list | tail -1");
+    let script =
+        format!("ulimit -v 1200000; exec {bulla} sum --jobs 4 --files0-from list | tail -1", bulla = bulla());
     Done::of(home.program("bash").args(["-o", "pipefail", "-c", &script])).exits(0).says("  99\n");
 }
 

@@ -1,6 +1,6 @@
 //! Files while they are written: nobody else reads them, and no death of the process leaves them.
 
-use crate::support::{BULLA, Home, content};
+use crate::support::{Home, bulla, content};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -98,7 +98,7 @@ fn a_hangup_that_is_ignored_is_ignored() {
     let home = Home::new();
     let sealed = sealed(&home);
     let mut command = home.program("sh");
-    let script = format!("trap '' HUP; exec {BULLA} open - --identity me --output out");
+    let script = format!("trap '' HUP; exec {bulla} open - --identity me --output out", bulla = bulla());
     command.args(["-c", &script]);
     let (mut child, mut stdin, _) = half_opened(&home, command, &sealed);
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();

@@ -1,5 +1,9 @@
-//! What the tests of the command share: a home of their own for each test, and the programs of
-//! others.
+//! What the tests of our programs share: a home of its own for each test, a running service, and
+//! the programs of others.
+#![cfg(unix)]
+#![allow(missing_docs, reason = "only tests use it")]
+
+pub mod serving;
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,16 +14,37 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// The built command.
-pub(crate) const BULLA: &str = env!("CARGO_BIN_EXE_bulla");
+/// The path of a program of ours, such as `bulla-serve`: all of them are in one folder.
+///
+/// # Panics
+/// It was not built.
+#[must_use]
+pub fn program(name: &str) -> String {
+    let path = programs_folder().join(name);
+    assert!(path.exists(), "{} is missing: build it with `cargo build --bin {name}`", path.display());
+    path.into_os_string().into_string().expect("the build folder has a plain name")
+}
+
+/// The folder of our programs. Tests are in the folder `deps` in it.
+fn programs_folder() -> PathBuf {
+    let test = env::current_exe().expect("the test is a file");
+    test.ancestors().nth(2).expect("a folder above `deps`").to_owned()
+}
+
+/// The command.
+#[must_use]
+pub fn bulla() -> &'static str {
+    static BULLA: OnceLock<String> = OnceLock::new();
+    BULLA.get_or_init(|| program("bulla"))
+}
 
 /// A folder to work in, with a home folder beside it.
-pub(crate) struct Home {
+pub struct Home {
     root: TempDir,
 }
 
 impl Home {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(root.path().join("work")).expect("a folder to work in");
         fs::create_dir(root.path().join("home")).expect("a home folder");
@@ -27,55 +52,55 @@ impl Home {
     }
 
     /// The folder that commands run in.
-    pub(crate) fn work(&self) -> PathBuf {
+    pub fn work(&self) -> PathBuf {
         self.root.path().join("work")
     }
 
     /// The keystore's folder: the one in the user's data folder, which a command may create.
-    pub(crate) fn keystore(&self) -> PathBuf {
+    pub fn keystore(&self) -> PathBuf {
         self.root.path().join("home/bulla")
     }
 
-    pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
+    pub fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.work().join(name.as_ref())
     }
 
-    pub(crate) fn write(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
+    pub fn write(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
         fs::write(path, content).expect("the file is written");
     }
 
     /// Writes a file that only its owner may use, as files with secrets have to be.
-    pub(crate) fn write_secret(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
+    pub fn write_secret(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
         self.write(name.as_ref(), content);
         self.chmod(name, 0o600);
     }
 
-    pub(crate) fn chmod(&self, name: impl AsRef<OsStr>, mode: u32) {
+    pub fn chmod(&self, name: impl AsRef<OsStr>, mode: u32) {
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
         fs::set_permissions(self.path(name), permissions).expect("the mode is changed");
     }
 
-    pub(crate) fn read(&self, name: impl AsRef<OsStr>) -> Vec<u8> {
+    pub fn read(&self, name: impl AsRef<OsStr>) -> Vec<u8> {
         fs::read(self.path(name)).expect("the file is read")
     }
 
     /// The command, in the working folder, with an environment of nothing but this home.
-    pub(crate) fn command(&self) -> Command {
-        self.program(BULLA)
+    pub fn command(&self) -> Command {
+        self.program(bulla())
     }
 
     /// The command, which signals reach: a program that a shell starts in the background, or by
     /// `nohup`, ignores some, and so do its children.
-    pub(crate) fn interruptible(&self) -> Command {
+    pub fn interruptible(&self) -> Command {
         let mut command = self.program("env");
-        command.args(["--default-signal=HUP,INT,TERM", BULLA]);
+        command.args(["--default-signal=HUP,INT,TERM", bulla()]);
         command
     }
 
     /// Any program in the same place.
-    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+    pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -87,12 +112,12 @@ impl Home {
         command
     }
 
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
         Done::of(self.command().args(args))
     }
 
     /// Every name in the working folder, sorted.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.work()).expect("the working folder is read");
         let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
         let mut names: Vec<_> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
@@ -103,15 +128,15 @@ impl Home {
 
 /// A command that runs. If a test fails before the command ends, it is killed: it might run for
 /// minutes, and hold the test's pipes.
-pub(crate) struct Running(Option<Child>);
+pub struct Running(Option<Child>);
 
 impl Running {
-    pub(crate) fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         Self(Some(command.spawn().expect("the command runs")))
     }
 
     /// Waits until the command ends.
-    pub(crate) fn end(mut self) -> Done {
+    pub fn end(mut self) -> Done {
         let child = self.0.take().expect("it runs");
         Done::from(child.wait_with_output().expect("the command ends"))
     }
@@ -153,20 +178,20 @@ fn a_command_is_killed_when_its_test_fails() {
 }
 
 /// A command that has ended.
-pub(crate) struct Done {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) output: Output,
+pub struct Done {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub output: Output,
 }
 
 impl Done {
-    pub(crate) fn of(command: &mut Command) -> Self {
+    pub fn of(command: &mut Command) -> Self {
         Self::from(command.output().expect("the command runs"))
     }
 
     /// Runs with `input` on standard input.
-    pub(crate) fn with_input(command: &mut Command, input: &[u8]) -> Self {
+    pub fn with_input(command: &mut Command, input: &[u8]) -> Self {
         use std::io::Write;
         let mut child = command
             .stdin(Stdio::piped())
@@ -183,14 +208,14 @@ impl Done {
 
     /// Asserts the exit status; shows everything when it is another one.
     #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
+    pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     /// Asserts that standard output has `text` in it.
     #[track_caller]
-    pub(crate) fn says(self, text: &str) -> Self {
+    pub fn says(self, text: &str) -> Self {
         assert!(
             self.stdout.contains(text),
             "{text:?} is not in stdout:\n{}\nstderr:\n{}",
@@ -202,7 +227,7 @@ impl Done {
 
     /// Asserts that standard error has `text` in it.
     #[track_caller]
-    pub(crate) fn complains(self, text: &str) -> Self {
+    pub fn complains(self, text: &str) -> Self {
         assert!(
             self.stderr.contains(text),
             "{text:?} is not in stderr:\n{}\nstdout:\n{}",
@@ -214,7 +239,7 @@ impl Done {
 
     /// Each line of standard output as JSON.
     #[track_caller]
-    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+    pub fn json(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 }
@@ -232,7 +257,7 @@ impl From<Output> for Done {
 
 /// Runs `script` where the disk holds little: on a small file system of its own if this user may
 /// mount one, else under a limit on the size of files. `$SMALL` is the folder.
-pub(crate) fn with_little_space(home: &Home, script: &str) -> Done {
+pub fn with_little_space(home: &Home, script: &str) -> Done {
     let mount = "mount -t tmpfs -o size=256k tmpfs \"$SMALL\"";
     let may_mount =
         Done::of(home.program("unshare").args(["-rm", "sh", "-c", mount]).env("SMALL", home.path("small")));
@@ -245,18 +270,18 @@ pub(crate) fn with_little_space(home: &Home, script: &str) -> Done {
         command.args(["-c", &format!("ulimit -f 256 && {script}")]);
         command
     };
-    Done::of(command.env("SMALL", home.path("small")).env("BULLA", BULLA))
+    Done::of(command.env("SMALL", home.path("small")).env("BULLA", bulla()))
 }
 
 /// The real b3sum, built once from the registry into the user's cache, where the tools of `cargo
 /// xtask` are; without a home folder, into the target folder.
-pub(crate) fn b3sum() -> &'static Path {
+pub fn b3sum() -> &'static Path {
     static B3SUM: OnceLock<PathBuf> = OnceLock::new();
     B3SUM.get_or_init(|| {
-        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let tmp = programs_folder().join("b3sum");
         let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
         let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
-        let root = cache.map_or(tmp.into(), |cache| cache.join("bulla-xtask")).join("b3sum-1.8.7");
+        let root = cache.map_or(tmp.clone(), |cache| cache.join("bulla-xtask")).join("b3sum-1.8.7");
         let program = root.join("bin/b3sum");
         if !program.exists() {
             // Its build must be quick rather than its code: it hashes a few bytes. Cargo puts the
@@ -278,14 +303,14 @@ pub(crate) fn b3sum() -> &'static Path {
 }
 
 /// The real minisign.
-pub(crate) fn minisign() -> &'static str {
+pub fn minisign() -> &'static str {
     let found = Command::new("minisign").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(found.is_ok(), "the program minisign is missing: install the Debian package `minisign`");
     "minisign"
 }
 
 /// `len` bytes that look random and are the same each time.
-pub(crate) fn content(seed: u64, len: usize) -> Vec<u8> {
+pub fn content(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes

@@ -1,6 +1,7 @@
 //! The arguments of `bulla audit`.
 
-use clap::Args;
+use bulla_command::color::ColorWhen;
+use clap::Parser;
 use std::path::PathBuf;
 
 /// Show which vector instructions and kernels a compiled binary really contains
@@ -17,7 +18,9 @@ use std::path::PathBuf;
 ///
 /// With --crates, bulla searches the sources of a project's dependencies for code that makes
 /// compilers lose kernels.
-#[derive(Args)]
+#[derive(Parser)]
+#[command(name = "bulla-audit", bin_name = "bulla audit", version, max_term_width = 100)]
+#[command(arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   bulla audit target/release/node
@@ -69,4 +72,21 @@ pub(crate) struct AuditArgs {
     /// Print JSON Lines, one object per line, instead of text
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// When to use color; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_command::tree::CommandTree;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_has_examples_and_exit_statuses() {
+        let tree = CommandTree::of(&AuditArgs::command());
+        assert_eq!(tree.missing_help("bulla audit"), Vec::<String>::new());
+    }
 }

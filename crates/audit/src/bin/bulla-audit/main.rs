@@ -1,18 +1,33 @@
-//! `bulla audit`: shows what compiled binaries really contain.
+//! The program `bulla-audit`, which `bulla audit` starts: it shows what compiled binaries really
+//! contain.
+#![forbid(unsafe_code)]
+
+mod args;
 
 use crate::args::AuditArgs;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::file_name::shown;
-use crate::output::{JsonError, JsonPath, Out};
-use crate::progress::Progress;
 use bulla_audit::scan::{self, Risk, Scan};
 use bulla_audit::{Comparison, Config, FileSource, Finding, Limits, Options, Report, Rules, SCHEMA, Style};
+use bulla_command::error::{Error, Result};
+use bulla_command::exit::Exit;
+use bulla_command::file_name::shown;
+use bulla_command::output::{JsonError, JsonPath, Out};
+use bulla_command::program;
+use bulla_command::progress::Progress;
 use serde::Serialize;
 use std::path::Path;
+use std::process::ExitCode;
 use std::{fs, io};
 
-pub(crate) fn run(args: &AuditArgs) -> Result<Exit> {
+fn main() -> ExitCode {
+    let args: AuditArgs = match program::parse() {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    args.color.apply();
+    program::exit_code(run(&args))
+}
+
+fn run(args: &AuditArgs) -> Result<Exit> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.num_threads).build();
     let pool = pool.map_err(|error| Error::new("threads", format!("cannot start threads: {error}")))?;
     pool.install(|| if args.crates { project(args) } else { binaries(args) })

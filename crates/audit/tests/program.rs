@@ -1,6 +1,7 @@
-//! `bulla audit`: what it prints, and the exit status that a build in CI rests on.
+//! The program `bulla-audit`: what it prints, and the exit status that a build in CI rests on.
+#![cfg(unix)]
 
-use crate::support::{BULLA, Home};
+use bulla_testing::{Home, bulla};
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -8,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 
 /// `bulla audit` in the folder of `home`, with the environment as it is: cargo needs its own.
 fn audit(home: &Home, args: &[&str]) -> Output {
-    let mut command = Command::new(BULLA);
-    command.arg("audit").args(args).current_dir(home.work());
+    let mut command = Command::new(bulla_testing::program("bulla-audit"));
+    command.args(args).current_dir(home.work());
     for (name, _) in std::env::vars_os() {
         // Flags of the build that runs this test are none of the project's.
         let text = name.to_string_lossy().into_owned();
@@ -17,7 +18,7 @@ fn audit(home: &Home, args: &[&str]) -> Output {
             command.env_remove(name);
         }
     }
-    command.output().expect("bulla runs")
+    command.output().expect("bulla-audit runs")
 }
 
 fn text(output: &Output) -> String {
@@ -25,7 +26,7 @@ fn text(output: &Output) -> String {
 }
 
 /// A small program of the system.
-fn program() -> String {
+fn system_program() -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("true")).find(|path| path.is_file());
     found.expect("`true` is on the PATH").display().to_string()
@@ -34,7 +35,7 @@ fn program() -> String {
 #[test]
 fn a_program_is_audited_and_compared_with_what_json_said_of_it() {
     let home = Home::new();
-    let program = program();
+    let program = system_program();
     let plain = audit(&home, &[&program]);
     assert_eq!(plain.status.code(), Some(0), "{}", text(&plain));
     assert!(text(&plain).contains("xmm") && text(&plain).contains("verdict: ok"));
@@ -49,7 +50,7 @@ fn a_program_is_audited_and_compared_with_what_json_said_of_it() {
 #[test]
 fn this_program_has_its_kernels_and_has_lost_none() {
     let home = Home::new();
-    let json = audit(&home, &["--json", BULLA]);
+    let json = audit(&home, &["--json", bulla()]);
     assert_eq!(json.status.code(), Some(0), "{}", findings(&json));
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     let rules = report["rules"].as_array().expect("rules");
@@ -72,7 +73,7 @@ fn this_program_has_its_kernels_and_has_lost_none() {
 #[test]
 fn this_program_without_its_symbols_has_lost_no_kernel() {
     let home = Home::new();
-    let mut bytes = fs::read(BULLA).expect("the program");
+    let mut bytes = fs::read(bulla()).expect("the program");
     forget_symbols(&mut bytes);
     home.write("stripped", &bytes);
     let json = audit(&home, &["--json", "stripped"]);
@@ -104,13 +105,13 @@ fn forget_symbols(elf: &mut [u8]) {
 #[test]
 fn standard_input_is_audited_as_a_file_is() {
     let home = Home::new();
-    let program = program();
+    let program = system_program();
     let by_name = audit(&home, &["--json", &program]);
     let piped = |bytes: &[u8]| {
-        let mut command = Command::new(BULLA);
-        command.args(["audit", "--json", "-"]).current_dir(home.work());
+        let mut command = Command::new(bulla_testing::program("bulla-audit"));
+        command.args(["--json", "-"]).current_dir(home.work());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("bulla runs");
+        let mut child = command.spawn().expect("bulla-audit runs");
         child.stdin.take().expect("a pipe").write_all(bytes).expect("it reads");
         child.wait_with_output().expect("it ends")
     };
@@ -125,7 +126,7 @@ fn standard_input_is_audited_as_a_file_is() {
 
 #[test]
 fn a_stripped_program_in_c_gets_one_answer_for_all_kernels() {
-    let output = audit(&Home::new(), &[&program()]);
+    let output = audit(&Home::new(), &[&system_program()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let said = text(&output);
     assert!(!said.contains("unknown"), "{said}");
@@ -136,7 +137,7 @@ fn a_stripped_program_in_c_gets_one_answer_for_all_kernels() {
 fn a_kernel_that_is_required_and_absent_fails_the_build() {
     let home = Home::new();
     home.write("audit.toml", "require = [\"blake3/avx512\"]\n");
-    let output = audit(&home, &[&program(), "--config", "audit.toml"]);
+    let output = audit(&home, &[&system_program(), "--config", "audit.toml"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("kernel lost: blake3/avx512"), "{}", text(&output));
 }
@@ -145,7 +146,7 @@ fn a_kernel_that_is_required_and_absent_fails_the_build() {
 fn files_that_cannot_be_audited_are_named_and_the_others_still_are() {
     let home = Home::new();
     home.write("notes.txt", "no program");
-    let output = audit(&home, &["--json", "notes.txt", "absent", ".", &program()]);
+    let output = audit(&home, &["--json", "notes.txt", "absent", ".", &system_program()]);
     assert_eq!(output.status.code(), Some(2));
     let lines: Vec<_> = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), 4);
@@ -175,7 +176,7 @@ fn wrong_rules_configurations_and_baselines_are_errors_with_the_name_of_the_file
     let home = Home::new();
     home.write("bad", "{ not what it should be");
     for flag in ["--rules", "--config", "--baseline"] {
-        let output = audit(&home, &[&program(), flag, "bad"]);
+        let output = audit(&home, &[&system_program(), flag, "bad"]);
         assert_eq!(output.status.code(), Some(2), "{flag}");
         assert!(text(&output).contains("bulla: bad: "), "{flag}: {}", text(&output));
     }

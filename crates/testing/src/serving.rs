@@ -1,7 +1,7 @@
 //! A service as a process of its own, with a Unix socket in the working folder on which this user
 //! may do everything.
 
-use crate::support::{BULLA, Home};
+use crate::{Home, bulla};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -11,26 +11,26 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// A service, which is killed when it is dropped.
-pub(crate) struct Serving<'a> {
-    pub(crate) home: &'a Home,
+pub struct Serving<'a> {
+    pub home: &'a Home,
     child: Child,
 }
 
 impl<'a> Serving<'a> {
     /// Starts the service with the settings in `serve.toml`, which [`settings`] writes, and waits
     /// until it listens.
-    pub(crate) fn start(home: &'a Home) -> Self {
+    pub fn start(home: &'a Home) -> Self {
         Self::run(home, &mut Self::command(home))
     }
 
     /// The command. It reacts to signals even if the test's parent ignores them.
-    pub(crate) fn command(home: &Home) -> Command {
+    pub fn command(home: &Home) -> Command {
         let mut command = home.program("env");
-        command.args(["--default-signal=HUP,INT,TERM", BULLA, "serve", "--config", "serve.toml"]);
+        command.args(["--default-signal=HUP,INT,TERM", bulla(), "serve", "--config", "serve.toml"]);
         command
     }
 
-    pub(crate) fn run(home: &'a Home, command: &mut Command) -> Self {
+    pub fn run(home: &'a Home, command: &mut Command) -> Self {
         let log = fs::File::create(home.path("log")).expect("a file for the log");
         let child = command.stderr(log).stdout(Stdio::null()).spawn().expect("the service starts");
         let mut serving = Self { home, child };
@@ -39,13 +39,13 @@ impl<'a> Serving<'a> {
     }
 
     /// What the service has logged.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         String::from_utf8(self.home.read("log")).expect("the log is text")
     }
 
     /// Waits until the log has `text` in it.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         while !self.log().contains(text) {
             if let Some(status) = self.child.try_wait().expect("the service is there") {
                 assert!(self.log().contains(text), "{status}:\n{}", self.log());
@@ -54,23 +54,23 @@ impl<'a> Serving<'a> {
         }
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("the service is there");
     }
 
     /// Waits for the end.
-    pub(crate) fn ends(&mut self) -> ExitStatus {
+    pub fn ends(&mut self) -> ExitStatus {
         self.child.wait().expect("the service ends")
     }
 
-    pub(crate) fn connect(&self) -> Connection {
+    pub fn connect(&self) -> Connection {
         let path = self.home.path("socket");
         Connection(BufReader::new(UnixStream::connect(path).expect("the service listens")))
     }
 
     /// One request over a connection of its own.
     #[track_caller]
-    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.connect().send("POST", path, &[], body).expect("an answer")
     }
 }
@@ -84,17 +84,17 @@ impl Drop for Serving<'_> {
 }
 
 /// Writes the settings of a service with a socket, and `more`.
-pub(crate) fn settings(home: &Home, more: &str) {
+pub fn settings(home: &Home, more: &str) {
     let uid = rustix::process::getuid().as_raw();
     let identity = format!("[[caller]]\nname = \"me\"\ntenant = \"local\"\nuid = {uid}\n");
     home.write("serve.toml", format!("{more}\n[[listen]]\nunix = \"socket\"\n{identity}"));
 }
 
 /// A connection with HTTP/1.1.
-pub(crate) struct Connection(pub(crate) BufReader<UnixStream>);
+pub struct Connection(pub BufReader<UnixStream>);
 
 impl Connection {
-    pub(crate) fn send(
+    pub fn send(
         &mut self,
         method: &str,
         path: &str,
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Reads an answer.
-    pub(crate) fn answer(&mut self) -> Result<(u16, Value)> {
+    pub fn answer(&mut self) -> Result<(u16, Value)> {
         let (mut status, mut length) = (0, 0);
         loop {
             let mut line = String::new();

@@ -1,0 +1,69 @@
+//! The programs beside `bulla`: where bulla finds them, and what they get.
+
+use crate::support::{Done, Home, bulla};
+
+/// Copies bulla into the folder `own`, and writes a program that says where it is and what it got.
+fn copy_bulla(home: &Home) {
+    home.write("own/README", "");
+    Done::of(home.program("cp").args([bulla(), "own/bulla"])).exits(0);
+}
+
+fn write_program(home: &Home, folder: &str) {
+    let name = format!("{folder}/bulla-audit");
+    home.write(&name, format!("#!/bin/sh\necho {folder}: \"$@\"\nexit 7\n"));
+    home.chmod(&name, 0o755);
+}
+
+#[test]
+fn a_program_beside_bulla_is_started_before_one_on_the_path() {
+    let home = Home::new();
+    copy_bulla(&home);
+    write_program(&home, "own");
+    write_program(&home, "on-path");
+    let path = format!("{}:{}", home.path("on-path").display(), std::env::var("PATH").unwrap_or_default());
+    let run =
+        || Done::of(home.program(home.path("own/bulla")).env("PATH", &path).args(["audit", "--json", "a b"]));
+    run().exits(7).says("own: --json a b\n");
+    std::fs::remove_file(home.path("own/bulla-audit")).expect("it is there");
+    run().exits(7).says("on-path: --json a b\n");
+}
+
+#[test]
+fn a_program_in_the_current_folder_is_not_started_and_the_error_says_what_is_missing() {
+    let home = Home::new();
+    copy_bulla(&home);
+    write_program(&home, ".");
+    for path in ["", ".", "/usr/bin:", ":/bin"] {
+        let done = Done::of(home.program(home.path("own/bulla")).env("PATH", path).arg("audit")).exits(2);
+        done.complains("bulla: the program bulla-audit is missing").complains("cargo install bulla-audit");
+    }
+}
+
+#[test]
+fn a_program_is_found_beside_the_file_that_a_link_leads_to() {
+    let home = Home::new();
+    copy_bulla(&home);
+    write_program(&home, "own");
+    std::os::unix::fs::symlink("own/bulla", home.path("link")).expect("a link");
+    Done::of(home.program(home.path("link")).args(["help", "audit"])).exits(7).says("own: --help\n");
+}
+
+#[test]
+fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
+    let home = Home::new();
+    let list = home.run(["--help"]).exits(0).stdout;
+    for command in ["audit"] {
+        let program = crate::support::program(&format!("bulla-{command}"));
+        let help = Done::of(home.program(&program).arg("--help")).exits(0).stdout;
+        assert_eq!(home.run([command, "--help"]).exits(0).stdout, help);
+        assert_eq!(home.run(["help", command]).exits(0).stdout, help);
+        assert!(help.contains(&format!("Usage: bulla {command}")), "{help}");
+        // The list of commands has the first line of the command's own help.
+        let about = help.lines().next().expect("a line");
+        assert!(list.lines().any(|line| line.trim().starts_with(command) && line.ends_with(about)), "{list}");
+    }
+    home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        home.run(["completions", shell]).exits(0).says("manifest-path");
+    }
+}
