@@ -65,7 +65,7 @@ pub struct VersionAttestation {
     pub public_key: PublicKey,
     /// When it was made.
     pub created: Timestamp,
-    /// When the next version took its place; none for the head.
+    /// When the next version took its place; none for the latest version.
     pub retired: Option<Timestamp>,
     /// Whether it may be used.
     pub state: VersionState,
@@ -102,14 +102,14 @@ impl From<&KeyRecord> for Attestation {
             minimum_version: record.minimum_version.max(1),
             minimum_signing_version: record.minimum_signing_version,
             rotation: record.rotation,
-            head: record.head().get(),
+            head: record.latest_number().get(),
             versions,
         }
     }
 }
 
 impl Attestation {
-    /// The bytes that the head signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the
+    /// The bytes that the latest version signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the
     /// attestation as JSON with its fields in the order of this type, without white space.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let json =
@@ -118,7 +118,7 @@ impl Attestation {
     }
 }
 
-/// An attestation, signed by the key's head: see
+/// An attestation, signed by the key's latest version: see
 /// [`Keystore::attest_signed`](crate::Keystore::attest_signed).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedAttestation {
@@ -129,15 +129,17 @@ pub struct SignedAttestation {
 }
 
 impl SignedAttestation {
-    /// Whether the key's head, which the attestation names, signed it. It is also `Invalid` if
+    /// Whether the key's latest version, which the attestation names, signed it. It is also `Invalid` if
     /// another key version signed it.
     ///
     /// The public key comes from the attestation itself: compare one of its keys with a key that
     /// reached you in another way.
     pub fn verify(&self) -> Verdict {
-        let head = self.attestation.versions.last();
-        match head.filter(|head| head.id == self.signature.key && head.version == self.attestation.head) {
-            Some(head) => head.public_key.verify(&self.attestation.signed_bytes(), &self.signature.bytes),
+        let latest = self.attestation.versions.last();
+        match latest
+            .filter(|latest| latest.id == self.signature.key && latest.version == self.attestation.head)
+        {
+            Some(latest) => latest.public_key.verify(&self.attestation.signed_bytes(), &self.signature.bytes),
             None => Verdict::Invalid,
         }
     }

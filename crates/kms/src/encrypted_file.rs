@@ -1,8 +1,8 @@
 //! Encrypted files: data of any size, encrypted to passphrases, key files, recipients, or the keys
 //! of a keystore. `spec/encrypted-file.md` describes the format.
 //!
-//! The data is encrypted once, under its own key. The [`Header`] contains that key, wrapped for each
-//! of the keys that open the file. So the keys can change without encrypting the data again:
+//! The data is encrypted once, under its own key. The [`Header`] contains that key, wrapped for
+//! each of the keys that open the file. So the keys can change without encrypting the data again:
 //! [`rekey`].
 
 use std::io::{Read, Write};
@@ -48,7 +48,8 @@ pub fn decrypt(encrypted: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -
 /// old file, and kept it or that key, still has the data.
 ///
 /// To disturb no reader, write to a new file that then replaces the old one. To lock nobody out,
-/// use [`ExistingRecipients::Keep`] first, and [`ExistingRecipients::Drop`] once everybody has the new key.
+/// use [`ExistingRecipients::Keep`] first, and [`ExistingRecipients::Drop`] once everybody has the
+/// new key.
 ///
 /// Returns the number of bytes of the payload.
 ///
@@ -124,7 +125,8 @@ impl Header {
         Ok((Self::wrap(&data_key, salt, Vec::new(), to)?, data_key))
     }
 
-    /// Wraps the data key for the keys of `to`, in addition to those that it is already wrapped for.
+    /// Wraps the data key for the keys of `to`, in addition to those that it is already wrapped
+    /// for.
     fn wrap(
         data_key: &DataKey,
         salt: [u8; SALT_LEN],
@@ -144,7 +146,8 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of the same data for the keys of `to`, and for the existing keys if they are kept.
+    /// The header of the same data for the keys of `to`, and for the existing keys if they are
+    /// kept.
     fn rekey(
         &self,
         data_key: &DataKey,
@@ -163,11 +166,13 @@ impl Header {
         self.keys.iter().map(|key| &key.params)
     }
 
-    /// Unwraps the data key with the first provider of `with` that can, and authenticates the header.
+    /// Unwraps the data key with the first provider of `with` that can, and authenticates the
+    /// header.
     ///
     /// # Errors
-    /// [`Code::WrongDecryptionKey`] if the data is encrypted to none of these keys; the provider's error
-    /// if it matches but cannot open the data; [`Code::EncryptedFileCorrupt`] if the header was changed.
+    /// [`Code::WrongDecryptionKey`] if the data is encrypted to none of these keys; the provider's
+    /// error if it matches but cannot open the data; [`Code::EncryptedFileCorrupt`] if the header
+    /// was changed.
     fn unwrap(&self, with: &[&dyn KeyProvider]) -> Result<DataKey> {
         let mut refused = None;
         for key in &self.keys {
@@ -221,7 +226,8 @@ impl Header {
     /// Reads the header from the start of an encrypted file, and nothing after it.
     ///
     /// # Errors
-    /// [`Code::MalformedEncryptedFile`] if it is not a header; [`Code::EncryptedFileTooNew`]; errors of reading.
+    /// [`Code::MalformedEncryptedFile`] if it is not a header; [`Code::EncryptedFileTooNew`];
+    /// errors of reading.
     pub fn read(source: &mut impl Read) -> Result<Self> {
         let malformed = |why: &str| {
             KmsError::new(Code::MalformedEncryptedFile, format!("it is not an encrypted file: {why}"))
@@ -343,8 +349,8 @@ impl ChunkCipher {
     }
 }
 
-/// Encrypts the data that is written to it, in bounded memory. Without [`Encryptor::finish`], its output
-/// does not open.
+/// Encrypts the data that is written to it, in bounded memory. Without [`Encryptor::finish`], its
+/// output does not open.
 pub struct Encryptor<W> {
     sink: W,
     cipher: ChunkCipher,
@@ -424,8 +430,8 @@ impl<R: Read> Decryptor<R> {
     /// [`Code::MalformedEncryptedFile`](crate::Code::MalformedEncryptedFile),
     /// [`Code::EncryptedFileTooNew`](crate::Code::EncryptedFileTooNew),
     /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt);
-    /// [`Code::WrongDecryptionKey`](crate::Code::WrongDecryptionKey) if it is encrypted to other keys; errors
-    /// of the providers; errors of reading.
+    /// [`Code::WrongDecryptionKey`](crate::Code::WrongDecryptionKey) if it is encrypted to other
+    /// keys; errors of the providers; errors of reading.
     pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let header = Header::read(&mut source)?;
         Self::with_header(source, &header, with, associated)
@@ -451,8 +457,8 @@ impl<R: Read> Decryptor<R> {
     /// nothing was cut off: a caller that uses earlier pieces must be able to undo that.
     ///
     /// # Errors
-    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt), also if the associated data differs;
-    /// errors of reading. After an error, there are no more pieces.
+    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt), also if the associated
+    /// data differs; errors of reading. After an error, there are no more pieces.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         match self.state {
             DecryptorState::Ended => return Ok(None),

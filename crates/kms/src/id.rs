@@ -181,7 +181,7 @@ impl fmt::Display for KeyVersionId {
 pub enum KeyRef<'a> {
     /// The newest version of the key.
     Key(&'a KeyId),
-    /// This version, if it is the head.
+    /// This version, if it is the latest version.
     Version(&'a KeyVersionId),
 }
 

@@ -5,7 +5,7 @@
 //!   [`Keystore::create`] and [`Keystore::open`] keep it in one file, encrypted under a passphrase
 //!   or a key file ([`Unlock`]).
 //! - [`KeyVersionId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyId`]
-//!   is the same name without the version. Only the newest version, the head, signs. Every version
+//!   is the same name without the version. Only the latest version signs. Every version
 //!   verifies for ever, unless it is revoked or too old.
 //! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a
 //!   message.

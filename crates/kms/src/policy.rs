@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// The head signs.
+    /// The latest version signs.
     Enabled,
     /// No version signs. Earlier signatures still verify.
     Disabled,
@@ -33,7 +33,7 @@ pub enum KeyState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionState {
-    /// It verifies, and it signs if it is the head.
+    /// It verifies, and it signs if it is the latest version.
     #[default]
     Usable,
     /// Its signatures are refused, and its private key is deleted for ever.
@@ -61,7 +61,7 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
-    /// The maximum age, in seconds, at which a head still signs.
+    /// The maximum age, in seconds, at which a latest version still signs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<NonZeroU64>,
     /// The maximum number of signatures that a version makes. After a crash it may have made fewer.
@@ -112,10 +112,10 @@ pub enum KeyChange {
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).
     MinimumSigningVersion(u32),
-    /// Revokes this version, which must not be the head: its signatures are refused, and its
+    /// Revokes this version, which must not be the latest version: its signatures are refused, and its
     /// private key is deleted. This cannot be undone.
     Revoke(NonZeroU32),
-    /// Deletes the private key of this version, which must not be the head. This cannot be undone.
+    /// Deletes the private key of this version, which must not be the latest version. This cannot be undone.
     DestroyVersion(NonZeroU32),
     /// Schedules the key's destruction: it does not sign, and can be destroyed after this time.
     ScheduleDestruction(Timestamp),

@@ -45,7 +45,7 @@ pub(crate) struct KeyRecord {
     pub(crate) minimum_signing_version: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) rotation: RotationPolicy,
-    /// Version 1 first; never empty. The last one is the head.
+    /// Version 1 first; never empty. The last one is the latest version.
     pub(crate) versions: Vec<VersionRecord>,
 }
 
@@ -112,7 +112,7 @@ impl KeyRecord {
     }
 
     /// The newest version.
-    pub(crate) fn head(&self) -> NonZeroU32 {
+    pub(crate) fn latest_number(&self) -> NonZeroU32 {
         let versions = u32::try_from(self.versions.len()).ok();
         versions.and_then(NonZeroU32::new).expect("a record has 1 to 2^32 - 1 versions")
     }
@@ -124,11 +124,11 @@ impl KeyRecord {
 
     /// Whether only public keys were imported: then no version has a private key.
     pub(crate) fn is_public_only(&self) -> bool {
-        self.head_version().origin == Origin::PublicOnly
+        self.latest_version().origin == Origin::PublicOnly
     }
 
     /// The newest version's record.
-    pub(crate) fn head_version(&self) -> &VersionRecord {
+    pub(crate) fn latest_version(&self) -> &VersionRecord {
         self.versions.last().expect("a record has a version")
     }
 

@@ -214,7 +214,7 @@ impl Keys for Keystore {
         let Export { key, recipient, token, revoked } = *export;
         let id = match Named::find(self, key)? {
             Named::Version(id) => id,
-            Named::Key(key_id) => self.head_id(&key_id)?,
+            Named::Key(key_id) => self.latest_version_id(&key_id)?,
         };
         let none = Revocations::default();
         Ok(self.export_key(&id, recipient, token, revoked.unwrap_or(&none))?.to_string())

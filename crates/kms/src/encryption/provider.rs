@@ -36,8 +36,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// passphrase.
     fn key_name(&self) -> String;
 
-    /// A new key and the bytes of its params, at most [`WrappingParams::MAX_LEN`]. Each call makes another
-    /// key.
+    /// A new key and the bytes of its params, at most [`WrappingParams::MAX_LEN`]. Each call makes
+    /// another key.
     ///
     /// # Errors
     /// Errors of the device or the system that makes it.
@@ -51,8 +51,8 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// return a wrong key, which opens nothing.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::KeystoreCorrupt`] if
-    /// it is malformed; [`Code::KeyUsageMismatch`] from a recipient.
+    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::KeystoreCorrupt`]
+    /// if it is malformed; [`Code::KeyUsageMismatch`] from a recipient.
     fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey>;
 
     /// Whether it is worth trying this provider on a params. By default, the method and the name
@@ -132,8 +132,8 @@ impl WrappingParams {
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads a capsule that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns the
-    /// rest.
+    /// Reads a capsule that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns
+    /// the rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
         let (key_name, rest) = read_text(rest)?;

@@ -1,4 +1,4 @@
-//! Backups: a whole keystore in one sealed file, which is checked from end to end before it is
+//! Backups: a whole keystore in one encrypted file, which is checked from end to end before it is
 //! restored.
 
 use std::collections::BTreeSet;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::backup_summary::BackupSummary;
-use super::handle::Keystore;
+use super::Keystore;
+use super::KeystoreOptions;
 use super::index::LoadedKey;
 use super::observe::Subject;
-use super::options::KeystoreOptions;
-use super::{guard_name, load, open};
+use super::{load, maintenance, open};
 use crate::algorithm::KeyUsage;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::AuditOperation;
 use crate::backend::{Backends, KeyMaterial};
-use crate::encrypted_file::{self, Encryptor};
+use crate::encrypted_file;
+use crate::encrypted_file::Encryptor;
 use crate::encryption::{EnvelopeKind, KeyProvider, StoreCipher, Unlock};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
@@ -30,14 +30,15 @@ use crate::store::etcd::{EtcdOptions, EtcdStore};
 use crate::store::{EmbeddedStore, Rows, STATE};
 use crate::time::Timestamp;
 
-/// The associated data of a backup's encryption, so that no other sealed data passes for a backup.
+/// The associated data of a backup's encryption, so that no other encrypted data passes for a
+/// backup.
 const ASSOCIATED: &[u8] = b"bulla keystore backup v1";
 const MAGIC: &[u8; 4] = b"BBAK";
 const FORMAT: u8 = 1;
 const FIXED_HEADER: usize = 29;
 
 /// A backup that was opened and checked: every record can be read, every private key matches its
-/// version's public key, and every attestation was signed by its key's head.
+/// version's public key, and every attestation was signed by the latest version of its key.
 pub struct Backup {
     summary: BackupSummary,
     entries: Vec<Entry>,
@@ -46,7 +47,7 @@ pub struct Backup {
 /// One key.
 struct Entry {
     record: KeyRecord,
-    /// The attestation that the head signed, if it can sign.
+    /// The attestation that the latest version signed, if it can sign.
     attestation: Option<SignedAttestation>,
     /// In the order of their versions.
     private_keys: Vec<(KeyVersionId, KeyMaterial)>,
@@ -60,7 +61,7 @@ impl Keystore {
     /// rotation policy counts.
     ///
     /// # Errors
-    /// [`Code::KeystoreCorrupt`] if the store has changed; errors of the backends and of sealing;
+    /// [`Code::KeystoreCorrupt`] if the store has changed; errors of the backends and of encryptor;
     /// errors of recording. After the last, `sink` has a complete backup, which you should delete.
     pub fn backup(&self, sink: impl Write, to: &[&dyn KeyProvider]) -> Result<BackupSummary> {
         self.backup_to(|_| sink, to)
@@ -94,23 +95,26 @@ impl Keystore {
             keys: keys.len() as u64,
             private_keys: private_keys as u64,
         };
-        let mut sealing = Encryptor::new(begin(&summary), to, ASSOCIATED)?;
-        sealing.write(&summary.header())?;
+        let mut encryptor = Encryptor::new(begin(&summary), to, ASSOCIATED)?;
+        encryptor.write(&summary.header())?;
         for key in keys {
-            write_part(&mut sealing, &key.record.to_bytes())?;
+            write_part(&mut encryptor, &key.record.to_bytes())?;
             let attestation = self.attestation_for_backup(key)?;
             let attestation = attestation.map(|attestation| serde_json::to_vec(&attestation));
             let attestation = attestation.transpose().expect("an attestation has text keys");
-            write_part(&mut sealing, &attestation.unwrap_or_default())?;
+            write_part(&mut encryptor, &attestation.unwrap_or_default())?;
             for id in key.record.held() {
                 let name = id.to_string();
-                let sealed = rows.private_keys.get(&name).ok_or_else(|| {
+                let encrypted = rows.private_keys.get(&name).ok_or_else(|| {
                     KmsError::corrupt(format!("the private key of {id} is missing from the store"))
                 })?;
-                write_part(&mut sealing, &self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), sealed)?)?;
+                write_part(
+                    &mut encryptor,
+                    &self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), encrypted)?,
+                )?;
             }
         }
-        sealing.finish()?;
+        encryptor.finish()?;
         Ok(summary)
     }
 
@@ -120,7 +124,7 @@ impl Keystore {
         }
         let attestation = Attestation::from(&key.record);
         let bytes = key.signer(&self.cipher, &self.backends)?.sign(&attestation.signed_bytes())?;
-        let id = key.record.key.version(key.record.head());
+        let id = key.record.key.version(key.record.latest_number());
         Ok(Some(SignedAttestation { attestation, signature: Signature { key: id, bytes } }))
     }
 }
@@ -131,14 +135,14 @@ fn attests_itself(record: &KeyRecord) -> bool {
     record.state == KeyState::Enabled
         && !record.signs_digests
         && record.key.algorithm().usage() == KeyUsage::Signature
-        && record.head_version().is_held()
+        && record.latest_version().is_held()
 }
 
 /// Writes a part: its length (4 bytes, big-endian), then its bytes.
-fn write_part(sealing: &mut Encryptor<impl Write>, part: &[u8]) -> Result<()> {
+fn write_part(encryptor: &mut Encryptor<impl Write>, part: &[u8]) -> Result<()> {
     let length = u32::try_from(part.len()).expect("a record has less than 4 GiB");
-    sealing.write(&length.to_be_bytes())?;
-    sealing.write(part)
+    encryptor.write(&length.to_be_bytes())?;
+    encryptor.write(part)
 }
 
 impl BackupSummary {
@@ -158,10 +162,10 @@ impl Backup {
     /// [`Code::MalformedBackup`] if it contradicts itself; [`Code::UnsupportedAlgorithm`] if no
     /// backend supports one of its keys; the errors of [`encrypted_file::decrypt`].
     pub fn read(mut source: impl Read, with: &[&dyn KeyProvider], backends: &Backends) -> Result<Self> {
-        let mut sealed = Vec::new();
-        source.read_to_end(&mut sealed).map_err(|error| KmsError::io("cannot read the backup", error))?;
-        let opened = encrypted_file::decrypt(&sealed, with, ASSOCIATED)?;
-        drop(sealed);
+        let mut encrypted = Vec::new();
+        source.read_to_end(&mut encrypted).map_err(|error| KmsError::io("cannot read the backup", error))?;
+        let opened = encrypted_file::decrypt(&encrypted, with, ASSOCIATED)?;
+        drop(encrypted);
         let backup = Self::parse(&opened)?;
         backup.prove(backends)?;
         Ok(backup)
@@ -225,7 +229,7 @@ impl Backup {
         }
         let (rows, cipher) = self.rows(unlock, options)?;
         let store = EmbeddedStore::create(path, &rows)?;
-        open::unseal(Box::new(store), rows, cipher, options)
+        open::load_keystore(Box::new(store), rows, cipher, options)
     }
 
     /// As [`Backup::restore`], in an etcd cluster. The keystore appears there complete, or not at
@@ -244,7 +248,7 @@ impl Backup {
     ) -> Result<Keystore> {
         let (rows, cipher) = self.rows(unlock, options)?;
         let store = EtcdStore::create(etcd, &rows)?;
-        open::unseal(Box::new(store), rows, cipher, options)
+        open::load_keystore(Box::new(store), rows, cipher, options)
     }
 
     /// All rows of the new store, which were opened once as a store is opened.
@@ -259,22 +263,23 @@ impl Backup {
         let mut state = StoreState {
             generation: self.summary.counter + 1,
             changed: guard.time()?,
-            guard: guard_name::digest(guard),
+            guard: maintenance::guard_digest(guard),
             ..StoreState::default()
         };
         for entry in &self.entries {
             let name = entry.record.key.to_string();
-            let sealed = cipher.encrypt(EnvelopeKind::KeyRecord(name.clone()), &entry.record.to_bytes())?;
-            state.replace(None, &cipher.bind(&sealed));
-            rows.records.insert(name, sealed);
+            let encrypted =
+                cipher.encrypt(EnvelopeKind::KeyRecord(name.clone()), &entry.record.to_bytes())?;
+            state.replace(None, &cipher.bind(&encrypted));
+            rows.records.insert(name, encrypted);
             for (id, material) in &entry.private_keys {
                 let name = id.to_string();
-                let sealed = cipher.encrypt(EnvelopeKind::PrivateKey(name.clone()), material)?;
-                rows.private_keys.insert(name, sealed);
+                let encrypted = cipher.encrypt(EnvelopeKind::PrivateKey(name.clone()), material)?;
+                rows.private_keys.insert(name, encrypted);
             }
         }
-        let sealed = cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?;
-        rows.meta.insert(STATE.to_owned(), sealed);
+        let encrypted = cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?;
+        rows.meta.insert(STATE.to_owned(), encrypted);
         Ok(())
     }
 }
@@ -284,7 +289,7 @@ impl Entry {
         let record = &self.record;
         let key = &record.key;
         let has_none = record.state == KeyState::Destroyed || record.is_public_only();
-        if record.head_version().is_held() == has_none {
+        if record.latest_version().is_held() == has_none {
             return Err(malformed(&format!("the record of {key} contradicts itself")));
         }
         if !record.versions.is_sorted_by_key(|version| version.created) {
@@ -348,6 +353,19 @@ impl<'a> Parts<'a> {
 
 fn malformed(why: &str) -> KmsError {
     KmsError::new(Code::MalformedBackup, format!("not a valid backup of a keystore: {why}"))
+}
+
+/// A summary of a backup's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// When it was made.
+    pub made: Timestamp,
+    /// How many changes the keystore had seen then.
+    pub counter: u64,
+    /// Its keys.
+    pub keys: u64,
+    /// Their private keys: one for each version that was not destroyed or revoked.
+    pub private_keys: u64,
 }
 
 #[cfg(test)]

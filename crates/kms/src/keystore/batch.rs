@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::handle::Keystore;
+use super::Keystore;
 use super::observe::Subject;
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, AuditContext, AuditOperation, Outcome};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::handle::Keystore;
+use super::Keystore;
+use super::changes::Writer;
 use super::index::Index;
 use super::shared_snapshot;
-use super::writer::Writer;
 use crate::encryption::StoreCipher;
 use crate::error::{KmsError, Result};
 use crate::rollback::RollbackGuard;

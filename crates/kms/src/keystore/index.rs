@@ -1,6 +1,7 @@
 //! All keys, as one snapshot that never changes: a reader sees the store at one moment.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -100,35 +101,35 @@ pub(super) struct LoadedKey {
     pub(super) record: KeyRecord,
     /// The record's contribution to the store's state.
     pub(super) binding: [u8; 32],
-    pub(super) head: Arc<Sealed>,
+    pub(super) latest_key: Arc<StoredPrivateKey>,
     /// The private keys of older versions, for algorithms that need them: they decapsulate old
     /// ciphertexts, and sign nothing.
-    pub(super) older: BTreeMap<u32, Arc<Sealed>>,
+    pub(super) older: BTreeMap<u32, Arc<StoredPrivateKey>>,
 }
 
-/// A private key that stays sealed until it is needed, so that a store of many keys opens quickly
-/// and holds few of them in the clear.
-pub(super) struct Sealed {
-    sealed: Vec<u8>,
-    opened: OnceLock<Arc<dyn PrivateKey>>,
+/// A private key that stays encrypted until it is needed, so that a store of many keys opens
+/// quickly and holds few of them in the clear.
+pub(super) struct StoredPrivateKey {
+    ciphertext: Vec<u8>,
+    decrypted: OnceLock<Arc<dyn PrivateKey>>,
     /// How many uses are left of those that the store already counts.
     reserved: AtomicU64,
 }
 
-impl Sealed {
+impl StoredPrivateKey {
     /// A private key from its row; the row is empty for a destroyed key.
-    pub(super) fn new(sealed: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { sealed, opened: OnceLock::new(), reserved: AtomicU64::new(0) })
+    pub(super) fn new(ciphertext: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self { ciphertext, decrypted: OnceLock::new(), reserved: AtomicU64::new(0) })
     }
 
     /// A private key that was just made, and its row.
-    pub(super) fn opened(sealed: Vec<u8>, key: Arc<dyn PrivateKey>) -> Arc<Self> {
-        Arc::new(Self { sealed, opened: OnceLock::from(key), reserved: AtomicU64::new(0) })
+    pub(super) fn with_key(ciphertext: Vec<u8>, key: Arc<dyn PrivateKey>) -> Arc<Self> {
+        Arc::new(Self { ciphertext, decrypted: OnceLock::from(key), reserved: AtomicU64::new(0) })
     }
 
     /// Whether `row` holds this key.
-    pub(super) fn is(&self, row: &[u8]) -> bool {
-        self.sealed == row
+    pub(super) fn is_from(&self, row: &[u8]) -> bool {
+        self.ciphertext == row
     }
 
     /// Adds uses that the store now counts.
@@ -146,8 +147,8 @@ impl LoadedKey {
     /// One version, whether or not it may be used.
     pub(super) fn version(&self, id: &KeyVersionId) -> Result<&VersionRecord> {
         self.record.version(id.version()).ok_or_else(|| {
-            let head = self.record.head();
-            KmsError::new(Code::UnknownVersion, format!("there is no {id}: the newest version is {head}"))
+            let latest = self.record.latest_number();
+            KmsError::new(Code::UnknownVersion, format!("there is no {id}: the newest version is {latest}"))
         })
     }
 
@@ -167,17 +168,22 @@ impl LoadedKey {
 
     /// The private key of this version, if `record` (a record of the same key) has the version with
     /// the same public key. It may be open already, and keeps its reserved uses.
-    pub(super) fn sealed_as(&self, record: &KeyRecord, version: u32) -> Option<&Arc<Sealed>> {
+    pub(super) fn stored_key(&self, record: &KeyRecord, version: u32) -> Option<&Arc<StoredPrivateKey>> {
         let was = self.record.version(version)?;
         if !was.is_held() || was.public_key != record.version(version)?.public_key {
             return None;
         }
-        if version == self.record.head().get() { Some(&self.head) } else { self.older.get(&version) }
+        if version == self.record.latest_number().get() {
+            Some(&self.latest_key)
+        } else {
+            self.older.get(&version)
+        }
     }
 
-    /// The head's private key. It is opened, and checked against the record, when first needed.
+    /// The private key of the latest version. It is opened, and checked against the record, when
+    /// first needed.
     pub(super) fn signer(&self, cipher: &StoreCipher, backends: &Backends) -> Result<&Arc<dyn PrivateKey>> {
-        self.open(&self.head, self.record.head(), cipher, backends)
+        self.decrypt(&self.latest_key, self.record.latest_number(), cipher, backends)
     }
 
     /// The private key of a version that may be used. It is opened and checked like
@@ -189,13 +195,13 @@ impl LoadedKey {
         backends: &Backends,
     ) -> Result<&Arc<dyn PrivateKey>> {
         self.usable(id)?;
-        let version = self.record.head();
+        let version = self.record.latest_number();
         if id.version() == version.get() {
-            return self.open(&self.head, version, cipher, backends);
+            return self.decrypt(&self.latest_key, version, cipher, backends);
         }
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
-        let sealed = self.older.get(&id.version()).ok_or_else(gone)?;
-        self.open(sealed, NonZeroU32::new(id.version()).ok_or_else(gone)?, cipher, backends)
+        let encrypted = self.older.get(&id.version()).ok_or_else(gone)?;
+        self.decrypt(encrypted, NonZeroU32::new(id.version()).ok_or_else(gone)?, cipher, backends)
     }
 
     /// The private key of a version that may be used, unencrypted.
@@ -214,34 +220,77 @@ impl LoadedKey {
             let message = format!("the private key of {id} cannot leave the backend {}", self.record.backend);
             return Err(KmsError::new(Code::NotExportable, message));
         }
-        self.sealed_material(id, cipher)
+        self.decrypt_material(id, cipher)
     }
 
     /// The backend's material for a version whose private key the keystore still has.
-    pub(super) fn sealed_material(&self, id: &KeyVersionId, cipher: &StoreCipher) -> Result<KeyMaterial> {
-        let is_head = id.version() == self.record.head().get();
-        let sealed = if is_head { Some(&self.head) } else { self.older.get(&id.version()) };
+    pub(super) fn decrypt_material(&self, id: &KeyVersionId, cipher: &StoreCipher) -> Result<KeyMaterial> {
+        let is_latest = id.version() == self.record.latest_number().get();
+        let encrypted = if is_latest { Some(&self.latest_key) } else { self.older.get(&id.version()) };
         let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
-        cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &sealed.ok_or_else(gone)?.sealed)
+        cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &encrypted.ok_or_else(gone)?.ciphertext)
     }
 
-    fn open<'a>(
+    fn decrypt<'a>(
         &self,
-        sealed: &'a Sealed,
+        stored: &'a StoredPrivateKey,
         version: NonZeroU32,
         cipher: &StoreCipher,
         backends: &Backends,
     ) -> Result<&'a Arc<dyn PrivateKey>> {
-        if let Some(opened) = sealed.opened.get() {
-            return Ok(opened);
+        if let Some(key) = stored.decrypted.get() {
+            return Ok(key);
         }
         let id = self.record.key.version(version);
         let algorithm = self.record.key.algorithm();
-        let material = cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &sealed.sealed)?;
+        let material = cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &stored.ciphertext)?;
         let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
         if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
             return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
         }
-        Ok(sealed.opened.get_or_init(|| key))
+        Ok(stored.decrypted.get_or_init(|| key))
+    }
+}
+
+/// A keystore's keys as they were at one moment, for reading only: see
+/// [`Keystore::snapshot`](crate::Keystore::snapshot).
+///
+/// It does not sign or decapsulate, because somebody may have disabled or replaced the key since
+/// then.
+pub struct Snapshot {
+    index: Index,
+}
+
+impl Snapshot {
+    pub(super) fn new(index: Index) -> Self {
+        Self { index }
+    }
+
+    pub(super) fn into_index(self) -> Index {
+        self.index
+    }
+
+    /// As [`Keystore::attest`](crate::Keystore::attest).
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound).
+    pub fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
+        self.index.attest(key_id)
+    }
+
+    /// All keys, sorted by their names.
+    pub fn list(&self) -> Vec<Attestation> {
+        self.index.list()
+    }
+
+    /// The tenant's key with this label.
+    pub fn find(&self, tenant: &Name, label: &Name) -> Option<KeyId> {
+        self.index.find(tenant, label).cloned()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("keys", &self.index.len()).finish()
     }
 }

@@ -2,21 +2,20 @@
 
 use uuid::Uuid;
 
-use super::devices;
-use super::handle::Keystore;
+use super::Keystore;
+use super::changes::{Edit, NewVersion};
 use super::index::Index;
-use super::lifecycle::{check_enabled, check_state};
+use super::lifecycle::{check_enabled, has_leftovers};
 use super::observe::Subject;
-use super::writer::{Edit, NewVersion};
-use crate::algorithm::{Algorithm, KeyUsage};
+use crate::algorithm::Algorithm;
 use crate::attestation::Attestation;
 use crate::audit_log::AuditOperation;
-use crate::backend::{SOFTWARE, SharedKey, VerifyRequest, key_usage_mismatch};
+use crate::backend::{SOFTWARE, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 use crate::prehash::Prehashed;
-use crate::public_key::{NamedPublicKey, PublicKey};
+use crate::public_key::PublicKey;
 use crate::random;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
@@ -135,10 +134,10 @@ impl Keystore {
                 rotation: new.rotation,
                 versions: vec![first_use(now, public_key, origin)],
             };
-            Ok(Some(Edit { record, new_head: pair }))
+            Ok(Some(Edit { record, new_private_key: pair }))
         })?;
         let key = key.expect("a new key is a change");
-        Ok(key_id.version(key.record.head()))
+        Ok(key_id.version(key.record.latest_number()))
     }
 
     /// Whether `signature` is a signature of `message` under exactly this version of a key: see
@@ -147,8 +146,8 @@ impl Keystore {
     /// A disabled key verifies like an enabled one: its signatures remain valid.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionNotUsable`] for a version that
-    /// was revoked or is below the key's minimum version.
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionNotUsable`] for a version
+    /// that was revoked or is below the key's minimum version.
     pub fn verify(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::message(AuditOperation::Verify, key, message), || {
             let index = self.index.load();
@@ -177,48 +176,6 @@ impl Keystore {
         })
     }
 
-    /// The public key of a version to which something new can be encrypted: the key is enabled, and
-    /// the version may be used. Whether its algorithm encapsulates is found out by
-    /// [`PublicKey::encapsulate`].
-    ///
-    /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
-    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when
-    /// only this version's private key was destroyed.
-    pub fn recipient(&self, key: &KeyVersionId) -> Result<NamedPublicKey> {
-        let index = self.index.load();
-        let loaded = index.key(key.key_id())?;
-        check_state(&loaded.record)?;
-        let version = loaded.usable(key)?;
-        if version.state == VersionState::Destroyed {
-            let message = format!("the private key of {key} was destroyed");
-            return Err(KmsError::new(Code::KeyDestroyed, message));
-        }
-        Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
-    }
-
-    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key.
-    /// Returns the shared key of 32 bytes.
-    ///
-    /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
-    /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`];
-    /// [`Code::KeyUsageMismatch`] if the key is one for signatures; [`Code::InvalidCiphertext`]; errors of
-    /// the backend.
-    pub fn decapsulate(&self, key: &KeyVersionId, ciphertext: &[u8]) -> Result<SharedKey> {
-        self.observed(Subject::message(AuditOperation::Decapsulate, key, ciphertext), || {
-            // Before the keys are read: they are then at least as current as the lease says.
-            self.check_lease()?;
-            let index = self.index.load();
-            let loaded = index.key(key.key_id())?;
-            if key.key_id().algorithm().usage() == KeyUsage::Signature {
-                return Err(key_usage_mismatch(key.key_id().algorithm()));
-            }
-            check_enabled(&loaded.record)?;
-            loaded.private_key(key, &self.cipher, &self.backends)?.decapsulate(ciphertext)
-        })
-    }
-
     /// The public key of one version, whether or not it may be used.
     ///
     /// # Errors
@@ -227,7 +184,7 @@ impl Keystore {
         Ok(self.index.load().key(key.key_id())?.version(key)?.public_key.clone())
     }
 
-    /// Makes a key's next version, which becomes its head. It is on the disk when this returns.
+    /// Makes a key's next version, which becomes the latest. It is on the disk when this returns.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
@@ -239,20 +196,20 @@ impl Keystore {
         })
     }
 
-    /// Rotates a key if this version is its head.
+    /// Rotates a key if this version is its latest version.
     ///
     /// # Errors
     /// [`Code::Conflict`] if it is not; the errors of [`Keystore::rotate`].
-    pub fn rotate_from(&self, head: &KeyVersionId) -> Result<KeyVersionId> {
-        self.observed(Subject::key(AuditOperation::Rotate, head.key_id()), || {
-            let rotated = self.rotate_if(head.key_id(), |record| {
-                if record.head().get() == head.version() {
+    pub fn rotate_from(&self, latest: &KeyVersionId) -> Result<KeyVersionId> {
+        self.observed(Subject::key(AuditOperation::Rotate, latest.key_id()), || {
+            let rotated = self.rotate_if(latest.key_id(), |record| {
+                if record.latest_number().get() == latest.version() {
                     return Ok(true);
                 }
-                let newest = record.head();
+                let newest = record.latest_number();
                 Err(KmsError::new(
                     Code::Conflict,
-                    format!("{head} is no longer the newest version: version {newest} is"),
+                    format!("{latest} is no longer the newest version: version {newest} is"),
                 ))
             });
             rotated.map(|id| id.expect("a rotation is made or refused"))
@@ -290,12 +247,12 @@ impl Keystore {
             let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
             // If the clock was set back, the new version must still not be older than the previous
             // one.
-            let created = Timestamp::now()?.max(record.head_version().created);
+            let created = Timestamp::now()?.max(record.latest_version().created);
             record.versions.push(first_use(created, public_key, origin));
             record.revision += 1;
-            Ok(Some(Edit { record, new_head: pair }))
+            Ok(Some(Edit { record, new_private_key: pair }))
         })?;
-        Ok(key.map(|key| key_id.version(key.record.head())))
+        Ok(key.map(|key| key_id.version(key.record.latest_number())))
     }
 
     /// Changes a key if it is at `revision` ([`Attestation::revision`]), or at any revision for
@@ -328,7 +285,7 @@ impl Keystore {
                 check_label(index, key_id, label.as_ref())?;
             }
             let is_destroyed = old.record.state == KeyState::Destroyed;
-            if *change == KeyChange::Destroy && is_destroyed && devices::has_leftovers(&old.record) {
+            if *change == KeyChange::Destroy && is_destroyed && has_leftovers(&old.record) {
                 return Ok(None);
             }
             let mut record = old.record.clone();
@@ -338,7 +295,7 @@ impl Keystore {
             }
             record.revision += 1;
             self.note_leftovers(old, &mut record)?;
-            Ok(Some(Edit { record, new_head: None }))
+            Ok(Some(Edit { record, new_private_key: None }))
         })?;
         self.delete_leftovers(key_id)?;
         match changed {
@@ -359,9 +316,9 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].
-    pub fn head_id(&self, key_id: &KeyId) -> Result<KeyVersionId> {
+    pub fn latest_version_id(&self, key_id: &KeyId) -> Result<KeyVersionId> {
         let index = self.index.load();
-        Ok(key_id.version(index.key(key_id)?.record.head()))
+        Ok(key_id.version(index.key(key_id)?.record.latest_number()))
     }
 
     /// All keys at one moment, sorted by their names.

@@ -2,9 +2,16 @@
 
 use std::num::NonZeroU32;
 
+use zeroize::Zeroizing;
+
+use super::Keystore;
+use super::changes::Edit;
+use super::index::LoadedKey;
 use crate::algorithm::KeyUsage;
 use crate::backend::SOFTWARE;
+use crate::encoding;
 use crate::error::{Code, KmsError, Result};
+use crate::id::KeyId;
 use crate::policy::{KeyChange, KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
@@ -72,12 +79,12 @@ impl KeyChange {
         match (self, record.state) {
             (Self::Label(label), _) => record.label.clone_from(label),
             (Self::MinimumVersion(minimum), _) => {
-                if *minimum > record.head() {
-                    let head = record.head();
+                if *minimum > record.latest_number() {
+                    let latest = record.latest_number();
                     return refuse(
                         Code::UnknownVersion,
                         format!(
-                            "the least version cannot be {minimum}: the newest version of {key} is {head}"
+                            "the least version cannot be {minimum}: the newest version of {key} is {latest}"
                         ),
                     );
                 }
@@ -130,15 +137,15 @@ impl KeyChange {
 }
 
 fn set_minimum_signing_version(record: &mut KeyRecord, minimum: u32) -> Result<()> {
-    let (key, head) = (&record.key, record.head());
+    let (key, latest) = (&record.key, record.latest_number());
     if record.minimum_signing_version.is_none() {
         let message =
             format!("only the newest version of {key} signs, and this was fixed when the key was made");
         return refuse(Code::InvalidArgument, message);
     }
-    if minimum > head.get() {
+    if minimum > latest.get() {
         let message = format!(
-            "the oldest version that signs cannot be {minimum}: the newest version of {key} is {head}"
+            "the oldest version that signs cannot be {minimum}: the newest version of {key} is {latest}"
         );
         return refuse(Code::UnknownVersion, message);
     }
@@ -146,10 +153,10 @@ fn set_minimum_signing_version(record: &mut KeyRecord, minimum: u32) -> Result<(
     Ok(())
 }
 
-/// A version that may be withdrawn: it exists and is not the head.
+/// A version that may be withdrawn: it exists and is not the latest version.
 fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecord> {
-    let (key, head) = (record.key.clone(), record.head());
-    if number == head {
+    let (key, latest) = (record.key.clone(), record.latest_number());
+    if number == latest {
         return refuse(
             Code::InvalidArgument,
             format!("{number} is the newest version of {key}; rotate the key first"),
@@ -157,7 +164,7 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     }
     match record.versions.get_mut(number.get() as usize - 1) {
         Some(version) => Ok(version),
-        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {head}")),
+        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {latest}")),
     }
 }
 
@@ -167,5 +174,66 @@ pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
         KeyUsage::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
         KeyUsage::KeyEncapsulation => true,
+    }
+}
+
+/// Whether the device still has to delete private keys of this key.
+pub(super) fn has_leftovers(record: &KeyRecord) -> bool {
+    record.versions.iter().any(|version| version.leftover.is_some())
+}
+
+impl Keystore {
+    /// Notes in a key's next record which private keys this change gives up.
+    pub(super) fn note_leftovers(&self, old: &LoadedKey, new: &mut KeyRecord) -> Result<()> {
+        if new.backend == SOFTWARE {
+            return Ok(());
+        }
+        let given_up: Vec<_> = old
+            .record
+            .held()
+            .filter(|id| new.version(id.version()).is_some_and(|version| !version.is_held()))
+            .collect();
+        for id in given_up {
+            let material = old.decrypt_material(&id, &self.cipher)?;
+            if let Some(version) = new.versions.get_mut(id.version() as usize - 1) {
+                version.leftover = Some(encoding::base64(&material));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the noted private keys from the device, and then the notes.
+    ///
+    /// # Errors
+    /// Errors of the device; errors of writing. The notes stay, and the next call tries again.
+    pub(super) fn delete_leftovers(&self, key_id: &KeyId) -> Result<()> {
+        let key = self.index.load().key(key_id)?.clone();
+        let record = &key.record;
+        if !has_leftovers(record) {
+            return Ok(());
+        }
+        let algorithm = key_id.algorithm();
+        let backend = self.backends.find(&record.backend, algorithm)?;
+        for leftover in record.versions.iter().filter_map(|version| version.leftover.as_deref()) {
+            let material = encoding::from_base64(leftover)
+                .ok_or_else(|| KmsError::corrupt(format!("the record of {key_id} is malformed")))?;
+            backend.destroy(algorithm, &Zeroizing::new(material))?;
+        }
+        let done: Vec<_> = record.versions.iter().map(|version| version.leftover.clone()).collect();
+        self.edit(|index| {
+            let mut record = index.key(key_id)?.record.clone();
+            for (version, done) in record.versions.iter_mut().zip(&done) {
+                forget(version, done.as_deref());
+            }
+            let changed = record != index.key(key_id)?.record;
+            Ok(changed.then_some(Edit { record, new_private_key: None }))
+        })?;
+        Ok(())
+    }
+}
+
+fn forget(version: &mut VersionRecord, done: Option<&str>) {
+    if done.is_some() && version.leftover.as_deref() == done {
+        version.leftover = None;
     }
 }

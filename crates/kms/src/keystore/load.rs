@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use super::index::{Index, LoadedKey, Sealed};
+use super::index::{Index, LoadedKey, StoredPrivateKey};
 use super::lifecycle::keeps_older;
 use crate::encryption::{EnvelopeKind, StoreCipher, Unlock, WrappedRootKey};
 use crate::error::{Code, KmsError, Result};
@@ -89,15 +89,16 @@ fn for_each_key(
     known: Option<&Index>,
     take: impl FnMut(Arc<LoadedKey>),
 ) -> Result<()> {
-    let private_key = |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |sealed| Row::Read(sealed));
-    let load = |(key_id, sealed): &(&String, &Vec<u8>)| {
-        let binding = cipher.bind(sealed);
+    let private_key =
+        |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |encrypted| Row::Read(encrypted));
+    let load = |(key_id, encrypted): &(&String, &Vec<u8>)| {
+        let binding = cipher.bind(encrypted);
         let known = known.and_then(|known| known.key(&key_id.parse().ok()?).ok());
         match known.filter(|known| known.binding == binding) {
             Some(known) => Ok(Arc::clone(known)),
             None => {
                 let known = known.map(|known| &**known);
-                Ok(Arc::new(load_key(cipher, key_id, sealed, binding, known, private_key)?))
+                Ok(Arc::new(load_key(cipher, key_id, encrypted, binding, known, private_key)?))
             }
         }
     };
@@ -171,25 +172,25 @@ pub(super) fn advance(
     };
     let new_state = StoreState::parse(&cipher.decrypt(&EnvelopeKind::StoreState, encrypted_state)?)?;
     let (mut found, mut next) = (*state, index.clone());
-    for ((_, key_id), sealed) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
-        let (Ok(name), Some(sealed)) = (key_id.parse(), sealed) else { return Ok(None) };
+    for ((_, key_id), encrypted) in rows.iter().filter(|((table, _), _)| *table == Table::Records) {
+        let (Ok(name), Some(encrypted)) = (key_id.parse(), encrypted) else { return Ok(None) };
         let known = index.key(&name).ok().map(|known| &**known);
-        let binding = cipher.bind(sealed);
+        let binding = cipher.bind(encrypted);
         found.replace(known.map(|known| &known.binding), &binding);
         let private_key = |id: &str| match rows.get(&(Table::PrivateKeys, id.to_owned())) {
-            Some(Some(sealed)) => Row::Read(sealed),
+            Some(Some(encrypted)) => Row::Read(encrypted),
             Some(None) => Row::Missing,
             None => Row::Unchanged,
         };
-        next.insert(Arc::new(load_key(cipher, key_id, sealed, binding, known, private_key)?));
+        next.insert(Arc::new(load_key(cipher, key_id, encrypted, binding, known, private_key)?));
     }
-    let belongs = |id: &str, sealed: &Option<Vec<u8>>| -> bool {
+    let belongs = |id: &str, encrypted: &Option<Vec<u8>>| -> bool {
         let held =
             |id: &KeyVersionId| Some(next.key(id.key_id()).ok()?.record.version(id.version())?.is_held());
-        id.parse().ok().and_then(|id| held(&id)) == Some(sealed.is_some())
+        id.parse().ok().and_then(|id| held(&id)) == Some(encrypted.is_some())
     };
     let mut private_keys = rows.iter().filter(|((table, _), _)| *table == Table::PrivateKeys);
-    if !found.binds_the_same(&new_state) || !private_keys.all(|((_, id), sealed)| belongs(id, sealed)) {
+    if !found.binds_the_same(&new_state) || !private_keys.all(|((_, id), encrypted)| belongs(id, encrypted)) {
         return Ok(None);
     }
     next.set_generation(new_state.generation);
@@ -209,18 +210,18 @@ enum Row<'a> {
 fn load_key<'a>(
     cipher: &StoreCipher,
     key_id: &str,
-    sealed: &[u8],
+    encrypted: &[u8],
     binding: [u8; 32],
     known: Option<&LoadedKey>,
     private_key: impl Fn(&str) -> Row<'a>,
 ) -> Result<LoadedKey> {
-    let record = KeyRecord::parse(&cipher.decrypt(&EnvelopeKind::KeyRecord(key_id.to_owned()), sealed)?)?;
+    let record = KeyRecord::parse(&cipher.decrypt(&EnvelopeKind::KeyRecord(key_id.to_owned()), encrypted)?)?;
     if record.key.to_string() != key_id {
         return Err(KmsError::corrupt(format!(
             "the keystore was edited: the record of {key_id} belongs to another key"
         )));
     }
-    let mut head = Sealed::new(Vec::new());
+    let mut latest_key = StoredPrivateKey::new(Vec::new());
     let mut older = BTreeMap::new();
     for version in record.held() {
         let id = version.to_string();
@@ -230,11 +231,11 @@ fn load_key<'a>(
             ))
         };
         let row = private_key(&id);
-        if let Row::Read(sealed) = row {
-            cipher.decrypt(&EnvelopeKind::PrivateKey(id.clone()), sealed)?;
+        if let Row::Read(encrypted) = row {
+            cipher.decrypt(&EnvelopeKind::PrivateKey(id.clone()), encrypted)?;
         }
-        let is_head = version.version() == record.head().get();
-        if !is_head && !keeps_older(&record) {
+        let is_latest = version.version() == record.latest_number().get();
+        if !is_latest && !keeps_older(&record) {
             let was_held = || known?.record.version(version.version()).map(VersionRecord::is_held);
             match row {
                 Row::Read(_) => continue,
@@ -242,24 +243,24 @@ fn load_key<'a>(
                 Row::Unchanged | Row::Missing => return Err(missing()),
             }
         }
-        let known = known.and_then(|known| known.sealed_as(&record, version.version()));
+        let known = known.and_then(|known| known.stored_key(&record, version.version()));
         let key = match (row, known) {
-            (Row::Read(sealed), Some(known)) if known.is(sealed) => Arc::clone(known),
-            (Row::Read(sealed), _) => Sealed::new(sealed.to_vec()),
+            (Row::Read(encrypted), Some(known)) if known.is_from(encrypted) => Arc::clone(known),
+            (Row::Read(encrypted), _) => StoredPrivateKey::new(encrypted.to_vec()),
             (Row::Unchanged, Some(known)) => Arc::clone(known),
             (Row::Unchanged | Row::Missing, _) => return Err(missing()),
         };
-        if is_head {
-            head = key;
+        if is_latest {
+            latest_key = key;
         } else {
             older.insert(version.version(), key);
         }
     }
     let has_none = record.state == KeyState::Destroyed || record.is_public_only();
-    if record.head_version().is_held() == has_none {
+    if record.latest_version().is_held() == has_none {
         return Err(KmsError::corrupt(format!("the record of {key_id} contradicts itself")));
     }
-    Ok(LoadedKey { record, binding, head, older })
+    Ok(LoadedKey { record, binding, latest_key, older })
 }
 
 #[cfg(test)]

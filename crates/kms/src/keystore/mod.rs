@@ -1,51 +1,136 @@
 //! The keystore: its keys, which of them sign, and how changes are stored safely.
+//!
+//! [`open`] makes the values of [`Keystore`]. [`load`] reads a store's rows and checks that none
+//! was changed, removed or added. [`changes`] writes rows, and then shows the change to readers,
+//! who see one [`index`] of all keys at a time. The other modules have the methods that users call.
+//! [`observe`] wraps every operation, and reports it to the audit log and the metrics.
 
 #[cfg(feature = "soft-seal")]
 mod backup;
-#[cfg(feature = "soft-seal")]
-mod backup_summary;
 mod batch;
-mod devices;
-mod edit;
+mod changes;
+mod decapsulation;
 mod follow;
-mod guard_name;
-mod handle;
-#[cfg(feature = "soft-seal")]
-mod identity;
 mod index;
 mod keys;
 mod lifecycle;
 mod load;
+mod maintenance;
 mod observe;
 mod open;
 #[cfg(feature = "etcd")]
 mod open_etcd;
-mod options;
-mod reseal;
-mod set_guard;
 mod shared;
 mod shared_snapshot;
 mod signing;
-mod snapshot;
-mod succession;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tokens")]
 mod tokens;
 #[cfg(feature = "transfer")]
 mod transfer;
-mod writer;
+
+use std::fmt;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use arc_swap::ArcSwap;
 
 #[cfg(feature = "soft-seal")]
-pub use self::backup::Backup;
-#[cfg(feature = "soft-seal")]
-pub use self::backup_summary::BackupSummary;
+pub use self::backup::{Backup, BackupSummary};
 pub(crate) use self::batch::Threads;
 pub use self::batch::{SignItem, VerifyItem};
-pub use self::handle::Keystore;
+use self::changes::Writer;
 #[cfg(feature = "soft-seal")]
-pub use self::identity::KeystoreProvider;
+pub use self::decapsulation::KeystoreProvider;
+use self::index::Index;
+pub use self::index::Snapshot;
 pub use self::keys::NewKey;
-pub use self::options::KeystoreOptions;
-pub(crate) use self::signing::Content;
-pub use self::snapshot::Snapshot;
+pub(crate) use self::signing::SignedContent;
+use crate::audit_log::AuditSink;
+use crate::backend::Backends;
+use crate::encryption::StoreCipher;
+use crate::lease::StoreLease;
+#[cfg(feature = "with-metrics")]
+use crate::metrics::Metrics;
+use crate::rollback::{RollbackGuard, StoreGuard};
+use crate::store::FileIdentity;
+
+/// Keys, in memory or in a encrypted file.
+///
+/// Many threads may make all calls at once. Signing and verifying read a snapshot and never wait,
+/// neither for another thread nor for the disk. Calls that change something run one after another,
+/// and their changes are on the disk when they return.
+///
+/// The file stays locked for other processes as long as the keystore lives: open it late, drop it
+/// early. To look at keys only, take a [`Snapshot`] ([`Keystore::snapshot`]): it
+/// keeps no lock and writes nothing.
+pub struct Keystore {
+    /// The first field, so that an audit log is unlocked before the store is.
+    observers: Observers,
+    index: Arc<ArcSwap<Index>>,
+    writer: Arc<Mutex<Writer>>,
+    cipher: Arc<StoreCipher>,
+    backends: Backends,
+    guard: Arc<dyn RollbackGuard>,
+    /// The file of the store, which must stay in its place while private keys are used; none for a
+    /// store that is not in a file.
+    file: Option<Arc<FileIdentity>>,
+    /// Limits the use of private keys; none for a keystore that no other process changes.
+    lease: Option<Arc<StoreLease>>,
+    /// Notified when another process changes a token root key.
+    roots_changed: Arc<OnceLock<SyncSender<()>>>,
+}
+
+impl fmt::Debug for Keystore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keystore").field("keys", &self.index.load().len()).finish_non_exhaustive()
+    }
+}
+
+/// The parts that a keystore uses in addition to its store.
+/// [`Keystore::open`](crate::Keystore::open) uses the defaults.
+#[derive(Clone, Debug)]
+pub struct KeystoreOptions {
+    /// The backends that make, keep and use private keys.
+    pub backends: Backends,
+    /// The rollback guard, which detects that the store was replaced by an older copy. The default,
+    /// [`StoreGuard`], detects it only while the store is open. A guard belongs to one store. A
+    /// keystore in memory needs none and asks none.
+    pub guard: Arc<dyn RollbackGuard>,
+    /// The sink that records every operation; none by default.
+    pub audit: Option<Arc<dyn AuditSink>>,
+    /// The metrics that count operations; none by default.
+    #[cfg(feature = "with-metrics")]
+    pub metrics: Option<Arc<Metrics>>,
+}
+
+impl Default for KeystoreOptions {
+    fn default() -> Self {
+        Self {
+            backends: Backends::software().clone(),
+            guard: Arc::new(StoreGuard::default()),
+            audit: None,
+            #[cfg(feature = "with-metrics")]
+            metrics: None,
+        }
+    }
+}
+
+/// The audit log and the metrics, which every operation is reported to.
+#[derive(Default)]
+struct Observers {
+    audit: Option<Arc<dyn AuditSink>>,
+    #[cfg(feature = "with-metrics")]
+    metrics: Option<Arc<Metrics>>,
+}
+
+impl From<&KeystoreOptions> for Observers {
+    fn from(options: &KeystoreOptions) -> Self {
+        Self {
+            audit: options.audit.clone(),
+            #[cfg(feature = "with-metrics")]
+            metrics: options.metrics.clone(),
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bulla_blake3::Hash;
 
-use super::handle::Keystore;
+use super::Keystore;
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
@@ -105,7 +105,7 @@ impl AuditedResult for Attestation {}
 impl AuditedResult for SharedKey {}
 impl AuditedResult for () {}
 #[cfg(feature = "soft-seal")]
-impl AuditedResult for super::backup_summary::BackupSummary {}
+impl AuditedResult for super::backup::BackupSummary {}
 #[cfg(all(feature = "tokens", feature = "transfer"))]
 impl AuditedResult for crate::transfer::WrappedPrivateKey {}
 #[cfg(feature = "tokens")]
@@ -160,7 +160,7 @@ fn unrecorded(error: KmsError) -> KmsError {
 }
 
 impl Drop for Keystore {
-    /// Lets the audit log seal its last entries.
+    /// Lets the audit log make a checkpoint of its last entries.
     fn drop(&mut self) {
         if let Some(sink) = self.observers.audit.clone().filter(|_| !std::thread::panicking()) {
             sink.closing(self);

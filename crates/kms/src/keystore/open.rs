@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
-use super::handle::Keystore;
-use super::options::KeystoreOptions;
-use super::snapshot::Snapshot;
-use super::writer::Writer;
-use super::{follow, guard_name, load};
+use super::Keystore;
+use super::KeystoreOptions;
+use super::changes::Writer;
+use super::index::Snapshot;
+use super::{follow, load, maintenance};
 use crate::encryption::{
     EnvelopeKind, KeyProvider, RootKey, StoreCipher, Unlock, UnlockMethod, WrappedRootKey,
 };
@@ -130,7 +130,7 @@ impl KeystoreOptions {
             // The root key is known, so a passphrase is not derived twice.
             let mut store = EmbeddedStore::open(path)?;
             let rows = store.load()?;
-            return unseal(Box::new(store), rows, cipher, self);
+            return load_keystore(Box::new(store), rows, cipher, self);
         }
         let loaded = (state, encrypted_state, snapshot.into_index());
         Ok(assemble(Box::new(ReadOnlyStore::new(rows)), cipher, loaded, self))
@@ -142,7 +142,7 @@ fn in_memory(options: &KeystoreOptions) -> Result<Keystore> {
     let guard = Arc::new(StoreGuard::default());
     let rows = Rows { meta: BTreeMap::from([empty_state(&cipher, &*guard)?]), ..Rows::default() };
     let options = KeystoreOptions { guard, ..options.clone() };
-    unseal(Box::new(MemoryStore::new(rows.clone())), rows, cipher, &options)
+    load_keystore(Box::new(MemoryStore::new(rows.clone())), rows, cipher, &options)
 }
 
 fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
@@ -151,7 +151,7 @@ fn create(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Key
     }
     let (rows, cipher) = new_rows(&*unlock.provider()?, &*options.guard)?;
     let store = EmbeddedStore::create(path, &rows)?;
-    unseal(Box::new(store), rows, cipher, options)
+    load_keystore(Box::new(store), rows, cipher, options)
 }
 
 /// The rows of a store without keys, and the cipher that encrypts them.
@@ -163,15 +163,18 @@ pub(super) fn new_rows(provider: &dyn KeyProvider, guard: &dyn RollbackGuard) ->
         (PROTECTION.to_owned(), protection.to_bytes()),
         empty_state(&cipher, guard)?,
     ]);
-    if let (_, name, Some(value)) = guard_name::row(guard) {
+    if let (_, name, Some(value)) = maintenance::guard_row(guard) {
         meta.insert(name, value);
     }
     Ok((Rows { meta, ..Rows::default() }, cipher))
 }
 
 fn empty_state(cipher: &StoreCipher, guard: &dyn RollbackGuard) -> Result<(String, Vec<u8>)> {
-    let state =
-        StoreState { changed: guard.time()?, guard: guard_name::digest(guard), ..StoreState::default() };
+    let state = StoreState {
+        changed: guard.time()?,
+        guard: maintenance::guard_digest(guard),
+        ..StoreState::default()
+    };
     Ok((STATE.to_owned(), cipher.encrypt(EnvelopeKind::StoreState, &state.to_bytes())?))
 }
 
@@ -194,7 +197,7 @@ fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keyst
         return begin(Box::new(store), &rows, cipher, loaded?, options);
     }
     let rows = store.load()?;
-    unseal(Box::new(store), rows, cipher, options)
+    load_keystore(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(path: &Path) -> Result<UnlockMethod> {
@@ -215,7 +218,7 @@ fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look>
     loop {
         let loaded = load::index(&cipher, &rows, None)?;
         let (state, encrypted_state, _) = &loaded;
-        guard_name::check_name(state, &rows, &*options.guard)?;
+        maintenance::check_guard_name(state, &rows, &*options.guard)?;
         match options.guard.check(&state.mark(cipher.store_name(), encrypted_state)) {
             Ok(()) => return Ok(Look { rows, cipher, loaded }),
             // Since the store was read, another process may have changed it and told the guard.
@@ -235,11 +238,11 @@ fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look>
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
     let cipher = load::open_root(&rows, unlock)?;
-    unseal(store, rows, cipher, &KeystoreOptions::default())
+    load_keystore(store, rows, cipher, &KeystoreOptions::default())
 }
 
 /// The keystore on a store with these rows.
-pub(super) fn unseal(
+pub(super) fn load_keystore(
     store: Box<dyn Store>,
     rows: Rows,
     cipher: StoreCipher,
@@ -257,7 +260,7 @@ fn begin(
     (state, encrypted_state, index): load::Loaded,
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
-    guard_name::check_name(&state, rows, &*options.guard)?;
+    maintenance::check_guard_name(&state, rows, &*options.guard)?;
     let mark = state.mark(cipher.store_name(), &encrypted_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;

@@ -1,9 +1,9 @@
 //! Making and opening a keystore in an etcd cluster.
 
-use super::handle::Keystore;
+use super::Keystore;
+use super::KeystoreOptions;
 use super::load;
-use super::open::{new_rows, unseal};
-use super::options::KeystoreOptions;
+use super::open::{load_keystore, new_rows};
 use crate::encryption::{Unlock, UnlockMethod};
 use crate::error::{Code, KmsError, Result};
 use crate::store::etcd::{EtcdOptions, EtcdStore};
@@ -30,7 +30,7 @@ impl KeystoreOptions {
 impl Keystore {
     /// Creates an empty keystore in an etcd cluster. `unlock` opens the keystore.
     ///
-    /// etcd sees only sealed rows. Its nodes, and anyone who may write to it, can destroy the
+    /// etcd sees only encrypted rows. Its nodes, and anyone who may write to it, can destroy the
     /// keystore, and can put all of it back to an older state while nobody has it open: see
     /// `spec/keystore.md`.
     ///
@@ -78,13 +78,13 @@ impl Keystore {
 fn create(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let (rows, cipher) = new_rows(&*unlock.provider()?, &*options.guard)?;
     let store = EtcdStore::create(etcd, &rows)?;
-    unseal(Box::new(store), rows, cipher, options)
+    load_keystore(Box::new(store), rows, cipher, options)
 }
 
 fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let (store, rows) = read(etcd)?;
     let cipher = load::open_root(&rows, unlock)?;
-    unseal(Box::new(store), rows, cipher, options)
+    load_keystore(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::handle::Keystore;
+use super::Keystore;
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::lease::StoreLease;
@@ -47,8 +47,8 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeystoreCorrupt`] if this keystore did not encrypt these bytes under that name;
     /// [`Code::InvalidArgument`].
-    pub fn open_note(&self, name: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        self.cipher.decrypt(&place(name)?, sealed)
+    pub fn open_note(&self, name: &str, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        self.cipher.decrypt(&place(name)?, encrypted)
     }
 
     /// A digest that only processes with the same keystore can compute.
@@ -60,8 +60,8 @@ impl Keystore {
     /// current as the lease says.
     ///
     /// # Errors
-    /// [`Code::Unavailable`] if the keystore has a lease and it has ended; [`Code::KeystoreChanged`]
-    /// if another file is in the place of the store's file.
+    /// [`Code::Unavailable`] if the keystore has a lease and it has ended;
+    /// [`Code::KeystoreChanged`] if another file is in the place of the store's file.
     pub(super) fn check_lease(&self) -> Result<()> {
         if let Some(file) = &self.file {
             file.check_now_and_then()?;
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn a_note_opens_under_its_name_in_its_keystore_and_nowhere_else() {
         let (keystore, other) = (Keystore::in_memory(), Keystore::in_memory());
-        let sealed = keystore.seal_note("a", b"note").unwrap();
-        assert_eq!(**keystore.open_note("a", &sealed).unwrap(), *b"note");
-        assert!(!sealed.windows(4).any(|part| part == b"note"));
+        let encrypted = keystore.seal_note("a", b"note").unwrap();
+        assert_eq!(**keystore.open_note("a", &encrypted).unwrap(), *b"note");
+        assert!(!encrypted.windows(4).any(|part| part == b"note"));
         for (keystore, name) in [(&keystore, "b"), (&other, "a")] {
-            assert_eq!(keystore.open_note(name, &sealed).unwrap_err().code, Code::KeystoreCorrupt);
+            assert_eq!(keystore.open_note(name, &encrypted).unwrap_err().code, Code::KeystoreCorrupt);
         }
         assert_eq!(keystore.seal_note(&"n".repeat(513), b"").unwrap_err().code, Code::InvalidArgument);
         assert_eq!(keystore.note_digest(b"x"), keystore.note_digest(b"x"));

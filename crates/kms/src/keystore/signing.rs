@@ -1,19 +1,21 @@
-//! Signs with the head of a key, or with an older version that the caller names and the key's
-//! policy permits. Rotates the key when its policy says so.
+//! Signs with the latest version of a key, or with an older version that the caller names and the
+//! key's policy permits. Rotates the key when its policy says so.
 
 use std::sync::Arc;
 
-use super::handle::Keystore;
+use super::Keystore;
+use super::changes::Edit;
 use super::index::{LoadedKey, TOKENS};
 use super::lifecycle::{check_enabled, check_statements};
+use super::load;
 use super::observe::Subject;
-use super::writer::Edit;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
 };
 use crate::backend::{SOFTWARE, key_usage_mismatch};
+use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
 use crate::key_signature::Signature;
@@ -23,31 +25,34 @@ use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved::RESERVED_PREFIXES;
 use crate::rollback::SignedTime;
+use crate::store::Rows;
+use crate::succession::Succession;
 use crate::time::Timestamp;
 
 /// What a key is asked to sign.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum SignedContent {
     /// A message, or a digest, that a caller brought.
     Callers,
-    /// A statement that the keystore composes. Only heads sign these.
+    /// A statement that the keystore composes. Only latest versions sign these.
     Statement,
 }
 
 impl Keystore {
-    /// Signs `message` with a key's head, or with the older version that is named, if the key was
-    /// made for that ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)).
-    /// If the head has reached a limit of the key's rotation policy, the key is rotated first.
+    /// Signs `message` with a key's latest version, or with the older version that is named, if the
+    /// key was made for that
+    /// ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)). If the latest
+    /// version has reached a limit of the key's rotation policy, the key is rotated first.
     ///
     /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are
     /// refused: their signature would pass for that of a signature file or an attestation.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotLatestVersion`] for an older version that
-    /// does not sign, [`Code::VersionNotUsable`] for one that was revoked or is below the minimum
-    /// version, [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`],
-    /// [`Code::ReservedMessage`], [`Code::KeyUsageMismatch`]; errors of the backend; if the key has a
-    /// rotation policy, errors of writing.
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotLatestVersion`] for an older
+    /// version that does not sign, [`Code::VersionNotUsable`] for one that was revoked or is below
+    /// the minimum version, [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`], [`Code::ReservedMessage`], [`Code::KeyUsageMismatch`]; errors of the
+    /// backend; if the key has a rotation policy, errors of writing.
     pub fn sign<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Signature> {
         let key = key.into();
         self.observed(Subject::message(AuditOperation::Sign, key, message), || {
@@ -87,11 +92,11 @@ impl Keystore {
         }
         check_purpose(key)?;
         self.check_lease()?;
-        self.version_for_one_use(key, Content::Callers)
+        self.version_for_one_use(key, SignedContent::Callers)
     }
 
-    /// Signs the message that `message` makes from the head's id and public key, once the head is
-    /// chosen. The message must begin with one of [`RESERVED_PREFIXES`].
+    /// Signs the message that `message` makes from the latest version's id and public key, once the
+    /// latest version is chosen. The message must begin with one of [`RESERVED_PREFIXES`].
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
@@ -107,10 +112,10 @@ impl Keystore {
         self.observed(Subject::message(AuditOperation::Sign, key, &message), || signing.sign(&message))
     }
 
-    /// The right to make one signature with a key's head. Taking it may rotate the key; using it
-    /// changes nothing.
+    /// The right to make one signature with a key's latest version. Taking it may rotate the key;
+    /// using it changes nothing.
     fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
-        let (id, loaded) = self.version_for_one_use(key, Content::Statement)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Statement)?;
         Ok(OneSignature { keystore: self, id, loaded })
     }
 
@@ -119,11 +124,11 @@ impl Keystore {
     pub(crate) fn sign_form(
         &self,
         key: KeyRef<'_>,
-        content: Content,
+        content: SignedContent,
         message: impl FnOnce(&KeyVersionId, &PublicKey) -> Prehashed,
     ) -> Result<Signature> {
         let algorithm = key.key_id().algorithm();
-        if content == Content::Statement && algorithm != Algorithm::Ed25519 {
+        if content == SignedContent::Statement && algorithm != Algorithm::Ed25519 {
             let message = format!("only ed25519 keys sign statements by their digest, not {algorithm} keys");
             return Err(KmsError::new(Code::KeyUsageMismatch, message));
         }
@@ -148,16 +153,16 @@ impl Keystore {
     /// message that is already hashed.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the key does not sign such digests, or its backend does not; the
-    /// errors of [`Keystore::sign`].
+    /// [`Code::KeyUsageMismatch`] if the key does not sign such digests, or its backend does not;
+    /// the errors of [`Keystore::sign`].
     pub fn sign_prehashed<'a>(&self, key: impl Into<KeyRef<'a>>, message: &Prehashed) -> Result<Signature> {
         let key = key.into();
         // Before a use is counted.
         message.form(key.key_id().algorithm())?;
-        self.sign_form(key, Content::Callers, |_, _| message.clone())
+        self.sign_form(key, SignedContent::Callers, |_, _| message.clone())
     }
 
-    /// Signs the system clock's time and a nonce with a key's head, in answer to a
+    /// Signs the system clock's time and a nonce with a key's latest version, in answer to a
     /// [`TimeGuard`](crate::rollback::TimeGuard) elsewhere.
     ///
     /// # Errors
@@ -169,7 +174,7 @@ impl Keystore {
         Ok(SignedTime { time, signature })
     }
 
-    /// A key's attestation, signed by its head.
+    /// A key's attestation, signed by its latest version.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`].
@@ -184,84 +189,89 @@ impl Keystore {
         })
     }
 
-    /// The version that signs, if one may; counts one use of a head.
+    /// The version that signs, if one may; counts one use of a latest version.
     pub(super) fn version_for_one_use(
         &self,
         key: KeyRef<'_>,
-        content: Content,
+        content: SignedContent,
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         loop {
             let (id, loaded) = self.version_that_signs(key, content)?;
-            // The policy says when a head is replaced, and this one was.
-            if id.version() != loaded.record.head().get() {
+            // The policy says when a latest version is replaced, and this one was.
+            if id.version() != loaded.record.latest_number().get() {
                 return Ok((id, loaded));
             }
             let policy = loaded.record.rotation;
-            if policy.is_too_old(loaded.record.head_version().created, Timestamp::now)? {
-                self.replace(&id, |record| policy.is_too_old(record.head_version().created, Timestamp::now))?;
+            if policy.is_too_old(loaded.record.latest_version().created, Timestamp::now)? {
+                self.replace(&id, |record| {
+                    policy.is_too_old(record.latest_version().created, Timestamp::now)
+                })?;
                 continue;
             }
             match policy.max_uses {
                 None => return Ok((id, loaded)),
-                Some(_) if loaded.head.take_use() => return Ok((id, loaded)),
-                Some(max_uses) if loaded.record.head_version().uses < max_uses.get() => self.reserve(&id)?,
+                Some(_) if loaded.latest_key.take_use() => return Ok((id, loaded)),
+                Some(max_uses) if loaded.record.latest_version().uses < max_uses.get() => {
+                    self.reserve(&id)?
+                }
                 Some(max_uses) => {
-                    self.replace(&id, |record| Ok(record.head_version().uses >= max_uses.get()))?;
+                    self.replace(&id, |record| Ok(record.latest_version().uses >= max_uses.get()))?;
                 }
             }
         }
     }
 
-    /// Rotates a key if its head is still `head` and it is still `due`: of many threads that find
-    /// it due, only one rotates it.
-    fn replace(&self, head: &KeyVersionId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
-        let wanted = |record: &KeyRecord| Ok(record.head().get() == head.version() && due(record)?);
+    /// Rotates a key if its latest version is still `latest` and it is still `due`: of many threads
+    /// that find it due, only one rotates it.
+    fn replace(&self, latest: &KeyVersionId, due: impl Fn(&KeyRecord) -> Result<bool>) -> Result<()> {
+        let wanted =
+            |record: &KeyRecord| Ok(record.latest_number().get() == latest.version() && due(record)?);
         let _reserved = self.reserve_entry(AuditOperation::Rotate)?;
-        match self.rotate_if(head.key_id(), wanted)? {
+        match self.rotate_if(latest.key_id(), wanted)? {
             Some(id) => self.note(Subject::key(AuditOperation::Rotate, &id)),
             None => Ok(()),
         }
     }
 
-    /// Reserves further uses of a head: the store counts them before they are made.
-    fn reserve(&self, head: &KeyVersionId) -> Result<()> {
+    /// Reserves further uses of a latest version: the store counts them before they are made.
+    fn reserve(&self, latest: &KeyVersionId) -> Result<()> {
         let mut reserved = 0;
         let edited = self.edit(|index| {
-            let old = index.key(head.key_id())?;
+            let old = index.key(latest.key_id())?;
             let mut record = old.record.clone();
             let version = record.versions.last_mut().expect("a record has a version");
             reserved =
                 record.rotation.max_uses.map_or(0, |max| RotationPolicy::reservation(max, version.uses));
             version.uses += reserved;
-            let still_head = old.record.head().get() == head.version();
-            Ok((still_head && reserved > 0).then_some(Edit { record, new_head: None }))
+            let is_still_latest = old.record.latest_number().get() == latest.version();
+            Ok((is_still_latest && reserved > 0).then_some(Edit { record, new_private_key: None }))
         })?;
         if let Some(key) = edited {
-            key.head.reserve(reserved);
+            key.latest_key.reserve(reserved);
         }
         Ok(())
     }
 
-    /// The version that signs, if one may: a key's head, or the older version that the caller
-    /// names.
+    /// The version that signs, if one may: a key's latest version, or the older version that the
+    /// caller names.
     fn version_that_signs(
         &self,
         key: KeyRef<'_>,
-        content: Content,
+        content: SignedContent,
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         let index = self.index.load();
         let loaded = index.key(key.key_id())?;
-        let head = loaded.record.head();
-        let mut signs = loaded.record.key.version(head);
+        let latest = loaded.record.latest_number();
+        let mut signs = loaded.record.key.version(latest);
         if let KeyRef::Version(id) = key {
             loaded.version(id)?;
-            if id.version() != head.get() {
+            if id.version() != latest.get() {
                 check_older(loaded, id, content)?;
                 signs = id.clone();
             }
         }
         check_enabled(&loaded.record)?;
-        if content == Content::Statement {
+        if content == SignedContent::Statement {
             check_statements(&loaded.record)?;
         }
         Ok((signs, Arc::clone(loaded)))
@@ -269,16 +279,16 @@ impl Keystore {
 }
 
 /// An error unless this older version signs for a caller who names it.
-fn check_older(key: &LoadedKey, id: &KeyVersionId, content: Content) -> Result<()> {
-    let head = key.record.head();
+fn check_older(key: &LoadedKey, id: &KeyVersionId, content: SignedContent) -> Result<()> {
+    let latest = key.record.latest_number();
     let refuse = |why: String| Err(KmsError::new(Code::NotLatestVersion, why));
-    match key.record.minimum_signing_version.filter(|_| content == Content::Callers) {
-        None => refuse(format!("{id} is an older version and does not sign; version {head} signs")),
+    match key.record.minimum_signing_version.filter(|_| content == SignedContent::Callers) {
+        None => refuse(format!("{id} is an older version and does not sign; version {latest} signs")),
         Some(least) if id.version() < least => {
             refuse(format!("{id} is too old to sign: the oldest version that signs is {least}"))
         }
         Some(_) if key.record.rotation.max_uses.is_some() => refuse(format!(
-            "{id} does not sign: its signatures are counted, and then only version {head} signs"
+            "{id} does not sign: its signatures are counted, and then only version {latest} signs"
         )),
         Some(_) => key.usable(id).map(drop),
     }
@@ -310,7 +320,7 @@ struct OneSignature<'a> {
 impl OneSignature<'_> {
     /// The public key that verifies the signature.
     fn public_key(&self) -> &PublicKey {
-        &self.loaded.record.head_version().public_key
+        &self.loaded.record.latest_version().public_key
     }
 
     /// Signs without recording, and without taking a lock of the keystore.
@@ -343,4 +353,102 @@ impl CheckpointSigningKey for OneSignature<'_> {
     fn sign_tree_head(&self, head: &TreeHead) -> Result<Signature> {
         self.sign(head.signed_text().as_bytes())
     }
+}
+
+impl Keystore {
+    /// The statements that lead holders of any older public key of a key to the newest one. Each
+    /// usable version with a private key names the later ones, up to the next one that can also
+    /// sign. Revoked versions, and versions below the minimum version, do not sign statements, and
+    /// no statement names them. A key with one version has no statements.
+    ///
+    /// No rotation policy counts these signatures.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound),
+    /// [`Code::KeyDisabled`](crate::Code::KeyDisabled),
+    /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
+    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed),
+    /// [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
+    /// [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch); errors of reading the store, of
+    /// the backend, and of recording.
+    pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
+        let algorithm = key_id.algorithm();
+        if algorithm.usage() != KeyUsage::Signature {
+            return Err(key_usage_mismatch(algorithm));
+        }
+        check_purpose(key_id.into())?;
+        // The private keys of older versions stay encrypted in the store until now.
+        let rows = self.writer().store.load()?;
+        let (_, _, index) = load::index(&self.cipher, &rows, Some(&self.index.load()))?;
+        let key = index.key(key_id)?;
+        check_enabled(&key.record)?;
+        check_statements(&key.record)?;
+        let usable: Vec<KeyVersionId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
+        let mut statements = Vec::new();
+        for (place, id) in usable.iter().enumerate() {
+            if !key.version(id)?.is_held() {
+                continue;
+            }
+            for successor in &usable[place + 1..] {
+                statements.push(self.succession(&rows, key, id, successor)?);
+                if key.version(successor)?.is_held() {
+                    break;
+                }
+            }
+        }
+        Ok(statements)
+    }
+
+    /// The statement of one version about a later one.
+    fn succession(
+        &self,
+        rows: &Rows,
+        key: &LoadedKey,
+        id: &KeyVersionId,
+        successor: &KeyVersionId,
+    ) -> Result<Succession> {
+        let later = key.version(successor)?;
+        let unsigned = Succession {
+            key: id.clone(),
+            public_key: key.version(id)?.public_key.clone(),
+            successor: successor.clone(),
+            successor_public_key: later.public_key.clone(),
+            time: later.created,
+            signature: Vec::new(),
+        };
+        let message = unsigned.signed_bytes();
+        let signature = self.observed(Subject::message(AuditOperation::Sign, id, &message), || {
+            let bytes = self.sign_as_older(rows, key, id, &message)?;
+            Ok(Signature { key: id.clone(), bytes })
+        })?;
+        Ok(Succession { signature: signature.bytes, ..unsigned })
+    }
+
+    fn sign_as_older(
+        &self,
+        rows: &Rows,
+        key: &LoadedKey,
+        id: &KeyVersionId,
+        message: &[u8],
+    ) -> Result<Vec<u8>> {
+        let name = id.to_string();
+        let encrypted = rows
+            .private_keys
+            .get(&name)
+            .ok_or_else(|| KmsError::corrupt(format!("the private key of {id} is missing from the store")))?;
+        let material = self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), encrypted)?;
+        let algorithm = id.key_id().algorithm();
+        let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
+        if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
+            return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
+        }
+        private_key.sign(message)
+    }
+}
+
+/// The ids of all versions, version 1 first.
+fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyVersionId> {
+    (1..=key.record.latest_number().get())
+        .filter_map(std::num::NonZeroU32::new)
+        .map(|version| key.record.key.version(version))
 }

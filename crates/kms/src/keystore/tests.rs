@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::writer::Edit;
+use super::changes::Edit;
 use super::*;
 use super::{load, open as opening};
 use crate::algorithm::Algorithm;
@@ -142,7 +142,9 @@ fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
     let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
     let open = |rows: &Rows| {
         let (store, cipher) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
-        opening::unseal(Box::new(store), rows.clone(), cipher, &options).map(drop).map_err(|error| error.code)
+        opening::load_keystore(Box::new(store), rows.clone(), cipher, &options)
+            .map(drop)
+            .map_err(|error| error.code)
     };
     assert_eq!(open(&rows), Ok(()));
     for name in [None, Some(&b"mime"[..]), Some(b""), Some(b"\xff")] {
@@ -171,8 +173,8 @@ fn values_that_are_swapped_between_rows_are_detected() {
 #[test]
 fn a_row_that_is_put_back_to_an_older_form_is_detected() {
     let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
-    // Put the head back to version 1: the record alone, with its private key, and with an older
-    // state.
+    // Put the latest version back to version 1: the record alone, with its private key, and with an
+    // older state.
     let record_back = Rows { records: one.records.clone(), ..two.clone() };
     assert_damaged(&record_back);
     assert_damaged(&Rows { private_keys: one.private_keys.clone(), ..record_back });
@@ -279,7 +281,7 @@ impl RollbackGuard for Unreachable {
 fn open_shared(store: Box<dyn Store>, rows: &Rows, guard: Arc<dyn RollbackGuard>) -> Keystore {
     let cipher = load::open_root(rows, &unlock()).unwrap();
     let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
-    opening::unseal(store, rows.clone(), cipher, &options).unwrap()
+    opening::load_keystore(store, rows.clone(), cipher, &options).unwrap()
 }
 
 #[test]
@@ -414,7 +416,7 @@ fn a_version_is_never_older_than_the_one_before_it() {
     let edited = keystore.edit(|index| {
         let mut record = index.key(&key)?.record.clone();
         record.versions[0].created = future;
-        Ok(Some(Edit { record, new_head: None }))
+        Ok(Some(Edit { record, new_private_key: None }))
     });
     assert!(edited.unwrap().is_some());
     keystore.rotate(&key).unwrap();
@@ -433,8 +435,8 @@ fn nothing_that_is_printed_shows_a_secret() {
     let seed = {
         let mut writer = keystore.writer();
         let rows = writer.store.load().unwrap();
-        let sealed = &rows.private_keys[&id.to_string()];
-        keystore.cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), sealed).unwrap()
+        let encrypted = &rows.private_keys[&id.to_string()];
+        keystore.cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), encrypted).unwrap()
     };
     assert_eq!(seed.len(), 32);
     let printed = [

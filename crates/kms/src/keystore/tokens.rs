@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::handle::Keystore;
+use super::Keystore;
 use super::keys::NewKey;
 use super::lifecycle::check_state;
 use super::observe::Subject;
-use super::signing::Content;
+use super::signing::SignedContent;
 use crate::algorithm::Algorithm;
 use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
@@ -25,7 +25,7 @@ impl Keystore {
         self.create_key(NewKey::new(tenant.clone(), name.clone(), Algorithm::Ed25519).label(name))
     }
 
-    /// Mints a token, signed by the head of the tenant's root key.
+    /// Mints a token, signed by the latest version of the tenant's root key.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::InvalidArgument`] for an empty
@@ -35,7 +35,7 @@ impl Keystore {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(AuditOperation::Sign, &root), || {
             self.check_lease()?;
-            let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), Content::Statement)?;
+            let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), SignedContent::Statement)?;
             let seed = loaded.material(&id, &self.cipher, &self.backends)?;
             Token::mint(&seed, id.version(), grant)
         })

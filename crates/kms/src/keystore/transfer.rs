@@ -1,12 +1,12 @@
 //! Importing keys, and the only way to export a private key.
 
-use super::handle::Keystore;
+use super::Keystore;
+use super::changes::NewVersion;
 #[cfg(feature = "tokens")]
 use super::index::TOKENS;
 use super::keys::NewKey;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
-use super::writer::NewVersion;
 use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
 use crate::algorithm::KeyUsage;
@@ -30,7 +30,7 @@ impl Keystore {
         self.add_key(AuditOperation::Import, new, || self.imported(&backend, key))
     }
 
-    /// Makes an imported private key the next version of a key. It becomes the head.
+    /// Makes an imported private key the next version of a key. It becomes the latest.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] if the key has another algorithm or already has that public key;
@@ -128,7 +128,7 @@ impl Keystore {
             return Err(KmsError::new(Code::NotExportable, message));
         }
         check_enabled(&loaded.record)?;
-        if key.version() != loaded.record.head().get()
+        if key.version() != loaded.record.latest_number().get()
             && key.key_id().algorithm().usage() == KeyUsage::Signature
         {
             let message = format!("{key} is an older version: a signing key exports only its newest version");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
-use crate::keystore::{Content, Keystore};
+use crate::keystore::{Keystore, SignedContent};
 use crate::prehash::{Prehash, Prehashed};
 use crate::public_key::PublicKey;
 use crate::reserved::RESERVED_PREFIX;
@@ -149,7 +149,7 @@ pub struct SignatureFile {
 }
 
 impl SignatureFile {
-    /// Signs a statement with the head of a key, at the present time.
+    /// Signs a statement with the latest version of a key, at the present time.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`].
@@ -186,9 +186,11 @@ impl SignatureFile {
         };
         let signature = match prehash {
             None => keystore.sign_statement(key.into(), signed_bytes)?,
-            Some(prehash) => keystore.sign_form(key.into(), Content::Statement, |key, public_key| {
-                Prehashed::of_file(prehash, &signed_bytes(key, public_key))
-            })?,
+            Some(prehash) => {
+                keystore.sign_form(key.into(), SignedContent::Statement, |key, public_key| {
+                    Prehashed::of_file(prehash, &signed_bytes(key, public_key))
+                })?
+            }
         };
         let file = file.expect("the keystore asks what to sign before it signs");
         Ok(Self { signature: signature.bytes, ..file })

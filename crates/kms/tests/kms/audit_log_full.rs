@@ -63,7 +63,7 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
         let now = keystore.attest(key_id).unwrap();
         assert_eq!((now.head, now.state), (rotations + 1, KeyState::Enabled));
         assert_eq!(
-            (keystore.list().unwrap().len(), keystore.head_id(by_use.key_id()).unwrap()),
+            (keystore.list().unwrap().len(), keystore.latest_version_id(by_use.key_id()).unwrap()),
             (2, by_use.clone())
         );
         filler.empty();

@@ -313,7 +313,8 @@ fn the_key_of_the_logs_own_checkpoint_signs_and_must_be_trusted() {
     assert_eq!(trusted(1), []);
     assert_eq!(trusted(2), [ProblemKind::BadSignature]);
     let keystore = &watched.place.keystore;
-    let newest = keystore.public_key(&keystore.head_id(watched.place.key.key_id()).unwrap()).unwrap();
+    let newest =
+        keystore.public_key(&keystore.latest_version_id(watched.place.key.key_id()).unwrap()).unwrap();
     let witnesses = [watched.witness.key()];
     let by_another =
         audit_log::verify_cosigned(watched.place.path(), &|_| Some(newest.clone()), &witnesses, 1);

@@ -143,7 +143,7 @@ fn key_ids(caller: &Caller, keys: &[String], operations: &[TokenOperation]) -> R
         if !may || !authority.is_about(&key_id) {
             return Err(ApiError::forbidden());
         }
-        keystore.head_id(&key_id)?;
+        keystore.latest_version_id(&key_id)?;
         Ok(key_id)
     };
     keys.iter().map(key_id).collect()

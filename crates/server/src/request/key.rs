@@ -52,5 +52,5 @@ pub(crate) fn exact(caller: &Caller, key: KeySelector, version: Option<NonZeroU3
 }
 
 fn head(caller: &Caller, key_id: &KeyId) -> Result<KeyVersionId> {
-    Ok(caller.unsealed.keystore.head_id(key_id)?)
+    Ok(caller.unsealed.keystore.latest_version_id(key_id)?)
 }
