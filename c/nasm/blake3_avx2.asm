@@ -4,7 +4,7 @@
 ;
 ;     struct bulla_nasm_job {              offset
 ;         const uint8_t *inputs[8];          0     the eight inputs, of `blocks` blocks of 64 bytes each; no alignment
-;         const uint32_t *key;              64     eight words: the key, or the initialisation vector
+;         const uint32_t *key;              64     eight words: the key, or the initialization vector
 ;         uint8_t *out;                     72     room for eight chaining values of 32 bytes, in order; no alignment
 ;         uint64_t blocks;                  80     how many blocks each input has, at least 1
 ;         uint32_t counter_low[8];          88     the counters of the inputs: their low halves

@@ -176,7 +176,7 @@ static void one(const uint8_t *input, const uint32_t key[8], const struct level 
     store_value(out, words);
 }
 
-/* The chaining values of n neighbours of a level. `out` may be the beginning of the input, if that
+/* The chaining values of n neighbors of a level. `out` may be the beginning of the input, if that
  * has one block each. */
 static void many(const uint8_t *input, size_t n, const uint32_t key[8], const struct level *level, uint8_t *out) {
     size_t done = 0;
@@ -253,7 +253,7 @@ static unsigned ones(uint64_t word) {
     return n;
 }
 
-/* Merges neighbours of equal size. The last subtree stays as it is until another one follows,
+/* Merges neighbors of equal size. The last subtree stays as it is until another one follows,
  * because its parent may be the root. */
 static void merge(bulla_nasm_hasher *self) {
     while (self->stack_len > ones(self->chunks)) {

@@ -35,7 +35,7 @@ typedef struct {
     uint8_t stack_len, block_len, blocks, flags;
 } bulla_nasm_hasher;
 
-/* Initialises a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a
+/* Initializes a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a
  * context. */
 void bulla_nasm_init(bulla_nasm_hasher *self);
 void bulla_nasm_init_keyed(bulla_nasm_hasher *self, const uint8_t *key);

@@ -305,8 +305,8 @@ static void files_with_progress(void) {
     }
     seen = (struct progress){0, 2, 0, 0};
     memset(out, 0, sizeof out);
-    CHECK(bulla_blake3_file(path, BULLA_ONE_THREAD, watch, &seen, out) == BULLA_ERROR_CANCELLED);
-    CHECK(seen.calls == 2 && seen.done < LEN && out[0] == 0 && strstr(bulla_last_error(), "cancelled") != NULL);
+    CHECK(bulla_blake3_file(path, BULLA_ONE_THREAD, watch, &seen, out) == BULLA_ERROR_CANCELED);
+    CHECK(seen.calls == 2 && seen.done < LEN && out[0] == 0 && strstr(bulla_last_error(), "canceled") != NULL);
     CHECK(bulla_blake3_file(path, 2, NULL, NULL, out) == BULLA_ERROR_ARGUMENT);
     CHECK(remove(path) == 0);
     CHECK(bulla_blake3_file(path, BULLA_ONE_THREAD, NULL, NULL, out) == BULLA_ERROR_IO);

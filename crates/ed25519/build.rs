@@ -1,5 +1,5 @@
 //! Tells the crate two things about its build:
-//! - `unoptimised`: without optimisation, secrets reach deeper into the stack, and more of it is
+//! - `unoptimized`: without optimization, secrets reach deeper into the stack, and more of it is
 //!   wiped.
 //! - `lanes`: there are vectors to compute with, or their model.
 
@@ -7,9 +7,9 @@ use std::env::var;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(unoptimised, lanes)");
+    println!("cargo::rustc-check-cfg=cfg(unoptimized, lanes)");
     if var("OPT_LEVEL").is_ok_and(|level| level == "0") {
-        println!("cargo::rustc-cfg=unoptimised");
+        println!("cargo::rustc-cfg=unoptimized");
     }
     let is_x86_64 = var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     let has_sse2 = var("CARGO_CFG_TARGET_FEATURE")

@@ -99,7 +99,7 @@ input.addEventListener("click", () => {
 expected.addEventListener("input", compare);
 element("cancel").addEventListener("click", () => {
   stop();
-  say("Cancelled");
+  say("Canceled");
   input.focus();
 });
 element("copy").addEventListener("click", async () => {

@@ -1,5 +1,5 @@
 // Checks the sources and bundles them into a folder: index.html, page.css, page.js, and the
-// licences of what is in it. `cargo xtask dashboard` adds data.js.
+// licenses of what is in it. `cargo xtask dashboard` adds data.js.
 //
 //     node build.js FOLDER
 
@@ -35,11 +35,11 @@ const { metafile } = await build({
   logLevel: "error",
 });
 
-/** The packages in the bundle, each with its licence, which every copy must include. */
+/** The packages in the bundle, each with its license, which every copy must include. */
 const packages = new Set(Object.keys(metafile.inputs).flatMap((path) => /^node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[0] ?? []));
-const licences = [...packages].sort().map((path) => {
+const licenses = [...packages].sort().map((path) => {
   const name = readdirSync(here(path)).find((file) => /^licen[cs]e/i.test(file));
-  if (name === undefined) throw new Error(`${path} has no licence`);
+  if (name === undefined) throw new Error(`${path} has no license`);
   return `${path.replace("node_modules/", "")}\n\n${readFileSync(here(`${path}/${name}`), "utf8").trim()}\n`;
 });
-writeFileSync(resolve(folder, "licences.txt"), licences.join(`\n${"-".repeat(72)}\n\n`));
+writeFileSync(resolve(folder, "licenses.txt"), licenses.join(`\n${"-".repeat(72)}\n\n`));

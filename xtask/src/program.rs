@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// own manifest names.
 pub(crate) const FEATURES: &str = "bulla-features";
 
-/// Arguments of cargo: our large crates without optimisation, for builds whose speed and machine
+/// Arguments of cargo: our large crates without optimization, for builds whose speed and machine
 /// code no test looks at.
 pub(crate) const QUICK: [&str; 5] = [
     "--config=profile.test.package.bulla-blake2.opt-level=0",

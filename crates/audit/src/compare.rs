@@ -62,7 +62,7 @@ impl Config {
 pub enum FindingKind {
     /// A kernel that should be present is missing.
     KernelLost,
-    /// Far more instructions with one kind of register: automatic vectorisation.
+    /// Far more instructions with one kind of register: automatic vectorization.
     Bloated,
     /// Many instructions with the widest registers outside the known kernels.
     WideVectorsOutsideKnownKernels,

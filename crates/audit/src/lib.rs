@@ -13,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/audit.md` explains what the crate counts, how it recognises kernels, and what it cannot
+//! `docs/audit.md` explains what the crate counts, how it recognizes kernels, and what it cannot
 //! know.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! One rule: a kernel, and how it is recognised.
+//! One rule: a kernel, and how it is recognized.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::Arch;
 
-/// A kernel, and how it is recognised.
+/// A kernel, and how it is recognized.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -29,7 +29,7 @@ pub struct Rule {
     /// panics: `/hash-1.*.rs`, in which `*` matches any characters of a path.
     #[serde(default)]
     pub strings: Vec<String>,
-    /// Ways in which the body can be recognised by its instructions.
+    /// Ways in which the body can be recognized by its instructions.
     #[serde(default, rename = "pattern")]
     pub patterns: Vec<Pattern>,
     /// Whether the kernel is assembly, which no compiler inlines. Then its instructions in other
@@ -42,7 +42,7 @@ pub struct Rule {
     pub superseded_by: Vec<String>,
 }
 
-/// A way in which a kernel can be recognised by its instructions.
+/// A way in which a kernel can be recognized by its instructions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {

@@ -16,7 +16,7 @@ use crate::build_variants::{self, Variant};
 #[derive(clap::Args)]
 #[command(
     after_help = "Builds two programs that hash with BLAKE2b, one on blake2b_simd and one on bulla-blake2, for each set of flags, \
-    without and with link-time optimisation, and prints the verdicts of `bulla audit` as Markdown.\n\
+    without and with link-time optimization, and prints the verdicts of `bulla audit` as Markdown.\n\
     Also audits the release build of bulla.\n\n\
     Exit status: 0 neither bulla nor any build with bulla-blake2 has lost a kernel, 1 one has."
 )]

@@ -1,5 +1,5 @@
 //! Builds the same program in many ways: with different flags, with and without link-time
-//! optimisation, and with different features.
+//! optimization, and with different features.
 
 use std::{
     fs,

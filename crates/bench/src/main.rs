@@ -53,7 +53,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Check {
-    /// Every lane with a model can be modelled
+    /// Every lane with a model can be modeled
     Models,
     /// The machine code of kernels for other machines keeps its rules
     Code,

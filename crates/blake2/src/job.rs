@@ -26,7 +26,7 @@ pub(crate) enum Finalization {
 }
 
 impl Finalization {
-    /// The finalisation flags of the last block.
+    /// The finalization flags of the last block.
     #[inline(always)]
     pub(crate) fn flags<W: Word>(self) -> [W; 2] {
         match self {

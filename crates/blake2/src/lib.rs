@@ -19,7 +19,7 @@
 //! # Kernels
 //!
 //! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that.
-//! So a build with `target-cpu=native` and link-time optimisation has the same kernels as one
+//! So a build with `target-cpu=native` and link-time optimization has the same kernels as one
 //! without. See [`kernel`] and `docs/decisions`.
 //!
 //! # Features

@@ -24,7 +24,7 @@ use core::fmt;
 /// ```
 #[derive(Clone)]
 pub struct Params<V: Variant> {
-    /// The state before any input: the initialisation vector and the parameter block.
+    /// The state before any input: the initialization vector and the parameter block.
     pub(crate) words: [V::Word; 8],
     pub(crate) hash_length: u8,
     pub(crate) key_length: u8,

@@ -18,9 +18,9 @@ pub trait Word: Sealed + Copy + Eq + Default + fmt::Debug + BitXor<Output = Self
     const BLOCK: usize = 16 * Self::BYTES;
     /// The number of rounds of a compression (RFC 7693, section 2.1).
     const ROUNDS: usize;
-    /// Initialisation vector (RFC 7693, section 2.6).
+    /// Initialization vector (RFC 7693, section 2.6).
     const IV: [Self; 8];
-    /// All bits set: a finalisation flag.
+    /// All bits set: a finalization flag.
     const ONES: Self;
 
     /// The word of these little-endian bytes.

@@ -17,7 +17,7 @@ use core::mem::MaybeUninit;
 /// chunks.
 const CAPACITY: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
 
-/// An array of bytes of which the first `len` are initialised.
+/// An array of bytes of which the first `len` are initialized.
 struct Bytes<const N: usize> {
     room: [MaybeUninit<u8>; N],
     len: usize,
@@ -62,7 +62,7 @@ impl<const N: usize> Bytes<N> {
 
     #[inline(always)]
     fn filled(&self) -> &[u8] {
-        // SAFETY: the first `len` bytes are initialised.
+        // SAFETY: the first `len` bytes are initialized.
         unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.len) }
     }
 }
@@ -256,7 +256,7 @@ mod storage {
         }
     }
 
-    /// Allocates a large part, and initialises only the fields that must have a value.
+    /// Allocates a large part, and initializes only the fields that must have a value.
     fn allocate_wide() -> Box<Wide> {
         let mut wide = Box::<Wide>::new_uninit();
         let at = wide.as_mut_ptr();

@@ -17,7 +17,7 @@ impl Hasher {
     /// stays hashed.
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
         // The first bytes are read into memory that nothing has written yet: to overwrite it with
-        // zeros first takes as long as to hash 8 KiB. After that, all of it is initialised.
+        // zeros first takes as long as to hash 8 KiB. After that, all of it is initialized.
         let mut buffer = Vec::with_capacity(READ);
         let mut end = reader.by_ref().take(READ as u64).read_to_end(&mut buffer).map(drop);
         self.update(&buffer);

@@ -13,10 +13,10 @@ pub const BLOCK_LEN: usize = 64;
 /// Bytes in a chunk: a leaf of the tree.
 pub const CHUNK_LEN: usize = 1024;
 
-/// Eight words: a chaining value, a key, or the initialisation vector.
+/// Eight words: a chaining value, a key, or the initialization vector.
 pub(crate) type Words = [u32; 8];
 
-/// Initialisation vector (table 1).
+/// Initialization vector (table 1).
 pub(crate) const IV: Words =
     [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
 

@@ -19,7 +19,7 @@ mod values;
 pub(crate) use values::LevelValues;
 use values::chunk_values;
 
-/// The number of levels on which groups wait for a neighbour. A group of the last level is reduced
+/// The number of levels on which groups wait for a neighbor. A group of the last level is reduced
 /// to a single value. That happens once in 32 groups, so the narrow levels of parents, which cost
 /// as much as four chunks, take less than half a percent of the time.
 const LEVELS: usize = 6;
@@ -32,7 +32,7 @@ const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
 const STACK: usize = 55;
 const _: () = assert!(STACK >= MAX_LANES);
 
-/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree
+/// Finished subtrees, the largest first. Neighbors of equal size merge only when the next subtree
 /// comes.
 pub(crate) struct Stack {
     values: [MaybeUninit<Value>; STACK],
@@ -59,7 +59,7 @@ impl Stack {
     /// `this` must be writable.
     #[inline(always)]
     pub(crate) unsafe fn clear_at(this: *mut Self) {
-        // SAFETY: the fields are written, not read; the values need no initialisation.
+        // SAFETY: the fields are written, not read; the values need no initialization.
         unsafe {
             (&raw mut (*this).len).write(0);
             (&raw mut (*this).chunks).write(0);
@@ -67,7 +67,7 @@ impl Stack {
     }
 
     pub(crate) fn values(&self) -> &[Value] {
-        // SAFETY: the first `len` values are initialised.
+        // SAFETY: the first `len` values are initialized.
         unsafe { core::slice::from_raw_parts(self.values.as_ptr().cast(), self.len) }
     }
 
@@ -81,7 +81,7 @@ impl Stack {
         stack
     }
 
-    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits
+    /// Merges neighbors of equal size, until there are at most `spare` more subtrees than set bits
     /// in the chunk count.
     pub(crate) fn merge(&mut self, instance: &KeyedKernel, spare: usize) {
         while self.len > self.chunks.count_ones() as usize + spare {
@@ -155,7 +155,7 @@ impl Stack {
     /// The block of the parent of the only two values.
     #[inline(always)]
     pub(crate) fn only_pair(&self) -> Option<&[u8; BLOCK_LEN]> {
-        // SAFETY: both values are initialised, one after the other.
+        // SAFETY: both values are initialized, one after the other.
         (self.len == 2).then(|| unsafe { &*self.values.as_ptr().cast() })
     }
 
@@ -236,7 +236,7 @@ impl zeroize::Zeroize for Groups {
 }
 
 /// Full groups: at most one on each level, like the bits of a counter. A group of level l holds the
-/// values of `lanes` neighbouring subtrees of 2^l chunks each.
+/// values of `lanes` neighboring subtrees of 2^l chunks each.
 ///
 /// A kernel reads only groups that it wrote itself: as long as there are groups, all calls must be
 /// for instances of one kernel.
@@ -267,7 +267,7 @@ impl Groups {
     /// `this` must be writable.
     #[cfg(feature = "std")]
     pub(crate) unsafe fn clear_at(this: *mut Self) {
-        // SAFETY: the fields are written, not read; the slots need no initialisation.
+        // SAFETY: the fields are written, not read; the slots need no initialization.
         unsafe {
             (&raw mut (*this).present).write(0);
             (&raw mut (*this).written).write(0);
@@ -317,7 +317,7 @@ impl Groups {
         let KeyedKernel { functions, key, flags } = instance;
         let group = functions.lanes * CHUNK_LEN;
         assert!(input.len() >= group);
-        // Only the first of a pair of neighbours has nothing to merge with on its level.
+        // Only the first of a pair of neighbors has nothing to merge with on its level.
         let two = functions.two_groups.filter(|_| input.len() >= 2 * group && self.present & 1 == 0);
         let groups = if two.is_some() { 2 } else { 1 };
         let target = (self.present + groups - 1).trailing_ones() as usize;
@@ -488,7 +488,7 @@ pub(crate) fn fold(instance: &KeyedKernel, stack: &Stack, last: Option<Value>) -
     let mut lefts = values.len() - 1;
     let mut right = values[lefts];
     if let Some(last) = last {
-        // Neighbours of equal size merge, as when a subtree comes.
+        // Neighbors of equal size merge, as when a subtree comes.
         while lefts + 1 > stack.chunks.count_ones() as usize {
             lefts -= 1;
             right = instance.parent(&join(&values[lefts], &right), 0);

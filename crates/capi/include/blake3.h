@@ -33,7 +33,7 @@ extern "C" {
 #define BLAKE3_CHUNK_LEN 1024
 #define BLAKE3_MAX_DEPTH 54
 
-/* A hasher: 1912 bytes, to be initialised by one of the functions below. */
+/* A hasher: 1912 bytes, to be initialized by one of the functions below. */
 typedef struct {
     uint64_t private_state[239];
 } blake3_hasher;
@@ -41,7 +41,7 @@ typedef struct {
 /* The version of the official library whose functions these are: BLAKE3_VERSION_STRING. */
 BLAKE3_API const char *blake3_version(void);
 
-/* Initialises a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a context. The context of
+/* Initializes a hasher: for plain hashing, under a key of 32 bytes, or for key derivation with a context. The context of
  * blake3_hasher_init_derive_key ends with a zero byte. Programs should use hardcoded contexts. */
 BLAKE3_API void blake3_hasher_init(blake3_hasher *self);
 BLAKE3_API void blake3_hasher_init_keyed(blake3_hasher *self, const uint8_t key[BLAKE3_KEY_LEN]);

@@ -7,7 +7,7 @@
  *
  * Most functions return a bulla_status: BULLA_OK, or why they failed. bulla_status_text has its text, bulla_last_error the details.
  * No function ends the process or unwinds into C, unless memory runs out. A pointer that is NULL, a length that no object can have,
- * memory that was not initialised: these are errors, as far as they can be seen. Input of length 0 may be NULL.
+ * memory that was not initialized: these are errors, as far as they can be seen. Input of length 0 may be NULL.
  *
  * All functions may be called from any threads at the same time. The only limit is what two calls share: nobody may use a hasher, a
  * state or an output while another call changes it. Each function says which.
@@ -147,7 +147,7 @@ typedef struct bulla_ed25519_key bulla_ed25519_key;
 typedef int32_t bulla_status;
 
 /**
- * A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init initialises it. Nothing has to be
+ * A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init initializes it. Nothing has to be
  * freed, and a copy of the bytes is another hasher in the same state. One thread at a time may use a state; calls that take it as const
  * may run at the same time.
  */
@@ -241,7 +241,7 @@ typedef int32_t (*bulla_progress)(void *user, uint64_t done, uint64_t total);
 /**
  * A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
  *
- * bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
+ * bulla_blake3_init and the like initialize it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
  * bytes mean nothing to another version of this library: to save a state, use bulla_blake3_save. It holds one block of input, so that
  * bulla_blake3_hasher is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that take it as const
  * may run at the same time.
@@ -279,7 +279,7 @@ typedef struct {
 #define BULLA_ERROR_KERNEL 4
 
 /**
- * The memory does not hold an initialised state, or the bytes are not a saved state.
+ * The memory does not hold an initialized state, or the bytes are not a saved state.
  */
 #define BULLA_ERROR_STATE 5
 
@@ -291,7 +291,7 @@ typedef struct {
 /**
  * The callback asked to stop.
  */
-#define BULLA_ERROR_CANCELLED 7
+#define BULLA_ERROR_CANCELED 7
 
 /**
  * The operating system gave no random bytes.
@@ -353,7 +353,7 @@ bulla_status bulla_blake2(uint32_t algorithm,
                           size_t out_len);
 
 /**
- * Initialises a state with these parameters. Thread-safe.
+ * Initializes a state with these parameters. Thread-safe.
  *
  * Preconditions: `state` has room for a state; `params` are parameters, whose key, salt and personalization have their lengths.
  */
@@ -362,7 +362,7 @@ bulla_status bulla_blake2_init(bulla_blake2_state *state, const bulla_blake2_par
 /**
  * Hashes more input. One thread at a time for each state.
  *
- * Preconditions: `state` was initialised, `input` has `len` bytes.
+ * Preconditions: `state` was initialized, `input` has `len` bytes.
  */
 bulla_status bulla_blake2_update(bulla_blake2_state *state, const void *input, size_t len);
 
@@ -370,7 +370,7 @@ bulla_status bulla_blake2_update(bulla_blake2_state *state, const void *input, s
  * Writes the digest of the input so far. `out_len` must be the length from the parameters: BULLA_ERROR_LENGTH otherwise. The state does not
  * change, and can take more input. Several threads may call this at once.
  *
- * Preconditions: `state` was initialised, `out` has room for `out_len` bytes.
+ * Preconditions: `state` was initialized, `out` has room for `out_len` bytes.
  */
 bulla_status bulla_blake2_finalize(const bulla_blake2_state *state,
                                    uint8_t *out,
@@ -509,7 +509,7 @@ bulla_status bulla_ed25519_verify(const uint8_t *public_key,
 
 /**
  * Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each: BULLA_OK, or the reason why it is not
- * valid. Each verdict is that of bulla_ed25519_verify, whatever its neighbours.
+ * valid. Each verdict is that of bulla_ed25519_verify, whatever its neighbors.
  *
  * Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It needs about 96 KiB of stack. Thread-safe.
  *
@@ -521,7 +521,7 @@ bulla_status bulla_ed25519_verify_many(const bulla_ed25519_item *items,
 
 /**
  * Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with BULLA_ERROR_IO if the file cannot be read,
- * and with BULLA_ERROR_CANCELLED if the callback says so; `out` is then not written. Thread-safe.
+ * and with BULLA_ERROR_CANCELED if the callback says so; `out` is then not written. Thread-safe.
  *
  * Preconditions: `path` is a C string, `out` has room for 32 bytes.
  */
@@ -684,21 +684,21 @@ size_t bulla_blake3_kernels(const char **names,
 bulla_status bulla_start_threads(size_t threads);
 
 /**
- * Initialises a state for plain hashing. Thread-safe.
+ * Initializes a state for plain hashing. Thread-safe.
  *
  * Preconditions: `state` has room for a state.
  */
 bulla_status bulla_blake3_init(bulla_blake3_state *state);
 
 /**
- * Initialises a state for hashing under a key of 32 bytes. Thread-safe.
+ * Initializes a state for hashing under a key of 32 bytes. Thread-safe.
  *
  * Preconditions: `state` has room for a state, `key` has 32 bytes.
  */
 bulla_status bulla_blake3_init_keyed(bulla_blake3_state *state, const uint8_t *key);
 
 /**
- * Initialises a state for key derivation: the input is the key material. The context should be text. Thread-safe.
+ * Initializes a state for key derivation: the input is the key material. The context should be text. Thread-safe.
  *
  * Preconditions: `state` has room for a state, `context` has `context_len` bytes.
  */
@@ -707,7 +707,7 @@ bulla_status bulla_blake3_init_derive_key(bulla_blake3_state *state, const void 
 /**
  * Hashes more input, on this thread. One thread at a time for each state.
  *
- * Preconditions: `state` was initialised, `input` has `len` bytes.
+ * Preconditions: `state` was initialized, `input` has `len` bytes.
  */
 bulla_status bulla_blake3_update(bulla_blake3_state *state, const void *input, size_t len);
 
@@ -715,7 +715,7 @@ bulla_status bulla_blake3_update(bulla_blake3_state *state, const void *input, s
  * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
  * on this thread. One thread at a time for each state.
  *
- * Preconditions: `state` was initialised, `input` has `len` bytes.
+ * Preconditions: `state` was initialized, `input` has `len` bytes.
  */
 bulla_status bulla_blake3_update_threads(bulla_blake3_state *state, const void *input, size_t len);
 
@@ -723,7 +723,7 @@ bulla_status bulla_blake3_update_threads(bulla_blake3_state *state, const void *
  * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The state does not change,
  * and can take more input. Several threads may call this at once.
  *
- * Preconditions: `state` was initialised, `out` has room for `out_len` bytes.
+ * Preconditions: `state` was initialized, `out` has room for `out_len` bytes.
  */
 bulla_status bulla_blake3_finalize(const bulla_blake3_state *state,
                                    uint64_t seek,
@@ -733,14 +733,14 @@ bulla_status bulla_blake3_finalize(const bulla_blake3_state *state,
 /**
  * Resets the state: same mode, same key, no input. One thread at a time for each state.
  *
- * Preconditions: `state` was initialised.
+ * Preconditions: `state` was initialized.
  */
 bulla_status bulla_blake3_reset(bulla_blake3_state *state);
 
 /**
  * The number of bytes hashed so far; 0 if the memory is not a state. Several threads may call this at once.
  *
- * Preconditions: `state` was initialised.
+ * Preconditions: `state` was initialized.
  */
 uint64_t bulla_blake3_count(const bulla_blake3_state *state);
 
@@ -751,7 +751,7 @@ uint64_t bulla_blake3_count(const bulla_blake3_state *state);
  *
  * **The saved state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
  *
- * Preconditions: `state` was initialised, `saved` has room for `room` bytes, `saved_len` points to a number.
+ * Preconditions: `state` was initialized, `saved` has room for `room` bytes, `saved_len` points to a number.
  */
 bulla_status bulla_blake3_save(const bulla_blake3_state *state,
                                uint8_t *saved,
@@ -759,7 +759,7 @@ bulla_status bulla_blake3_save(const bulla_blake3_state *state,
                                size_t *saved_len);
 
 /**
- * Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
+ * Initializes a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
  * not exactly one, and then does not change `state`. Thread-safe.
  *
  * Preconditions: `saved` has `len` bytes, `state` has room for a state.

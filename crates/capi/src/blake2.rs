@@ -55,7 +55,7 @@ pub struct bulla_blake2_params {
 }
 
 /// A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init
-/// initialises it. Nothing has to be freed, and a copy of the bytes is another hasher in the same
+/// initializes it. Nothing has to be freed, and a copy of the bytes is another hasher in the same
 /// state. One thread at a time may use a state; calls that take it as const may run at the same
 /// time.
 #[repr(C, align(16))]
@@ -76,7 +76,7 @@ enum AnyState {
 /// What is in the memory.
 #[repr(C)]
 struct Content {
-    /// [`MAGIC`], if it was initialised.
+    /// [`MAGIC`], if it was initialized.
     magic: u64,
     out_len: usize,
     state: AnyState,
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn bulla_blake2(
     })
 }
 
-/// Initialises a state with these parameters. Thread-safe.
+/// Initializes a state with these parameters. Thread-safe.
 ///
 /// # Safety
 ///
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn bulla_blake2_init(
 /// If `at` is not NULL, nobody else may use it meanwhile.
 unsafe fn content<'a>(at: *mut bulla_blake2_state) -> Result<&'a mut Content, Failure> {
     args::aligned(at)?;
-    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is
+    // SAFETY: the caller promised the memory. If it begins like a state, it was initialized, or is
     // a copy of one that was.
     unsafe {
         let at = at.cast::<Content>();
@@ -261,14 +261,14 @@ unsafe fn content<'a>(at: *mut bulla_blake2_state) -> Result<&'a mut Content, Fa
             return Ok(&mut *at);
         }
     }
-    Err(Failure::new(BULLA_ERROR_STATE, "this memory was not initialised as a BLAKE2 state, or was wiped"))
+    Err(Failure::new(BULLA_ERROR_STATE, "this memory was not initialized as a BLAKE2 state, or was wiped"))
 }
 
 /// Hashes more input. One thread at a time for each state.
 ///
 /// # Safety
 ///
-/// `state` was initialised, `input` has `len` bytes.
+/// `state` was initialized, `input` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake2_update(
     state: *mut bulla_blake2_state,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn bulla_blake2_update(
 ///
 /// # Safety
 ///
-/// `state` was initialised, `out` has room for `out_len` bytes.
+/// `state` was initialized, `out` has room for `out_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake2_finalize(
     state: *const bulla_blake2_state,

@@ -214,7 +214,7 @@ pub unsafe extern "C" fn bulla_ed25519_verify(
 
 /// Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each:
 /// BULLA_OK, or the reason why it is not valid. Each verdict is that of bulla_ed25519_verify,
-/// whatever its neighbours.
+/// whatever its neighbors.
 ///
 /// Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It
 /// needs about 96 KiB of stack. Thread-safe.

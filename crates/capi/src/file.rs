@@ -4,7 +4,7 @@ use crate::args;
 use crate::hasher::{bulla_blake3_hasher, update_threads};
 use crate::kernels::ready;
 use crate::status::{
-    BULLA_ERROR_ARGUMENT, BULLA_ERROR_CANCELLED, BULLA_ERROR_IO, Failure, bulla_status, guard,
+    BULLA_ERROR_ARGUMENT, BULLA_ERROR_CANCELED, BULLA_ERROR_IO, Failure, bulla_status, guard,
 };
 use bulla_blake3::Hasher;
 use std::ffi::{CStr, c_char, c_void};
@@ -42,13 +42,13 @@ impl Progress {
         // pointer.
         match unsafe { call(self.user, done, total) } {
             0 => Ok(()),
-            _ => Err(Failure::new(BULLA_ERROR_CANCELLED, format!("cancelled after {done} bytes"))),
+            _ => Err(Failure::new(BULLA_ERROR_CANCELED, format!("canceled after {done} bytes"))),
         }
     }
 }
 
 /// Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with
-/// BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELLED if the callback says
+/// BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELED if the callback says
 /// so; `out` is then not written. Thread-safe.
 ///
 /// # Safety
@@ -126,8 +126,8 @@ fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -
         };
         hash(hasher, &buffer);
         done += n as u64;
-        if let Err(cancelled) = progress.report(done, total) {
-            break Err(cancelled);
+        if let Err(canceled) = progress.report(done, total) {
+            break Err(canceled);
         }
         // One more byte than the file had: the end is found without another read.
         if n < room {

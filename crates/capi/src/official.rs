@@ -47,14 +47,14 @@ fn kernel() -> Kernel {
 /// If it is not NULL, there must be room for a hasher.
 #[inline(always)]
 unsafe fn place<'a>(at: *mut blake3_hasher) -> Option<&'a mut MaybeUninit<CompactHasher>> {
-    // SAFETY: the caller promised the room; memory that may be uninitialised is a value of this
+    // SAFETY: the caller promised the room; memory that may be uninitialized is a value of this
     // type.
     unsafe { at.cast::<MaybeUninit<CompactHasher>>().as_mut() }
 }
 
 /// # Safety
 ///
-/// If it is not NULL, it must be an initialised hasher that nobody else uses meanwhile.
+/// If it is not NULL, it must be an initialized hasher that nobody else uses meanwhile.
 #[inline(always)]
 unsafe fn hasher<'a>(at: *mut blake3_hasher) -> Option<&'a mut CompactHasher> {
     // SAFETY: the caller promised it.
@@ -79,7 +79,7 @@ pub extern "C" fn blake3_version() -> *const c_char {
     c"1.8.7".as_ptr()
 }
 
-/// Initialises a hasher for plain hashing.
+/// Initializes a hasher for plain hashing.
 ///
 /// # Safety
 ///
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn blake3_hasher_init(this: *mut blake3_hasher) {
     }
 }
 
-/// Initialises a hasher under a key of 32 bytes.
+/// Initializes a hasher under a key of 32 bytes.
 ///
 /// # Safety
 ///
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn blake3_hasher_init_keyed(this: *mut blake3_hasher, key:
     }
 }
 
-/// Initialises a hasher for key derivation with a context that ends with a zero byte.
+/// Initializes a hasher for key derivation with a context that ends with a zero byte.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn blake3_hasher_init_derive_key(this: *mut blake3_hasher,
     }
 }
 
-/// Initialises a hasher for key derivation with a context of any bytes.
+/// Initializes a hasher for key derivation with a context of any bytes.
 ///
 /// # Safety
 ///
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn blake3_hasher_init_derive_key_raw(
 ///
 /// # Safety
 ///
-/// `this` was initialised, `input` has `input_len` bytes.
+/// `this` was initialized, `input` has `input_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blake3_hasher_update(
     this: *mut blake3_hasher,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn blake3_hasher_update(
 ///
 /// # Safety
 ///
-/// `this` was initialised, `input` has `input_len` bytes.
+/// `this` was initialized, `input` has `input_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blake3_hasher_update_tbb(
     this: *mut blake3_hasher,
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn blake3_hasher_update_tbb(
 ///
 /// # Safety
 ///
-/// `this` was initialised, `out` has room for `out_len` bytes.
+/// `this` was initialized, `out` has room for `out_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blake3_hasher_finalize(this: *const blake3_hasher, out: *mut u8, out_len: usize) {
     // SAFETY: the caller promised the hasher and the room.
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn blake3_hasher_finalize(this: *const blake3_hasher, out:
 ///
 /// # Safety
 ///
-/// `this` was initialised, `out` has room for `out_len` bytes.
+/// `this` was initialized, `out` has room for `out_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blake3_hasher_finalize_seek(
     this: *const blake3_hasher,
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn blake3_hasher_finalize_seek(
 ///
 /// # Safety
 ///
-/// `this` was initialised.
+/// `this` was initialized.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blake3_hasher_reset(this: *mut blake3_hasher) {
     // SAFETY: the caller promised the hasher.

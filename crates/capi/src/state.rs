@@ -17,7 +17,7 @@ pub const BULLA_BLAKE3_STATE_ALIGN: usize = 8;
 
 /// A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
 ///
-/// bulla_blake3_init and the like initialise it. Nothing has to be freed. A copy of the bytes is
+/// bulla_blake3_init and the like initialize it. Nothing has to be freed. A copy of the bytes is
 /// another hasher in the same state, but the bytes mean nothing to another version of this library:
 /// to save a state, use bulla_blake3_save. It holds one block of input, so that bulla_blake3_hasher
 /// is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that
@@ -31,7 +31,7 @@ pub struct bulla_blake3_state {
 /// What is in the memory.
 #[repr(C)]
 struct State {
-    /// [`MAGIC`], if it was initialised: most memory that was not does not begin like that.
+    /// [`MAGIC`], if it was initialized: most memory that was not does not begin like that.
     magic: u64,
     hasher: CompactHasher,
 }
@@ -69,7 +69,7 @@ unsafe fn init(
 #[inline(always)]
 unsafe fn state<'a>(at: *const bulla_blake3_state) -> Result<&'a CompactHasher, Failure> {
     args::aligned(at)?;
-    // SAFETY: the caller promised the memory. If it begins like a state, it was initialised, or is
+    // SAFETY: the caller promised the memory. If it begins like a state, it was initialized, or is
     // a copy of one that was.
     unsafe {
         let at = at.cast::<State>();
@@ -92,10 +92,10 @@ unsafe fn state_mut<'a>(at: *mut bulla_blake3_state) -> Result<&'a mut CompactHa
 
 #[cold]
 fn not_a_state() -> Failure {
-    Failure::new(BULLA_ERROR_STATE, "this memory was not initialised as a BLAKE3 state, or was wiped")
+    Failure::new(BULLA_ERROR_STATE, "this memory was not initialized as a BLAKE3 state, or was wiped")
 }
 
-/// Initialises a state for plain hashing. Thread-safe.
+/// Initializes a state for plain hashing. Thread-safe.
 ///
 /// # Safety
 ///
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn bulla_blake3_init(state: *mut bulla_blake3_state) -> bu
     })
 }
 
-/// Initialises a state for hashing under a key of 32 bytes. Thread-safe.
+/// Initializes a state for hashing under a key of 32 bytes. Thread-safe.
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn bulla_blake3_init_keyed(
     })
 }
 
-/// Initialises a state for key derivation: the input is the key material. The context should be
+/// Initializes a state for key derivation: the input is the key material. The context should be
 /// text. Thread-safe.
 ///
 /// # Safety
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn bulla_blake3_init_derive_key(
 ///
 /// # Safety
 ///
-/// `state` was initialised, `input` has `len` bytes.
+/// `state` was initialized, `input` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_update(
     state: *mut bulla_blake3_state,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn bulla_blake3_update(
 ///
 /// # Safety
 ///
-/// `state` was initialised, `input` has `len` bytes.
+/// `state` was initialized, `input` has `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_update_threads(
     state: *mut bulla_blake3_state,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn bulla_blake3_update_threads(
 ///
 /// # Safety
 ///
-/// `state` was initialised, `out` has room for `out_len` bytes.
+/// `state` was initialized, `out` has room for `out_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_finalize(
     state: *const bulla_blake3_state,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn bulla_blake3_finalize(
 ///
 /// # Safety
 ///
-/// `state` was initialised.
+/// `state` was initialized.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_reset(state: *mut bulla_blake3_state) -> bulla_status {
     guard(|| {
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn bulla_blake3_reset(state: *mut bulla_blake3_state) -> b
 ///
 /// # Safety
 ///
-/// `state` was initialised.
+/// `state` was initialized.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_count(state: *const bulla_blake3_state) -> u64 {
     // SAFETY: the caller promised the state.
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn bulla_blake3_count(state: *const bulla_blake3_state) ->
 ///
 /// # Safety
 ///
-/// `state` was initialised, `saved` has room for `room` bytes, `saved_len` points to a number.
+/// `state` was initialized, `saved` has room for `room` bytes, `saved_len` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bulla_blake3_save(
     state: *const bulla_blake3_state,
@@ -313,7 +313,7 @@ pub(crate) unsafe fn give_saved(
     result
 }
 
-/// Initialises a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails
+/// Initializes a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails
 /// with BULLA_ERROR_STATE if the bytes are not exactly one, and then does not change `state`.
 /// Thread-safe.
 ///

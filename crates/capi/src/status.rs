@@ -22,12 +22,12 @@ pub const BULLA_ERROR_LENGTH: bulla_status = 2;
 pub const BULLA_ERROR_ARGUMENT: bulla_status = 3;
 /// No kernel of the wanted name runs on this machine. bulla_last_error lists those that do.
 pub const BULLA_ERROR_KERNEL: bulla_status = 4;
-/// The memory does not hold an initialised state, or the bytes are not a saved state.
+/// The memory does not hold an initialized state, or the bytes are not a saved state.
 pub const BULLA_ERROR_STATE: bulla_status = 5;
 /// The operating system reported an error of a file. bulla_last_error says which.
 pub const BULLA_ERROR_IO: bulla_status = 6;
 /// The callback asked to stop.
-pub const BULLA_ERROR_CANCELLED: bulla_status = 7;
+pub const BULLA_ERROR_CANCELED: bulla_status = 7;
 /// The operating system gave no random bytes.
 pub const BULLA_ERROR_RANDOM: bulla_status = 8;
 /// At least one of many signatures is not valid. The verdicts say which.
@@ -57,7 +57,7 @@ pub extern "C" fn bulla_status_text(status: bulla_status) -> *const c_char {
         BULLA_ERROR_KERNEL => c"this machine has no kernel of that name",
         BULLA_ERROR_STATE => c"the memory or the bytes are not a state",
         BULLA_ERROR_IO => c"the file could not be read",
-        BULLA_ERROR_CANCELLED => c"the callback cancelled the call",
+        BULLA_ERROR_CANCELED => c"the callback canceled the call",
         BULLA_ERROR_RANDOM => c"the operating system gave no random bytes",
         BULLA_ERROR_SIGNATURES => c"at least one signature is not valid",
         BULLA_ERROR_INTERNAL => c"there is an error in the library",

@@ -46,8 +46,8 @@ where
         LogFormat::Json => false,
     };
     if is_text {
-        let colours = anstream::AutoStream::choice(&stderr()) != anstream::ColorChoice::Never;
-        Box::new(layer.with_ansi(colours).with_target(false).with_filter(wanted))
+        let colors = anstream::AutoStream::choice(&stderr()) != anstream::ColorChoice::Never;
+        Box::new(layer.with_ansi(colors).with_target(false).with_filter(wanted))
     } else {
         Box::new(
             layer

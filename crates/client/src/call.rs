@@ -62,7 +62,7 @@ impl Call {
     /// wiped.
     pub(crate) fn secret_body(self, body: &impl Serialize, length: usize) -> Self {
         let mut text = Zeroizing::new(Vec::with_capacity(length));
-        serde_json::to_writer(&mut *text, body).expect("plain structures serialise");
+        serde_json::to_writer(&mut *text, body).expect("plain structures serialize");
         Self { body: Some(wiped(text)), ..self }
     }
 }

@@ -128,9 +128,8 @@ impl Argument {
     fn of(arg: &Arg) -> Self {
         let takes_values = arg.get_action().takes_values();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
-        let possible = |value: &PossibleValue| {
-            (value.get_name().to_owned(), value.get_help().map(ToString::to_string))
-        };
+        let possible =
+            |value: &PossibleValue| (value.get_name().to_owned(), value.get_help().map(ToString::to_string));
         let values = || Values {
             names: arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect(),
             possible: arg.get_possible_values().iter().map(possible).collect(),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_travelled_as_json_has_the_same_help() {
+    fn a_command_that_traveled_as_json_has_the_same_help() {
         let command = <Sample as clap::CommandFactory>::command();
         let json = serde_json::to_string(&CommandTree::of(&command)).unwrap();
         let tree: CommandTree = serde_json::from_str(&json).unwrap();
@@ -271,6 +270,9 @@ mod tests {
     fn a_command_without_examples_or_exit_statuses_is_noticed() {
         let tree = CommandTree::of(&<Sample as clap::CommandFactory>::command());
         let missing = tree.missing_help("sample");
-        assert_eq!(missing, ["sample alphabet: no examples that show it", "sample alphabet: no exit statuses"]);
+        assert_eq!(
+            missing,
+            ["sample alphabet: no examples that show it", "sample alphabet: no exit statuses"]
+        );
     }
 }

@@ -23,7 +23,7 @@ impl Context {
         Self { root, target }
     }
 
-    /// Asks cargo, so that a `CARGO_TARGET_DIR` or a `build.target-dir` of the user is honoured.
+    /// Asks cargo, so that a `CARGO_TARGET_DIR` or a `build.target-dir` of the user is honored.
     pub fn find() -> Result<Self> {
         // `cargo run` sets it. For a binary started by hand, use the current folder.
         let start = env::var_os("CARGO_MANIFEST_DIR").map_or_else(env::current_dir, |dir| Ok(dir.into()))?;

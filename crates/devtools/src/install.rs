@@ -38,7 +38,7 @@ pub struct CargoTool {
     pub version: &'static str,
 }
 
-/// It checks licences, bans, sources and advisories.
+/// It checks licenses, bans, sources and advisories.
 pub const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
 
 /// A program that `go install` builds, from the module proxy.

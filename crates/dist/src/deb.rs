@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_of_a_licence_is_a_point() {
+    fn an_empty_line_of_a_license_is_a_point() {
         assert!(copyright("one\n\ntwo\n").contains("License: MIT\n one\n .\n two\n"));
     }
 }

@@ -56,7 +56,7 @@ fn wrong(package: &Value) -> Vec<String> {
     };
     let list = |key: &str| package[key].as_array().map(Vec::as_slice).unwrap_or_default();
     require(package["version"] == VERSION, "another version");
-    require(package["license"] == "MIT OR Apache-2.0", "another licence");
+    require(package["license"] == "MIT OR Apache-2.0", "another license");
     require(package["description"].as_str().is_some_and(|text| !text.is_empty()), "no description");
     require(package["repository"].as_str().is_some(), "no repository");
     require(package["rust_version"] == RUST, "another rust-version");
@@ -165,7 +165,7 @@ mod tests {
         assert!(wrong(&package()).is_empty());
         for (key, value, what) in [
             ("version", "9.9.9".into(), "another version"),
-            ("license", Value::Null, "another licence"),
+            ("license", Value::Null, "another license"),
             ("repository", Value::Null, "no repository"),
             ("rust_version", "1.0".into(), "another rust-version"),
             ("categories", serde_json::json!([]), "not one to five categories"),

@@ -1,5 +1,5 @@
 //! The bill of materials of a binary, in the format CycloneDX: every crate in it, with version,
-//! licence and digest.
+//! license and digest.
 
 use std::{fs, path::Path, process::Command};
 

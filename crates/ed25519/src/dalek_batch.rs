@@ -1,6 +1,6 @@
 //! The batch verification of ed25519-dalek: one verdict for all. Its predicate is **not** the one
 //! of [`verify_many`](crate::verify_many): for a signature with a part of small order, the result
-//! depends on chance and on its neighbours.
+//! depends on chance and on its neighbors.
 //!
 //! It is here for users who need exactly this function. [`cofactored`](crate::cofactored) is a
 //! batch that agrees with single verification.

@@ -3,7 +3,7 @@
 //!
 //! Lane i of every vector belongs to signature i; a few signatures are computed one by one, each
 //! with all lanes. So a signature gets the same verdict alone and among others, whatever its
-//! neighbours, their order, the number of threads and the CPU. The predicate is that of
+//! neighbors, their order, the number of threads and the CPU. The predicate is that of
 //! `verify_strict` of ed25519-dalek 3. Where there are no vectors, ed25519-dalek also does the
 //! work: see [`kernel`].
 //!

@@ -71,7 +71,7 @@ pub struct PreparedItem<'a> {
 }
 
 /// Like [`PreparedKey::verify`] for every item, eight at a time. Verdict i belongs to item i, and
-/// does not depend on its neighbours.
+/// does not depend on its neighbors.
 ///
 /// # Panics
 ///

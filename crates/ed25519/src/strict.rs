@@ -26,7 +26,7 @@ pub fn verify_strict(item: &VerifyItem<'_>) -> Verdict {
 }
 
 /// Verifies every item. Verdict i is the verdict of [`verify_strict`] on item i. It does not depend
-/// on its neighbours, their order and number, the threads or the CPU.
+/// on its neighbors, their order and number, the threads or the CPU.
 ///
 /// # Panics
 ///

@@ -5,14 +5,14 @@
 pub(crate) const ONE_BY_ONE: usize = 48 << 10;
 /// The same of one signature or one group in lanes.
 #[cfg(any(test, lanes))]
-pub(crate) const ONE_GROUP: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 24 << 10 };
+pub(crate) const ONE_GROUP: usize = if cfg!(unoptimized) { UNOPTIMIZED } else { 24 << 10 };
 /// The same of as many groups as share an inversion.
 #[cfg(any(test, lanes))]
-pub(crate) const ALL_GROUPS: usize = if cfg!(unoptimised) { UNOPTIMISED } else { 48 << 10 };
-/// Without optimisation each operation on lanes has a frame of its own with copies of its operands:
+pub(crate) const ALL_GROUPS: usize = if cfg!(unoptimized) { UNOPTIMIZED } else { 48 << 10 };
+/// Without optimization each operation on lanes has a frame of its own with copies of its operands:
 /// 389 KiB for one signature.
 #[cfg(any(test, lanes))]
-const UNOPTIMISED: usize = 512 << 10;
+const UNOPTIMIZED: usize = 512 << 10;
 
 /// Zeroes all vector registers.
 ///
@@ -162,7 +162,7 @@ mod tests {
         let seed = seed();
         let needles = Needles::of(&seed, &[], MESSAGE);
         let found = left_by(&needles, || {
-            // So many that the frames of the search, which are large without optimisation, do not
+            // So many that the frames of the search, which are large without optimization, do not
             // cover all.
             std::hint::black_box([*seed; 64]);
         });

@@ -146,7 +146,7 @@ impl Algorithm {
         self.facts().name
     }
 
-    /// All names. Not by `join`: LLVM takes minutes to optimise that for an array of this length.
+    /// All names. Not by `join`: LLVM takes minutes to optimize that for an array of this length.
     fn names() -> String {
         let mut names = String::new();
         for algorithm in Self::ALL {

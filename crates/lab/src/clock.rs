@@ -11,7 +11,7 @@ const STEPS: u32 = 16_384;
 
 /// The core clock in GHz, by a chain of operations, each of which waits for the one before.
 ///
-/// An addition and an exclusive or take one cycle each on every core we know, and the optimiser
+/// An addition and an exclusive or take one cycle each on every core we know, and the optimizer
 /// cannot shorten a chain that mixes the two. The result is the best of three, because an
 /// interruption can only make the result too low.
 pub fn gigahertz() -> f64 {

@@ -42,7 +42,7 @@ pub trait Subject {
 
 /// An operation, as a closure from the input to `result`, and the conversion of `result` to bytes.
 pub struct Op<R, F, B> {
-    /// The memory to which the operation writes its result, so that no result can be optimised
+    /// The memory to which the operation writes its result, so that no result can be optimized
     /// away.
     pub result: R,
     /// The operation.

@@ -100,7 +100,7 @@ fn probe() -> [f64; 3] {
     [one(), eight_chains(), one()].map(|time| time.as_secs_f64())
 }
 
-/// The time of eight such chains at once. Neighbours do different operations at each step, so that
+/// The time of eight such chains at once. Neighbors do different operations at each step, so that
 /// no compiler makes them chains of vectors.
 #[inline(never)]
 fn eight_chains() -> Duration {

@@ -179,7 +179,7 @@ fn files_that_git_ignores_are_left_out_only_on_request() {
     rules.ignored = Ignored::Skip;
     let found = names(&root, &walk(&root, &rules));
     assert_eq!(found, [".gitignore", "kept", "sub/.gitignore", "sub/keep.log", "sub/target/y"]);
-    // A walk that begins further down honours the lists of the folders around it.
+    // A walk that begins further down honors the lists of the folders around it.
     let sub = root.join("sub");
     assert_eq!(names(&sub, &walk(&sub, &rules)), [".gitignore", "keep.log", "target/y"]);
 }

@@ -157,7 +157,7 @@ impl KeyedKernel {
         values[last] = ended;
     }
 
-    /// The parents of neighbours, in place, level by level, until at most `target` of the `n` values are left. Returns how many there are. An
+    /// The parents of neighbors, in place, level by level, until at most `target` of the `n` values are left. Returns how many there are. An
     /// odd value at the end moves up unchanged.
     pub(crate) fn ascend(&self, values: &mut [Value; 64], mut n: usize, target: usize) -> usize {
         while n > target {

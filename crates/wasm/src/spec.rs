@@ -10,7 +10,7 @@ pub(crate) const OUT_LEN: usize = 32;
 pub(crate) const BLOCK_LEN: usize = 64;
 pub(crate) const CHUNK_LEN: usize = 1024;
 
-/// Initialisation vector (table 1).
+/// Initialization vector (table 1).
 pub(crate) const IV: Words =
     [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
 

@@ -9,7 +9,7 @@ use crate::tree::{Node, join};
 /// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not merged yet.
 const STACK: usize = 55;
 
-/// Finished subtrees, the largest first. Neighbours of equal size merge only when the next subtree comes, because their
+/// Finished subtrees, the largest first. Neighbors of equal size merge only when the next subtree comes, because their
 /// parent might be the root.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -56,7 +56,7 @@ impl State {
         self.len += 1;
     }
 
-    /// Merges neighbours of equal size, until there are at most `spare` more subtrees than set bits in the chunk count.
+    /// Merges neighbors of equal size, until there are at most `spare` more subtrees than set bits in the chunk count.
     pub(crate) fn merge(&mut self, spare: u32) {
         while self.len > self.chunks.count_ones() + spare {
             let [.., left, right] = self.values() else { return };

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Groups: the chaining values of as many neighbours as there are lanes, in columns, as the rounds
+// Groups: the chaining values of as many neighbors as there are lanes, in columns, as the rounds
 // leave them. Two groups merge into one without a transpose, and only the last group is converted
 // to rows.
 

@@ -38,7 +38,7 @@ const BatchChunks = 256
 // CV is a chaining value: eight words.
 type CV [8]uint32
 
-// Group holds the chaining values of neighbours as the column kernels leave them: word 0 of each,
+// Group holds the chaining values of neighbors as the column kernels leave them: word 0 of each,
 // then word 1 of each, and so on. A kernel of fewer lanes than MaxLanes has smaller groups.
 type Group [8 * MaxLanes]uint32
 

@@ -97,9 +97,9 @@ test("300 MB: progress, rate, digest, comparison", async () => {
   });
 });
 
-test("a large file is cancelled, and another one takes its place", async () => {
+test("a large file is canceled, and another one takes its place", async () => {
   // Far more than any machine hashes before the click; it lies on the disk as a hole.
-  const path = join(folder, "cancelled.bin");
+  const path = join(folder, "canceled.bin");
   writeFileSync(path, "");
   truncateSync(path, 64_000_000_000);
   await withPage({}, async (page) => {

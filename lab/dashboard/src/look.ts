@@ -1,5 +1,5 @@
-// Colours and signs of implementations: the same everywhere on the page. No difference is shown
-// only by colour.
+// Colors and signs of implementations: the same everywhere on the page. No difference is shown
+// only by color.
 
 import type { Page } from "./data.js";
 

@@ -186,7 +186,7 @@ test("the grid marks the fastest of every case of every run, as the ratios say",
           const marks = Object.fromEntries(row.cells.filter((cell) => cell.mark !== "").map((cell) => [cell.place, cell.mark]));
           const expected = equals.length === 0 ? { [best]: "fastest" } : Object.fromEntries([best, ...equals].map((place) => [place, "even"]));
           assert.deepEqual(marks, expected, `${run.suite} ${found.case}`);
-          for (const cell of row.cells) assert.equal(cell.sign, { fastest: "✓", even: "≈", "": "" }[cell.mark], "a sign beside the colour");
+          for (const cell of row.cells) assert.equal(cell.sign, { fastest: "✓", even: "≈", "": "" }[cell.mark], "a sign beside the color");
           if (equals.length === 0) assert.ok(Math.abs(lead - Number(/([\d.]+)× the next/.exec(row.fastest)?.[1])) < 0.0051, `${found.case}: ${row.fastest}, ${lead}`);
           for (const against of found.against) {
             const text = row.cells.find((cell) => cell.place === String(against.peer))?.text ?? "";
@@ -336,9 +336,9 @@ test("a phone scrolls the grid within its box, never the page, and the sizes sta
 });
 
 test("who wants less motion has none", async () => {
-  for (const [reducedMotion, behaviour] of /** @type {const} */ ([["reduce", "auto"], ["no-preference", "smooth"]])) {
+  for (const [reducedMotion, behavior] of /** @type {const} */ ([["reduce", "auto"], ["no-preference", "smooth"]])) {
     await withPage(built, { options: { reducedMotion } }, async (page) => {
-      assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior), behaviour);
+      assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior), behavior);
       const moving = await page.evaluate(() => document.getAnimations().length + [...document.querySelectorAll("*")].filter((one) => parseFloat(getComputedStyle(one).transitionDuration) > 0).length);
       assert.equal(moving, 0);
     });

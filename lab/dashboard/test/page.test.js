@@ -265,7 +265,7 @@ test("light, dark, a tablet and a phone: drawn, as wide as the screen, and diffe
   for (const [name] of screens) assert.notDeepEqual(taken.get(`${name} light`), taken.get(`${name} dark`), name);
 });
 
-test("the switch of colours outweighs the system and is remembered", async () => {
+test("the switch of colors outweighs the system and is remembered", async () => {
   await withPage(built, { options: { colorScheme: "dark" } }, async (page) => {
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const dark = await paper();
@@ -279,7 +279,7 @@ test("the switch of colours outweighs the system and is remembered", async () =>
   });
 });
 
-/** The contrast of two colours as WCAG 2.2 defines it.
+/** The contrast of two colors as WCAG 2.2 defines it.
  * @param {number[]} a @param {number[]} b */
 function contrast(a, b) {
   const channel = (/** @type {number} */ value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
@@ -319,14 +319,14 @@ test("text has a contrast of 4.5, lines and signs of 3, in light and dark", asyn
   }
 });
 
-test("the folder holds what a host needs, and the licences of what is in it", () => {
+test("the folder holds what a host needs, and the licenses of what is in it", () => {
   const copy = join(folder, "fresh");
   const { status, stderr } = spawnSync(process.execPath, ["build.js", copy], { cwd: fileURLToPath(new URL("..", import.meta.url)) });
   assert.equal(status, 0, String(stderr));
   copyFileSync(join(built, "data.js"), join(copy, "data.js"));
   const size = readFileSync(join(copy, "page.js")).length;
   assert.ok(size < 600_000, `page.js has ${size} bytes`);
-  const licences = readFileSync(join(copy, "licences.txt"), "utf8");
-  for (const name of ["@observablehq/plot", "d3-scale"]) assert.ok(licences.includes(`${name}\n`), name);
-  assert.deepEqual(readdirSync(copy).sort(), ["data.js", "index.html", "licences.txt", "page.css", "page.js"]);
+  const licenses = readFileSync(join(copy, "licenses.txt"), "utf8");
+  for (const name of ["@observablehq/plot", "d3-scale"]) assert.ok(licenses.includes(`${name}\n`), name);
+  assert.deepEqual(readdirSync(copy).sort(), ["data.js", "index.html", "licenses.txt", "page.css", "page.js"]);
 });

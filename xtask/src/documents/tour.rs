@@ -27,10 +27,10 @@ const DOCUMENTS: [&str; 3] =
 /// The document whose tour audits the command itself.
 const AUDIT: &str = "docs/tutorials/audit-a-binary.md";
 
-/// Runs the tour of each document in an empty folder. `optimised` is a command with all kernels.
-pub(crate) fn check(context: &Context, optimised: &Path) -> Result<()> {
+/// Runs the tour of each document in an empty folder. `optimized` is a command with all kernels.
+pub(crate) fn check(context: &Context, optimized: &Path) -> Result<()> {
     // The build below replaces this command.
-    let mut commands = run(context, optimised, AUDIT).context(AUDIT)?;
+    let mut commands = run(context, optimized, AUDIT).context(AUDIT)?;
     // As it is shipped: with those features of our crates that its own manifest names.
     let build = ["build", "--quiet", "--profile=test", "-p", "bulla", "-p", FEATURES];
     let program = build_program(context.cargo().args(build).args(QUICK))?;

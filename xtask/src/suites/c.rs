@@ -24,11 +24,11 @@ const TOOLS: [DebianTool; 5] = [
     DebianTool { program: "pkg-config", package: "pkg-config" },
 ];
 
-/// The libraries are those that are shipped, but they build in half the time without optimisation
+/// The libraries are those that are shipped, but they build in half the time without optimization
 /// across crates.
 const PROFILE: &str = "release";
 
-/// Half of what remains is the kernels of Ed25519, whose optimised code other suites test.
+/// Half of what remains is the kernels of Ed25519, whose optimized code other suites test.
 const QUICK: [&str; 1] = ["--config=profile.release.package.bulla-ed25519.opt-level=0"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {

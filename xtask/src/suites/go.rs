@@ -44,8 +44,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         Err(error) => return runner.need("go", |_| Err(error)),
     };
     let root = &runner.context.root;
-    let (licences, vectors) = (licences(root, &modules), copies_of_vectors(root));
-    runner.check("the modules that can be fetched contain the licences", |_| licences);
+    let (licenses, vectors) = (licenses(root, &modules), copies_of_vectors(root));
+    runner.check("the modules that can be fetched contain the licenses", |_| licenses);
     runner.check("the modules contain the vectors of spec/", |_| vectors);
     for module in &modules {
         let name = &module.name;
@@ -102,8 +102,8 @@ fn oldest_go(module: &Path) -> Result<String> {
     Ok(format!("go{}", line.trim()))
 }
 
-/// The licence of a module must be in its own folder: its zip has no files from parent folders.
-fn licences(root: &Path, modules: &[Module]) -> Result<()> {
+/// The license of a module must be in its own folder: its zip has no files from parent folders.
+fn licenses(root: &Path, modules: &[Module]) -> Result<()> {
     for module in modules.iter().filter(|module| module.can_be_fetched()) {
         let path = module.folder.join("LICENSE");
         let text =

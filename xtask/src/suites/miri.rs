@@ -1,5 +1,5 @@
 //! The suite that runs the generic unsafe code under Miri. Miri is an interpreter: it finds invalid
-//! reads and writes, reads of uninitialised memory, and data races.
+//! reads and writes, reads of uninitialized memory, and data races.
 //!
 //! Miri runs neither assembly nor most vector instructions. So the bodies that all kernels share
 //! run over vectors that are arrays (`bulla_simd::arrays`), and so do the portable kernels.

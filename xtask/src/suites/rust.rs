@@ -26,7 +26,7 @@ const APART: [&str; 6] = ["bulla", "bulla-audit", "bulla-client", "bulla-kms", "
 pub(super) fn libraries(runner: &mut Runner<'_>) {
     runner.programs(|package| !APART.contains(&package));
     runner.doc_tests();
-    // In a build without optimisation, kernels take more of the stack, and secrets are deeper in
+    // In a build without optimization, kernels take more of the stack, and secrets are deeper in
     // it.
     for tests in ["wipe", "kernel::stack"] {
         runner.cargo_test(&["--profile", "dev", "-p", "bulla-ed25519", "--lib", tests]);
@@ -160,7 +160,7 @@ pub(super) fn audit(runner: &mut Runner<'_>) {
 pub(super) fn lab(runner: &mut Runner<'_>) {
     runner.programs(|package| package == "bulla-lab");
     for (name, check) in [
-        ("every lane with a model can be modelled", "models"),
+        ("every lane with a model can be modeled", "models"),
         ("the machine code of kernels for other machines", "code"),
         ("the table of the README is that of the newest run", "readme-table"),
     ] {

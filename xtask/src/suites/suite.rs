@@ -8,7 +8,7 @@ use super::{c, go, js, lanes, miri, page, python, runner::Runner, rust, server, 
 /// suites that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
-    /// Formatting, lints, documentation, licences, style, and the builds without std
+    /// Formatting, lints, documentation, licenses, style, and the builds without std
     Tidy,
     /// The libraries and xtask itself
     Rust,

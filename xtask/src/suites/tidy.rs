@@ -51,7 +51,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("rustfmt, other workspaces", other_workspaces);
     runner.command("clippy", &mut clippy(context));
     runner.command("rustdoc", &mut rustdoc(context));
-    runner.check("licences, bans, sources", deny);
+    runner.check("licenses, bans, sources", deny);
     for target in LINTED_TARGETS {
         runner.need(target, |_| install::rust_target(target));
     }

@@ -2,8 +2,8 @@
 //!
 //! The pattern: a library would choose its kernel at run time, but a `cfg(target_feature)` before
 //! that chooses at compile time, if the whole build is for a CPU with that feature. The kernel is
-//! then an ordinary function to the optimiser, which inlines and rewrites it. It does so most
-//! freely with link-time optimisation, and only if the kernel consists of intrinsics and not of
+//! then an ordinary function to the optimizer, which inlines and rewrites it. It does so most
+//! freely with link-time optimization, and only if the kernel consists of intrinsics and not of
 //! assembly.
 
 mod finding;
@@ -84,10 +84,10 @@ pub struct CrateScan {
 /// The kinds of CPU-specific code in a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernels {
-    /// Files that use the intrinsics of `core::arch`: the optimiser may rewrite and inline their
+    /// Files that use the intrinsics of `core::arch`: the optimizer may rewrite and inline their
     /// code.
     pub intrinsics: u64,
-    /// Files of assembly, or with `global_asm!`: the optimiser does not change them.
+    /// Files of assembly, or with `global_asm!`: the optimizer does not change them.
     pub assembly: u64,
 }
 
@@ -211,7 +211,7 @@ fn advice(kernels: Kernels, is_tuned: bool, is_off: bool) -> String {
             "build without target-cpu and target-feature, so that the crate chooses the kernel at run time; or, if they must stay, compare the binary \
              with one built without them: `bulla audit BINARY --baseline OTHER`",
         ),
-        (true, false) => advice.push("its kernels are assembly, which the optimiser does not change; it may drop other kernels of the crate"),
+        (true, false) => advice.push("its kernels are assembly, which the optimizer does not change; it may drop other kernels of the crate"),
         (false, _) => advice.push("nothing, as long as you set neither target-cpu nor target-feature"),
     }
     advice.join("; ")

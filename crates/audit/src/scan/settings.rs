@@ -1,4 +1,4 @@
-//! Flags and profiles of a build: those that let the optimiser rewrite kernels.
+//! Flags and profiles of a build: those that let the optimizer rewrite kernels.
 
 use std::{
     env, fs,
@@ -29,7 +29,7 @@ pub struct Setting {
 pub enum SettingKind {
     /// It compiles all code for one kind of CPU: `target-cpu`, `target-feature`.
     Target,
-    /// Link-time optimisation.
+    /// Link-time optimization.
     Lto,
 }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::{audited, audited_file, output, stripped_elf};
 
-/// The smallest program that prints, optimised, with these flags.
+/// The smallest program that prints, optimized, with these flags.
 fn hello(folder: &TempDir, flags: &[&str]) -> PathBuf {
     let source = folder.path().join("hello.rs");
     std::fs::write(&source, "fn main() {\n    println!(\"hi\");\n}\n").expect("written");

@@ -69,7 +69,7 @@ fn a_kernel_with_its_name_and_its_body_is_present() {
 }
 
 #[test]
-fn a_body_belongs_to_the_function_that_it_begins_in_and_to_no_neighbour() {
+fn a_body_belongs_to_the_function_that_it_begins_in_and_to_no_neighbor() {
     const SAME_NAME: &str = "_ZN4hash4wide8compress17hfedcba9876543210E";
     // A whole number of alignments, so that one ends where the other begins.
     let empty = repeat(PADDD_XMM, 40);
@@ -198,7 +198,7 @@ fn rules_that_cannot_be_are_refused_with_their_name() {
             rule("[[rule.pattern]]\nwithin = 9\nneed = { \"vpaddq ymm\" = 0 }").as_str(),
             "needs none".to_owned(),
         ),
-        (rule("colour = 1").as_str(), "unknown field".to_owned()),
+        (rule("color = 1").as_str(), "unknown field".to_owned()),
     ] {
         let error = Rules::built_in().add(text).expect_err(text).to_string();
         assert!(error.contains(&expected), "{error}");

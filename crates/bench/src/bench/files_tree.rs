@@ -155,7 +155,7 @@ pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<
 
 /// b3sum as its authors build it. The b3sum of the tests is built quickly, and is slow.
 fn b3sum(context: &Context) -> Result<PathBuf> {
-    let root = context.tools().join(format!("b3sum-{B3SUM}-optimised"));
+    let root = context.tools().join(format!("b3sum-{B3SUM}-optimized"));
     let program = root.join("bin/b3sum");
     if !program.is_file() {
         eprintln!("xtask: building b3sum {B3SUM} (once)");

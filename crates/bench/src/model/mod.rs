@@ -47,7 +47,7 @@ struct Pair {
 pub(crate) fn table(context: &Context, here: &str) -> Result<String> {
     let decoders = Decoders::get()?;
     let mut text = format!(
-        "MODELLED, not measured: cycles a block by {MCA}, without caches, branches and waiting for memory. Need in percent; positive: ours is behind.\n\n\
+        "MODELED, not measured: cycles a block by {MCA}, without caches, branches and waiting for memory. Need in percent; positive: ours is behind.\n\n\
          {:<16} {:<32} {:>8} {:<34} {:>8} {:>8}\n",
         "lane", "ours", "cycles", "official", "cycles", "need"
     );
@@ -67,12 +67,12 @@ pub(crate) fn table(context: &Context, here: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Checks that every lane with a model can be modelled: kernels are found by their names, and the
+/// Checks that every lane with a model can be modeled: kernels are found by their names, and the
 /// model knows their instructions.
 pub(crate) fn check(context: &Context) -> Result<()> {
     let text = table(context, "")?;
     for lane in lane::all()?.into_iter().filter(|lane| lane.model.is_some()) {
-        let is_its = |line: &&str| line.starts_with(&format!("{} ", lane.name)) && line.contains("modelled");
+        let is_its = |line: &&str| line.starts_with(&format!("{} ", lane.name)) && line.contains("modeled");
         let lines = text.lines().filter(is_its).count();
         ensure!(lines == pairs(&lane).len() && lines > 0, "{}: {lines} comparisons", lane.name);
     }
@@ -193,7 +193,7 @@ impl Decoders {
 /// once.
 const PROFILE: &str = "kernels-one-unit";
 
-/// Builds a package as a user's release build does, without link-time optimisation: then the
+/// Builds a package as a user's release build does, without link-time optimization: then the
 /// library holds machine code.
 fn library(context: &Context, package: &str, target: &str) -> Result<PathBuf> {
     install::rust_target(target)?;
@@ -234,7 +234,7 @@ fn line(lane: &Lane, target: &str, code: &Code, pair: &Pair) -> Result<String> {
     let official = cycles(&code.official, pair.official, pair.official_blocks)?;
     let name = |name: &str| name.trim_start_matches("bulla_blake3::kernel::").to_owned();
     Ok(format!(
-        "{:<16} {:<32} {ours:>8.1} {:<34} {official:>8.1} {:>+8.1}  modelled, {}",
+        "{:<16} {:<32} {ours:>8.1} {:<34} {official:>8.1} {:>+8.1}  modeled, {}",
         lane.name,
         name(&pair.ours),
         pair.official,

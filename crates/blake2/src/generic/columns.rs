@@ -27,7 +27,7 @@ pub(crate) trait Rounds: WordColumns<Word: Word> {
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
-            if cfg!(unoptimised) {
+            if cfg!(unoptimized) {
                 // Every operation has a place of its own on the stack, and all rounds one after
                 // another need more than the 2 MiB of a thread.
                 for r in 0..Self::Word::ROUNDS {
@@ -78,7 +78,7 @@ macro_rules! lane_by_lane {
 lane_by_lane!(u32, U32x1);
 lane_by_lane!(u64, U64x1);
 
-/// One compression: the next states. `t` and `f` are the counters and the finalisation flags.
+/// One compression: the next states. `t` and `f` are the counters and the finalization flags.
 #[inline(always)]
 unsafe fn compress<V: Rounds>(h: &[V; 8], m: &[V; 16], t: [V; 2], f: [V; 2]) -> [V; 8] {
     // SAFETY: the caller has the instruction set of V.

@@ -7,7 +7,7 @@
 //!   everything else comes after it.
 //! - [`SlowRotate`]: a rotate takes two cycles. `rotate(xor(early, late))` then costs three cycles,
 //!   but `late >> k ^ late << (bits - k) ^ rotate(early)` costs two after `late`: the two shifts
-//!   run side by side, and one `vpternlog` joins them. They run side by side if they are neighbours
+//!   run side by side, and one `vpternlog` joins them. They run side by side if they are neighbors
 //!   in the code.
 //! - [`NoRotate`]: AVX2, which has no rotate. The order is that of `FastRotate`, with byte
 //!   shuffles, and shifts if the distance is not whole bytes.

@@ -1,4 +1,4 @@
-//! A program without optimisation, as a user's tests are, hashes on a small stack: there, every
+//! A program without optimization, as a user's tests are, hashes on a small stack: there, every
 //! operation of a kernel has a place of its own.
 #![forbid(unsafe_code)]
 

@@ -107,7 +107,7 @@ pub struct Encoder<T: Read + Write + Seek> {
     /// Input that is not encoded yet. A full subtree waits for more input, because it may be the
     /// root.
     held: Vec<u8>,
-    /// The values of the subtrees in `inner`, the largest first. Neighbours of one size merge only
+    /// The values of the subtrees in `inner`, the largest first. Neighbors of one size merge only
     /// when the next one comes.
     stack: Vec<Value>,
     /// Subtrees of `MAX_SUBTREE_LEN` bytes in `inner`.

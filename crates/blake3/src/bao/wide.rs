@@ -1,4 +1,4 @@
-//! Chaining values of neighbouring nodes, computed as wide as the kernel allows.
+//! Chaining values of neighboring nodes, computed as wide as the kernel allows.
 
 use crate::instance::{KeyedKernel, Value};
 use crate::kernel::functions;

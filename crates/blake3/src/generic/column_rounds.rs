@@ -26,7 +26,7 @@ pub(crate) trait Rounds: Columns {
         }
         // SAFETY: the caller has the instruction set.
         unsafe {
-            if cfg!(unoptimised) {
+            if cfg!(unoptimized) {
                 // Every operation has a place of its own on the stack, and seven rounds one after
                 // another need most of the 2 MiB of a thread.
                 for r in 0..SCHEDULE.len() {

@@ -155,7 +155,7 @@ pub(crate) unsafe fn group<V: Rounds>(
     }
 }
 
-/// Like [`group`], for two groups of neighbours: `out` are the places of the first and of the
+/// Like [`group`], for two groups of neighbors: `out` are the places of the first and of the
 /// second.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 #[inline(always)]
@@ -244,7 +244,7 @@ unsafe fn load_group<V: Rounds>(group: *const Group) -> [V; 8] {
     }
 }
 
-/// The parents of the `2 * LANES` neighbours in two groups. `out` may be one of them.
+/// The parents of the `2 * LANES` neighbors in two groups. `out` may be one of them.
 #[inline(always)]
 pub(crate) unsafe fn merge<V: Rounds>(
     left: *const Group,

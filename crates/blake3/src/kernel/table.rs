@@ -40,7 +40,7 @@ pub(crate) struct Functions {
     /// Like `group`, for `2 * lanes` whole chunks and the places of two groups, where that is
     /// faster.
     pub(crate) two_groups: Option<TwoGroups>,
-    /// The parents `(left, right, key, flags, out)` of the neighbours in two groups; `out` may be
+    /// The parents `(left, right, key, flags, out)` of the neighbors in two groups; `out` may be
     /// one of them.
     pub(crate) merge: unsafe fn(*const Group, *const Group, &Words, u32, *mut Group),
     /// The chaining values of a group, 32 bytes each, in order.

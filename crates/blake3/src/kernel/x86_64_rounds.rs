@@ -61,7 +61,7 @@ macro_rules! woven {
     ) => {
         /// # Safety
         ///
-        /// The message must be initialised, and the blocks readable.
+        /// The message must be initialized, and the blocks readable.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn $name(

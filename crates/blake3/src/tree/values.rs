@@ -27,7 +27,7 @@ impl LevelValues {
     #[inline(always)]
     pub(super) fn get(&self, i: usize) -> Value {
         assert!(i < self.n);
-        // SAFETY: the first n values are initialised.
+        // SAFETY: the first n values are initialized.
         unsafe { self.room[i].assume_init() }
     }
 
@@ -41,7 +41,7 @@ impl LevelValues {
     /// The values.
     #[cfg(feature = "bao")]
     pub(crate) fn as_slice(&self) -> &[Value] {
-        // SAFETY: the first n values are initialised.
+        // SAFETY: the first n values are initialized.
         unsafe { core::slice::from_raw_parts(self.room.as_ptr().cast(), self.n) }
     }
 

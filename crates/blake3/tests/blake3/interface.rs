@@ -152,7 +152,7 @@ fn the_traits_of_digest() {
 }
 
 #[test]
-fn a_digest_serialises_and_is_zeroized() {
+fn a_digest_serializes_and_is_zeroized() {
     use zeroize::Zeroize;
     let digest = hash(b"abc");
     let json = serde_json::to_string(&digest).expect("bytes");

@@ -1,4 +1,4 @@
-//! BLAKE3 as the specification reads: whole input, recursion, no optimisation. Slow and obvious.
+//! BLAKE3 as the specification reads: whole input, recursion, no optimization. Slow and obvious.
 
 const IV: [u32; 8] =
     [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19];

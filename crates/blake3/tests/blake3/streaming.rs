@@ -180,7 +180,7 @@ fn every_length_beside_every_other() {
     let data = input(4096);
     by_every_kernel(|kernel| {
         for len in 0..=3100 {
-            // Neighbours of other lengths, longer and shorter, before and behind.
+            // Neighbors of other lengths, longer and shorter, before and behind.
             let lens =
                 [len, 0, 3100 - len, 1024, len / 2, 1, 2048, len, 63, 64, 65, 1025, len, 900, 17, 3000, len];
             let inputs = lens.map(|len| &data[len % 13..][..len]);

@@ -98,7 +98,7 @@ impl Hashers {
 
     fn update(&mut self, input: &[u8], threads: bool) {
         let (at, len) = (input.as_ptr().cast(), input.len());
-        // SAFETY: the hashers are initialised, the input is readable.
+        // SAFETY: the hashers are initialized, the input is readable.
         unsafe {
             if threads {
                 ok(bulla_blake3_hasher_update_threads(self.heap, at, len));
@@ -115,7 +115,7 @@ impl Hashers {
     /// The output of all three, which must be the same.
     fn output(&self, seek: u64, len: usize) -> Vec<u8> {
         let (mut heap, mut state, mut names) = (vec![1; len], vec![2; len], vec![0; len]);
-        // SAFETY: the hashers are initialised, and there is room for the output.
+        // SAFETY: the hashers are initialized, and there is room for the output.
         unsafe {
             ok(bulla_blake3_hasher_finalize(self.heap, seek, heap.as_mut_ptr(), len));
             ok(bulla_blake3_finalize(self.state.as_ptr(), seek, state.as_mut_ptr(), len));
@@ -127,7 +127,7 @@ impl Hashers {
     }
 
     fn count(&self) -> u64 {
-        // SAFETY: the hashers are initialised.
+        // SAFETY: the hashers are initialized.
         let counts =
             unsafe { (bulla_blake3_hasher_count(self.heap), bulla_blake3_count(self.state.as_ptr())) };
         assert_eq!(counts.0, counts.1);
@@ -137,7 +137,7 @@ impl Hashers {
     /// Goes on with copies, after the originals have taken something else.
     fn copy(&mut self) {
         let mut copy = null_mut();
-        // SAFETY: the hashers are initialised. A hasher in the caller's memory may be copied.
+        // SAFETY: the hashers are initialized. A hasher in the caller's memory may be copied.
         unsafe {
             ok(bulla_blake3_hasher_clone(self.heap, &mut copy));
             let (state, names) = (read(&*self.state), read(&*self.names));
@@ -150,7 +150,7 @@ impl Hashers {
 
     fn save_state(&self) -> Vec<u8> {
         let (mut saved, mut len) = (vec![0; BULLA_BLAKE3_MAX_SAVED_LEN], 0);
-        // SAFETY: the state is initialised, and there is room.
+        // SAFETY: the state is initialized, and there is room.
         unsafe {
             ok(bulla_blake3_save(self.state.as_ptr(), saved.as_mut_ptr(), saved.len(), &mut len));
             assert_eq!(
@@ -220,7 +220,7 @@ impl Hashers {
     }
 
     fn reset(&mut self) {
-        // SAFETY: the hashers are initialised.
+        // SAFETY: the hashers are initialized.
         unsafe {
             ok(bulla_blake3_hasher_reset(self.heap));
             ok(bulla_blake3_reset(self.state.as_mut_ptr()));

@@ -237,7 +237,7 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
             return Err(Error::new("usage", "give the number of an entry, or a checkpoint with --since"));
         }
     };
-    write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialise") + "\n"))
+    write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialize") + "\n"))
 }
 
 fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {

@@ -131,7 +131,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
     let width = keys.iter().map(|key| label(key).len()).max().unwrap_or(0).max("LABEL".len());
     out.line(format_args!("{:width$}  STATE      HEAD  CREATED                   KEY", "LABEL"))?;
     for key in &keys {
-        let colour = if key.state == KeyState::Enabled { color::GOOD } else { color::BAD };
+        let color = if key.state == KeyState::Enabled { color::GOOD } else { color::BAD };
         let state = match key.state {
             KeyState::Enabled if is_public_only(key) => "verifies",
             KeyState::Enabled => "enabled",
@@ -139,11 +139,11 @@ fn list(args: &KeysListArgs) -> Result<()> {
             KeyState::Destroyed => "destroyed",
             _ => "disabled",
         };
-        let colour = out.style(colour);
+        let color = out.style(color);
         let created = key.versions.first().map_or_else(String::new, |version| version.created.to_string());
         let head = format!("v{}", key.head);
         out.line(format_args!(
-            "{:width$}  {colour}{state:9}{colour:#}  {head:4}  {created}  {}",
+            "{:width$}  {color}{state:9}{color:#}  {head:4}  {created}  {}",
             label(key),
             key.key
         ))?;
@@ -219,7 +219,7 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
     let key = args.key.as_deref().unwrap_or_default();
     change(&args.with.keystore, key, args.report, &KeyChange::CancelDestruction, |out, key| {
         out.line(format_args!(
-            "restored {0}: its destruction is cancelled; it is disabled until `bulla keys enable {0}`",
+            "restored {0}: its destruction is canceled; it is disabled until `bulla keys enable {0}`",
             name(key)
         ))
     })

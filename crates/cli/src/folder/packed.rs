@@ -27,7 +27,7 @@ impl Packed {
         &self.paths[start..self.ends[index]]
     }
 
-    /// The place of a path; its neighbours are sorted.
+    /// The place of a path; its neighbors are sorted.
     fn find(&self, path: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {

@@ -153,7 +153,7 @@ impl Keys for Keystore {
 
     fn attest(&self, name: &str) -> Result<String> {
         let attested = self.attest_signed(Named::find(self, name)?.key_id())?;
-        Ok(serde_json::to_string(&attested).expect("plain structures serialise"))
+        Ok(serde_json::to_string(&attested).expect("plain structures serialize"))
     }
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {

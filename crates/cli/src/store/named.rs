@@ -7,17 +7,17 @@ use bulla_kms::{KeyId, KeyRef, KeyVersionId, Keystore, KmsError, Name, Snapshot}
 /// A source of keys by label.
 pub(crate) trait Labels {
     /// The tenant's key with this label.
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError>;
+    fn labeled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError>;
 }
 
 impl Labels for Keystore {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
+    fn labeled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
         self.find(tenant, label)
     }
 }
 
 impl Labels for Snapshot {
-    fn labelled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
+    fn labeled(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>, KmsError> {
         Ok(self.find(tenant, label))
     }
 }
@@ -36,7 +36,7 @@ impl Named {
             Asked::Key(key_id) => return Ok(Self::Key(key_id)),
             Asked::Label(label) => label,
         };
-        let found = keys.labelled(&TENANT.parse()?, &label)?;
+        let found = keys.labeled(&TENANT.parse()?, &label)?;
         found.map(Self::Key).ok_or_else(|| no_label(text))
     }
 

@@ -1,4 +1,4 @@
-//! What holds for all commands: help, completions, manual pages, colours, closed pipes.
+//! What holds for all commands: help, completions, manual pages, colors, closed pipes.
 
 use crate::support::{Done, Home, bulla};
 use std::fs;
@@ -61,7 +61,7 @@ fn there_is_a_manual_page_for_each_command() {
 }
 
 #[test]
-fn colour_is_used_on_request_only() {
+fn color_is_used_on_request_only() {
     let home = Home::new();
     home.write("a", "a");
     home.run(["sign", "a"]).exits(0);

@@ -238,7 +238,7 @@ fn a_key_is_destroyed_in_two_steps_and_restored_between_them() {
 }
 
 #[test]
-fn a_prehash_stands_in_the_signature_file_and_is_honoured() {
+fn a_prehash_stands_in_the_signature_file_and_is_honored() {
     let home = Home::new();
     home.write("a", "a");
     for prehash in ["blake3", "ed25519ph"] {

@@ -10,19 +10,19 @@ use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
 use crate::support::{Service, config, keystore, token};
 use crate::{address, client, of};
 
-fn labelled(label: &str) -> NewKey {
+fn labeled(label: &str) -> NewKey {
     NewKey { label: Some(label.to_owned()), ..NewKey::default() }
 }
 
 fn of_algorithm(label: &str, algorithm: &str) -> NewKey {
-    NewKey { algorithm: Some(algorithm.to_owned()), ..labelled(label) }
+    NewKey { algorithm: Some(algorithm.to_owned()), ..labeled(label) }
 }
 
 #[test]
 fn messages_are_signed_and_verified() {
     let service = Service::open();
     client(&service.url).wait(async |client| {
-        client.create_key(&labelled("a")).await.unwrap();
+        client.create_key(&labeled("a")).await.unwrap();
         let signature = client.sign("a", b"message").await.unwrap();
         assert_eq!((signature.version, signature.bytes.len()), (1, 64));
         assert!(client.verify(&signature.key, b"message", &signature.bytes).await.unwrap());
@@ -41,7 +41,7 @@ fn messages_are_signed_and_verified() {
 fn digests_and_statements_are_signed() {
     let service = Service::open();
     client(&service.url).wait(async |client| {
-        client.create_key(&labelled("a")).await.unwrap();
+        client.create_key(&labeled("a")).await.unwrap();
         for (prehash, digest) in [(Prehash::Blake3, vec![1; 32]), (Prehash::Ed25519ph, vec![2; 64])] {
             let signature = client.sign_digest("a", prehash, &digest, b"context").await.unwrap().bytes;
             let verify = async |context: &[u8]| {
@@ -70,7 +70,7 @@ fn batches_are_of_any_length_and_their_results_in_order() {
     const ITEMS: usize = 10_007;
     let service = Service::open();
     client(&service.url).wait(async |client| {
-        client.create_key(&labelled("a")).await.unwrap();
+        client.create_key(&labeled("a")).await.unwrap();
         let messages: Vec<_> = (0..ITEMS).map(|index| index.to_string().into_bytes()).collect();
         let key = |index: usize| if index == 10_003 { "nothing" } else { "a" };
         let items: Vec<_> = messages
@@ -116,7 +116,7 @@ fn batches_fit_a_service_that_takes_fewer_items() {
     let service = Service::start(bulla_kms::Keystore::in_memory(), config);
     let items = [SignItem { key: "a", message: b"" }; 7];
     client(&service.url).wait(async |client| {
-        client.create_key(&labelled("a")).await.unwrap();
+        client.create_key(&labeled("a")).await.unwrap();
         assert_eq!(client.sign_many(&items).await.unwrap_err().code(), Some("too_many_items"));
     });
     of(bulla_client::Settings::new(address(&service.url)).items(3)).wait(async |client| {
@@ -129,7 +129,7 @@ fn keys_live_from_their_creation_to_their_end() {
     let service = Service::open();
     client(&service.url).wait(async |client| {
         let rotation = Rotation { max_age_seconds: Some(60), max_uses: None };
-        let new = NewKey { rotation: Some(rotation), exportable: true, ..labelled("a") };
+        let new = NewKey { rotation: Some(rotation), exportable: true, ..labeled("a") };
         let key = client.create_key(&new).await.unwrap();
         assert_eq!((key.label.as_deref(), key.state, key.head), (Some("a"), KeyState::Enabled, 1));
         assert_eq!((key.rotation, key.exportable, key.algorithm.as_str()), (rotation, true, "ed25519"));
@@ -205,7 +205,7 @@ fn keys_are_listed_page_by_page() {
 fn public_keys_and_attestations_are_what_the_keystore_writes() {
     let service = Service::open();
     client(&service.url).wait(async |client| {
-        let key = client.create_key(&labelled("a")).await.unwrap();
+        let key = client.create_key(&labeled("a")).await.unwrap();
         for (format, begin) in [
             (PublicKeyFormat::Pem, "-----BEGIN PUBLIC KEY-----"),
             (PublicKeyFormat::Der, "MCowBQ"),
@@ -241,7 +241,7 @@ fn tokens_are_minted_attenuated_and_revoked() {
     let grant =
         Grant { operations: vec!["sign".to_owned(), "read".to_owned()], keys: None, expires_in_seconds: 60 };
     let minted = open.wait(async |client| {
-        client.create_key(&labelled("a")).await.unwrap();
+        client.create_key(&labeled("a")).await.unwrap();
         assert!(client.authority().await.unwrap().can_mint_tokens);
         client.mint_token(&grant).await.unwrap()
     });
@@ -290,22 +290,22 @@ fn keys_are_exported_and_imported() {
     let settings = bulla_client::Settings::new(address(&service.url)).token(token.expose()).unwrap();
     of(settings).wait(async |client| {
         client.create_key(&of_algorithm("transport", "x-wing")).await.unwrap();
-        let key = client.create_key(&NewKey { exportable: true, ..labelled("a") }).await.unwrap();
+        let key = client.create_key(&NewKey { exportable: true, ..labeled("a") }).await.unwrap();
         let exported = client.export_key("a", Recipient::Key("transport")).await.unwrap();
         assert_eq!(exported.key, key.versions[0].id);
         let wrapped = KeyMaterial::Wrapped { wrapped: &exported.wrapped, recipient: "transport" };
-        let copy = client.import_key(&labelled("b"), wrapped).await.unwrap();
+        let copy = client.import_key(&labeled("b"), wrapped).await.unwrap();
         assert_eq!(copy.versions[0].public_key, key.versions[0].public_key);
         assert_eq!(copy.versions[0].origin, Origin::Imported);
         let (format, algorithm, passphrase) = (PrivateKeyFormat::Raw, Some("ed25519"), None);
         let raw = |bytes| KeyMaterial::Private { format, bytes, algorithm, passphrase };
         let version = client.import_version("b", raw(&[6; 32])).await.unwrap();
         assert_eq!((version.head, version.versions[1].origin), (2, Origin::Imported));
-        let raw = client.import_key(&labelled("c"), raw(&[7; 32])).await.unwrap();
+        let raw = client.import_key(&labeled("c"), raw(&[7; 32])).await.unwrap();
         assert_eq!(raw.label.as_deref(), Some("c"));
         let pem = client.public_key("c", PublicKeyFormat::Pem).await.unwrap().public_key;
         let pem = KeyMaterial::Public { format: PublicKeyFormat::Pem, text: &pem, algorithm: None };
-        let public = client.import_key(&labelled("d"), pem).await.unwrap();
+        let public = client.import_key(&labeled("d"), pem).await.unwrap();
         assert_eq!(public.versions[0].origin, Origin::PublicOnly);
         assert_eq!(public.versions[0].public_key, raw.versions[0].public_key);
     });

@@ -14,9 +14,9 @@ const LIBRARIES: [&str; 7] =
 /// The builds of a dry run are thrown away: they must be quick.
 const QUICK: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
-/// Without optimisation, the tests of every length take minutes. The sources are those of a
+/// Without optimization, the tests of every length take minutes. The sources are those of a
 /// release: their own profiles are not in a package.
-const OPTIMISED: [(&str, &str); 3] =
+const OPTIMIZED: [(&str, &str); 3] =
     [("CARGO_PROFILE_TEST_OPT_LEVEL", "2"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
 pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
@@ -51,7 +51,7 @@ fn packaged_tests(context: &Context, source: &Source) -> Result<()> {
         let mut test = context.cargo();
         test.args(["test", "--all-features", "--target-dir"]).arg(context.target.join("packaged-tests"));
         let used = patches.chunks(2).filter(|patch| !patch[1].contains(&format!(".{library}.")));
-        test.args(used.flatten()).current_dir(&at).envs(OPTIMISED);
+        test.args(used.flatten()).current_dir(&at).envs(OPTIMIZED);
         let status = test.status().context("cannot start cargo test")?;
         ensure!(status.success(), "the tests in the package of {library}: {status}");
     }

@@ -79,14 +79,14 @@ fn go(user: &Path, cache: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds all packages of a module that was fetched, and checks that its licence came along.
+/// Builds all packages of a module that was fetched, and checks that its license came along.
 /// Returns its folder.
 fn builds(user: &Path, cache: &Path, module: &str) -> Result<PathBuf> {
     let path = format!("{REPOSITORY}/{module}");
     let place = quiet(go(user, cache)?.args(["list", "-m", "-f", "{{.Dir}}", &path]))?;
     let place = PathBuf::from(place.trim());
-    let licence = fs::read_to_string(place.join("LICENSE")).with_context(|| format!("{path}: LICENSE"))?;
-    ensure!(licence.contains("MIT License") && licence.contains("Apache License"), "{path}: LICENSE");
+    let license = fs::read_to_string(place.join("LICENSE")).with_context(|| format!("{path}: LICENSE"))?;
+    ensure!(license.contains("MIT License") && license.contains("Apache License"), "{path}: LICENSE");
     quiet(go(&place, cache)?.args(["build", "./..."])).with_context(|| format!("cannot build {path}"))?;
     Ok(place)
 }

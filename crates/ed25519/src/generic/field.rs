@@ -47,49 +47,49 @@ pub(crate) struct Element<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide<V>(pub(crate) [V; 5]);
 
-/// Without optimisation, every operation has a place of its own on the stack, and the products of
+/// Without optimization, every operation has a place of its own on the stack, and the products of
 /// one step need most of the 2 MiB of a thread. So they are calls there.
 impl<V: Lanes> Wide<V> {
     /// The product, added to 0.
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, [a.0[0].like(0); 5]))
     }
 
     /// The product, added to [`Lanes::BIAS`].
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn biased_product(a: &Element<V>, b: &Element<V>) -> Self {
         Self(V::product(&a.0, &b.0, bias(a.0[0])))
     }
 
     /// The square, added to 0.
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn square(a: &Element<V>) -> Self {
         Self(V::square(&a.0, [a.0[0].like(0); 5]))
     }
 
     /// The square, added to [`Lanes::BIAS`].
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn biased_square(a: &Element<V>) -> Self {
         let half = a.0[0].like(V::BIAS[1] / 2);
         Self(V::square(&a.0, [a.0[0].like(V::BIAS[0]), half, half, half, half]))
     }
 
     /// The square, added to twice [`Lanes::BIAS`].
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn twice_biased_square(a: &Element<V>) -> Self {
         let bias = a.0[0].like(V::BIAS[1]);
         Self(V::square(&a.0, [a.0[0].like(2 * V::BIAS[0]), bias, bias, bias, bias]))
     }
 
     /// Carries, and folds the part above 2^255 back as 19 times its value.
-    #[cfg_attr(not(unoptimised), inline(always))]
-    #[cfg_attr(unoptimised, inline(never))]
+    #[cfg_attr(not(unoptimized), inline(always))]
+    #[cfg_attr(unoptimized, inline(never))]
     pub(crate) fn carry(self) -> Element<V> {
         Element(V::carry(self.0))
     }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_short_already_and_their_neighbours_have_pairs() {
+    fn numbers_that_are_short_already_and_their_neighbors_have_pairs() {
         for k in [0_u64, 1, 2, 3, 8, u64::MAX] {
             assert_eq!(assert_halved(&[k, 0, 0, 0]), Some(64 - k.leading_zeros()));
         }
@@ -190,7 +190,7 @@ mod tests {
     fn a_number_whose_odd_pairs_are_long_has_none() {
         let half = Scalar::from(2_u64).invert();
         assert_eq!(Halved::of(&words(&half)), None);
-        // Multiples of an eighth of l and their neighbours are of the same kind.
+        // Multiples of an eighth of l and their neighbors are of the same kind.
         let parts = (1..64_u64)
             .flat_map(|n| [4_u64, 8, 16, 64, 1 << 20].map(|of| Scalar::from(n) * Scalar::from(of).invert()));
         let long = parts.filter(|k| assert_halved(&words(k)).is_none());

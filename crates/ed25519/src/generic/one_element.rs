@@ -57,7 +57,7 @@ fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
 
 /// The limbs of columns that are sums of products. All carries are computed at once, in two rounds:
 /// a chain of squares waits for each of them. The limbs are written out, because `map` would be a
-/// call for each product where units of code are not optimised together (`lto = "off"`).
+/// call for each product where units of code are not optimized together (`lto = "off"`).
 #[inline(always)]
 fn carried(z: [u128; 5]) -> OneElement {
     let low = |column: u128| column as u64 & M51;

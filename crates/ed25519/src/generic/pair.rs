@@ -27,7 +27,7 @@ const FOURTH: Mask = FIRST << 3;
 const fn order(lanes: [i32; 4]) -> i32 {
     lanes[0] | lanes[1] << 2 | lanes[2] << 4 | lanes[3] << 6
 }
-/// Neighbours change places.
+/// Neighbors change places.
 const SWAPPED: i32 = order([1, 0, 3, 2]);
 
 /// An element of the field in each lane, ready to be multiplied: limbs in radix 2^51, below 2^52.
@@ -118,7 +118,7 @@ impl<V: EightLanes> Columns<V> {
         Self(multiple(self.0[0], times)).sub(self)
     }
 
-    /// In the lanes of `mask` the neighbour minus the value, elsewhere the neighbour plus the
+    /// In the lanes of `mask` the neighbor minus the value, elsewhere the neighbor plus the
     /// value.
     #[inline(always)]
     fn sums_and_differences(&self, mask: Mask) -> Self {

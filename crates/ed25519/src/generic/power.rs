@@ -37,14 +37,14 @@ pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
     let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
     let zeros = z.canonical().equal(&zero);
     let z = Element::select(zeros, &one, z);
-    // Of as many neighbours as the name says.
+    // Of as many neighbors as the name says.
     let of_two = z.mul(&z.turned(1));
     let of_four = of_two.mul(&of_two.turned(2));
     let eight = V::COUNT == 8;
     let of_all = if eight { of_four.mul(&of_four.turned(4)) } else { of_four };
     let inverse = of_lane_0(&of_all).inverse().to_words();
     let inverse = Element::splat(like, &inverse);
-    // The inverse of some neighbours' product, times the product of half of them, is the inverse of
+    // The inverse of some neighbors' product, times the product of half of them, is the inverse of
     // the other half's.
     let inverse = if eight { inverse.mul(&of_four.turned(4)) } else { inverse };
     let inverse = inverse.mul(&of_two.turned(2));

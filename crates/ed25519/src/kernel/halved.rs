@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Calls `check` with points, of which one may be of small order, and the factors of A and of
-    /// the base point: 0, 1, their neighbours, and others.
+    /// the base point: 0, 1, their neighbors, and others.
     fn cases(samples: usize, mut check: impl FnMut([&EdwardsPoint; 2], [&Scalar; 2], bool)) {
         let mut random = fastrand::Rng::with_seed(61);
         let mut scalar = || {

@@ -1,4 +1,4 @@
-//! How much of the stack the kernels take. In a build without optimisation, as a user's tests are,
+//! How much of the stack the kernels take. In a build without optimization, as a user's tests are,
 //! it is much more.
 
 use crate::{KeyCache, PrecomputedTables, SignItem, SigningKey, Verdict, VerifyItem, cofactored, kernel};

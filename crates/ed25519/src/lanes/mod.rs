@@ -3,7 +3,7 @@
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move
 //! data between lanes and memory in another order, and only an inversion for all lanes moves it
 //! from lane to lane ([`Lanes::turned`]), which gives each lane its own inverse. So no item can
-//! affect its neighbour's verdict. For a single item, all lanes are parts of it, and [`EightLanes`]
+//! affect its neighbor's verdict. For a single item, all lanes are parts of it, and [`EightLanes`]
 //! moves them too.
 //!
 //! The methods are safe: a vector exists only on a CPU that can compute with it. A

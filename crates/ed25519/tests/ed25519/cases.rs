@@ -181,7 +181,7 @@ pub(crate) fn case(index: usize, message: Vec<u8>, odd: &[[u8; 32]], random: &mu
         "torsion on both" => {
             return Case::with_torsion(kind, a, random.usize(1..8), r, random.usize(1..8), message);
         }
-        "torsion on both that cancels" => return cancelling(kind, a, r, message, random),
+        "torsion on both that cancels" => return canceling(kind, a, r, message, random),
         "odd encoding of A" => {
             let key = odd[random.usize(..odd.len())];
             return Case::with_encodings(
@@ -225,7 +225,7 @@ pub(crate) fn case(index: usize, message: Vec<u8>, odd: &[[u8; 32]], random: &mu
 
 /// Torsion on A and R whose parts of the equation cancel, for which a message has to be searched:
 /// strict verification accepts it.
-fn cancelling(
+fn canceling(
     kind: &'static str,
     a: Scalar,
     r: Scalar,

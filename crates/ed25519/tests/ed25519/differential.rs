@@ -143,7 +143,7 @@ fn every_size_of_batches() {
 }
 
 #[test]
-fn order_splits_and_neighbours_change_nothing() {
+fn order_splits_and_neighbors_change_nothing() {
     let mut cases = cases::cases(400, 200, 4);
     let mut random = fastrand::Rng::with_seed(5);
     for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {

@@ -3,7 +3,7 @@
 mod cases;
 mod differential;
 mod interface;
-mod neighbours;
+mod neighbors;
 mod predicates;
 mod prehash;
 mod signing;

@@ -66,7 +66,7 @@ fn batches_agree_with_single_verification() {
 }
 
 #[test]
-fn order_splits_and_neighbours_change_no_cofactored_verdict() {
+fn order_splits_and_neighbors_change_no_cofactored_verdict() {
     let mut cases = cases::cases(480, 60, 37);
     let mut random = fastrand::Rng::with_seed(38);
     for kernel in kernels() {

@@ -172,7 +172,7 @@ impl Header {
     }
 
     pub(super) fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("plain structures serialise")
+        serde_json::to_string(self).expect("plain structures serialize")
     }
 
     pub(super) fn chain(&self) -> Hash {
@@ -245,7 +245,7 @@ fn body(content: &Content) -> String {
         Content::Entry(entry) => serde_json::to_string(entry),
         Content::Checkpoint(note) => serde_json::to_string(&CheckpointLine { checkpoint: note.clone() }),
     };
-    let mut json = json.expect("plain structures serialise");
+    let mut json = json.expect("plain structures serialize");
     json.pop();
     json
 }

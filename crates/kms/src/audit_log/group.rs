@@ -19,7 +19,7 @@ pub(super) struct Group {
     /// Where each line is in `bytes`, without its line feed.
     lines: Vec<Range<usize>>,
     time: String,
-    /// Neighbours often differ in their number and their digest alone: the text between these is
+    /// Neighbors often differ in their number and their digest alone: the text between these is
     /// made once.
     said: Option<(Said, String)>,
 }
@@ -83,7 +83,7 @@ impl Group {
         }
         let AuditEvent { operation, outcome, .. } = *event;
         // Of all texts here, only an actor's name can need escapes.
-        let who = serde_json::to_string(&event.who).expect("a text serialises");
+        let who = serde_json::to_string(&event.who).expect("a text serializes");
         let key = event.key.map(KeySelector::from);
         let named = key.as_ref().map(|key| format!(r#","key":"{key}""#)).unwrap_or_default();
         let (time, word, result) = (&self.time, operation.as_str(), outcome.as_str());

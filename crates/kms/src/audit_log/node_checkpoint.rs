@@ -26,7 +26,7 @@ pub struct NodeCheckpoint {
 impl NodeCheckpoint {
     /// The text form: a JSON object on one line.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("plain structures serialise")
+        serde_json::to_string(self).expect("plain structures serialize")
     }
 
     /// Reads the text form.

@@ -17,7 +17,7 @@ pub(super) trait TreeHash {
     /// A leaf: the hash of an entry's whole line, without the line feed.
     fn leaf(line: &[u8]) -> Hash;
     fn node(left: &Hash, right: &Hash) -> Hash;
-    /// The nodes over pairs of neighbours.
+    /// The nodes over pairs of neighbors.
     fn nodes(pairs: &[[Hash; 2]]) -> Vec<Hash> {
         pairs.iter().map(|[left, right]| Self::node(left, right)).collect()
     }

@@ -242,8 +242,8 @@ mod tests {
                 assert!(
                     Envelope::decrypt_bytes(&KEY, decrypted_for, &envelope.to_bytes()).unwrap().is_none()
                 );
-                let relabelled = Envelope { kind: decrypted_for.clone(), ..envelope.clone() };
-                assert!(relabelled.decrypt(&KEY, decrypted_for).is_none(), "the tag covers the kind");
+                let relabeled = Envelope { kind: decrypted_for.clone(), ..envelope.clone() };
+                assert!(relabeled.decrypt(&KEY, decrypted_for).is_none(), "the tag covers the kind");
             }
         }
     }

@@ -34,7 +34,7 @@ pub enum TokenOperation {
     Update,
     /// Scheduling destruction, and destroying.
     Destroy,
-    /// Cancelling a scheduled destruction.
+    /// Canceling a scheduled destruction.
     CancelDestruction,
     /// Reading public keys, attestations and lists.
     Read,

@@ -35,8 +35,8 @@ fn on_token(algorithm: Algorithm) -> NewKey {
 /// A session of this process beside those of the keystore; logged in as they are.
 fn session() -> Session {
     let library = Library::new(MODULE).unwrap();
-    let labelled = |slot: &_| library.get_token_info(*slot).is_ok_and(|info| info.label() == LABEL);
-    let slot = library.get_slots_with_token().unwrap().into_iter().find(labelled).unwrap();
+    let labeled = |slot: &_| library.get_token_info(*slot).is_ok_and(|info| info.label() == LABEL);
+    let slot = library.get_slots_with_token().unwrap().into_iter().find(labeled).unwrap();
     library.open_rw_session(slot).unwrap()
 }
 

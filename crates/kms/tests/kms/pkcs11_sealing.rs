@@ -66,8 +66,8 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let provider = DeviceKeyProvider::create(&token, name("main")).unwrap();
         let library = Library::new(MODULE).unwrap();
-        let labelled = |slot: &_| library.get_token_info(*slot).is_ok_and(|info| info.label() == LABEL);
-        let slot = library.get_slots_with_token().unwrap().into_iter().find(labelled).unwrap();
+        let labeled = |slot: &_| library.get_token_info(*slot).is_ok_and(|info| info.label() == LABEL);
+        let slot = library.get_slots_with_token().unwrap().into_iter().find(labeled).unwrap();
         let session = library.open_rw_session(slot).unwrap();
         let keys = session.find_objects(&[Attribute::Class(ObjectClass::SECRET_KEY)]).unwrap();
         assert_eq!(keys.len(), 1);

@@ -143,8 +143,8 @@ fn no_signature_of_one_kind_is_one_of_another() {
     for kind in KINDS {
         let file = SignatureFile::sign(&keystore, &key, statement(kind)).unwrap();
         for other in KINDS.into_iter().filter(|other| *other != kind) {
-            let relabelled = SignatureFile { kind: other, ..file.clone() };
-            assert_eq!(relabelled.verify_in(&keystore).unwrap(), Verdict::Invalid, "{kind} as {other}");
+            let relabeled = SignatureFile { kind: other, ..file.clone() };
+            assert_eq!(relabeled.verify_in(&keystore).unwrap(), Verdict::Invalid, "{kind} as {other}");
         }
     }
 }

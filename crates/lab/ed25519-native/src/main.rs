@@ -1,5 +1,5 @@
 //! The cases of the suite `ed25519`, with every peer built only for this machine, and link-time
-//! optimisation of everything, as two more peers require. Ours is built as any program builds it:
+//! optimization of everything, as two more peers require. Ours is built as any program builds it:
 //! see `rustc.sh`. `cargo xtask bench ed25519-native` starts it and reads its records
 //! (`spec/bench-record.md`).
 #![forbid(unsafe_code)]

@@ -24,7 +24,7 @@ pub fn root() -> PathBuf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
     /// Cargo's own release profile: sixteen codegen units, which import small functions from each
-    /// other. Linked programs with link-time optimisation have the same code in all but a few
+    /// other. Linked programs with link-time optimization have the same code in all but a few
     /// places.
     Default,
     /// One codegen unit, for users who want the fastest code.

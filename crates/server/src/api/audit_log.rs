@@ -192,7 +192,7 @@ async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<Check
 
 /// That an entry is in the log that a checkpoint seals. `bulla audit-log verify --proof` checks it.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "it describes what bulla-kms serialises")]
+#[allow(dead_code, reason = "it describes what bulla-kms serializes")]
 struct Inclusion {
     /// The entry's line.
     entry: String,
@@ -228,7 +228,7 @@ struct Older {
 
 /// That the log which one checkpoint seals begins with the one that an older checkpoint seals.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "it describes what bulla-kms serialises")]
+#[allow(dead_code, reason = "it describes what bulla-kms serializes")]
 struct Consistency {
     /// The older checkpoint, a signed note.
     old: String,

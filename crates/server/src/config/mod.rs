@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn what_is_unknown_or_contradicts_itself_is_refused() {
         for text in [
-            "colour = 1",
+            "color = 1",
             "[service]\nthread = 2",
             "[service]\nthreads = 0",
             "[[listen]]",
@@ -430,7 +430,7 @@ mod tests {
         let listen = [("BULLA_SERVE__LISTEN", "[{ address = \"127.0.0.1:2\" }, { unix = \"/x\" }]")];
         let config = load(text, &listen).unwrap();
         assert_eq!(config.listen.len(), 2);
-        let wrong = load("", &[("BULLA_SERVE__SERVICE__COLOUR", "red")]).unwrap_err();
+        let wrong = load("", &[("BULLA_SERVE__SERVICE__COLOR", "red")]).unwrap_err();
         assert_eq!(wrong.code, Code::InvalidArgument);
         let text = load("", &[("BULLA_SERVE__KEYSTORE__FOLDER", "/a/b")]).unwrap();
         assert_eq!(text.keystore.folder, Some(PathBuf::from("/a/b")));

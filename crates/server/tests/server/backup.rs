@@ -47,7 +47,7 @@ fn a_backup_of_any_size_is_restored() {
 }
 
 #[test]
-fn a_restored_keystore_signs_and_honours_tokens() {
+fn a_restored_keystore_signs_and_honors_tokens() {
     let keystore = keystore(&["local"]);
     let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
     let identity = identity();

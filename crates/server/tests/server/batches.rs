@@ -1,4 +1,4 @@
-//! Batches: each item has its own result, whatever its neighbours are.
+//! Batches: each item has its own result, whatever its neighbors are.
 
 use serde_json::{Value, json};
 

@@ -71,7 +71,7 @@ fn a_version_is_named_and_a_revoked_one_is_refused() {
         assert_eq!(named.public_key.as_bytes(), from_base64(&key["versions"][place]["public_key"]));
     }
     assert_eq!(get("&version=3").error(), (404, "unknown_version".to_owned()));
-    for query in ["&version=0", "&version=x", "&colour=red"] {
+    for query in ["&version=0", "&version=x", "&color=red"] {
         assert_eq!(get(query).error(), (400, "malformed_request".to_owned()), "{query}");
     }
     let unknown = service.get(None, "/api/v1/keys/ed25519/public?format=pgp");

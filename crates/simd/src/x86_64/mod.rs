@@ -61,7 +61,7 @@ macro_rules! wrapper {
     };
 }
 
-/// Hides a vector's value from the optimiser: no instruction, one register.
+/// Hides a vector's value from the optimizer: no instruction, one register.
 macro_rules! opaque {
     ($features:literal, $class:ident, $register:ty) => {
         #[inline]

@@ -19,7 +19,7 @@ const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };
 enum Build {
     /// With the kernel.
     Kernel,
-    /// With the kernel, and the C under the sanitizers of addresses and of undefined behaviour.
+    /// With the kernel, and the C under the sanitizers of addresses and of undefined behavior.
     Sanitized,
     /// Without the kernel.
     Portable,

@@ -41,7 +41,7 @@ const TESTS: [Test; 7] = [
 enum Way {
     /// With the shared libraries.
     Shared,
-    /// With the static libraries, under the sanitizers of addresses and of undefined behaviour.
+    /// With the static libraries, under the sanitizers of addresses and of undefined behavior.
     Sanitized,
     /// With the shared libraries and the portable kernels, in valgrind.
     Valgrind,

@@ -40,7 +40,7 @@ pub(super) fn digest(run: impl FnMut(&Input<'_>, &mut [u8; 32]) + 'static) -> Bo
     Box::new(Op { result: [0; 32], run, bytes: |out: &[u8; 32]| out.to_vec() })
 }
 
-/// An operation without a result to compare. `run` keeps it from being optimised away.
+/// An operation without a result to compare. `run` keeps it from being optimized away.
 pub(super) fn effect(mut run: impl FnMut(&Input<'_>) + 'static) -> Boxed {
     Box::new(Op {
         result: (),

@@ -47,7 +47,7 @@ function rotationOf(form, before = {}) {
   return { ...(age && { max_age_seconds: age }), ...(uses && { max_uses: uses }) };
 }
 
-/** Creates a key. The result is the key, or null where the user cancelled. */
+/** Creates a key. The result is the key, or null where the user canceled. */
 export function createKey() {
   const groups = Object.entries(ALGORITHMS).map(([label, names]) => h("optgroup", { label }, names.map((name) => h("option", { value: name }, name))));
   const exportable = h("input", { type: "checkbox", name: "exportable", id: "exportable", "aria-describedby": "exportable-about" });

@@ -41,7 +41,7 @@ export function section(title, ...children) {
 /** A button. */
 export const button = (text, onclick, attributes = {}) => h("button", { type: "button", onclick, ...attributes }, text);
 
-/** A labelled input, and what explains it. */
+/** A labeled input, and what explains it. */
 export function field(label, input, about = null) {
   const id = fresh("field");
   input.id = id;

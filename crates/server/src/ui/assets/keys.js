@@ -14,7 +14,7 @@ const MOST = 20_000;
 
 const STATES = ["enabled", "disabled", "pending_destruction", "destroyed"];
 
-/** A sign beside each state: colour alone says nothing to some people. */
+/** A sign beside each state: color alone says nothing to some people. */
 const SIGNS = { enabled: "●", disabled: "○", pending_destruction: "▲", destroyed: "✕", usable: "●", revoked: "▲" };
 
 export function stateTag(state) {

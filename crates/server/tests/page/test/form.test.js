@@ -99,8 +99,8 @@ test("a screen reader finds landmarks, one heading of the first level, and a nam
     assert.equal(await page.locator("h1").count(), 1, view);
     assert.notEqual((await page.title()).replace("bulla", ""), "");
     const nameless = await page.evaluate(() => [...document.querySelectorAll("button, a, input, select, [role=img], [role=region], table")].filter((element) => {
-      const labelled = element.getAttribute("aria-label") || element.labels?.length > 0 || element.caption?.textContent || element.textContent.trim();
-      return !labelled;
+      const labeled = element.getAttribute("aria-label") || element.labels?.length > 0 || element.caption?.textContent || element.textContent.trim();
+      return !labeled;
     }).map((element) => element.outerHTML));
     assert.deepEqual(nameless, [], view);
     const ids = await page.evaluate(() => [...document.querySelectorAll("[id]")].map((element) => element.id));

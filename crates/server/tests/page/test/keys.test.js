@@ -24,8 +24,8 @@ test("development needs no sign-in, and a banner says what it is", async () => {
     await page.getByRole("heading", { name: "Keys" }).waitFor();
     assert.match(await page.textContent("#development"), /Development.*Every caller may do everything/s);
     assert.ok(await page.isVisible("#development"));
-    const colour = await page.evaluate(() => getComputedStyle(document.querySelector("#development")).backgroundColor);
-    assert.equal(colour, "rgb(179, 38, 30)");
+    const color = await page.evaluate(() => getComputedStyle(document.querySelector("#development")).backgroundColor);
+    assert.equal(color, "rgb(179, 38, 30)");
     await page.waitForFunction(() => document.querySelector("#health-text").textContent === "Ready");
     assert.equal(await page.getByRole("button", { name: "Sign out" }).isVisible(), false);
   });
@@ -139,7 +139,7 @@ test("a change that another operator made meanwhile is not undone", async () => 
   });
 });
 
-test("a destruction is scheduled, and cancelled, only by one who types the key's label", async () => {
+test("a destruction is scheduled, and canceled, only by one who types the key's label", async () => {
   const key = await create({ label: "doomed" });
   await withPage(service.origin, { hash: hashOf(key) }, async (page) => {
     await act(page, "Schedule destruction");

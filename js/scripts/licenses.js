@@ -1,7 +1,7 @@
-// Copies the licences from the root of the repository to the folder from which `npm pack` takes
+// Copies the licenses from the root of the repository to the folder from which `npm pack` takes
 // them.
 //
-//     node scripts/licences.js
+//     node scripts/licenses.js
 
 import { copyFileSync } from "node:fs";
 

@@ -62,7 +62,7 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 /// The model with a hostile item in each lane of each of two groups, and each message.
 #[cfg(feature = "model")]
 #[test]
-fn a_key_that_is_no_point_spoils_no_neighbour_in_the_model() {
+fn a_key_that_is_no_point_spoils_no_neighbor_in_the_model() {
     let model = Kernel::by_name("model").unwrap();
     let mut batch = valid(16);
     for place in 0..batch.len() {
@@ -86,7 +86,7 @@ fn a_key_that_is_no_point_spoils_no_neighbour_in_the_model() {
 }
 
 #[test]
-fn a_key_that_is_no_point_spoils_no_neighbour() {
+fn a_key_that_is_no_point_spoils_no_neighbor() {
     for kernel in kernels() {
         batches(|batch| {
             let mut verdicts = vec![Verdict::Invalid(InvalidReason::Mismatch); batch.len()];
@@ -97,7 +97,7 @@ fn a_key_that_is_no_point_spoils_no_neighbour() {
 }
 
 #[test]
-fn nor_a_neighbour_on_another_thread() {
+fn nor_a_neighbor_on_another_thread() {
     batches(|batch| assert_verdicts("parallel", batch, &verify_many_parallel(&items(batch))));
 }
 
@@ -162,10 +162,10 @@ fn nor_one_of_a_prehashed_message() {
     });
 }
 
-/// Neighbours of random bytes, of the kinds of the other tests, and of crafted keys: each verdict
+/// Neighbors of random bytes, of the kinds of the other tests, and of crafted keys: each verdict
 /// is that of the item alone.
 #[test]
-fn arbitrary_neighbours_change_no_verdict() {
+fn arbitrary_neighbors_change_no_verdict() {
     let mut random = fastrand::Rng::with_seed(12);
     let odd = cases::odd_encodings();
     let portable = Kernel::by_name("portable").unwrap();
