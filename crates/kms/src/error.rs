@@ -243,6 +243,25 @@ impl KmsError {
     }
 }
 
+#[cfg(feature = "etcd")]
+impl From<bulla_etcd::EtcdError> for KmsError {
+    fn from(error: bulla_etcd::EtcdError) -> Self {
+        use bulla_etcd::EtcdErrorKind as Kind;
+        let code = match error.kind() {
+            Kind::InvalidArgument => Code::InvalidArgument,
+            Kind::Unavailable => Code::Unavailable,
+            Kind::PermissionDenied => Code::PermissionDenied,
+            Kind::StorageFull => Code::StorageFull,
+            Kind::TooLarge => Code::TooLarge,
+            _ => Code::Io,
+        };
+        match error.into_parts() {
+            (message, None) => Self::new(code, message),
+            (message, Some(source)) => Self::new(code, message).with_source(source),
+        }
+    }
+}
+
 impl fmt::Display for KmsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

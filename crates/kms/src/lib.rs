@@ -74,6 +74,8 @@ mod verdict;
 
 pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
+#[cfg(feature = "etcd")]
+pub use bulla_etcd::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser};
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name};
@@ -86,10 +88,6 @@ pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use signature::{Kind, SignatureFile, Statement};
-#[cfg(feature = "etcd")]
-pub use store::etcd::{
-    EtcdIdentity, EtcdLease, EtcdOptions, EtcdTable, EtcdTls, EtcdUser, Insertion, TableRow,
-};
 pub use succession::Succession;
 pub use time::Timestamp;
 pub use verdict::Verdict;

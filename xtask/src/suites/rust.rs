@@ -20,7 +20,8 @@ use crate::{
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 6] = ["bulla", "bulla-audit", "bulla-client", "bulla-kms", "bulla-lab", "bulla-server"];
+const APART: [&str; 7] =
+    ["bulla", "bulla-audit", "bulla-client", "bulla-etcd", "bulla-kms", "bulla-lab", "bulla-server"];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
@@ -90,7 +91,7 @@ pub(super) fn kms(runner: &mut Runner<'_>) {
     for tool in PEERS.iter().chain([&SOFTHSM]) {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    runner.programs(|package| package == "bulla-kms");
+    runner.programs(|package| ["bulla-etcd", "bulla-kms"].contains(&package));
     runner.check("the vectors are read in Python", read_vectors);
     // A build without the features must refuse their algorithms. The one feature, of a dependency,
     // makes the libraries the same as those of the shipped command.

@@ -1,9 +1,11 @@
 //! A store in one file, by `redb`.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use bulla_files::IfExists;
@@ -15,7 +17,6 @@ use redb::{
 
 use super::file_identity::FileIdentity;
 use super::interface::{Change, Rows, STATE, Store, Table, changed};
-use super::panics;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 
@@ -28,11 +29,11 @@ const PRIVATE_KEYS: Definition = TableDefinition::new("private_keys");
 
 /// How long to wait for another process to close the store: longer than a dozen commands hold it on
 /// a busy machine, shorter than a person waits.
-const PATIENCE: Duration = Duration::from_secs(20);
-const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Rows are few and small, and read once: the default cache of 1 GiB would never be used.
-const CACHE: usize = 4 << 20;
+const CACHE_BYTES: usize = 4 << 20;
 
 fn definition(table: Table) -> Definition {
     match table {
@@ -149,7 +150,7 @@ fn missing(path: &Path) -> KmsError {
 
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();
-    builder.set_cache_size(CACHE);
+    builder.set_cache_size(CACHE_BYTES);
     builder
 }
 
@@ -187,8 +188,8 @@ fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Res
     let start = Instant::now();
     loop {
         match guarded(&action) {
-            Err(Failure::Database(redb::Error::DatabaseAlreadyOpen)) if start.elapsed() < PATIENCE => {
-                std::thread::sleep(BETWEEN_TRIES);
+            Err(Failure::Database(redb::Error::DatabaseAlreadyOpen)) if start.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_RETRY_PAUSE);
             }
             Err(Failure::Database(redb::Error::Io(error)))
                 if error.kind() == std::io::ErrorKind::NotFound =>
@@ -202,7 +203,7 @@ fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Res
 
 /// A damaged file can make `redb` panic; this reports the panic as damage.
 fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Failure> {
-    match panics::caught(action) {
+    match catch_quietly(action) {
         Some(result) => result.map_err(Failure::Database),
         None => Err(Failure::Database(redb::Error::Corrupted("the file's structure is damaged".to_owned()))),
     }
@@ -304,5 +305,42 @@ fn failure(path: &Path, error: impl Into<redb::Error>) -> KmsError {
         error => {
             KmsError::new(Code::Io, format!("cannot use the keystore {shown}: {error}")).with_source(error)
         }
+    }
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `action`; `None` if it panicked. After a panic, the values that it worked on must not be
+/// used again.
+///
+/// The first call installs a hook before the process's panic hook. It suppresses the report of a
+/// panic that is caught here, and passes on every other one.
+fn catch_quietly<T>(action: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let next = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                next(panic);
+            }
+        }));
+    });
+    let before = QUIET.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(action));
+    QUIET.set(before);
+    result.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_none_and_the_next_call_works() {
+        assert_eq!(catch_quietly(|| -> u8 { panic!("held back") }), None);
+        assert_eq!(catch_quietly(|| 1), Some(1));
+        assert!(!QUIET.get());
     }
 }

@@ -1,8 +1,10 @@
-//! A store in this process's memory; dropping it deletes it.
+//! Stores in this process's memory: one that can change, and the rows of a store that is open for
+//! reading only.
 
 use super::interface::{Change, Rows, STATE, Store, changed};
-use crate::error::Result;
+use crate::error::{Code, KmsError, Result};
 
+/// A store that is deleted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     rows: Rows,
@@ -30,5 +32,27 @@ impl Store for MemoryStore {
             };
         }
         Ok(())
+    }
+}
+
+/// Rows as they were read. Every change fails.
+#[derive(Debug)]
+pub(crate) struct ReadOnlyStore {
+    rows: Rows,
+}
+
+impl ReadOnlyStore {
+    pub(crate) fn new(rows: Rows) -> Self {
+        Self { rows }
+    }
+}
+
+impl Store for ReadOnlyStore {
+    fn load(&mut self) -> Result<Rows> {
+        Ok(self.rows.clone())
+    }
+
+    fn commit(&mut self, _change: Change<'_>) -> Result<()> {
+        Err(KmsError::new(Code::PermissionDenied, "the keystore is open for reading only"))
     }
 }

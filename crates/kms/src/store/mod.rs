@@ -9,13 +9,10 @@ pub(crate) mod etcd;
 mod file_identity;
 mod interface;
 mod memory;
-mod panics;
-mod read_only;
 
 pub(crate) use self::embedded::EmbeddedStore;
 pub(crate) use self::file_identity::FileIdentity;
 pub(crate) use self::interface::{
     Change, Changed, Changes, FORMAT, GUARD, PROTECTION, Row, Rows, STATE, Store, Table,
 };
-pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::read_only::ReadOnlyStore;
+pub(crate) use self::memory::{MemoryStore, ReadOnlyStore};

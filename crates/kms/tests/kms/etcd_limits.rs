@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bulla_kms::{
-    Algorithm, Code, EtcdIdentity, EtcdOptions, EtcdTable, EtcdTls, EtcdUser, KeyFile, Keystore, KmsError,
+    Algorithm, Code, EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser, KeyFile, Keystore, KmsError,
     NewKey, SecretString, Signature, Unlock, Verdict,
 };
 use serde_json::json;
@@ -54,12 +54,12 @@ fn certificates(folder: &Path) {
     );
 }
 
-fn tls(folder: &Path, identity: bool) -> EtcdTls {
+fn tls(folder: &Path, certified: bool) -> EtcdTls {
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
     let private_key = || SecretString::from(String::from_utf8(read("node.key")).unwrap());
-    let identity =
-        identity.then(|| EtcdIdentity { certificate: read("node.pem"), private_key: private_key() });
-    EtcdTls { authorities: read("ca.pem"), identity }
+    let client_certificate = certified
+        .then(|| EtcdClientCertificate { certificate: read("node.pem"), private_key: private_key() });
+    EtcdTls { authorities: read("ca.pem"), client_certificate }
 }
 
 #[test]
@@ -185,14 +185,17 @@ fn a_change_that_is_refused_for_lack_of_space_was_not_made() {
     let options = EtcdOptions::new(cluster.endpoints(), "bulla");
     let keystore = Keystore::create_etcd(&options, &unlock).unwrap();
     let key = keystore.create_key(new_key()).unwrap().key_id().clone();
-    let table = EtcdTable::open(&options).unwrap();
+    let table = bulla_etcd::EtcdTable::open(&options).unwrap();
     let (mut head, mut rows) = (1, 0);
     for round in 0..40 {
         let change = || {
             if round % 2 == 0 {
                 keystore.rotate(&key).map(|id| head = id.version())
             } else {
-                table.insert(&format!("folder/{rows}"), b"a value", None).map(|_| rows += 1)
+                table
+                    .insert(&format!("folder/{rows}"), b"a value", None)
+                    .map(|_| rows += 1)
+                    .map_err(KmsError::from)
             }
         };
         let error = change_until_full(&cluster, change);

@@ -4,9 +4,8 @@
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use bulla_kms::{
-    Algorithm, Code, EtcdOptions, EtcdTable, Insertion, KeyFile, Keystore, NewKey, TableRow, Unlock,
-};
+use bulla_etcd::{EtcdErrorKind, EtcdOptions, EtcdTable, InsertOutcome, TableRow};
+use bulla_kms::{Algorithm, Code, KeyFile, Keystore, NewKey, Unlock};
 
 use crate::support::etcd::Cluster;
 
@@ -26,11 +25,11 @@ fn a_row_is_placed_once_and_replaced_by_those_who_know_it() {
     let cluster = Cluster::start(1);
     let table = EtcdTable::open(&options(&cluster, "bulla")).unwrap();
     let insert = |name: &str, value: &[u8]| table.insert(name, value, None).unwrap();
-    assert_eq!(insert("a/1", b"x"), Insertion::New { rows: 1 });
-    assert_eq!(insert("a/2", b"y"), Insertion::New { rows: 2 });
-    assert_eq!(insert("a1/1", b"z"), Insertion::New { rows: 1 });
-    assert_eq!(insert("a/1", b"other"), Insertion::Exists(row("a/1", b"x")));
-    assert_eq!(insert("a/1", b"x"), Insertion::New { rows: 2 }, "it is the same, tried again");
+    assert_eq!(insert("a/1", b"x"), InsertOutcome::New { rows: 1 });
+    assert_eq!(insert("a/2", b"y"), InsertOutcome::New { rows: 2 });
+    assert_eq!(insert("a1/1", b"z"), InsertOutcome::New { rows: 1 });
+    assert_eq!(insert("a/1", b"other"), InsertOutcome::Exists(row("a/1", b"x")));
+    assert_eq!(insert("a/1", b"x"), InsertOutcome::New { rows: 2 }, "it is the same, tried again");
     assert!(!table.replace("a/1", b"other", Some(b"new")).unwrap());
     assert!(table.replace("a/1", b"x", Some(b"new")).unwrap());
     assert!(table.replace("a/1", b"x", Some(b"new")).unwrap(), "it is the same, tried again");
@@ -41,7 +40,7 @@ fn a_row_is_placed_once_and_replaced_by_those_who_know_it() {
     assert!(table.replace("a/2", b"y", None).unwrap());
     assert_eq!(table.get("a/2").unwrap(), None);
     let error = table.insert("a/3", &vec![0; 1 << 20], None).unwrap_err();
-    assert_eq!(error.code, Code::TooLarge);
+    assert_eq!(error.kind(), EtcdErrorKind::TooLarge);
 }
 
 #[test]

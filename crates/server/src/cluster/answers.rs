@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node::{Attached, ClusterNode, locked};
 use super::unfinished::Unfinished;
-use super::{Insertion, Table, TableRow, presence};
+use super::{InsertOutcome, Table, TableRow, presence};
 use crate::service::{Answer, Before, Ended, Owner, RequestDigest};
 
 /// The folder of the rows; each tenant has a folder in it.
@@ -90,7 +90,7 @@ impl ClusterNode {
         let row = seal(keystore, &name, request, State::Running(attached.name.clone()))?;
         let lease = attached.answers_lease()?;
         match attached.table.insert(&name, &row, Some(lease)) {
-            Ok(Insertion::New { rows }) => {
+            Ok(InsertOutcome::New { rows }) => {
                 let ticket = Ticket { name, request, row };
                 if rows > MOST_ROWS
                     && let Err(error) = make_room(keystore, &attached.table, &folder, &ticket.name)
@@ -100,14 +100,14 @@ impl ClusterNode {
                 }
                 Ok(Begun::Run(ticket))
             }
-            Ok(Insertion::Exists(found)) => {
+            Ok(InsertOutcome::Exists(found)) => {
                 before(keystore, &attached.table, &found, request).map(Begun::Before)
             }
             Err(error) => {
                 attached.forget_lease();
                 // It may be there nonetheless, and must not say for a day that the request runs.
                 attached.finish_later(Unfinished { name, old: row, new: None });
-                Err(error)
+                Err(error.into())
             }
         }
     }

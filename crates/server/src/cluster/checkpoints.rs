@@ -10,7 +10,7 @@ use bulla_kms::{Keystore, Result};
 
 use super::open::open;
 use super::presence;
-use super::{Insertion, Table, TableRow};
+use super::{InsertOutcome, Table, TableRow};
 use crate::config::EtcdConfig;
 use crate::log_key::trusted_log_keys;
 
@@ -116,8 +116,8 @@ impl Gathering {
         let (done, found) = match &self.told {
             Some(told) => (table.replace(row, told, Some(value))?, None),
             None => match table.insert(row, value, None)? {
-                Insertion::New { .. } => (true, None),
-                Insertion::Exists(other) => (false, Some(other.value)),
+                InsertOutcome::New { .. } => (true, None),
+                InsertOutcome::Exists(other) => (false, Some(other.value)),
             },
         };
         if done {

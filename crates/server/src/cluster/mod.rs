@@ -17,9 +17,9 @@ mod unfinished;
 mod without_etcd;
 
 #[cfg(not(feature = "etcd"))]
-use self::without_etcd::{EtcdLease, EtcdTable as Table, Insertion, TableRow};
+use self::without_etcd::{EtcdLease, EtcdTable as Table, InsertOutcome, TableRow};
 #[cfg(feature = "etcd")]
-use bulla_kms::{EtcdLease, EtcdTable as Table, Insertion, TableRow};
+use bulla_etcd::{EtcdLease, EtcdTable as Table, InsertOutcome, TableRow};
 
 pub(crate) use self::answers::{Begun, Ticket};
 pub use self::checkpoints::PublishedCheckpoint;

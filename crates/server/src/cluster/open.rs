@@ -11,7 +11,7 @@ use crate::config::EtcdConfig;
 /// Those of the settings, and of reading certificates and the password.
 #[cfg(feature = "etcd")]
 pub(super) fn open(settings: &EtcdConfig) -> Result<Table> {
-    Table::open(&settings.options()?)
+    Table::open(&settings.options()?).map_err(Into::into)
 }
 
 #[cfg(not(feature = "etcd"))]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bulla_kms::{Code, KmsError, Result};
 
-use super::{EtcdLease, Insertion, Table, TableRow};
+use super::{EtcdLease, InsertOutcome, Table, TableRow};
 
 /// The folder of the rows.
 const FOLDER: &str = "nodes";
@@ -63,7 +63,7 @@ impl Presence {
             // Each lease has a value of its own, so that a row of another lease is not taken for
             // its row.
             let value = format!("{lease:?}");
-            if let Insertion::Exists(_) = table.insert(&row(node), value.as_bytes(), Some(lease))? {
+            if let InsertOutcome::Exists(_) = table.insert(&row(node), value.as_bytes(), Some(lease))? {
                 // The row is of an earlier lease of ours, whose answer got lost. It ends soon.
                 return Err(KmsError::new(Code::Busy, "the node's row has not ended yet"));
             }

@@ -3,7 +3,7 @@
 use bulla_kms::{Code, Keystore, KmsError, Name, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Insertion, Table, TableRow};
+use super::{InsertOutcome, Table, TableRow};
 use crate::access::later_end;
 
 /// The folder of the rows.
@@ -58,7 +58,7 @@ impl Revocation {
         let seal = |one: &Self| keystore.seal_note(&name, &serde_json::to_vec(one).unwrap_or_default());
         let mut value = seal(self)?;
         for _ in 0..TRIES {
-            let Insertion::Exists(row) = table.insert(&name, &value, None)? else { return Ok(()) };
+            let InsertOutcome::Exists(row) = table.insert(&name, &value, None)? else { return Ok(()) };
             let known = Self::read(keystore, &row)?;
             let expires = later_end(known.expires, self.expires);
             if expires == known.expires {

@@ -20,6 +20,7 @@ impl Unfinished {
     /// Those of etcd.
     pub(super) fn write(&self, table: &Table) -> Result<()> {
         // If the row has another value, another node has found out that nobody knows the answer.
-        table.replace(&self.name, &self.old, self.new.as_deref()).map(drop)
+        table.replace(&self.name, &self.old, self.new.as_deref())?;
+        Ok(())
     }
 }

@@ -4,7 +4,19 @@ use std::convert::Infallible;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use bulla_kms::Result;
+use bulla_kms::KmsError;
+
+/// What fails in a table.
+#[derive(Debug)]
+pub(super) struct EtcdError(Infallible);
+
+impl From<EtcdError> for KmsError {
+    fn from(error: EtcdError) -> Self {
+        match error.0 {}
+    }
+}
+
+type Result<T> = std::result::Result<T, EtcdError>;
 
 /// It has no constructor: the service refuses settings with `store = "etcd"`.
 #[derive(Debug)]
@@ -18,7 +30,7 @@ pub(super) struct TableRow {
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "nobody makes one without etcd")]
-pub(super) enum Insertion {
+pub(super) enum InsertOutcome {
     New { rows: u64 },
     Exists(TableRow),
 }
@@ -43,7 +55,12 @@ impl EtcdTable {
         match self.0 {}
     }
 
-    pub(super) fn insert(&self, _name: &str, _value: &[u8], _lease: Option<EtcdLease>) -> Result<Insertion> {
+    pub(super) fn insert(
+        &self,
+        _name: &str,
+        _value: &[u8],
+        _lease: Option<EtcdLease>,
+    ) -> Result<InsertOutcome> {
         match self.0 {}
     }
 

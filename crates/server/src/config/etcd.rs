@@ -108,19 +108,19 @@ impl EtcdConfig {
     /// A file cannot be read; others than its owner may read the password's file.
     #[cfg(feature = "etcd")]
     pub fn options(&self) -> Result<bulla_kms::EtcdOptions> {
-        use bulla_kms::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser, SecretString};
+        use bulla_kms::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser, SecretString};
         let text = |path: &Path| -> Result<SecretString> {
             let not_text = |_| invalid(format!("{} is not text", path.display()));
             Ok(SecretString::from(String::from_utf8(read(path)?).map_err(not_text)?))
         };
-        let identity = match (&self.certificate, &self.key) {
+        let client_certificate = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
-                Some(EtcdIdentity { certificate: read(certificate)?, private_key: text(key)? })
+                Some(EtcdClientCertificate { certificate: read(certificate)?, private_key: text(key)? })
             }
             _ => None,
         };
         let tls = match &self.ca {
-            Some(ca) => Some(EtcdTls { authorities: read(ca)?, identity }),
+            Some(ca) => Some(EtcdTls { authorities: read(ca)?, client_certificate }),
             None => None,
         };
         let user = match (&self.user, &self.password_file) {

@@ -175,7 +175,7 @@ fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
     let token = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let id = nodes[0].get(Some(&token), "/api/v1/tokens/self").ok()["revocation_ids"][0].clone();
     nodes[0].post(Some(&token), "/api/v1/tokens/revoke", &json!({})).ok();
-    let table = bulla_kms::EtcdTable::open(&shared.closed().etcd.options().unwrap()).unwrap();
+    let table = bulla_etcd::EtcdTable::open(&shared.closed().etcd.options().unwrap()).unwrap();
     let rows = table.read("revoked", 0).unwrap().0;
     assert_eq!(rows.len(), 1);
     assert!(!String::from_utf8_lossy(&rows[0].value).contains(id.as_str().unwrap()));

@@ -1,9 +1,9 @@
 //! Creates a store, which may have more rows than etcd accepts in one transaction.
 
+use bulla_etcd::{MAX_OPERATIONS, MAX_REQUEST_BYTES, RequestFailure};
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 
-use super::link::Failure;
-use super::rows::{MOST_BYTES, MOST_OPERATIONS, ROW_OVERHEAD, RemoteRows};
+use super::rows::{ROW_OVERHEAD, RemoteRows};
 use crate::error::{Code, KmsError, Result};
 use crate::store::interface::{Rows, STATE, Table};
 
@@ -36,7 +36,7 @@ impl Creation {
                 continue;
             }
             let size = remote.prefix.len() + name.len() + value.len() + ROW_OVERHEAD;
-            if batch.len() == MOST_OPERATIONS || bytes + size > MOST_BYTES / 2 && !batch.is_empty() {
+            if batch.len() == MAX_OPERATIONS || bytes + size > MAX_REQUEST_BYTES / 2 && !batch.is_empty() {
                 batches.push(std::mem::take(&mut batch));
                 bytes = 0;
             }
@@ -93,7 +93,7 @@ impl Creation {
         });
         let answer = match (answer.await, doubt) {
             (Ok(answer), _) => answer,
-            (Err(Failure::Unanswered(why)), Doubt::IsTheStore) => {
+            (Err(RequestFailure::Unanswered(why)), Doubt::IsTheStore) => {
                 return Err(self.rows.unknown(&why, "and did not answer again"));
             }
             (Err(failure), Doubt::IsTheStore) if failure.is_full() => {

@@ -1,40 +1,46 @@
-//! The rows that a watch has told of, until the store asks for them.
+//! Follows other processes' changes: a watch that goes on, and the rows that it has told of, until
+//! the store asks for them.
 //!
 //! etcd tells a watch of a change at once, but lets a new watch wait for what it missed, up to 100
 //! ms. So one watch goes on for as long as the store is open, and what it told is kept here.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bulla_etcd::{RequestFailure, START_TIMEOUT, watch_keys};
+use etcd_client::{Client, EventType, WatchOptions, WatchResponse, WatchStream};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::store::interface::{Changes, Table};
+use super::rows::{RemoteRows, Stored};
+use crate::error::Result;
+use crate::store::interface::{Changed, Changes, STATE, Table};
 
-/// The most bytes that are kept. A store that does not ask for so long reads from etcd.
-const MOST_BYTES: usize = 16 << 20;
+/// The maximum number of bytes that are kept. A store that asks later reads from etcd.
+const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// How long to wait for what etcd already has.
-const PATIENCE: Duration = Duration::from_millis(20);
+const NEWS_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// What a watch has told.
 #[derive(Default)]
 pub(super) struct Feed {
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<Backlog>>,
     news: Notify,
 }
 
 /// Everything that changed after one revision and up to another one.
-struct Told {
+struct Backlog {
     after: i64,
     /// The revision of the newest state.
     until: i64,
-    rows: Vec<Event>,
+    rows: Vec<RowEvent>,
     bytes: usize,
 }
 
 /// A row that changed.
-pub(super) struct Event {
+pub(super) struct RowEvent {
     pub(super) revision: i64,
     pub(super) row: (Table, String),
     /// `None` for a removed row.
@@ -42,13 +48,13 @@ pub(super) struct Event {
 }
 
 impl Feed {
-    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Backlog>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A watch begins, and will tell of all that changes after `revision`.
     pub(super) fn begin(&self, revision: i64) {
-        *self.lock() = Some(Told { after: revision, until: revision, rows: Vec::new(), bytes: 0 });
+        *self.lock() = Some(Backlog { after: revision, until: revision, rows: Vec::new(), bytes: 0 });
     }
 
     /// The watch has ended. Nobody tells of what changes from now on.
@@ -58,12 +64,12 @@ impl Feed {
     }
 
     /// The watch tells of whole revisions. `until` is that of the newest state among them.
-    pub(super) fn add(&self, events: Vec<Event>, until: i64) {
+    pub(super) fn add(&self, events: Vec<RowEvent>, until: i64) {
         if let Some(told) = &mut *self.lock() {
-            told.bytes += events.iter().map(Event::bytes).sum::<usize>();
+            told.bytes += events.iter().map(RowEvent::bytes).sum::<usize>();
             told.rows.extend(events);
             told.until = told.until.max(until);
-            if told.bytes > MOST_BYTES {
+            if told.bytes > MAX_KEPT_BYTES {
                 (told.rows, told.bytes, told.after) = (Vec::new(), 0, told.until);
             }
         }
@@ -73,7 +79,7 @@ impl Feed {
     /// The changes after `since` up to a revision, `until` at least; `None` if the watch did not
     /// tell of all of them. What is asked for once is forgotten.
     pub(super) async fn take(&self, since: i64, until: i64) -> Option<(Changes, i64)> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + NEWS_TIMEOUT;
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
@@ -98,22 +104,113 @@ impl Feed {
     }
 }
 
-impl Told {
+impl Backlog {
     fn take(&mut self, since: i64) -> (Changes, i64) {
         let (taken, rest) = std::mem::take(&mut self.rows)
             .into_iter()
-            .partition(|event: &Event| event.revision <= self.until);
+            .partition(|event: &RowEvent| event.revision <= self.until);
         self.rows = rest;
-        self.bytes = self.rows.iter().map(Event::bytes).sum();
+        self.bytes = self.rows.iter().map(RowEvent::bytes).sum();
         self.after = self.until;
         let new = taken.into_iter().filter(|event| event.revision > since);
         (new.map(|event| (event.row, event.value)).collect(), self.until)
     }
 }
 
-impl Event {
+impl RowEvent {
     fn bytes(&self) -> usize {
         self.row.1.len() + self.value.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// Puts each change of the rows into `feed`, and announces it, until the receiver is dropped.
+pub(super) async fn follow(rows: RemoteRows, feed: Arc<Feed>, changed: SyncSender<Changed>) {
+    let (begin, end) = rows.tables();
+    let options = WatchOptions::new().with_range(end);
+    let told = |message: Option<&WatchResponse>| {
+        match message {
+            Some(message) if message.created() => {
+                feed.begin(message.header().map_or(0, |header| header.revision()));
+            }
+            Some(message) => match rows.events(message) {
+                Some((events, newest)) => feed.add(events, newest),
+                None => feed.end(),
+            },
+            None => {
+                feed.end();
+                return true;
+            }
+        }
+        !matches!(changed.try_send(Changed), Err(TrySendError::Disconnected(Changed)))
+    };
+    watch_keys(&rows.nodes, &begin, options, told).await;
+}
+
+impl RemoteRows {
+    /// The rows that changed since the state `known`, and the state's current revision. `None` if
+    /// etcd does not answer, or has dropped those revisions.
+    pub(super) async fn changes(&self, known: Stored, feed: &Feed) -> Result<Option<(Changes, i64)>> {
+        let since = known.revision;
+        let state = match self.state().await.map_err(|failure| self.error(failure))? {
+            Some(state) if state.value == known.value => return Ok(Some((Changes::new(), state.revision))),
+            Some(state) if state.revision > since => state,
+            Some(_) => return Ok(None),
+            None => return Err(self.gone()),
+        };
+        if let Some(told) = feed.take(since, state.revision).await {
+            return Ok(Some(told));
+        }
+        let told = timeout(START_TIMEOUT, self.history(since, state.revision)).await;
+        Ok(told.ok().and_then(std::result::Result::ok).flatten())
+    }
+
+    /// The changes after `since`, up to `until` at least.
+    async fn history(&self, since: i64, until: i64) -> Result<Option<(Changes, i64)>, RequestFailure> {
+        let (begin, end) = self.tables();
+        let options = WatchOptions::new().with_range(end).with_start_revision(since + 1);
+        let mut stream: WatchStream = self
+            .nodes
+            .ask(|client: Client| {
+                let (begin, options) = (begin.clone(), options.clone());
+                async move { client.watch_client().watch(begin, Some(options)).await }
+            })
+            .await?;
+        let (mut changes, mut seen) = (Changes::new(), since);
+        while seen < until {
+            match stream.message().await {
+                // A message contains only whole revisions, so that no transaction is seen in part.
+                Ok(Some(message)) if !message.canceled() => match self.take(&message, &mut changes) {
+                    Some(newest) => seen = newest.max(seen),
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some((changes, seen)))
+    }
+
+    /// Adds the changes in a message. Returns the state's newest revision in it, or 0 if the state
+    /// is not in it; `None` if a row has no name.
+    fn take(&self, message: &WatchResponse, changes: &mut Changes) -> Option<i64> {
+        let (events, newest) = self.events(message)?;
+        changes.extend(events.into_iter().map(|event| (event.row, event.value)));
+        Some(newest)
+    }
+
+    /// The changes in a message, and the state's newest revision in it, or 0 if the state is not in
+    /// it; `None` if a row has no name.
+    fn events(&self, message: &WatchResponse) -> Option<(Vec<RowEvent>, i64)> {
+        let (mut events, mut newest) = (Vec::new(), 0);
+        for event in message.events() {
+            let row = event.kv()?;
+            let Some((table, name)) = self.row(row.key()).ok()? else { continue };
+            if (table, name.as_str()) == (Table::Meta, STATE) {
+                newest = row.mod_revision();
+            }
+            let value = (event.event_type() == EventType::Put).then(|| row.value().to_vec());
+            events.push(RowEvent { revision: row.mod_revision(), row: (table, name), value });
+        }
+        Some((events, newest))
     }
 }
 
@@ -123,9 +220,9 @@ mod tests {
 
     use super::*;
 
-    fn event(revision: i64, name: &str, value: Option<usize>) -> Event {
+    fn event(revision: i64, name: &str, value: Option<usize>) -> RowEvent {
         let value = value.map(|length| vec![revision as u8; length]);
-        Event { revision, row: (Table::Records, name.to_owned()), value }
+        RowEvent { revision, row: (Table::Records, name.to_owned()), value }
     }
 
     fn take(feed: &Feed, since: i64, until: i64) -> Option<(Vec<String>, i64)> {
@@ -188,7 +285,7 @@ mod tests {
     fn a_feed_has_a_bound_and_then_says_that_something_is_missing() {
         let feed = Feed::default();
         feed.begin(1);
-        feed.add(vec![event(2, "a", Some(MOST_BYTES))], 2);
+        feed.add(vec![event(2, "a", Some(MAX_KEPT_BYTES))], 2);
         assert!(take(&feed, 1, 2).is_none());
         feed.add(vec![event(3, "a", Some(1))], 3);
         assert_eq!(take(&feed, 2, 3).unwrap(), (vec!["a=3".to_owned()], 3));

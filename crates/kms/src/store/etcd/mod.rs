@@ -8,25 +8,19 @@
 mod commit;
 mod create;
 mod feed;
-mod link;
-mod options;
-mod outcome;
-mod pages;
 mod rows;
-mod table;
 #[cfg(test)]
 pub(crate) mod tests;
-mod watch;
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+pub(crate) use bulla_etcd::EtcdOptions;
+use bulla_etcd::{ConnectionThread, EtcdNodes};
+
 use self::create::Creation;
 use self::feed::Feed;
-use self::link::{Driver, Nodes};
-pub use self::options::{EtcdIdentity, EtcdOptions, EtcdTls, EtcdUser};
 use self::rows::{RemoteRows, Stored};
-pub use self::table::{EtcdLease, EtcdTable, Insertion, TableRow};
 use super::interface::{Change, Changed, Changes, Rows, Store};
 use crate::error::Result;
 use crate::random;
@@ -34,7 +28,7 @@ use crate::random;
 /// The rows of one keystore in a cluster.
 pub(crate) struct EtcdStore {
     // The first field, so that it is dropped first: that ends all tasks that still run.
-    driver: Driver,
+    thread: ConnectionThread,
     rows: RemoteRows,
     /// The revision at which the state was last seen.
     seen: i64,
@@ -49,37 +43,36 @@ impl EtcdStore {
     /// [`Code::AlreadyExists`](crate::Code::AlreadyExists) if there is anything under the prefix;
     /// [`Code::OutcomeUnknown`](crate::Code::OutcomeUnknown).
     pub(crate) fn create(options: &EtcdOptions, rows: &Rows) -> Result<Self> {
-        let (driver, remote) = begin(options)?;
+        let (thread, remote) = connect(options)?;
         let mut claim = [0; 16];
         random::fill(&mut claim)?;
         let creation = Creation::new(&remote, rows, claim)?;
-        let seen = driver.run(creation.make())?;
-        Ok(Self { driver, rows: remote, seen, feed: Arc::default() })
+        let seen = thread.run(creation.make())?;
+        Ok(Self { thread, rows: remote, seen, feed: Arc::default() })
     }
 
     /// Connects to a store, without reading anything yet.
     pub(crate) fn open(options: &EtcdOptions) -> Result<Self> {
-        let (driver, rows) = begin(options)?;
-        Ok(Self { driver, rows, seen: 0, feed: Arc::default() })
+        let (thread, rows) = connect(options)?;
+        Ok(Self { thread, rows, seen: 0, feed: Arc::default() })
     }
 
     /// The rows of the table `meta`.
     pub(crate) fn meta(&self) -> Result<Rows> {
         let rows = self.rows.clone();
-        self.driver.run(async move { rows.read_meta().await })
+        self.thread.run(async move { rows.read_meta().await })
     }
 }
 
-fn begin(options: &EtcdOptions) -> Result<(Driver, RemoteRows)> {
-    options.check()?;
-    let nodes = Nodes::new(&Arc::new(options.clone()));
-    Ok((Driver::start()?, RemoteRows { nodes, prefix: options.prefix.as_str().into() }))
+fn connect(options: &EtcdOptions) -> Result<(ConnectionThread, RemoteRows)> {
+    let nodes = EtcdNodes::new(options)?;
+    Ok((ConnectionThread::start()?, RemoteRows { nodes, prefix: options.prefix.as_str().into() }))
 }
 
 impl Store for EtcdStore {
     fn load(&mut self) -> Result<Rows> {
         let rows = self.rows.clone();
-        let (loaded, seen) = self.driver.run(async move { rows.read_all().await })?;
+        let (loaded, seen) = self.thread.run(async move { rows.read_all().await })?;
         self.seen = seen;
         Ok(loaded)
     }
@@ -88,14 +81,14 @@ impl Store for EtcdStore {
         self.rows.check_size(change.rows.iter().map(|(_, name, value)| (name, value.as_ref())))?;
         let rows = self.rows.clone();
         let (expected, change) = (change.expected_state.to_vec(), change.rows);
-        self.seen = self.driver.run(async move { rows.commit(expected, change).await })?;
+        self.seen = self.thread.run(async move { rows.commit(expected, change).await })?;
         Ok(())
     }
 
     fn changes(&mut self, known: &[u8]) -> Result<Option<Changes>> {
         let (rows, known) = (self.rows.clone(), Stored { value: known.to_vec(), revision: self.seen });
         let feed = Arc::clone(&self.feed);
-        let changes = self.driver.run(async move { rows.changes(known, &feed).await })?;
+        let changes = self.thread.run(async move { rows.changes(known, &feed).await })?;
         Ok(changes.map(|(changes, seen)| {
             self.seen = seen;
             changes
@@ -111,7 +104,7 @@ impl Store for EtcdStore {
     fn watch(&mut self) -> Option<Receiver<Changed>> {
         // A capacity of one is enough: one notice covers any number of changes.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.driver.spawn(watch::follow(self.rows.own_connection(), Arc::clone(&self.feed), sender));
+        self.thread.spawn(feed::follow(self.rows.own_connection(), Arc::clone(&self.feed), sender));
         Some(receiver)
     }
 

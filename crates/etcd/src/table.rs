@@ -5,26 +5,25 @@
 //! answer did not arrive can be repeated.
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use etcd_client::{
     Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, PutOptions, SortOrder, SortTarget, Txn,
-    TxnOp, TxnOpResponse, TxnResponse,
+    TxnOp, TxnOpResponse, TxnResponse, WatchOptions, WatchResponse,
 };
 
-use super::link::{Driver, Failure, Nodes};
-use super::options::EtcdOptions;
-use super::rows::{MOST_BYTES, RemoteRows};
-use super::watch;
-use crate::error::{Code, KmsError, Result};
+use crate::MAX_REQUEST_BYTES;
+use crate::connection::{ConnectionThread, EtcdNodes, watch_keys};
+use crate::error::{EtcdError, EtcdErrorKind, RequestFailure, Result};
+use crate::options::EtcdOptions;
 
 /// A table of rows beside a keystore in etcd, for the services that share it. Values are public to
-/// everybody who can read from etcd: see [`Keystore::seal_note`](crate::Keystore::seal_note).
+/// everybody who can read from etcd, so a program encrypts what they must not see.
 pub struct EtcdTable {
     // The first field, so that it is dropped first: that ends all tasks that still run.
-    driver: Driver,
-    rows: RemoteRows,
+    thread: ConnectionThread,
+    remote: RemoteTable,
 }
 
 /// A row of an [`EtcdTable`].
@@ -38,7 +37,7 @@ pub struct TableRow {
 
 /// The outcome of [`EtcdTable::insert`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Insertion {
+pub enum InsertOutcome {
     /// The row is new.
     New {
         /// The number of rows in its folder now.
@@ -52,21 +51,18 @@ pub enum Insertion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtcdLease(i64);
 
-/// The most rows that one request reads.
-const PAGE: i64 = 256;
+/// The maximum number of rows that one request reads.
+const MAX_PAGE_ROWS: i64 = 256;
 
 impl EtcdTable {
     /// Connects to a cluster, without asking it for anything yet.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`] for invalid options.
+    /// [`EtcdErrorKind::InvalidArgument`] for invalid options.
     pub fn open(options: &EtcdOptions) -> Result<Self> {
-        options.check()?;
-        let nodes = Nodes::new(&Arc::new(options.clone()));
-        Ok(Self {
-            driver: Driver::start()?,
-            rows: RemoteRows { nodes, prefix: options.prefix.as_str().into() },
-        })
+        let nodes = EtcdNodes::new(options)?;
+        let remote = RemoteTable { nodes, prefix: options.prefix.as_str().into() };
+        Ok(Self { thread: ConnectionThread::start()?, remote })
     }
 
     /// The rows of a folder that are newer than the revision `since`, and a revision after all of
@@ -74,15 +70,15 @@ impl EtcdTable {
     /// 0 is before all rows.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn read(&self, folder: &str, since: i64) -> Result<(Vec<TableRow>, i64)> {
-        let (table, folder) = (self.remote(), folder.to_owned());
-        self.driver.run(async move {
+        let (table, folder) = (self.remote.clone(), folder.to_owned());
+        self.thread.run(async move {
             let (mut from, end) = table.folder(&folder);
             let (mut rows, mut revision) = (Vec::new(), 0);
             loop {
                 let newer = GetOptions::new().with_min_mod_revision(since + 1);
-                let options = newer.with_range(end.as_str()).with_limit(PAGE);
+                let options = newer.with_range(end.as_str()).with_limit(MAX_PAGE_ROWS);
                 let answer = table.get(&from, options).await?;
                 if revision == 0 {
                     revision = answer.header().map_or(0, |header| header.revision());
@@ -101,10 +97,10 @@ impl EtcdTable {
     /// One row.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn get(&self, name: &str) -> Result<Option<TableRow>> {
-        let (table, key) = (self.remote(), self.remote().key(name));
-        self.driver.run(async move {
+        let (table, key) = (self.remote.clone(), self.remote.key(name));
+        self.thread.run(async move {
             let answer = table.get(&key, GetOptions::new()).await?;
             Ok(answer.kvs().first().and_then(|row| table.row(row)))
         })
@@ -113,10 +109,10 @@ impl EtcdTable {
     /// The number of rows in a folder.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn count(&self, folder: &str) -> Result<u64> {
-        let (table, folder) = (self.remote(), folder.to_owned());
-        self.driver.run(async move {
+        let (table, folder) = (self.remote.clone(), folder.to_owned());
+        self.thread.run(async move {
             let (begin, end) = table.folder(&folder);
             let answer = table.get(&begin, GetOptions::new().with_range(end).with_count_only()).await?;
             Ok(u64::try_from(answer.count()).unwrap_or(0))
@@ -126,10 +122,10 @@ impl EtcdTable {
     /// The oldest rows of a folder, the oldest first.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn oldest(&self, folder: &str, most: u32) -> Result<Vec<TableRow>> {
-        let (table, folder) = (self.remote(), folder.to_owned());
-        self.driver.run(async move {
+        let (table, folder) = (self.remote.clone(), folder.to_owned());
+        self.thread.run(async move {
             let (begin, end) = table.folder(&folder);
             let sorted = GetOptions::new().with_sort(SortTarget::Create, SortOrder::Ascend);
             let answer = table.get(&begin, sorted.with_range(end).with_limit(i64::from(most))).await?;
@@ -140,13 +136,13 @@ impl EtcdTable {
     /// Adds a row, unless a row with its name exists.
     ///
     /// # Errors
-    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may appear nonetheless.
-    /// [`Code::PermissionDenied`], [`Code::StorageFull`]: the row was not added.
-    pub fn insert(&self, name: &str, value: &[u8], lease: Option<EtcdLease>) -> Result<Insertion> {
+    /// [`EtcdErrorKind::TooLarge`]; [`EtcdErrorKind::Unavailable`]: the row may appear nonetheless.
+    /// [`EtcdErrorKind::PermissionDenied`], [`EtcdErrorKind::StorageFull`]: the row was not added.
+    pub fn insert(&self, name: &str, value: &[u8], lease: Option<EtcdLease>) -> Result<InsertOutcome> {
         check_size(value)?;
-        let (table, key, value) = (self.remote(), self.remote().key(name), value.to_vec());
+        let (table, key, value) = (self.remote.clone(), self.remote.key(name), value.to_vec());
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-        self.driver.run(async move {
+        self.thread.run(async move {
             let (begin, end) = table.folder(&folder);
             let count = TxnOp::get(begin, Some(GetOptions::new().with_range(end).with_count_only()));
             let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
@@ -157,9 +153,9 @@ impl EtcdTable {
             let there = answer.read.first().and_then(|found| found.kvs().first());
             match (there.and_then(|row| table.row(row)), answer.full) {
                 // No two values are the same: a row with ours is ours.
-                (Some(row), _) if row.value != value => Ok(Insertion::Exists(row)),
+                (Some(row), _) if row.value != value => Ok(InsertOutcome::Exists(row)),
                 (None, Some(full)) => Err(full),
-                _ => Ok(Insertion::New { rows }),
+                _ => Ok(InsertOutcome::New { rows }),
             }
         })
     }
@@ -168,13 +164,13 @@ impl EtcdTable {
     /// has another value.
     ///
     /// # Errors
-    /// [`Code::TooLarge`]; [`Code::Unavailable`]: the row may change nonetheless.
-    /// [`Code::PermissionDenied`], [`Code::StorageFull`]: the row was not changed.
+    /// [`EtcdErrorKind::TooLarge`]; [`EtcdErrorKind::Unavailable`]: the row may change nonetheless.
+    /// [`EtcdErrorKind::PermissionDenied`], [`EtcdErrorKind::StorageFull`]: the row was not changed.
     pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
         check_size(new.unwrap_or_default())?;
-        let (table, key) = (self.remote(), self.remote().key(name));
+        let (table, key) = (self.remote.clone(), self.remote.key(name));
         let (old, new) = (old.to_vec(), new.map(<[u8]>::to_vec));
-        self.driver.run(async move {
+        self.thread.run(async move {
             let change = match &new {
                 // The row ends when it would have ended.
                 Some(new) => {
@@ -197,26 +193,25 @@ impl EtcdTable {
     /// A time after which etcd removes the rows that were inserted with it.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn lease(&self, time: Duration) -> Result<EtcdLease> {
-        let (table, seconds) = (self.remote(), i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
-        self.driver.run(async move {
+        let (table, seconds) = (self.remote.clone(), i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+        self.thread.run(async move {
             let granted = table
-                .0
                 .nodes
                 .ask(|client: Client| async move { client.lease_client().grant(seconds, None).await });
-            Ok(EtcdLease(granted.await.map_err(|failure| table.0.error(failure))?.id()))
+            Ok(EtcdLease(granted.await.map_err(|failure| failure.into_error(&table.prefix))?.id()))
         })
     }
 
     /// Starts the time anew. Returns false if it has ended.
     ///
     /// # Errors
-    /// [`Code::Unavailable`], [`Code::PermissionDenied`].
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn renew(&self, lease: EtcdLease) -> Result<bool> {
-        let table = self.remote();
-        self.driver.run(async move {
-            let renewed = table.0.nodes.ask(|client: Client| async move {
+        let table = self.remote.clone();
+        self.thread.run(async move {
+            let renewed = table.nodes.ask(|client: Client| async move {
                 let (mut keeper, mut answers) = match client.lease_client().keep_alive(lease.0).await {
                     // The time has ended.
                     Err(etcd_client::Error::LeaseKeepAliveError(_)) => return Ok(None),
@@ -227,7 +222,7 @@ impl EtcdTable {
             });
             match renewed.await {
                 Ok(answer) => Ok(answer.is_some_and(|answer| answer.ttl() > 0)),
-                Err(failure) => Err(table.0.error(failure)),
+                Err(failure) => Err(failure.into_error(&table.prefix)),
             }
         })
     }
@@ -236,26 +231,31 @@ impl EtcdTable {
     /// dropped. A channel with a capacity of one is enough: one notice covers any number of
     /// changes.
     pub fn notify(&self, folder: &str, changed: SyncSender<()>) {
-        let (begin, end) = self.remote().folder(folder);
-        self.driver.spawn(watch::watch(self.rows.own_connection(), begin, end, changed));
-    }
-
-    fn remote(&self) -> Remote {
-        Remote(self.rows.clone())
+        let (begin, end) = self.remote.folder(folder);
+        self.thread.spawn(announce_changes(self.remote.nodes.with_own_connection(), begin, end, changed));
     }
 }
 
 impl std::fmt::Debug for EtcdTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EtcdTable").field("prefix", &self.rows.prefix).finish_non_exhaustive()
+        f.debug_struct("EtcdTable").field("prefix", &self.remote.prefix).finish_non_exhaustive()
     }
 }
 
+/// Announces each change of the keys from `begin` to before `end`, until the receiver is dropped.
+async fn announce_changes(nodes: EtcdNodes, begin: String, end: String, changed: SyncSender<()>) {
+    let options = WatchOptions::new().with_range(end);
+    let told = |message: Option<&WatchResponse>| {
+        message.is_none() || !matches!(changed.try_send(()), Err(TrySendError::Disconnected(())))
+    };
+    watch_keys(&nodes, &begin, options, told).await;
+}
+
 fn check_size(value: &[u8]) -> Result<()> {
-    if value.len() <= MOST_BYTES / 2 {
+    if value.len() <= MAX_REQUEST_BYTES / 2 {
         return Ok(());
     }
-    Err(KmsError::new(Code::TooLarge, format!("a row has at most {} bytes", MOST_BYTES / 2)))
+    Err(EtcdError::new(EtcdErrorKind::TooLarge, format!("a row has at most {} bytes", MAX_REQUEST_BYTES / 2)))
 }
 
 fn options(lease: Option<EtcdLease>) -> Option<PutOptions> {
@@ -263,11 +263,15 @@ fn options(lease: Option<EtcdLease>) -> Option<PutOptions> {
 }
 
 /// The rows in the cluster.
-struct Remote(RemoteRows);
+#[derive(Clone)]
+struct RemoteTable {
+    nodes: EtcdNodes,
+    prefix: Arc<str>,
+}
 
-impl Remote {
+impl RemoteTable {
     fn key(&self, name: &str) -> String {
-        format!("{}:service/{name}", self.0.prefix)
+        format!("{}:service/{name}", self.prefix)
     }
 
     /// The first key of a folder, and the first key after it.
@@ -283,30 +287,32 @@ impl Remote {
     }
 
     async fn get(&self, from: &str, options: GetOptions) -> Result<GetResponse> {
-        let answer = self.0.nodes.ask(|client: Client| {
+        let answer = self.nodes.ask(|client: Client| {
             let (from, options) = (from.to_owned(), options.clone());
             async move { client.kv_client().get(from, Some(options)).await }
         });
-        answer.await.map_err(|failure| self.0.error(failure))
+        answer.await.map_err(|failure| failure.into_error(&self.prefix))
     }
 
     /// Makes a transaction that may be repeated. If it is not made, it reads instead.
-    async fn transaction(&self, change: Txn, reading: Vec<TxnOp>) -> Result<Answer> {
+    async fn transaction(&self, change: Txn, reading: Vec<TxnOp>) -> Result<TableAnswer> {
         let read = Txn::new().and_then(reading.clone());
         let (answer, full) = match self.send(change.or_else(reading)).await {
-            Err(failure) if failure.is_full() => (self.send(read).await, Some(self.0.error(failure))),
+            Err(failure) if failure.is_full() => {
+                (self.send(read).await, Some(failure.into_error(&self.prefix)))
+            }
             answer => (answer, None),
         };
-        let answer = answer.map_err(|failure| self.0.error(failure))?;
+        let answer = answer.map_err(|failure| failure.into_error(&self.prefix))?;
         let read = answer.op_responses().into_iter().filter_map(|response| match response {
             TxnOpResponse::Get(found) => Some(found),
             _ => None,
         });
-        Ok(Answer { made: full.is_none() && answer.succeeded(), read: read.collect(), full })
+        Ok(TableAnswer { made: full.is_none() && answer.succeeded(), read: read.collect(), full })
     }
 
-    async fn send(&self, transaction: Txn) -> Result<TxnResponse, Failure> {
-        let answer = self.0.nodes.ask(|client: Client| {
+    async fn send(&self, transaction: Txn) -> Result<TxnResponse, RequestFailure> {
+        let answer = self.nodes.ask(|client: Client| {
             let transaction = transaction.clone();
             async move { client.kv_client().txn(transaction).await }
         });
@@ -315,12 +321,12 @@ impl Remote {
 }
 
 /// The answer to a transaction.
-struct Answer {
+struct TableAnswer {
     /// Whether its conditions were true.
     made: bool,
     /// What it read.
     read: Vec<GetResponse>,
     /// The error if etcd refused it for lack of space. It may be made nonetheless: what was read
     /// tells.
-    full: Option<KmsError>,
+    full: Option<EtcdError>,
 }

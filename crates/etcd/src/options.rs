@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::error::{Code, KmsError, Result};
+use crate::error::{EtcdError, EtcdErrorKind, Result};
 
 /// The address of an etcd cluster, and the name of a keystore in it.
 ///
 /// ```
-/// use bulla_kms::EtcdOptions;
+/// use bulla_etcd::EtcdOptions;
 ///
 /// let etcd = EtcdOptions::new(["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"], "bulla/files");
 /// assert_eq!(etcd.endpoints.len(), 3);
@@ -48,12 +48,12 @@ pub struct EtcdTls {
     /// are trusted.
     pub authorities: Vec<u8>,
     /// The client's certificate, if the nodes ask for one.
-    pub identity: Option<EtcdIdentity>,
+    pub client_certificate: Option<EtcdClientCertificate>,
 }
 
 /// A client's certificate.
 #[derive(Clone, Debug)]
-pub struct EtcdIdentity {
+pub struct EtcdClientCertificate {
     /// The certificate, followed by the intermediate certificates, in PEM.
     pub certificate: Vec<u8>,
     /// Its private key, in PEM.
@@ -74,8 +74,8 @@ impl EtcdOptions {
     }
 
     /// Refuses invalid options before anything is sent.
-    pub(super) fn check(&self) -> Result<()> {
-        let refuse = |message: String| Err(KmsError::new(Code::InvalidArgument, message));
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(EtcdError::new(EtcdErrorKind::InvalidArgument, message));
         if self.endpoints.is_empty() {
             return refuse("name at least one endpoint of the etcd cluster".to_owned());
         }
