@@ -2,7 +2,6 @@
 //! pages follow from it.
 
 mod audit_log;
-mod guard_place;
 mod keys;
 mod seal;
 mod serve;
@@ -19,7 +18,6 @@ pub(crate) use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
     AuditLogShowArgs, AuditLogVerifyArgs, AuditLogWitnessArgs,
 };
-pub(crate) use self::guard_place::GuardPlace;
 pub(crate) use self::keys::{
     KeyArgs, KeysArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysShowArgs,
 };
@@ -29,9 +27,7 @@ pub(crate) use self::seal::{
 };
 pub(crate) use self::serve::{Create, ServeArgs};
 pub(crate) use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{
-    Bound, ByteRange, DEFAULT_LABEL, DEFAULT_PURPOSE, ExcludeArgs, KeystoreArgs, ReportArgs,
-};
+pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, KeystoreArgs, ReportArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, HiddenNames, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -42,6 +38,7 @@ pub(crate) use self::work::WorkArgs;
 
 use crate::color::ColorWhen;
 use crate::programs::{PROGRAMS, Program};
+use bulla_keystore::DEFAULT_LABEL;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

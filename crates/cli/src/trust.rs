@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::findings::{Finding, Problem};
 use crate::minisign;
-use crate::store::{Holder, KnownKeys};
+use crate::store::{KeySource, KnownKeys};
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
@@ -54,7 +54,7 @@ impl Trust {
     /// The keys from the command line or, without any, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         if args.public_key.is_empty() {
-            let holder = Holder::existing(&args.keystore).map_err(name_the_other_way)?;
+            let holder = KeySource::existing(&args.keystore).map_err(name_the_other_way)?;
             return Ok(Self::Keystore(KnownKeys::new(holder.read()?)));
         }
         let mut given = Vec::new();

@@ -5,6 +5,7 @@
 //! | feature | brings |
 //! |---|---|
 //! | `kms` | errors of `bulla-kms` become [`error::Error`], with hints |
+//! | `keystore` | errors of `bulla-keystore` do too |
 //! | `sums` | errors of `bulla-sums` do too, and [`progress::Progress`] counts what it reads |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,6 +1,8 @@
 //! Errors of our libraries as errors of a program, with hints.
 
 use crate::error::Error;
+#[cfg(feature = "keystore")]
+use bulla_keystore::ErrorCode;
 #[cfg(feature = "kms")]
 use bulla_kms::{Code, KmsError};
 #[cfg(feature = "sums")]
@@ -40,6 +42,50 @@ impl From<KmsError> for Error {
             None => converted,
         }
     }
+}
+
+#[cfg(feature = "keystore")]
+impl From<bulla_keystore::Error> for Error {
+    fn from(error: bulla_keystore::Error) -> Self {
+        let converted = match error.kms_error() {
+            Some(kms) => Error::from(kms.clone()),
+            None => Error::new(error.code.as_str(), error.message),
+        };
+        let converted = match error.subject {
+            Some(subject) => converted.about(subject),
+            None => converted,
+        };
+        match error.hint.as_deref().or_else(|| keystore_hint(error.code)) {
+            Some(hint) => converted.hint(hint),
+            None => converted,
+        }
+    }
+}
+
+/// The hints that name flags and commands.
+#[cfg(feature = "keystore")]
+fn keystore_hint(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::NoKeystore => {
+            "create one with `bulla keys init`; to verify, give the signer's public key with --public-key FILE"
+        }
+        ErrorCode::KeystoreLost => {
+            "restore keystore.redb from a copy, or run `bulla keys restore --from BACKUP`; to start with new keys, move keystore.key elsewhere"
+        }
+        ErrorCode::NoHome => "name the keystore's folder with --keystore DIR or BULLA_KEYSTORE",
+        ErrorCode::DeviceRequired => "name the token with --pkcs11 URI or BULLA_PKCS11",
+        ErrorCode::IdentityRequired => "name the file with that identity: --identity FILE",
+        ErrorCode::UnknownLabel => {
+            "list the keys with `bulla keys list`, or create one with `bulla keys new LABEL`"
+        }
+        ErrorCode::InvalidKeyId => "`bulla keys list` prints the ids of your keys",
+        ErrorCode::NoAuditLog => "start one with `bulla audit-log init`",
+        ErrorCode::AuditLogMissing => {
+            "restore its folder from a copy, or start another log with `bulla audit-log init`"
+        }
+        ErrorCode::AuditLogUnfinished => "complete it with `bulla audit-log init`",
+        _ => return None,
+    })
 }
 
 #[cfg(feature = "sums")]

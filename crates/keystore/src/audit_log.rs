@@ -3,8 +3,8 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::keys::{create_own_key, parse_constant, tenant};
 use bulla_files::escape_path;
-use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
-use bulla_kms::{Code, KeyId, Keystore};
+use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions, Checkpoint, FindKey, Problem, ProblemKind};
+use bulla_kms::{Attestation, Code, KeyId, KeyVersionId, Keystore, PublicKey, VersionState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,11 +13,19 @@ pub const AUDIT_LOG_LABEL: &str = "audit-log";
 /// The purpose of the key that signs the audit log.
 const AUDIT_LOG_PURPOSE: &str = "audit";
 
-/// Returns the options of a keystore's audit log: the key with the label [`AUDIT_LOG_LABEL`] signs
-/// it.
+/// Returns the options of a keystore's audit log: the key with the label [`AUDIT_LOG_LABEL`]
+/// signs it.
 pub fn options() -> AuditLogOptions {
     let signer = Some((tenant(), parse_constant(AUDIT_LOG_LABEL)));
     AuditLogOptions { signer, ..AuditLogOptions::default() }
+}
+
+/// Finds the key that signs the audit log.
+///
+/// # Errors
+/// Those of [`Keystore::find`].
+pub fn find_log_key(keystore: &Keystore) -> Result<Option<KeyId>> {
+    Ok(keystore.find(&tenant(), &parse_constant(AUDIT_LOG_LABEL))?)
 }
 
 /// Finds the key that signs the audit log, or creates it.
@@ -25,11 +33,36 @@ pub fn options() -> AuditLogOptions {
 /// # Errors
 /// Those of [`Keystore::create_key`].
 pub fn ensure_log_key(keystore: &Keystore) -> Result<KeyId> {
-    let label = parse_constant(AUDIT_LOG_LABEL);
-    match keystore.find(&tenant(), &label)? {
-        Some(key) => Ok(key),
-        None => Ok(create_own_key(keystore, label, parse_constant(AUDIT_LOG_PURPOSE))?.key_id().clone()),
+    if let Some(key) = find_log_key(keystore)? {
+        return Ok(key);
     }
+    let (label, purpose) = (parse_constant(AUDIT_LOG_LABEL), parse_constant(AUDIT_LOG_PURPOSE));
+    Ok(create_own_key(keystore, label, purpose)?.key_id().clone())
+}
+
+/// Returns the public key of a version of the log's key, unless the version was revoked: then its
+/// checkpoints no longer count.
+pub fn checkpoint_key(key: &Attestation, id: &KeyVersionId) -> Option<PublicKey> {
+    let version = key.versions.iter().find(|version| version.id == *id)?;
+    (version.state != VersionState::Revoked).then(|| version.public_key.clone())
+}
+
+/// Returns the problem with a checkpoint that no trusted key signed.
+pub fn find_untrusted(checkpoint: &Checkpoint, keys: &FindKey<'_>) -> Option<Problem> {
+    let (kind, message) = match keys(&checkpoint.key) {
+        None => (
+            ProblemKind::UnknownKey,
+            format!("the checkpoint is signed by {}, which is not trusted", checkpoint.key),
+        ),
+        Some(key) if checkpoint.verify_with(&key).is_valid() => return None,
+        Some(_) => (ProblemKind::BadSignature, format!("{} did not sign the checkpoint", checkpoint.key)),
+    };
+    Some(checkpoint_problem(kind, message))
+}
+
+/// Returns a problem with a checkpoint outside of its log.
+pub fn checkpoint_problem(kind: ProblemKind, message: String) -> Problem {
+    Problem { kind, file: "checkpoint".to_owned(), line: 1, entry: None, message }
 }
 
 /// An audit log that was just started.
@@ -128,6 +161,12 @@ impl AuditLogFolder {
         };
         let folder = escape_path(&self.0);
         let message = format!("bulla cannot add entries to the audit log {folder}: {reason}");
-        Err(Error::new(code, message))
+        let error = Error::new(code, message);
+        Err(match code {
+            ErrorCode::AuditLogWithoutKey => error.hint(
+                "the log belongs to another state of the keystore: restore that state, or move the log elsewhere",
+            ),
+            _ => error,
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! What a keystore may have on a device: its root key's wrapping key, its guard, private keys.
+//! What a keystore may have on a device: the key that wraps its root key, its rollback guard, private
+//! keys.
 //!
 //! A keystore does not remember the library of its device: otherwise anyone who can write to the
 //! keystore could choose the library that a program loads.
@@ -6,7 +7,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::secrets::Secrets;
 use bulla_kms::rollback::RollbackGuard;
-use bulla_kms::{KeystoreOptions, KmsError, Name, Unlock};
+use bulla_kms::{KmsError, Name};
 use std::sync::Arc;
 
 fn required() -> Error {
@@ -14,25 +15,16 @@ fn required() -> Error {
 }
 
 #[cfg(feature = "pkcs11")]
-pub(crate) use with_pkcs11::{create_guard, find_guard, find_key, find_or_create_key, is_method, options};
+pub(crate) use with_pkcs11::{create_guard, find_guard, find_key, find_or_create_key, is_method};
 
 #[cfg(feature = "pkcs11")]
 mod with_pkcs11 {
     use super::*;
-    use bulla_kms::Code;
     use bulla_kms::pkcs11::{self, DeviceGuard, DeviceKeyProvider, Pkcs11};
+    use bulla_kms::{Code, Unlock};
 
     fn device(secrets: &Secrets) -> Result<&Pkcs11> {
         secrets.device.as_ref().ok_or_else(required)
-    }
-
-    /// The options of a keystore without a guard, with the device of `secrets`.
-    pub(crate) fn options(secrets: &Secrets) -> KeystoreOptions {
-        let mut options = KeystoreOptions::default();
-        if let Some(device) = &secrets.device {
-            options.backends = options.backends.with(Arc::new(device.clone()));
-        }
-        options
     }
 
     /// Whether a keystore that `method` opens is one whose root key a device unwraps.
@@ -67,27 +59,17 @@ mod with_pkcs11 {
     }
 }
 
-/// Without the feature `pkcs11`, no keystore has anything on a device.
+/// Without the feature `pkcs11`, a program has no device.
 #[cfg(not(feature = "pkcs11"))]
-pub(crate) use without_pkcs11::{create_guard, find_guard, options};
+pub(crate) fn create_guard(
+    _secrets: &Secrets,
+    _name: &Name,
+    _explain: impl FnOnce(KmsError) -> Error,
+) -> Result<Arc<dyn RollbackGuard>> {
+    Err(required())
+}
 
 #[cfg(not(feature = "pkcs11"))]
-mod without_pkcs11 {
-    use super::*;
-
-    pub(crate) fn options(_secrets: &Secrets) -> KeystoreOptions {
-        KeystoreOptions::default()
-    }
-
-    pub(crate) fn create_guard(
-        _secrets: &Secrets,
-        _name: &Name,
-        _explain: impl FnOnce(KmsError) -> Error,
-    ) -> Result<Arc<dyn RollbackGuard>> {
-        Err(required())
-    }
-
-    pub(crate) fn find_guard(_secrets: &Secrets, _name: &Name) -> Result<Arc<dyn RollbackGuard>> {
-        Err(required())
-    }
+pub(crate) fn find_guard(_secrets: &Secrets, _name: &Name) -> Result<Arc<dyn RollbackGuard>> {
+    Err(required())
 }

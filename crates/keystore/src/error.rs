@@ -124,6 +124,16 @@ impl Error {
         Self { code, subject: None, message: message.into(), hint: None, source: None }
     }
 
+    /// Makes the error for a label that no key has.
+    pub fn unknown_label(label: &str) -> Self {
+        Self::new(ErrorCode::UnknownLabel, format!("there is no key with the label {label:?}"))
+    }
+
+    /// Makes the error for a keystore without an audit log.
+    pub fn no_audit_log() -> Self {
+        Self::new(ErrorCode::NoAuditLog, "the keystore has no audit log")
+    }
+
     /// Makes an error of the operating system while `doing`, for example `cannot read`.
     pub fn io(doing: &str, error: io::Error) -> Self {
         let made = Self::new(ErrorCode::Io(error.kind()), format!("{doing}: {error}"));

@@ -1,6 +1,7 @@
 //! The folder of a keystore: which files it has, and how it is opened, created and restored.
 
 use crate::audit_log::{AuditLogFolder, StartedAuditLog};
+#[cfg(feature = "pkcs11")]
 use crate::device;
 use crate::error::{Error, ErrorCode, Result};
 use crate::guard::{GuardLocation, GuardPolicy, options_of_existing, options_of_new};
@@ -112,6 +113,15 @@ impl KeystoreFolder {
         check_keystore(&self.0, &self.store_file())
     }
 
+    /// Refuses a folder in which other users may replace files, or a key file that they may change:
+    /// for a node of a service, whose keystore is elsewhere.
+    ///
+    /// # Errors
+    /// [`ErrorCode::KeystoreMode`].
+    pub fn check_node_permissions(&self) -> Result<()> {
+        check_keystore(&self.0, &self.key_file())
+    }
+
     /// Returns what kind of secret opens the keystore.
     ///
     /// # Errors
@@ -170,7 +180,9 @@ impl KeystoreFolder {
         let options = options_of_existing(&self.store_file(), secrets, policy)?;
         let unlock = match method {
             UnlockMethod::KeyFile => Unlock::KeyFile(self.settle_key_file(&options)),
-            UnlockMethod::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(false))?),
+            UnlockMethod::Passphrase => {
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::existing(&self.0))?)
+            }
             UnlockMethod::Provider { method, key_name } => find_provider(secrets, &method, &key_name)?,
         };
         Ok(UnlockedFolder::new(self.clone(), unlock, options))
@@ -185,10 +197,6 @@ impl KeystoreFolder {
         self.check_permissions()?;
         let options = options_of_existing(&self.store_file(), secrets, GuardPolicy::Ask)?;
         Ok(UnlockedFolder::new(self.clone(), unlock, options))
-    }
-
-    fn prompt(&self, is_new: bool) -> PassphrasePrompt<'_> {
-        PassphrasePrompt { folder: &self.0, is_new }
     }
 
     /// Creates a keystore with the key `default`. If the process is killed meanwhile, the next call
@@ -212,7 +220,9 @@ impl KeystoreFolder {
         }
         let mut unlock = match &new.secret {
             NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
-            NewSecret::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(true))?),
+            NewSecret::Passphrase => {
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.0))?)
+            }
             #[cfg(feature = "pkcs11")]
             NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,
         };
@@ -246,11 +256,13 @@ impl KeystoreFolder {
             // Copies of the lost keystore still open with its key file.
             NewSecret::KeyFile if self.has_key_file() => Unlock::KeyFile(self.key_file()),
             NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
-            NewSecret::Passphrase => Unlock::Passphrase(secrets.ask_passphrase(&self.prompt(true))?),
+            NewSecret::Passphrase => {
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.0))?)
+            }
             #[cfg(feature = "pkcs11")]
             NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,
         };
-        let options = device::options(secrets);
+        let options = secrets.keystore_options();
         let keystore = backup.restore(&self.store_file(), &unlock, &options)?;
         self.name_key_file(&mut unlock)?;
         let folder = UnlockedFolder::new(self.clone(), unlock, options);

@@ -110,7 +110,7 @@ pub(crate) fn options_of_existing(
     secrets: &Secrets,
     policy: GuardPolicy,
 ) -> Result<KeystoreOptions> {
-    let options = device::options(secrets);
+    let options = secrets.keystore_options();
     let Some(name) = Keystore::guard_name(store)? else { return Ok(options) };
     let guard = match policy {
         GuardPolicy::Ignore => Arc::new(StoreGuard::default()),
@@ -136,7 +136,7 @@ pub(crate) fn options_of_new(
     folder: &Path,
     secrets: &Secrets,
 ) -> Result<KeystoreOptions> {
-    let options = device::options(secrets);
+    let options = secrets.keystore_options();
     let Some(location) = guard else { return Ok(options) };
     let guard = NamedGuard::new(&location.to_string(), location.create(folder, secrets)?)?;
     Ok(KeystoreOptions { guard: Arc::new(guard), ..options })

@@ -72,13 +72,6 @@ impl LabelOrId {
     }
 }
 
-impl Error {
-    /// The error for a label that no key has.
-    pub fn unknown_label(label: &str) -> Self {
-        Self::new(ErrorCode::UnknownLabel, format!("there is no key with the label {label:?}"))
-    }
-}
-
 /// Keys that are found by their label: those of an open keystore, or of a snapshot.
 pub trait LabelIndex {
     /// Finds the tenant's key with this label.

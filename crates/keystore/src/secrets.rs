@@ -5,9 +5,9 @@ use crate::permissions::check_secret_file;
 use bulla_files::escape_path;
 #[cfg(feature = "pkcs11")]
 use bulla_kms::Name;
-use bulla_kms::SecretString;
 #[cfg(feature = "pkcs11")]
 use bulla_kms::pkcs11::Pkcs11;
+use bulla_kms::{KeystoreOptions, SecretString};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -40,6 +40,18 @@ pub struct PassphrasePrompt<'a> {
     /// Whether the passphrase is a new one. A program should ask a person twice for it: a typing
     /// error would lock its owner out.
     pub is_new: bool,
+}
+
+impl<'a> PassphrasePrompt<'a> {
+    /// A prompt for the passphrase that opens the keystore in a folder.
+    pub fn existing(folder: &'a Path) -> Self {
+        Self { folder, is_new: false }
+    }
+
+    /// A prompt for a passphrase that shall open the keystore in a folder from now on.
+    pub fn new(folder: &'a Path) -> Self {
+        Self { folder, is_new: true }
+    }
 }
 
 impl PassphraseSource for SecretString {
@@ -186,7 +198,23 @@ impl Secrets {
         self
     }
 
-    pub(crate) fn ask_passphrase(&self, prompt: &PassphrasePrompt<'_>) -> Result<SecretString> {
+    /// Returns the options of a keystore that is not in a folder: with the device, and without a
+    /// rollback guard.
+    pub fn keystore_options(&self) -> KeystoreOptions {
+        #[cfg_attr(not(feature = "pkcs11"), expect(unused_mut, reason = "only a device changes them"))]
+        let mut options = KeystoreOptions::default();
+        #[cfg(feature = "pkcs11")]
+        if let Some(device) = &self.device {
+            options.backends = options.backends.with(Arc::new(device.clone()));
+        }
+        options
+    }
+
+    /// Gets the passphrase from its source.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoPassphrase`] without a source; those of the source.
+    pub fn ask_passphrase(&self, prompt: &PassphrasePrompt<'_>) -> Result<SecretString> {
         match &self.passphrase {
             Some(source) => source.passphrase(prompt),
             None => {

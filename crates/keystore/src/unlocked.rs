@@ -1,7 +1,7 @@
 //! A keystore's folder together with the secret that opens the keystore.
 
 use crate::audit_log::{self, AUDIT_LOG_LABEL, StartedAuditLog};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::folder::KeystoreFolder;
 use crate::guard::{GuardLocation, options_of_new};
 use crate::keys::{DEFAULT_LABEL, find_key, parse_constant, tenant};
@@ -80,7 +80,7 @@ impl UnlockedFolder {
         let (tenant, log_label) = (tenant(), parse_constant(AUDIT_LOG_LABEL));
         let writes = |keys: &Snapshot| {
             let is_recorded = keys.find(&tenant, &log_label).is_some();
-            let found = find_key(keys, key).and_then(|found| Ok(keys.attest(found.as_ref().key_id())?));
+            let found = find_key(keys, key).and_then(|found| Ok(keys.attest(found.key_id())?));
             is_recorded
                 || match found {
                     Ok(key) => key.rotation != RotationPolicy::default(),
@@ -106,7 +106,7 @@ impl UnlockedFolder {
 
     fn with_audit_log_of(&self, keystore: Keystore, options: AuditLogOptions) -> Result<OpenFolder> {
         let log = self.folder.audit_log();
-        if find_log_key(&keystore)?.is_none() {
+        if audit_log::find_log_key(&keystore)?.is_none() {
             log.refuse_without_key()?;
             return Ok(OpenFolder { keystore, audit_log: None });
         }
@@ -134,7 +134,7 @@ impl UnlockedFolder {
         &self,
         keystore: Keystore,
     ) -> Result<Option<StartedAuditLog>> {
-        let has_key = find_log_key(&keystore)?.is_some();
+        let has_key = audit_log::find_log_key(&keystore)?.is_some();
         // The keystore is locked as long as it is open.
         drop(keystore);
         // A complete log in this folder belongs to the lost keystore, and continues.
@@ -153,8 +153,10 @@ impl UnlockedFolder {
         &self,
         run: impl FnOnce(&AuditLog, &Keystore, &KeyId) -> Result<T, KmsError>,
     ) -> Result<T> {
-        let OpenFolder { keystore, audit_log: Some(log) } = self.open()? else { return Err(no_audit_log()) };
-        let key = find_log_key(&keystore)?.ok_or_else(no_audit_log)?;
+        let OpenFolder { keystore, audit_log: Some(log) } = self.open()? else {
+            return Err(Error::no_audit_log());
+        };
+        let key = audit_log::find_log_key(&keystore)?.ok_or_else(Error::no_audit_log)?;
         Ok(run(&log, &keystore, &key)?)
     }
 
@@ -164,7 +166,7 @@ impl UnlockedFolder {
     /// [`ErrorCode::NoAuditLog`]; those of [`UnlockedFolder::snapshot`].
     pub fn audit_log_key(&self) -> Result<Attestation> {
         let keys = self.snapshot()?;
-        let key = keys.find(&tenant(), &parse_constant(AUDIT_LOG_LABEL)).ok_or_else(no_audit_log)?;
+        let key = keys.find(&tenant(), &parse_constant(AUDIT_LOG_LABEL)).ok_or_else(Error::no_audit_log)?;
         Ok(keys.attest(&key)?)
     }
 
@@ -172,7 +174,7 @@ impl UnlockedFolder {
     /// with the old one.
     ///
     /// # Errors
-    /// Those of [`Keystore::reseal`].
+    /// Those of [`Keystore::rekey`].
     pub fn rekey(&mut self, keystore: &Keystore, new: Unlock) -> Result<()> {
         keystore.rekey(&self.unlock, &new)?;
         self.unlock = new;
@@ -219,12 +221,4 @@ impl UnlockedFolder {
         let new = options_of_new(guard, self.folder.path(), secrets)?.guard;
         Ok(keystore.set_guard(&*new)?)
     }
-}
-
-fn find_log_key(keystore: &Keystore) -> Result<Option<KeyId>> {
-    Ok(keystore.find(&tenant(), &parse_constant(AUDIT_LOG_LABEL))?)
-}
-
-fn no_audit_log() -> Error {
-    Error::new(ErrorCode::NoAuditLog, "the keystore has no audit log")
 }

@@ -226,6 +226,11 @@ impl From<KeyRef<'_>> for KeySelector {
 }
 
 impl KeySelector {
+    /// The key without a version.
+    pub fn key_id(&self) -> &KeyId {
+        self.as_ref().key_id()
+    }
+
     /// The same, borrowed.
     pub fn as_ref(&self) -> KeyRef<'_> {
         match self {

@@ -2,12 +2,12 @@
 //! one key.
 
 use super::shared::algorithm;
-use super::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardPlace};
 use super::{
     ExportPublicArgs, KeysAttestArgs, KeysBackupArgs, KeysDestroyArgs, KeysExportArgs, KeysGuardArgs,
     KeysImportArgs, KeysPolicyArgs, KeysResealArgs, KeysRestoreArgs, KeysSuccessionArgs, KeystoreArgs,
     ReportArgs,
 };
+use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardLocation};
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::pkcs11;
 use clap::{Args, Subcommand, ValueEnum};
@@ -137,7 +137,7 @@ pub(crate) struct KeysInitArgs {
     /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla
     /// keys guard`
     #[arg(long, value_name = "file:PATH|pkcs11:NAME")]
-    pub(crate) guard: Option<GuardPlace>,
+    pub(crate) guard: Option<GuardLocation>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,

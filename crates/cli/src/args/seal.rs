@@ -1,8 +1,8 @@
 //! The flags of `bulla seal`, `open`, `reseal`, `identity`, and of `bulla keys reseal`, `guard`,
 //! `backup` and `restore`.
 
-use super::guard_place::GuardPlace;
 use super::shared::{Bound, KeystoreArgs, ReportArgs};
+use bulla_keystore::GuardLocation;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
@@ -238,7 +238,7 @@ Exit status: 0 shown or changed, 2 not.")]
 pub(crate) struct KeysGuardArgs {
     /// The new guard; `none` for no guard
     #[arg(value_name = "file:PATH|pkcs11:NAME|none", value_parser = guard_or_none)]
-    pub(crate) guard: Option<Bound<GuardPlace>>,
+    pub(crate) guard: Option<Bound<GuardLocation>>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -247,8 +247,12 @@ pub(crate) struct KeysGuardArgs {
     pub(crate) report: ReportArgs,
 }
 
-fn guard_or_none(text: &str) -> Result<Bound<GuardPlace>, String> {
-    if text == "none" { Ok(Bound::None) } else { text.parse().map(Bound::At) }
+fn guard_or_none(text: &str) -> Result<Bound<GuardLocation>, String> {
+    if text == "none" {
+        Ok(Bound::None)
+    } else {
+        text.parse().map(Bound::At).map_err(|error: bulla_keystore::Error| error.to_string())
+    }
 }
 
 /// Back up all keys to one encrypted file

@@ -7,11 +7,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The label of the key that signs by default.
-pub(crate) const DEFAULT_LABEL: &str = "default";
-/// The purpose of keys that sign files.
-pub(crate) const DEFAULT_PURPOSE: &str = "files";
-
 /// How much a command prints on standard output, and in which form.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct ReportArgs {

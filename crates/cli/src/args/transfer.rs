@@ -1,6 +1,7 @@
 //! The flags of `bulla keys import`, `export`, `policy` and `destroy`.
 
-use super::shared::{Bound, DEFAULT_LABEL, DEFAULT_PURPOSE, KeystoreArgs, ReportArgs, algorithm, duration};
+use super::shared::{Bound, KeystoreArgs, ReportArgs, algorithm, duration};
+use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, Holder, Seen};
+use crate::store::{self, KeySource, LocalKeystore, LogCondition};
 use bulla_kms::audit_log::{
     Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, verifier_key,
 };
@@ -37,8 +37,8 @@ pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
 }
 
 fn init(args: &AuditLogInitArgs) -> Result<()> {
-    let access = Access::existing(&args.keystore)?;
-    let (folder, key) = access.begin_log()?;
+    let started = LocalKeystore::existing(&args.keystore)?.begin_log()?;
+    let (folder, key) = (started.folder.path(), &started.key);
     let mut out = Out::after("the audit log was started");
     if args.report.json {
         #[derive(Serialize)]
@@ -47,11 +47,11 @@ fn init(args: &AuditLogInitArgs) -> Result<()> {
             log: JsonPath,
             key: String,
         }
-        out.json(&Begun { log: folder.as_path().into(), key: key.to_string() })?;
+        out.json(&Begun { log: folder.into(), key: key.to_string() })?;
     } else if !args.report.quiet {
         out.line(format_args!(
             "started the audit log {}: it records every use of a private key from now on",
-            shown(&folder)
+            shown(folder)
         ))?;
     }
     out.flush()
@@ -73,7 +73,7 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
         [folder] => Some(folder.as_path()),
         _ => return Err(Error::new("usage", "only --cluster takes more than one --log")),
     };
-    let log = store::log(folder, &args.keystore)?;
+    let log = store::open_log(folder, &args.keystore)?;
     let known = checkpoints(&args.checkpoint)?;
     let mut report = log.verify(&|id| trust.find(id), &known)?;
     let config = args.config.as_deref().map(|path| load(Some(path))).transpose()?.unwrap_or_default();
@@ -209,7 +209,7 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
 }
 
 fn show(args: &AuditLogShowArgs) -> Result<Exit> {
-    let log = store::log(args.log.as_deref(), &args.keystore)?;
+    let log = store::open_log(args.log.as_deref(), &args.keystore)?;
     let mut out = Out::new();
     let seen = log.read(&mut |entry, line| {
         if args.json {
@@ -220,7 +220,7 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
         out.line(format_args!("{number}  {time}  {who}  {} {key}  {}", entry.operation, entry.result))
     })?;
     out.flush()?;
-    if seen == Seen::Nothing {
+    if seen == LogCondition::NoProblems {
         return Ok(Exit::Ok);
     }
     note_line("the log was altered or damaged; `bulla audit-log verify` lists the problems");
@@ -229,7 +229,7 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
 
 fn prove(args: &AuditLogProveArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
-    let log = store::log(args.log.as_deref(), &args.keystore)?;
+    let log = store::open_log(args.log.as_deref(), &args.keystore)?;
     let text = match (&args.since, args.entry) {
         (Some(path), _) => serde_json::to_string(&log.prove_growth(&read_checkpoint(path)?)?),
         (None, Some(entry)) => serde_json::to_string(&log.prove_entry(entry)?),
@@ -242,7 +242,7 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
 
 fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
-    let checkpoint = Holder::existing(&args.keystore)?.seal_log()?;
+    let checkpoint = KeySource::existing(&args.keystore)?.make_checkpoint()?;
     let out = || Out::after("the checkpoint was made");
     if !args.json {
         return write(args.output.as_deref(), out, &checkpoint.to_string());
@@ -269,10 +269,10 @@ fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
 }
 
 fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     let mut out = Out::new();
     if args.print_key {
-        let log = store::log(None, &args.keystore)?.id()?;
+        let log = store::open_log(None, &args.keystore)?.id()?;
         for version in holder.log_key()?.versions {
             if version.state != VersionState::Revoked {
                 out.line(verifier_key(log, &version.public_key))?;

@@ -10,8 +10,9 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{EtcdSource, Log, LogFolder, Remote, distrusted, found};
+use crate::store::{EtcdSource, Log, LogFolder, Remote};
 use crate::trust::GivenKey;
+use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{self, Checkpoint, LogId, NodeCheckpoint, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
 use bulla_server::{Config, PublishedCheckpoint};
@@ -74,7 +75,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
     let config = load(Some(config))?;
     let cluster = EtcdSource::unopened(&args.keystore, &config)?;
     // A node that has not started yet has no log. A lost one is found by its checkpoints.
-    let own = Some(cluster.log_folder()).filter(|own| own.exists());
+    let own = Some(cluster.log_folder().path().to_owned()).filter(|own| own.exists());
     let folders: Vec<_> = own.into_iter().chain(args.log.iter().cloned()).collect();
     // What nodes remember comes first: etcd has it, or something newer.
     let remembered = folders
@@ -131,10 +132,10 @@ fn is_gone(code: &str) -> bool {
 fn gather(known: &mut BTreeMap<LogId, Known>, row: &PublishedCheckpoint, trust: &Trust) -> Option<Problem> {
     let malformed = || {
         let message = "etcd has a row that is no checkpoint of a log".to_owned();
-        Problem { file: row.row.clone(), ..found(ProblemKind::Malformed, message) }
+        Problem { file: row.row.clone(), ..checkpoint_problem(ProblemKind::Malformed, message) }
     };
     let Some((id, told)) = row.log.zip(row.content.as_ref()) else { return Some(malformed()) };
-    if let Some(problem) = distrusted(&told.checkpoint, &|id| trust.find(id)) {
+    if let Some(problem) = find_untrusted(&told.checkpoint, &|id| trust.find(id)) {
         return Some(Problem { file: row.row.clone(), ..problem });
     }
     let known = known.entry(id).or_default();
@@ -154,7 +155,7 @@ fn remember<'a>(
     checkpoint: Checkpoint,
     trust: &Trust,
 ) -> Option<&'a mut Known> {
-    if distrusted(&checkpoint, &|id| trust.find(id)).is_some() {
+    if find_untrusted(&checkpoint, &|id| trust.find(id)).is_some() {
         return None;
     }
     let known = known.entry(checkpoint.log).or_default();
@@ -241,7 +242,7 @@ impl Known {
                 "no node writes this log, and nobody has shown it: its {size} sealed entries are lost, unless its node is stopped or \
                  there is a copy; name a copy with --log"
             );
-            self.problems.push(found(ProblemKind::Lost, message));
+            self.problems.push(checkpoint_problem(ProblemKind::Lost, message));
         }
         if self.in_etcd < self.remembered || self.in_etcd.is_none() {
             let message = match self.remembered {
@@ -252,7 +253,7 @@ impl Known {
                          checkpoints"
                     .to_owned(),
             };
-            self.problems.push(found(ProblemKind::Removed, message));
+            self.problems.push(checkpoint_problem(ProblemKind::Removed, message));
         }
         for (index, one) in self.checkpoints.iter().enumerate() {
             let other = self.checkpoints[..index].iter();
@@ -261,7 +262,7 @@ impl Known {
                     "there are two logs with this number, which differ in their first {} entries",
                     one.size
                 );
-                self.problems.push(found(ProblemKind::Forked, message));
+                self.problems.push(checkpoint_problem(ProblemKind::Forked, message));
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, Asked, BackedUp, Holder, NewSeal, parse_name, passphrase_of};
+use crate::store::{BackedUp, KeySource, LocalKeystore, Prompt, keystore_folder, parse_name, passphrase_of};
+use bulla_keystore::NewSecret;
 use bulla_kms::backend::Backends;
 use bulla_kms::encrypted_file::Header;
 use bulla_kms::{Backup, Unlock};
@@ -14,21 +15,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
-    let mut access = Access::existing(&args.keystore)?;
-    let keystore = access.open()?;
+    let mut local = LocalKeystore::existing(&args.keystore)?;
+    let keystore = local.open()?;
     if args.key_file {
-        access.reseal_by_key_file(&keystore)?;
+        local.rekey_to_key_file(&keystore)?;
     } else if let Some(name) = &args.token_key {
-        access.reseal_by_token_key(&args.keystore, &keystore, &parse_name(name)?)?;
+        local.rekey_to_device_key(&args.keystore, &keystore, &parse_name(name)?)?;
     } else {
-        let what = format!("the keystore {}", shown(access.folder()));
+        let what = format!("the keystore {}", shown(local.folder()));
         let new = match &args.recipient {
             Some(text) => Unlock::Provider(Arc::new(recipient(text)?)),
             None => {
-                Unlock::Passphrase(passphrase_of(&what, args.new_passphrase_file.as_deref(), Asked::Twice)?)
+                Unlock::Passphrase(passphrase_of(&what, args.new_passphrase_file.as_deref(), Prompt::Twice)?)
             }
         };
-        access.reseal(&keystore, &new)?;
+        local.rekey(&keystore, new)?;
     }
     drop(keystore);
     let mut out = Out::after("the new secret opens the keystore");
@@ -37,7 +38,7 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
         struct Resealed {
             keystore: JsonPath,
         }
-        out.json(&Resealed { keystore: access.folder().into() })?;
+        out.json(&Resealed { keystore: local.folder().into() })?;
     } else if !args.report.quiet {
         out.line("the new secret opens the keystore; the old secret does not")?;
         out.line("older copies of the keystore still open with the old secret")?;
@@ -47,7 +48,7 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
 
 pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
     check_free(&args.output)?;
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     let keys = holder.open()?;
     let recipients = recipients(&args.to)?;
     let others = secrets(&args.to, &shown(&args.output))?;
@@ -71,9 +72,9 @@ pub(super) fn restore(args: &KeysRestoreArgs, from: &Path) -> Result<()> {
     let backup = backup.map_err(about)?;
     let made = backup.summary().into();
     let new = args.new_passphrase_file.as_deref();
-    let seal = if args.passphrase { NewSeal::Passphrase } else { NewSeal::AsGiven };
-    let access = Access::restore(&args.with.keystore, seal, new, &backup)?;
-    report(args.report, Some(made), access.folder(), "restored to")
+    let secret = if args.passphrase || new.is_some() { NewSecret::Passphrase } else { NewSecret::KeyFile };
+    let local = LocalKeystore::restore(&args.with.keystore, &secret, new, &backup)?;
+    report(args.report, Some(made), local.folder(), "restored to")
 }
 
 fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, done: &str) -> Result<()> {
@@ -98,7 +99,7 @@ fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, do
 
 /// An error if there is a keystore: a restoration must not change it.
 pub(super) fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
-    if store::exists(args)? {
+    if keystore_folder(args)?.exists() {
         return Err(Error::new("already_exists", "a keystore exists already; bulla does not replace it")
             .hint("name another folder with --keystore DIR"));
     }

@@ -4,7 +4,8 @@ use crate::args::{KeystoreArgs, ReportArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::output::Out;
-use crate::store::{AskedKey, Holder};
+use crate::store::KeySource;
+use bulla_keystore::LabelOrId;
 use bulla_kms::{Attestation, Code, KeyChange, KeyState, KeyUsage, Origin, Timestamp};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ pub(super) fn change(
     wanted: &KeyChange,
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
-    let key = Holder::existing(keystore)?.open()?.update(key, None, wanted)?;
+    let key = KeySource::existing(keystore)?.open()?.update(key, None, wanted)?;
     print_changed(&key, report, &format!("{} was changed", name(&key)), print)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
         let why = format!("does not sign: its algorithm is {}, which receives keys", key.algorithm);
         return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }
-    match AskedKey::parse(named)?.version() {
+    match LabelOrId::parse(named)?.version() {
         Some(version) if version != key.head => {
             let why = format!("is an older version and does not sign; version {} signs", key.head);
             refused(Code::NotLatestVersion, &why, format!("name {}", name(key)))

@@ -13,7 +13,8 @@ use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, Access, AskedKey, Holder, NewSeal};
+use crate::store::{KeySource, LocalKeystore, default_secret, keystore_folder, parse_name};
+use bulla_keystore::{LabelOrId, NewSecret, tenant};
 use bulla_kms::token::TOKEN_ROOT_PURPOSE;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
@@ -52,12 +53,12 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
 }
 
 fn init(args: &KeysInitArgs) -> Result<()> {
-    let seal = match &args.token_key {
-        Some(name) => NewSeal::TokenKey(store::parse_name(name)?),
-        None if args.passphrase => NewSeal::Passphrase,
-        None => NewSeal::AsGiven,
+    let secret = match &args.token_key {
+        Some(name) => NewSecret::DeviceKey(parse_name(name)?),
+        None if args.passphrase => NewSecret::Passphrase,
+        None => default_secret(&args.keystore),
     };
-    let access = Access::create(&args.keystore, seal, args.guard.as_ref())?;
+    let local = LocalKeystore::create(&args.keystore, secret, args.guard.as_ref())?;
     if !args.report.json {
         return Ok(());
     }
@@ -67,20 +68,20 @@ fn init(args: &KeysInitArgs) -> Result<()> {
         unlock: &'static str,
     }
     let mut out = Out::after("the keystore was created");
-    out.json(&Created { keystore: access.folder().into(), unlock: access.method() })?;
+    out.json(&Created { keystore: local.folder().into(), unlock: local.method() })?;
     out.flush()
 }
 
 /// Shows the keystore's guard, or changes it.
 fn guard(args: &KeysGuardArgs) -> Result<()> {
     if let Some(new) = &args.guard {
-        let place = match new {
+        let location = match new {
             Bound::None => None,
-            Bound::At(place) => Some(place),
+            Bound::At(location) => Some(location),
         };
-        Access::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, place)?;
+        LocalKeystore::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, location)?;
     }
-    let guard = store::guard(&args.keystore)?;
+    let guard = keystore_folder(&args.keystore)?.guard()?;
     let mut out = match args.guard {
         Some(_) => Out::after("the guard was changed"),
         None => Out::new(),
@@ -101,13 +102,13 @@ fn guard(args: &KeysGuardArgs) -> Result<()> {
 }
 
 fn new(args: &KeysNewArgs) -> Result<()> {
-    let (label, purpose) = (store::parse_name(&args.label)?, store::parse_name(&args.purpose)?);
-    let holder = Holder::existing_or_new(&args.keystore)?;
+    let (label, purpose) = (parse_name(&args.label)?, parse_name(&args.purpose)?);
+    let holder = KeySource::existing_or_new(&args.keystore)?;
     let new = NewKey {
         backend: args.backend.name().to_owned(),
         exportable: args.exportable,
         signs_digests: args.signs_digests,
-        ..NewKey::new(store::tenant()?, purpose, args.algorithm)
+        ..NewKey::new(tenant(), purpose, args.algorithm)
     };
     let key = holder.open()?.create(new.label(label))?;
     let mut out = Out::after("the key was created");
@@ -121,7 +122,7 @@ fn new(args: &KeysNewArgs) -> Result<()> {
 }
 
 fn list(args: &KeysListArgs) -> Result<()> {
-    let keys = Holder::existing(&args.keystore)?.read()?.list()?;
+    let keys = KeySource::existing(&args.keystore)?.read()?.list()?;
     let mut out = Out::new();
     if args.json {
         keys.iter().try_for_each(|key| out.json(key))?;
@@ -152,7 +153,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
 }
 
 fn rotate(args: &KeyArgs) -> Result<()> {
-    let key = Holder::existing(&args.keystore)?.open()?.rotate(&args.key)?;
+    let key = KeySource::existing(&args.keystore)?.open()?.rotate(&args.key)?;
     let done = format!("{} was rotated to version {}", name(&key), key.head);
     print_changed(&key, args.report, &done, print_rotated)
 }
@@ -172,7 +173,7 @@ fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
 }
 
 fn succession(args: &KeysSuccessionArgs) -> Result<()> {
-    let statements = Holder::existing(&args.keystore)?.open()?.successions(&args.key)?;
+    let statements = KeySource::existing(&args.keystore)?.open()?.successions(&args.key)?;
     if statements.is_empty() {
         return Err(Error::new("no_succession", "no older version of the key can vouch for a newer one")
             .about(args.key.clone())
@@ -188,12 +189,12 @@ fn attest(args: &KeysAttestArgs) -> Result<()> {
     if let Some(output) = &args.output {
         check_replaceable(output, "an attestation", is_one)?;
     }
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     let keys = holder.open()?;
     // Whoever runs a service learns of its rotations from the log.
     let before = match holder {
-        Holder::Here(_) => keys.foresee(&args.key)?,
-        Holder::There(_) => None,
+        KeySource::Local(_) => keys.planned_key(&args.key)?,
+        KeySource::Remote(_) => None,
     };
     let text = keys.attest(&args.key)? + "\n";
     drop(keys);
@@ -226,7 +227,7 @@ fn restore(args: &KeysRestoreArgs) -> Result<()> {
 }
 
 fn show(args: &KeysShowArgs) -> Result<()> {
-    let key = Holder::existing(&args.keystore)?.read()?.key(&args.key)?;
+    let key = KeySource::existing(&args.keystore)?.read()?.key(&args.key)?;
     let mut out = Out::new();
     if args.json {
         out.json(&key)?
@@ -283,8 +284,8 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
 }
 
 fn export_public(args: &ExportPublicArgs) -> Result<()> {
-    let attestation = Holder::existing(&args.keystore)?.read()?.key(&args.key)?;
-    let number = AskedKey::parse(&args.key)?.version().unwrap_or(attestation.head);
+    let attestation = KeySource::existing(&args.keystore)?.read()?.key(&args.key)?;
+    let number = LabelOrId::parse(&args.key)?.version().unwrap_or(attestation.head);
     let version =
         attestation.versions.into_iter().find(|version| version.version == number).ok_or_else(|| {
             let message = format!("the key has no version {number}: the newest is {}", attestation.head);

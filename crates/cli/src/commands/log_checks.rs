@@ -6,8 +6,9 @@ use crate::color;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::output::Out;
-use crate::store::{self, Holder};
+use crate::store::KeySource;
 use crate::trust::GivenKey;
+use bulla_keystore::audit_log::checkpoint_key;
 use bulla_kms::audit_log::{Checkpoint, Problem};
 use bulla_kms::{Attestation, KeyVersionId, PublicKey};
 use std::path::{Path, PathBuf};
@@ -25,13 +26,13 @@ impl Trust {
     pub(super) fn new(public_key: Option<&str>, keystore: &KeystoreArgs) -> Result<Self> {
         match public_key {
             Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
-            None => Ok(Self::Keystore(Holder::existing(keystore)?.log_key()?)),
+            None => Ok(Self::Keystore(KeySource::existing(keystore)?.log_key()?)),
         }
     }
 
     pub(super) fn find(&self, id: &KeyVersionId) -> Option<PublicKey> {
         match self {
-            Self::Keystore(key) => store::log_key_version(key, id),
+            Self::Keystore(key) => checkpoint_key(key, id),
             Self::Given(given) => given.for_id(id),
         }
     }

@@ -4,13 +4,13 @@ use super::key_change::{change, name};
 use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs};
 use crate::error::Result;
 use crate::output::Out;
-use crate::store::{Holder, from_now};
+use crate::store::{KeySource, time_from_now};
 use bulla_kms::{Attestation, KeyChange, KeyState, RotationPolicy};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     if args.max_age.is_none() && args.max_uses.is_none() && args.minimum_version.is_none() {
         return report(args, Out::new(), &holder.read()?.key(&args.key)?);
     }
@@ -68,7 +68,7 @@ pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
         (Some(version), _) => KeyChange::DestroyVersion(version),
         (_, Some(version)) => KeyChange::Revoke(version),
         _ if args.finally => KeyChange::Destroy,
-        _ => KeyChange::ScheduleDestruction(from_now(args.delay)?),
+        _ => KeyChange::ScheduleDestruction(time_from_now(args.delay)?),
     };
     let said = |out: &mut Out, key: &Attestation| match (&wanted, key.state) {
         (KeyChange::DestroyVersion(version), _) => out.line(format_args!(

@@ -8,7 +8,7 @@ use crate::files::atomic;
 use crate::files::read::{Links, Source, StreamError};
 use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
-use crate::store::{Asked, Holder, Keys, passphrase_of};
+use crate::store::{KeySource, Keys, Prompt, passphrase_of};
 use bulla_kms::encrypted_file::{self, Decryptor, Encryptor, ExistingRecipients, Header};
 use bulla_kms::encryption::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
 use bulla_kms::{Code, KmsError};
@@ -48,7 +48,7 @@ pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
 pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     if args.passphrase || args.new_passphrase_file.is_some() {
-        let secret = passphrase_of(what, args.new_passphrase_file.as_deref(), Asked::Twice)?;
+        let secret = passphrase_of(what, args.new_passphrase_file.as_deref(), Prompt::Twice)?;
         keys.push(Box::new(Passphrase::new(secret)?));
     }
     if let Some(path) = &args.new_key_file {
@@ -131,7 +131,7 @@ pub(super) fn with_keys<T>(
     open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
 ) -> Result<T> {
     let asks_for = |method: &str| header.wrapping_params().any(|params| params.method() == method);
-    let holder: Holder;
+    let holder: KeySource;
     let keystore: Box<dyn Keys + '_>;
     let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
     if let Some(path) = &args.keystore.identity {
@@ -143,12 +143,12 @@ pub(super) fn with_keys<T>(
         keys.push(Box::new(KeyFileProvider::new(path)));
     }
     if asks_for("keystore") && !any_fits(header, &keys) {
-        holder = Holder::existing(&args.keystore)?;
+        holder = KeySource::existing(&args.keystore)?;
         keystore = holder.open()?;
         keys.push(keystore.decrypter());
     }
     if asks_for("passphrase") && !any_fits(header, &keys) {
-        let secret = passphrase_of(what, args.keystore.passphrase_file.as_deref(), Asked::Once)?;
+        let secret = passphrase_of(what, args.keystore.passphrase_file.as_deref(), Prompt::Once)?;
         keys.push(Box::new(Passphrase::new(secret)?));
     }
     Ok(open(&each(&keys))?)

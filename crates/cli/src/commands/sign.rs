@@ -5,7 +5,7 @@ use super::key_change::{check_signs, note_clock, note_rotated};
 use super::sign_before::{Before, earlier};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
 use super::sign_target::Destination;
-use crate::args::{self, DEFAULT_LABEL, SignArgs, SignatureFormat};
+use crate::args::{self, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
@@ -19,8 +19,9 @@ use crate::interrupt;
 use crate::minisign;
 use crate::output::Out;
 use crate::progress::Progress;
-use crate::store::{Holder, Keys};
+use crate::store::{KeySource, Keys};
 use bulla_files::folder_of;
+use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::Comment;
 use bulla_kms::signature::manifest::Exclusion;
@@ -96,11 +97,11 @@ fn sign_all<'a>(
 }
 
 /// Who holds the keys. Only the key `default` is made on first use.
-fn holder(args: &SignArgs) -> Result<Holder> {
+fn holder(args: &SignArgs) -> Result<KeySource> {
     if args.key == DEFAULT_LABEL && !args.no_create {
-        Holder::existing_or_new(&args.keystore)
+        KeySource::existing_or_new(&args.keystore)
     } else {
-        Holder::existing(&args.keystore)
+        KeySource::existing(&args.keystore)
     }
 }
 
@@ -129,7 +130,7 @@ fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<Option<Attestation>> {
     if args.key == DEFAULT_LABEL && !args.no_create {
         keys.ensure_default()?;
     }
-    let Some(key) = keys.foresee(&args.key)? else { return Ok(None) };
+    let Some(key) = keys.planned_key(&args.key)? else { return Ok(None) };
     if args.format == SignatureFormat::Minisign {
         minisign::check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
     }

@@ -7,7 +7,7 @@ use crate::file_name::shown;
 use crate::files::replaceable::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
-use crate::store::{Holder, from_now};
+use crate::store::{KeySource, time_from_now};
 use bulla_kms::token::{MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 
 fn new(args: &TokenNewArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     let token = holder.open()?.mint(&args.keys, &args.operations, args.expires_in)?;
     write(&token, args.output.as_deref())
 }
@@ -34,7 +34,7 @@ fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
     let weaker = token.attenuate(&TokenLimits {
         keys: some(args.keys.is_empty()).map(|()| args.keys.clone()),
         operations: some(args.operations.is_empty()).map(|()| args.operations.clone()),
-        expires: args.expires_in.map(from_now).transpose()?,
+        expires: args.expires_in.map(time_from_now).transpose()?,
     })?;
     write(&weaker, args.output.as_deref())
 }

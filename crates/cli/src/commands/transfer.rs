@@ -3,12 +3,12 @@
 use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::private::check_secret;
 use crate::files::replaceable::check_replaceable;
 use crate::files::{STDIN, atomic, secret};
 use crate::output::Out;
-use crate::store::{self, Export, Holder, Material, Place, PrivateFile};
+use crate::store::{Export, ImportTarget, KeySource, Material, PrivateFile, key_passphrase, parse_name};
 use crate::trust;
+use bulla_keystore::{check_secret_file, tenant};
 use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
     MAX_INPUT, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public, unwrap_aes_kwp,
@@ -28,9 +28,9 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     if let Material::Private(_) = material {
         check_kept(args)?;
     }
-    let place = place(args, &material)?;
-    let holder = Holder::existing_or_new(&args.keystore)?;
-    let key = holder.open()?.import(&material, place)?;
+    let target = import_target(args, &material)?;
+    let holder = KeySource::existing_or_new(&args.keystore)?;
+    let key = holder.open()?.import(&material, target)?;
     let mut out = Out::after("the key was imported");
     if args.report.json {
         out.json(&key)?;
@@ -50,19 +50,19 @@ fn check_kept(args: &KeysImportArgs) -> Result<()> {
     }
     let metadata = args.file.metadata();
     let cannot = |error| Error::io("cannot read its metadata", &error).about(shown(&args.file));
-    check_secret(&args.file, &metadata.map_err(cannot)?)
+    Ok(check_secret_file(&args.file, &metadata.map_err(cannot)?)?)
 }
 
 /// Where the key goes: it is a new key, or the next version of one.
-fn place(args: &KeysImportArgs, material: &Material) -> Result<Place> {
+fn import_target(args: &KeysImportArgs, material: &Material) -> Result<ImportTarget> {
     if args.new_version {
-        return Ok(Place::VersionOf(args.key.clone()));
+        return Ok(ImportTarget::VersionOf(args.key.clone()));
     }
-    let (label, purpose): (Name, Name) = (store::parse_name(&args.key)?, store::parse_name(&args.purpose)?);
-    Ok(Place::New(NewKey {
+    let (label, purpose): (Name, Name) = (parse_name(&args.key)?, parse_name(&args.purpose)?);
+    Ok(ImportTarget::New(NewKey {
         exportable: args.exportable,
         signs_digests: args.signs_digests,
-        ..NewKey::new(store::tenant()?, purpose, material.algorithm()).label(label)
+        ..NewKey::new(tenant(), purpose, material.algorithm()).label(label)
     }))
 }
 
@@ -103,7 +103,7 @@ fn read_private(args: &KeysImportArgs, bytes: Zeroizing<Vec<u8>>) -> Result<Mate
         |passphrase: Option<&SecretString>| PrivateKeyData::read(&bytes, format, args.algorithm, passphrase);
     let (key, passphrase) = match read(None) {
         Err(error) if format == PrivateFormat::OpenSsh && error.code == Code::WrongPassphrase => {
-            let passphrase = store::key_passphrase(args.key_passphrase_file.as_deref(), &shown(&args.file))?;
+            let passphrase = key_passphrase(args.key_passphrase_file.as_deref(), &shown(&args.file))?;
             (read(Some(&passphrase)).map_err(about)?, Some(passphrase))
         }
         key => (key.map_err(about)?, None),
@@ -159,7 +159,7 @@ pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
             Some(text.parse().map_err(|error: KmsError| Error::from(error).about(shown(path)))?)
         }
     };
-    let holder = Holder::existing(&args.keystore)?;
+    let holder = KeySource::existing(&args.keystore)?;
     let text = holder.open()?.export(&Export {
         key: &args.key,
         recipient: &recipient,

@@ -5,7 +5,6 @@ pub(crate) mod atomic;
 pub(crate) mod kind;
 pub(crate) mod order;
 pub(crate) mod outboard;
-pub(crate) mod private;
 pub(crate) mod read;
 pub(crate) mod replaceable;
 pub(crate) mod secret;

@@ -1,9 +1,9 @@
 //! Reads and writes files that contain secrets.
 
 use super::STDIN;
-use super::private::check_secret;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
+use bulla_keystore::check_secret_file;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> R
     } else {
         let mut file = File::open(path).map_err(|error| cannot(&error))?;
         if content == Content::Secret {
-            check_secret(path, &file.metadata().map_err(|error| cannot(&error))?)?;
+            check_secret_file(path, &file.metadata().map_err(|error| cannot(&error))?)?;
         }
         fill(&mut file)
     };

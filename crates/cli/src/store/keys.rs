@@ -1,21 +1,21 @@
-//! What commands do with keys, wherever these are; and how they do it with a keystore of this
+//! What commands do with keys, wherever these are; and how they do it with a keystore on this
 //! machine.
 
-use super::import::{Material, Place, import};
-use super::named::Named;
-use super::place::{parse_name, tenant};
-use crate::args::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use crate::diagnostics::note_line;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use bulla_keystore::{ensure_default_key, find_key, tenant};
 use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::token::{Grant, GrantedKeys, Revocations, TOKEN_ROOT_PURPOSE, Token, TokenOperation};
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use bulla_kms::{
-    Algorithm, Attestation, BackupSummary, KeyChange, KeyId, KeyVersionId, Keystore, KeystoreProvider,
-    KmsError, Name, NewKey, PublicKey, Signature, SignatureFile, Snapshot, Statement, Succession, Timestamp,
+    Algorithm, Attestation, BackupSummary, KeyChange, KeySelector, KeyVersionId, Keystore, KeystoreProvider,
+    KmsError, Name, NewKey, PublicKey, SecretString, Signature, SignatureFile, Snapshot, Statement,
+    Succession, Timestamp,
 };
 use std::io::Write;
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// Reading keys.
 pub(crate) trait ReadKeys {
@@ -33,7 +33,7 @@ pub(crate) trait Keys: ReadKeys {
 
     /// The key that a user names, for a check before long work; none if the user may use it and may
     /// not read it.
-    fn foresee(&self, name: &str) -> Result<Option<Attestation>>;
+    fn planned_key(&self, name: &str) -> Result<Option<Attestation>>;
 
     /// Creates a key. Its tenant is the user's own.
     fn create(&self, new: NewKey) -> Result<Attestation>;
@@ -64,7 +64,7 @@ pub(crate) trait Keys: ReadKeys {
     fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token>;
 
     /// Imports a key: its newest version is the imported one.
-    fn import(&self, material: &Material, place: Place) -> Result<Attestation>;
+    fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation>;
 
     /// Writes a backup of all keys, which each recipient and each of the other providers can
     /// decrypt.
@@ -109,7 +109,7 @@ impl ReadKeys for Snapshot {
     }
 
     fn key(&self, name: &str) -> Result<Attestation> {
-        Ok(self.attest(Named::find(self, name)?.key_id())?)
+        Ok(self.attest(find_key(self, name)?.key_id())?)
     }
 }
 
@@ -119,16 +119,17 @@ impl ReadKeys for Keystore {
     }
 
     fn key(&self, name: &str) -> Result<Attestation> {
-        Ok(self.attest(Named::find(self, name)?.key_id())?)
+        Ok(self.attest(find_key(self, name)?.key_id())?)
     }
 }
 
 impl Keys for Keystore {
     fn ensure_default(&self) -> Result<()> {
-        ensure_default(self).map(drop)
+        ensure_default_key(self)?;
+        Ok(())
     }
 
-    fn foresee(&self, name: &str) -> Result<Option<Attestation>> {
+    fn planned_key(&self, name: &str) -> Result<Option<Attestation>> {
         self.key(name).map(Some)
     }
 
@@ -138,26 +139,26 @@ impl Keys for Keystore {
     }
 
     fn rotate(&self, name: &str) -> Result<Attestation> {
-        let named = Named::find(self, name)?;
-        self.rotate(named.key_id())?;
-        Ok(self.attest(named.key_id())?)
+        let key = find_key(self, name)?;
+        self.rotate(key.key_id())?;
+        Ok(self.attest(key.key_id())?)
     }
 
     fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
-        Ok(self.update(Named::find(self, name)?.key_id(), revision, change)?)
+        Ok(self.update(find_key(self, name)?.key_id(), revision, change)?)
     }
 
     fn successions(&self, name: &str) -> Result<Vec<Succession>> {
-        Ok(self.successions(Named::find(self, name)?.key_id())?)
+        Ok(self.successions(find_key(self, name)?.key_id())?)
     }
 
     fn attest(&self, name: &str) -> Result<String> {
-        let attested = self.attest_signed(Named::find(self, name)?.key_id())?;
+        let attested = self.attest_signed(find_key(self, name)?.key_id())?;
         Ok(serde_json::to_string(&attested).expect("plain structures serialize"))
     }
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
-        Ok(self.sign(Named::find(self, name)?.as_ref(), message)?)
+        Ok(self.sign(find_key(self, name)?.as_ref(), message)?)
     }
 
     fn sign_statement(
@@ -166,7 +167,7 @@ impl Keys for Keystore {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile> {
-        Ok(SignatureFile::sign_with(self, Named::find(self, name)?.as_ref(), statement, prehash)?)
+        Ok(SignatureFile::sign_with(self, find_key(self, name)?.as_ref(), statement, prehash)?)
     }
 
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {
@@ -174,10 +175,10 @@ impl Keys for Keystore {
     }
 
     fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token> {
-        let tenant = tenant()?;
+        let tenant = tenant();
         let mut key_ids = Vec::new();
         for key in keys {
-            key_ids.push(Named::find(self, key)?.key_id().clone());
+            key_ids.push(find_key(self, key)?.key_id().clone());
         }
         if self.find(&tenant, &parse_name(TOKEN_ROOT_PURPOSE)?)?.is_none() {
             self.create_token_root(&tenant)?;
@@ -189,12 +190,12 @@ impl Keys for Keystore {
             tenant,
             keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
             operations: operations.to_vec(),
-            expires: from_now(lifetime)?,
+            expires: time_from_now(lifetime)?,
         })?)
     }
 
-    fn import(&self, material: &Material, place: Place) -> Result<Attestation> {
-        import(self, material, place)
+    fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation> {
+        import(self, material, target)
     }
 
     fn backup(
@@ -212,9 +213,9 @@ impl Keys for Keystore {
 
     fn export(&self, export: &Export<'_>) -> Result<String> {
         let Export { key, recipient, token, revoked } = *export;
-        let id = match Named::find(self, key)? {
-            Named::Version(id) => id,
-            Named::Key(key_id) => self.latest_version_id(&key_id)?,
+        let id = match find_key(self, key)? {
+            KeySelector::Version(id) => id,
+            KeySelector::Key(key_id) => self.latest_version_id(&key_id)?,
         };
         let none = Revocations::default();
         Ok(self.export_key(&id, recipient, token, revoked.unwrap_or(&none))?.to_string())
@@ -225,24 +226,88 @@ impl Keys for Keystore {
     }
 }
 
-/// The time that long from now.
-pub(crate) fn from_now(duration: Duration) -> Result<Timestamp> {
+/// Returns the time that long from now.
+pub(crate) fn time_from_now(duration: Duration) -> Result<Timestamp> {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }
 
-/// Creates the key `default` if it does not exist: the process that created the keystore may have
-/// stopped before that.
-pub(super) fn ensure_default(keystore: &Keystore) -> Result<KeyId> {
-    let label = parse_name(DEFAULT_LABEL)?;
-    match keystore.find(&tenant()?, &label)? {
-        Some(key_id) => Ok(key_id),
-        None => Ok(create_key(keystore, label, parse_name(DEFAULT_PURPOSE)?)?.key_id().clone()),
+/// Parses a label or a purpose from the command line.
+pub(crate) fn parse_name(text: &str) -> Result<Name> {
+    Ok(text.parse()?)
+}
+
+/// A key to import.
+pub(crate) enum Material {
+    Private(PrivateFile),
+    Wrapped {
+        text: String,
+        wrapped: Box<WrappedPrivateKey>,
+        /// The key for which it was wrapped, as the user names it.
+        recipient: String,
+    },
+    Public(PublicKey),
+}
+
+/// A private key, and the file that contains it: a service reads that itself.
+pub(crate) struct PrivateFile {
+    pub(crate) key: PrivateKeyData,
+    pub(crate) bytes: Zeroizing<Vec<u8>>,
+    pub(crate) format: PrivateFormat,
+    pub(crate) passphrase: Option<SecretString>,
+}
+
+/// Where an imported key goes.
+pub(crate) enum ImportTarget {
+    New(NewKey),
+    /// The next version of the key that a user names.
+    VersionOf(String),
+}
+
+impl Material {
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Private(file) => file.key.algorithm(),
+            Self::Wrapped { wrapped, .. } => wrapped.public_key.algorithm(),
+            Self::Public(key) => key.algorithm(),
+        }
     }
 }
 
-/// Creates a key that the command itself needs, independent of the options for other keys.
-pub(super) fn create_key(keystore: &Keystore, label: Name, purpose: Name) -> Result<KeyVersionId> {
-    let new = NewKey::new(tenant()?, purpose, Algorithm::Ed25519);
-    Ok(keystore.create_key(new.label(label))?)
+/// Imports a key into a keystore on this machine.
+fn import(keystore: &Keystore, material: &Material, target: ImportTarget) -> Result<Attestation> {
+    let unwrapped;
+    let private = match material {
+        Material::Private(file) => Ok(&file.key),
+        Material::Wrapped { wrapped, recipient, .. } => {
+            unwrapped = unwrap(keystore, wrapped, recipient)?;
+            Ok(&unwrapped)
+        }
+        Material::Public(key) => Err(key),
+    };
+    let id = match (target, private) {
+        (ImportTarget::New(new), Ok(key)) => keystore.import_key(new, key)?,
+        (ImportTarget::New(new), Err(key)) => keystore.import_public_key(new, key)?,
+        (ImportTarget::VersionOf(name), key) => {
+            let found = find_key(keystore, &name)?;
+            match key {
+                Ok(key) => keystore.import_version(found.key_id(), key)?,
+                Err(key) => keystore.import_public_version(found.key_id(), key)?,
+            }
+        }
+    };
+    Ok(keystore.attest(id.key_id())?)
+}
+
+fn unwrap(keystore: &Keystore, wrapped: &WrappedPrivateKey, recipient: &str) -> Result<PrivateKeyData> {
+    let found = find_key(keystore, recipient)?;
+    // It may have been wrapped for any version.
+    let versions = keystore.attest(found.key_id())?.versions;
+    match versions.iter().find(|version| wrapped.check_recipient(&version.public_key).is_ok()) {
+        Some(version) => Ok(keystore.unwrap_key(&version.id, wrapped)?),
+        None => {
+            let message = format!("the key was wrapped for another recipient, not for {}", found.key_id());
+            Err(Error::new("invalid_argument", message))
+        }
+    }
 }

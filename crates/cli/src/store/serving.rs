@@ -1,17 +1,17 @@
 //! What opens a keystore for the service.
 
-use super::access::Access;
-use super::passphrase::{passphrase_from_credential, passphrase_from_descriptor};
-use super::place::{REVOKED_FILE, STORE_FILE, folder};
-use super::recording;
+use super::key_source::keystore_folder;
+use super::local::{note_recovered, secrets};
 use crate::args::KeystoreArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use bulla_keystore::{
+    KeystoreFolder, OpenFolder, PassphraseCredential, PassphraseDescriptor, Secrets, UnlockedFolder,
+    audit_log,
+};
 use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
-use bulla_kms::{
-    Code, Keystore, KeystoreOptions, KmsError, Name, SecretString, Timestamp, Unlock, UnlockMethod,
-};
+use bulla_kms::{Code, KeystoreOptions, KmsError, Name, SecretString, Timestamp, Unlock, UnlockMethod};
 use bulla_server::{AuditDurability, Config, KeystoreSource, OpenKeystore};
 use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
@@ -62,47 +62,57 @@ pub(crate) fn print_variable(name: &str, value: &str) {
 }
 
 /// How the service writes an audit log.
-pub(super) fn service_log_options(config: &Config) -> Result<AuditLogOptions> {
+pub(super) fn service_log_options(config: &Config) -> AuditLogOptions {
     let durability = match config.audit.durability {
         AuditDurability::Grouped => Durability::Grouped,
         AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
     };
     let verifications =
         if config.audit.record_verifications { Verifications::Recorded } else { Verifications::LeftOut };
-    Ok(AuditLogOptions {
+    AuditLogOptions {
         durability,
         verifications,
         // Each checkpoint waits for the disk: a busy service makes one a second.
         checkpoint_entries: u64::MAX,
         checkpoint_interval: Duration::from_secs(1),
-        ..recording::log_options()?
-    })
+        ..audit_log::options()
+    }
 }
 
-/// The error as the service reports it.
-pub(super) fn as_kms_error(error: Error) -> KmsError {
-    let codes = [
-        Code::WrongPassphrase,
-        Code::WrongUnlockMethod,
-        Code::Locked,
-        Code::NotFound,
-        Code::AuditLogCorrupt,
-        Code::KeystoreCorrupt,
-        Code::Unavailable,
-        Code::PermissionDenied,
-        Code::RolledBack,
-        Code::GuardMismatch,
-    ];
-    let code = codes.into_iter().find(|code| code.as_str() == error.code()).unwrap_or(Code::Io);
-    KmsError::new(code, error.to_string())
+/// The flags, and what the settings say where no flag does.
+pub(super) fn with_settings(args: &KeystoreArgs, config: &Config) -> KeystoreArgs {
+    let mut args = args.clone();
+    args.keystore = args.keystore.or_else(|| config.keystore.folder.clone());
+    args.passphrase_file = args.passphrase_file.or_else(|| config.keystore.passphrase_file.clone());
+    args
+}
+
+/// The secrets of the service, with the source of the passphrase: a file, a descriptor or a
+/// credential of the settings, or a terminal. None if an operator must give the passphrase.
+pub(super) fn passphrase_secrets(args: &KeystoreArgs, config: &Config) -> Option<Secrets> {
+    let secrets = secrets(args);
+    if args.passphrase_file.is_some() {
+        Some(secrets)
+    } else if let Some(descriptor) = config.keystore.passphrase_fd {
+        Some(secrets.passphrase(PassphraseDescriptor(descriptor)))
+    } else if let Some(name) = &config.keystore.credential {
+        Some(secrets.passphrase(PassphraseCredential::named(name)))
+    } else {
+        std::io::stderr().is_terminal().then_some(secrets)
+    }
+}
+
+/// The error of a service that no operator has given the passphrase.
+pub(super) fn no_passphrase_given() -> KmsError {
+    KmsError::new(Code::WrongPassphrase, "the keystore opens with a passphrase, which nobody gave")
 }
 
 /// The keystore in a folder.
 pub(crate) struct FolderSource {
-    args: KeystoreArgs,
-    folder: PathBuf,
-    /// What opens it; none until somebody gives the passphrase.
-    access: Option<Access>,
+    folder: KeystoreFolder,
+    secrets: Secrets,
+    /// None until an operator gives the passphrase.
+    unlocked: Option<UnlockedFolder>,
     log: AuditLogOptions,
 }
 
@@ -112,53 +122,18 @@ impl FolderSource {
     /// # Errors
     /// The keystore does not exist.
     pub(crate) fn find(args: &KeystoreArgs, config: &Config) -> Result<Self> {
-        let mut args = args.clone();
-        let from_settings = &config.keystore;
-        args.keystore = args.keystore.or_else(|| from_settings.folder.clone());
-        args.passphrase_file = args.passphrase_file.or_else(|| from_settings.passphrase_file.clone());
-        let folder = folder(&args)?;
-        let store = folder.join(STORE_FILE);
-        let needs_passphrase = matches!(Keystore::unlock_method(&store), Ok(UnlockMethod::Passphrase));
-        let access = if !needs_passphrase || args.passphrase_file.is_some() {
-            Some(Access::existing(&args)?)
-        } else if let Some(descriptor) = from_settings.passphrase_fd {
-            Some(Access::with(&args, Unlock::Passphrase(passphrase_from_descriptor(descriptor)?))?)
-        } else if let Some(name) = &from_settings.credential {
-            Some(Access::with(&args, Unlock::Passphrase(passphrase_from_credential(name)?))?)
-        } else if std::io::stderr().is_terminal() {
-            Some(Access::existing(&args)?)
-        } else {
-            None
-        };
-        Ok(Self { args, folder, access, log: service_log_options(config)? })
-    }
-
-    fn opened(&self, passphrase: Option<SecretString>, metrics: &Arc<Metrics>) -> Result<OpenKeystore> {
-        let mut access = match (&self.access, passphrase) {
-            (Some(access), None) => access.clone(),
-            (_, Some(passphrase)) => Access::with(&self.args, Unlock::Passphrase(passphrase))?,
-            (None, None) => {
-                return Err(Error::new(
-                    "wrong_passphrase",
-                    "the keystore opens with a passphrase, which nobody gave",
-                ));
-            }
-        };
-        access.options.metrics = Some(Arc::clone(metrics));
-        let keystore = access.open_unrecorded()?;
-        Ok(match access.log_with(&keystore, self.log.clone())? {
-            Some(log) => OpenKeystore {
-                keystore: keystore.audited(log.clone()),
-                audit: Some((log, self.log.durability)),
-            },
-            None => OpenKeystore { keystore, audit: None },
-        })
+        let args = with_settings(args, config);
+        let folder = keystore_folder(&args)?;
+        let needs_passphrase = matches!(folder.unlock_method(), Ok(UnlockMethod::Passphrase));
+        let given = if needs_passphrase { passphrase_secrets(&args, config) } else { Some(secrets(&args)) };
+        let unlocked = given.map(|secrets| folder.unlock(&secrets)).transpose()?;
+        Ok(Self { folder, secrets: secrets(&args), unlocked, log: service_log_options(config) })
     }
 }
 
 impl KeystoreSource for FolderSource {
     fn needs_passphrase(&self) -> bool {
-        self.access.is_none()
+        self.unlocked.is_none()
     }
 
     fn open(
@@ -166,10 +141,20 @@ impl KeystoreSource for FolderSource {
         passphrase: Option<SecretString>,
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        self.opened(passphrase, metrics).map_err(as_kms_error)
+        let mut unlocked = match (&self.unlocked, passphrase) {
+            (Some(unlocked), None) => unlocked.clone(),
+            (_, Some(passphrase)) => {
+                self.folder.unlock_with(Unlock::Passphrase(passphrase), &self.secrets)?
+            }
+            (None, None) => return Err(no_passphrase_given()),
+        };
+        unlocked.options_mut().metrics = Some(Arc::clone(metrics));
+        let OpenFolder { keystore, audit_log } = unlocked.open_with(self.log.clone())?;
+        audit_log.iter().for_each(|log| note_recovered(log));
+        Ok(OpenKeystore { keystore, audit: audit_log.map(|log| (log, self.log.durability)) })
     }
 
     fn revocations(&self) -> Option<PathBuf> {
-        Some(self.folder.join(REVOKED_FILE))
+        Some(self.folder.revoked_tokens_file())
     }
 }

@@ -1,40 +1,32 @@
 //! What opens a keystore that nodes of the service share in etcd, and what makes one.
 
-use super::access::Access;
-use super::guard::options_of_etcd;
-use super::key_file_naming::{KEY_FILE, has_key_file, name_key_file, new_key_file};
-use super::keys::{create_key, ensure_default};
-use super::log::{distrusted, log_key_version};
-use super::passphrase::{Asked, passphrase, passphrase_from_credential, passphrase_from_descriptor};
-use super::place::{LOG_FOLDER, folder, parse_name, tenant};
-use super::recording::{self, Begun, LOG_LABEL, begun};
-use super::serving::{as_kms_error, service_log_options};
+use super::key_source::keystore_folder;
+use super::local::{note_recovered, secrets};
+use super::serving::{no_passphrase_given, passphrase_secrets, service_log_options, with_settings};
 use crate::args::{Create, KeystoreArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::private::check_keystore;
-use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Checkpoint, Durability};
+use bulla_keystore::audit_log::{checkpoint_key, ensure_log_key, find_log_key, find_untrusted};
+use bulla_keystore::{
+    AuditLogFolder, KeystoreFolder, PassphrasePrompt, Secrets, ensure_default_key, find_provider,
+};
+use bulla_kms::audit_log::{AuditLogOptions, Checkpoint};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::rollback::FileGuard;
 use bulla_kms::{
-    Attestation, Code, EtcdOptions, Keystore, KeystoreOptions, SecretString, Unlock, UnlockMethod,
+    Attestation, Code, EtcdOptions, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod,
 };
 use bulla_server::{Config, EtcdConfig, KeystoreSource, OpenKeystore, PublishedCheckpoint, StoreKind};
-use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The purpose of the key that signs the audit logs.
-const LOG_PURPOSE: &str = "audit";
 
 /// The keystore in etcd, and this node's own folder: with its key file and its audit log.
 #[derive(Clone)]
 pub(crate) struct EtcdSource {
     settings: EtcdConfig,
     etcd: EtcdOptions,
-    args: KeystoreArgs,
-    folder: PathBuf,
+    folder: KeystoreFolder,
+    secrets: Secrets,
     options: KeystoreOptions,
     /// What opens it; none until somebody gives the passphrase.
     unlock: Option<Unlock>,
@@ -48,16 +40,21 @@ impl EtcdSource {
     /// The keystore does not exist; the cluster cannot be reached.
     pub(crate) fn find(args: &KeystoreArgs, config: &Config) -> Result<Self> {
         let mut source = Self::unopened(args, config)?;
-        let no_keystore = |error: bulla_kms::KmsError| {
+        let no_keystore = |error: KmsError| {
             let is_missing = error.code == Code::NotFound;
             let error = Error::from(error);
             if is_missing { error.hint("create one with `bulla serve --create keystore`") } else { error }
         };
         source.unlock = match Keystore::unlock_method_etcd(&source.etcd).map_err(no_keystore)? {
-            UnlockMethod::KeyFile => Some(Unlock::KeyFile(source.folder.join(KEY_FILE))),
-            UnlockMethod::Passphrase => source.passphrase(config)?,
+            UnlockMethod::KeyFile => Some(Unlock::KeyFile(source.folder.key_file())),
+            UnlockMethod::Passphrase => {
+                let secrets = passphrase_secrets(&with_settings(args, config), config);
+                let prompt = PassphrasePrompt::existing(source.folder.path());
+                let given = secrets.map(|secrets| secrets.ask_passphrase(&prompt)).transpose()?;
+                given.map(Unlock::Passphrase)
+            }
             UnlockMethod::Provider { method, key_name } => {
-                Some(Access::provided(&source.args, &method, &key_name)?)
+                Some(find_provider(&source.secrets, &method, &key_name)?)
             }
         };
         Ok(source)
@@ -73,27 +70,16 @@ impl EtcdSource {
             return Err(Error::new("invalid_argument", message)
                 .hint("leave --cluster out: the settings name a keystore in a file"));
         }
-        let mut args = args.clone();
-        args.keystore = args.keystore.or_else(|| config.keystore.folder.clone());
-        args.passphrase_file = args.passphrase_file.or_else(|| config.keystore.passphrase_file.clone());
-        let folder = folder(&args)?;
-        check_keystore(&folder, &folder.join(KEY_FILE))?;
-        let options = options_of_etcd(&args, config.keystore.guard.as_deref())?;
-        let (settings, log) = (config.etcd.clone(), service_log_options(config)?);
-        Ok(Self { etcd: settings.options()?, settings, args, folder, options, unlock: None, log })
-    }
-
-    fn passphrase(&self, config: &Config) -> Result<Option<Unlock>> {
-        let given = if self.args.passphrase_file.is_some() || std::io::stderr().is_terminal() {
-            passphrase(&self.args, &self.folder, Asked::Once)?
-        } else if let Some(descriptor) = config.keystore.passphrase_fd {
-            passphrase_from_descriptor(descriptor)?
-        } else if let Some(name) = &config.keystore.credential {
-            passphrase_from_credential(name)?
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(Unlock::Passphrase(given)))
+        let args = with_settings(args, config);
+        let (folder, secrets) = (keystore_folder(&args)?, secrets(&args));
+        folder.check_node_permissions()?;
+        let mut options = secrets.keystore_options();
+        // The store does not remember the guard: each node has its own.
+        if let Some(path) = &config.keystore.guard {
+            options.guard = Arc::new(FileGuard::new(path));
+        }
+        let (settings, log) = (config.etcd.clone(), service_log_options(config));
+        Ok(Self { etcd: settings.options()?, settings, folder, secrets, options, unlock: None, log })
     }
 
     /// Makes a keystore with the key `default`, this node's guard, or the key that signs the audit
@@ -113,10 +99,7 @@ impl EtcdSource {
             Create::AuditLog => {
                 let source = Self::find(args, config)?;
                 let keystore = source.opened(None)?;
-                let label = parse_name(LOG_LABEL)?;
-                if keystore.find(&tenant()?, &label)?.is_none() {
-                    create_key(&keystore, label, parse_name(LOG_PURPOSE)?)?;
-                }
+                ensure_log_key(&keystore)?;
                 note_line("each node that starts from now on keeps an audit log in its folder");
             }
         }
@@ -125,18 +108,19 @@ impl EtcdSource {
 
     fn create_keystore(args: &KeystoreArgs, config: &Config) -> Result<()> {
         let source = Self::unopened(args, config)?;
-        let mut unlock = match &source.args.passphrase_file {
-            Some(_) => Unlock::Passphrase(passphrase(&source.args, &source.folder, Asked::Twice)?),
-            None if has_key_file(&source.folder) => {
-                let message = format!("there is a key file {KEY_FILE} in {} already", shown(&source.folder));
-                return Err(Error::new("already_exists", message)
-                    .hint("it opens a keystore that exists; name another folder"));
-            }
-            None => Unlock::KeyFile(new_key_file(&source.folder)?),
+        let folder = &source.folder;
+        let mut unlock = if with_settings(args, config).passphrase_file.is_some() {
+            Unlock::Passphrase(source.secrets.ask_passphrase(&PassphrasePrompt::new(folder.path()))?)
+        } else if folder.has_key_file() {
+            let message = format!("there is a key file keystore.key in {} already", shown(folder.path()));
+            return Err(Error::new("already_exists", message)
+                .hint("it opens a keystore that exists; name another folder"));
+        } else {
+            Unlock::KeyFile(folder.create_key_file()?)
         };
         let keystore = source.options.create_etcd(&source.etcd, &unlock)?;
-        name_key_file(&source.folder, &mut unlock)?;
-        ensure_default(&keystore)?;
+        folder.name_key_file(&mut unlock)?;
+        ensure_default_key(&keystore)?;
         let opened_by = match unlock {
             Unlock::KeyFile(path) => {
                 format!("the key file {} opens it, and every node needs a copy", shown(&path))
@@ -147,48 +131,47 @@ impl EtcdSource {
         Ok(())
     }
 
-    fn opened(&self, passphrase: Option<SecretString>) -> Result<Keystore> {
+    fn opened(&self, passphrase: Option<SecretString>) -> bulla_kms::Result<Keystore> {
         let unlock = match (&self.unlock, passphrase) {
             (Some(unlock), None) => unlock.clone(),
             (_, Some(passphrase)) => Unlock::Passphrase(passphrase),
-            (None, None) => {
-                let message = "the keystore opens with a passphrase, which nobody gave";
-                return Err(Error::new("wrong_passphrase", message));
-            }
+            (None, None) => return Err(no_passphrase_given()),
         };
-        Ok(self.options.open_etcd(&self.etcd, &unlock)?)
+        self.options.open_etcd(&self.etcd, &unlock)
     }
 
     /// This node's audit log, if the nodes keep one. A new node begins its own.
-    fn audited(&self, keystore: Keystore) -> Result<OpenKeystore> {
-        let log = self.log_folder();
-        let Some(key) = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)? else {
-            recording::refuse_without_key(&log)?;
+    fn audited(&self, keystore: Keystore) -> bulla_keystore::Result<OpenKeystore> {
+        let folder = self.log_folder();
+        let Some(key) = find_log_key(&keystore)? else {
+            folder.refuse_without_key()?;
             return Ok(OpenKeystore { keystore, audit: None });
         };
-        if begun(&log)? != Begun::Whole {
-            recording::create_or_complete(&log)?.checkpoint(&keystore, &key)?;
+        if !folder.is_complete()? {
+            let log = folder.create_or_complete()?;
+            note_recovered(&log);
+            log.checkpoint(&keystore, &key)?;
         }
         let options = AuditLogOptions { known: self.known(&keystore.attest(&key)?)?, ..self.log.clone() };
-        let log = Arc::new(AuditLog::open(&log, options)?);
-        recording::note_recovered(&log);
-        let audit: Option<(_, Durability)> = Some((log.clone(), self.log.durability));
+        let log = Arc::new(folder.open(options)?);
+        note_recovered(&log);
+        let audit = Some((log.clone(), self.log.durability));
         Ok(OpenKeystore { keystore: keystore.audited(log), audit })
     }
 }
 
 impl EtcdSource {
     /// The folder of the node's own audit log.
-    pub(crate) fn log_folder(&self) -> PathBuf {
-        self.folder.join(LOG_FOLDER)
+    pub(crate) fn log_folder(&self) -> AuditLogFolder {
+        self.folder.audit_log()
     }
 
     /// The checkpoints that all nodes gather in etcd.
     ///
     /// # Errors
     /// The cluster cannot be reached.
-    pub(crate) fn gathered(&self) -> Result<Vec<PublishedCheckpoint>> {
-        Ok(PublishedCheckpoint::read_all(&self.settings)?)
+    pub(crate) fn gathered(&self) -> bulla_kms::Result<Vec<PublishedCheckpoint>> {
+        PublishedCheckpoint::read_all(&self.settings)
     }
 
     /// The key that signs the audit logs.
@@ -204,15 +187,17 @@ impl EtcdSource {
             Error::new("not_found", "the nodes keep no audit logs")
                 .hint("have them begin with `bulla serve --create audit-log`")
         };
-        let key = keystore.find(&tenant()?, &parse_name(LOG_LABEL)?)?.ok_or_else(none)?;
+        let key = find_log_key(&keystore)?.ok_or_else(none)?;
         Ok(keystore.attest(&key)?)
     }
 
     /// The nodes' checkpoints in etcd that the key signed.
-    fn known(&self, key: &Attestation) -> Result<Vec<Checkpoint>> {
+    fn known(&self, key: &Attestation) -> bulla_kms::Result<Vec<Checkpoint>> {
         let gathered = self.gathered()?.into_iter();
         let checkpoints = gathered.filter_map(|gathered| Some(gathered.content?.checkpoint));
-        Ok(checkpoints.filter(|known| distrusted(known, &|id| log_key_version(key, id)).is_none()).collect())
+        Ok(checkpoints
+            .filter(|known| find_untrusted(known, &|id| checkpoint_key(key, id)).is_none())
+            .collect())
     }
 }
 
@@ -228,6 +213,6 @@ impl KeystoreSource for EtcdSource {
     ) -> bulla_kms::Result<OpenKeystore> {
         let mut source = self.clone();
         source.options.metrics = Some(Arc::clone(metrics));
-        source.opened(passphrase).and_then(|keystore| source.audited(keystore)).map_err(as_kms_error)
+        Ok(source.audited(source.opened(passphrase)?)?)
     }
 }

@@ -1,8 +1,6 @@
 //! Keys of a service.
 
-use super::super::import::{Material, Place, PrivateFile};
-use super::super::keys::{BackedUp, Export, Keys, ReadKeys};
-use super::super::named::{Asked, no_label};
+use super::super::keys::{BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
 use super::connection::{Remote, unexpected};
 use super::convert::{attestation, read, rotation};
 use super::decrypter::Decrypter;
@@ -10,6 +8,7 @@ use crate::error::{Error, Result};
 use bulla_client::{
     Client, Grant, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, StatementKind,
 };
+use bulla_keystore::LabelOrId;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::encryption::KeyProvider;
 use bulla_kms::prehash::Prehash;
@@ -25,22 +24,24 @@ use std::time::Duration;
 impl Remote {
     /// Makes a call about the key that a user names.
     fn about<T>(&self, name: &str, call: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
-        let asked = Asked::parse(name)?;
+        let asked = LabelOrId::parse(name)?;
         self.wait(call).map_err(|error| match asked {
             // The label is what the user knows; the service names its tenant, too.
-            Asked::Label(_) if error.code() == Code::KeyNotFound.as_str() => no_label(name),
+            LabelOrId::Label(_) if error.code() == Code::KeyNotFound.as_str() => {
+                bulla_keystore::Error::unknown_label(name).into()
+            }
             _ => error,
         })
     }
 
     /// Imports a key.
-    fn bring(&self, material: KeyMaterial<'_>, place: Place) -> Result<Attestation> {
-        let brought = match place {
-            Place::New(new) => {
+    fn bring(&self, material: KeyMaterial<'_>, target: ImportTarget) -> Result<Attestation> {
+        let brought = match target {
+            ImportTarget::New(new) => {
                 let new = as_asked(&new);
                 self.wait(async |client| client.import_key(&new, material).await)
             }
-            Place::VersionOf(name) => {
+            ImportTarget::VersionOf(name) => {
                 self.about(&name, async |client| client.import_version(&name, material).await)
             }
         };
@@ -88,7 +89,7 @@ impl Keys for Remote {
         Ok(())
     }
 
-    fn foresee(&self, name: &str) -> Result<Option<Attestation>> {
+    fn planned_key(&self, name: &str) -> Result<Option<Attestation>> {
         match self.key(name) {
             // The user may be permitted to sign, and not to read. If it is neither, signing says
             // so.
@@ -201,24 +202,24 @@ impl Keys for Remote {
         minted.token.parse().map_err(|_| unexpected("it has no token"))
     }
 
-    fn import(&self, material: &Material, place: Place) -> Result<Attestation> {
+    fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation> {
         let algorithm = material.algorithm().to_string();
         match material {
             Material::Private(PrivateFile { bytes, format, passphrase, .. }) => {
                 self.check_encrypted()?;
                 let passphrase = passphrase.as_ref().map(|text| text.expose_secret());
                 let (format, algorithm) = (private_format(*format), Some(&*algorithm));
-                self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, place)
+                self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, target)
             }
             Material::Wrapped { text, recipient, .. } => {
-                self.bring(KeyMaterial::Wrapped { wrapped: text, recipient }, place)
+                self.bring(KeyMaterial::Wrapped { wrapped: text, recipient }, target)
             }
             Material::Public(key) => {
                 let text = key.to_string();
                 // ALGORITHM:BASE64, or the base64 alone.
                 let text = text.rsplit(':').next().unwrap_or_default();
                 let (format, algorithm) = (PublicKeyFormat::Raw, Some(&*algorithm));
-                self.bring(KeyMaterial::Public { format, text, algorithm }, place)
+                self.bring(KeyMaterial::Public { format, text, algorithm }, target)
             }
         }
     }

@@ -1,11 +1,11 @@
 //! The audit log of a service.
 
-use super::super::log::{distrusted, found};
-use super::super::logs::{Log, Seen};
+use super::super::audit_logs::{Log, LogCondition};
 use super::connection::{Remote, unexpected};
 use super::convert::read;
 use crate::error::{Error, Result};
 use bulla_client::LogProblem;
+use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{
     Checkpoint, ConsistencyProof, CosignedReport, Entry, FindKey, InclusionProof, LogId, Problem,
     ProblemKind, Report,
@@ -51,7 +51,7 @@ impl Log for Remote {
         Ok(newest.log)
     }
 
-    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen> {
+    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<LogCondition> {
         let mut next = None;
         loop {
             let page = self.wait(async |client| client.audit_entries(next).await)?;
@@ -60,7 +60,7 @@ impl Log for Remote {
             }
             next = page.next;
             if next.is_none() {
-                return Ok(Seen::Nothing);
+                return Ok(LogCondition::NoProblems);
             }
         }
     }
@@ -86,7 +86,7 @@ impl Log for Remote {
         let mut problems: Vec<_> = said.problems.into_iter().map(problem).collect();
         // A log with problems has no good proofs either.
         if problems.is_empty() {
-            problems.extend(checkpoint.iter().filter_map(|newest| distrusted(newest, keys)));
+            problems.extend(checkpoint.iter().filter_map(|newest| find_untrusted(newest, keys)));
             for older in known {
                 problems.extend(self.not_grown(older, checkpoint.as_ref(), keys)?);
             }
@@ -114,7 +114,7 @@ impl Remote {
                 if [Code::AuditLogCorrupt.as_str(), Code::InvalidArgument.as_str()]
                     .contains(&error.code()) =>
             {
-                return Ok(Some(found(ProblemKind::Altered, error.to_string())));
+                return Ok(Some(checkpoint_problem(ProblemKind::Altered, error.to_string())));
             }
             proof => proof?,
         };
@@ -128,7 +128,7 @@ impl Remote {
                 "the service cannot prove that the log begins with the {} entries of a known checkpoint",
                 older.size
             );
-            found(ProblemKind::Truncated, message)
+            checkpoint_problem(ProblemKind::Truncated, message)
         }))
     }
 }

@@ -7,11 +7,11 @@ use bulla_kms::audit_log::{
 use bulla_server::Config;
 use std::path::{Path, PathBuf};
 
-/// Whether reading a log showed that it was altered.
+/// What reading a log shows of its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum LogCondition {
     /// Nothing was wrong, as far as reading shows it.
-    Nothing,
+    NoProblems,
     /// Something was wrong.
     Problems,
 }
@@ -25,7 +25,7 @@ pub(crate) trait Log {
     fn id(&self) -> Result<LogId>;
 
     /// Calls `each` for every entry with its line, and stops at the first error.
-    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen>;
+    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<LogCondition>;
 
     fn prove_entry(&self, number: u64) -> Result<InclusionProof>;
 
@@ -51,7 +51,7 @@ impl Log for LogFolder {
         Ok(audit_log::read_log_id(&self.0)?)
     }
 
-    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<Seen> {
+    fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<LogCondition> {
         let mut failed = None;
         let report = audit_log::for_each_entry(&self.0, &mut |entry, line| {
             if failed.is_none() {
@@ -61,8 +61,8 @@ impl Log for LogFolder {
         })?;
         match failed {
             Some(error) => Err(error),
-            None if report.problems.is_empty() => Ok(Seen::Nothing),
-            None => Ok(Seen::Problems),
+            None if report.problems.is_empty() => Ok(LogCondition::NoProblems),
+            None => Ok(LogCondition::Problems),
         }
     }
 

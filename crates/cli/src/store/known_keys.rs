@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Keys that are read when a signature names them, each once. Threads may share it.
 pub(crate) struct KnownKeys {
     source: Box<dyn ReadKeys + Send + Sync>,
-    read: Mutex<Read>,
+    read: Mutex<ReadSoFar>,
 }
 
 /// What was read so far.
 #[derive(Default)]
-struct Read {
+struct ReadSoFar {
     /// None where there is no such key.
     keys: HashMap<KeyId, Option<Attestation>>,
     /// Whether all keys were read.
@@ -49,7 +49,7 @@ impl KnownKeys {
         Ok(read.keys.values().flatten().cloned().collect())
     }
 
-    fn ask(&self, key_id: &KeyId, read: &mut Read) -> Result<()> {
+    fn ask(&self, key_id: &KeyId, read: &mut ReadSoFar) -> Result<()> {
         let key = match self.source.key(&key_id.to_string()) {
             Ok(key) => (key.key == *key_id).then_some(key),
             Err(error) if error.code() == Code::KeyNotFound.as_str() => None,
@@ -62,18 +62,18 @@ impl KnownKeys {
         Ok(())
     }
 
-    fn ask_for_all(&self, read: &mut Read) -> Result<()> {
+    fn ask_for_all(&self, read: &mut ReadSoFar) -> Result<()> {
         read.keys = self.source.list()?.into_iter().map(|key| (key.key.clone(), Some(key))).collect();
         read.all = true;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Read> {
+    fn lock(&self) -> MutexGuard<'_, ReadSoFar> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Read {
+impl ReadSoFar {
     fn attempt(&mut self, ask: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -1,0 +1,162 @@
+//! Where the keys are: in a keystore on this machine, or in a service.
+
+use super::audit_logs::{Log, LogFolder};
+use super::keys::{Keys, ReadKeys};
+use super::local::LocalKeystore;
+use super::remote::Remote;
+use crate::args::{KeystoreArgs, NamedServer};
+use crate::error::{Error, Result};
+use bulla_client::Address;
+use bulla_keystore::{AUDIT_LOG_LABEL, Error as KeystoreError, KeystoreFolder};
+use bulla_kms::audit_log::{Checkpoint, WitnessReport, Witnesses};
+use bulla_kms::{Attestation, Code};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Where the keys are.
+pub(crate) enum KeySource {
+    /// In a keystore on this machine.
+    Local(LocalKeystore),
+    /// In a service.
+    Remote(Remote),
+}
+
+impl KeySource {
+    /// The service, or the existing keystore.
+    ///
+    /// # Errors
+    /// The keystore does not exist, or bulla cannot get the passphrase or the token.
+    pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, LocalKeystore::existing)
+    }
+
+    /// The service, or the existing keystore, or a new one with the key `default` in the user's
+    /// data folder.
+    ///
+    /// # Errors
+    /// The user named a keystore that does not exist; the errors of [`KeySource::existing`].
+    pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
+        Self::find(args, LocalKeystore::existing_or_new)
+    }
+
+    fn find(args: &KeystoreArgs, local: impl FnOnce(&KeystoreArgs) -> Result<LocalKeystore>) -> Result<Self> {
+        match server(args)? {
+            Some(address) => Remote::new(address, &args.server).map(Self::Remote),
+            None => local(args).map(Self::Local),
+        }
+    }
+
+    /// The keys, for use. Drop them soon: other processes wait meanwhile for a keystore of this
+    /// machine.
+    pub(crate) fn open(&self) -> Result<Box<dyn Keys + '_>> {
+        match self {
+            Self::Local(keystore) => Ok(Box::new(keystore.open()?)),
+            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+        }
+    }
+
+    /// The keys, to sign with the one that the user names: as [`KeySource::open`], but a keystore on
+    /// this machine is locked only if the signature changes it.
+    pub(crate) fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
+        match self {
+            Self::Local(keystore) => Ok(Box::new(keystore.open_to_sign(name)?)),
+            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+        }
+    }
+
+    /// The current keys, for reading only.
+    pub(crate) fn read(&self) -> Result<Box<dyn ReadKeys + Send + Sync>> {
+        match self {
+            Self::Local(keystore) => Ok(Box::new(keystore.snapshot()?)),
+            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+        }
+    }
+
+    /// The keystore's folder, if it is on this machine.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Local(keystore) => Some(keystore.folder()),
+            Self::Remote(_) => None,
+        }
+    }
+
+    /// Makes a checkpoint of the audit log.
+    pub(crate) fn make_checkpoint(&self) -> Result<Checkpoint> {
+        match self {
+            Self::Local(keystore) => keystore.make_checkpoint(),
+            Self::Remote(remote) => remote.make_checkpoint(),
+        }
+    }
+
+    /// Has witnesses cosign the audit log.
+    pub(crate) fn witness_log(&self, witnesses: &mut Witnesses) -> Result<WitnessReport> {
+        match self {
+            Self::Local(keystore) => keystore.witness_log(witnesses),
+            Self::Remote(_) => {
+                Err(Error::new("not_remote", "a service has witnesses cosign its log by itself")
+                    .hint("name the witnesses in the settings of the service"))
+            }
+        }
+    }
+
+    /// The key that signs the audit log.
+    pub(crate) fn log_key(&self) -> Result<Attestation> {
+        match self {
+            Self::Local(keystore) => keystore.log_key(),
+            Self::Remote(remote) => match remote.key(AUDIT_LOG_LABEL) {
+                Err(error) if error.code() == Code::KeyNotFound.as_str() => {
+                    Err(KeystoreError::no_audit_log().into())
+                }
+                key => key,
+            },
+        }
+    }
+}
+
+/// Opens the audit log in a given folder, or that of the keystore or the service.
+pub(crate) fn open_log(folder: Option<&Path>, args: &KeystoreArgs) -> Result<Box<dyn Log>> {
+    match (folder, server(args)?) {
+        (Some(folder), _) => Ok(Box::new(LogFolder(folder.to_owned()))),
+        (None, Some(address)) => Ok(Box::new(Remote::new(address, &args.server)?)),
+        (None, None) => Ok(Box::new(LogFolder(keystore_folder(args)?.audit_log().path().to_owned()))),
+    }
+}
+
+/// The service that has the keys, if the user names one. Of a flag and a variable, the flag counts.
+///
+/// # Errors
+/// One flag names a keystore, and another a service.
+fn server(args: &KeystoreArgs) -> Result<Option<&Address>> {
+    let Some(NamedServer { text, address: Some(address) }) = &args.server.server else { return Ok(None) };
+    let Some(keystore) = &args.keystore else { return Ok(Some(address)) };
+    let is_variable =
+        |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|variable| variable == *value);
+    let keystore_by_flag = !is_variable("BULLA_KEYSTORE", keystore.as_os_str());
+    match (keystore_by_flag, is_variable("BULLA_ADDR", OsStr::new(text))) {
+        (false, _) => Ok(Some(address)),
+        (true, true) => Ok(None),
+        (true, false) => Err(Error::new(
+            "usage",
+            "--keystore names a keystore and --server a service: give only one of them",
+        )),
+    }
+}
+
+/// The keystore's folder: as given, or the default one.
+///
+/// # Errors
+/// The user names a service, and the command needs a keystore on this machine.
+pub(crate) fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
+    if let Some(address) = server(args)? {
+        let message = format!(
+            "this command needs a keystore on this machine, and the keys are those of the service {address}"
+        );
+        return Err(Error::new("not_remote", message).hint(
+            "leave out --server and unset BULLA_ADDR; or run the command on the service's machine while the service is stopped",
+        ));
+    }
+    match &args.keystore {
+        Some(folder) => Ok(KeystoreFolder::at(folder)),
+        None => Ok(KeystoreFolder::of_user()?),
+    }
+}
