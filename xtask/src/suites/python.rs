@@ -94,6 +94,59 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.command("mypy", environment.module("mypy").current_dir(&package));
     let config = ["--mypy-config-file", "pyproject.toml", "bulla_hash"];
     runner.command("stubtest", environment.module("mypy.stubtest").args(config).current_dir(&package));
+    client(runner);
+}
+
+/// The client of the service, alone: `server` tests it against a service.
+fn client(runner: &mut Runner<'_>) {
+    match client_tests(runner.context) {
+        Ok(mut test) => runner.pytest("pytest, the client of the service", test.arg("tests/test_client.py")),
+        Err(error) => return runner.need("the client of the service", |_| Err(error)),
+    }
+    runner.check("mypy, the client of the service", |context| {
+        let mut mypy = client_module(context, "mypy")?;
+        quiet(mypy.env("MYPY_CACHE_DIR", target(context).join("mypy-client"))).map(drop)
+    });
+    runner.check("the package of the client, installed alone", |context| {
+        let tools = client_python(context)?;
+        let folder = target(context).join("client");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        let mut wheel = Command::new(&tools);
+        wheel.args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]);
+        quiet(wheel.arg(&folder).arg(context.root.join("python/kms")))?;
+        let wheel = fs::read_dir(&folder)?.next().context("pip built no wheel")??.path();
+        let installed = folder.join("installed");
+        let mut install = Command::new(&tools);
+        install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]).arg(&installed);
+        quiet(install.arg(&wheel))?;
+        let used = "import bulla_kms; bulla_kms.Client('http://localhost:8200').close()";
+        quiet(Command::new(&tools).args(["-W", "error", "-c", used]).env("PYTHONPATH", &installed)).map(drop)
+    });
+}
+
+/// The Python with the packages that the client and its tests need.
+fn client_python(context: &Context) -> Result<PathBuf> {
+    install::python_packages(
+        context,
+        "python-client",
+        &context.root.join("python/kms/tests/requirements.txt"),
+    )
+}
+
+fn client_module(context: &Context, module: &str) -> Result<Command> {
+    let mut command = Command::new(client_python(context)?);
+    command.args(["-m", module]).current_dir(context.root.join("python/kms"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", "src");
+    Ok(command)
+}
+
+/// pytest with the client.
+pub(super) fn client_tests(context: &Context) -> Result<Command> {
+    let mut command = client_module(context, "pytest")?;
+    command.arg("-q");
+    Ok(command)
 }
 
 /// The tools, and the usable versions of Python in ascending order: at least two.

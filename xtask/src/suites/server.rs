@@ -9,6 +9,7 @@ use bulla_devtools::{Context, install, quiet};
 use super::{
     go::{formatted, go},
     programs,
+    python::client_tests,
     runner::Runner,
     server_described, server_ops, server_page,
     serving::{Prepared, Serving},
@@ -64,12 +65,19 @@ fn witness(runner: &mut Runner<'_>, bulla: &Path) {
     runner.go_test("go test, audit logs with a witness", &mut test);
 }
 
-/// Our clients for Go and JavaScript. `named_in` tells them where the services are.
+/// Our clients for Go, Python and JavaScript. `named_in` tells them where the services are.
 fn ours(runner: &mut Runner<'_>, named_in: impl Fn(&mut Command)) {
     let mut test = go(&runner.context.root.join("go/kms"));
     test.args(["test", "-json", "-count=1", "-tags=service", "-run=TestAgainstTheService", "."]);
     named_in(&mut test);
     runner.go_test("go test, our client for Go", &mut test);
+    match client_tests(runner.context) {
+        Ok(mut test) => {
+            named_in(&mut test);
+            runner.pytest("pytest, our client for Python", test.arg("tests/test_service.py"));
+        }
+        Err(error) => runner.need("our client for Python", |_| Err(error)),
+    }
     match javascript(runner.context) {
         Ok(mut test) => {
             named_in(&mut test);

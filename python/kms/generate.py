@@ -1,0 +1,36 @@
+"""Writes src/bulla_kms/_client.py from _async_client.py: python generate.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "src/bulla_kms"
+HEAD = "# Code generated from _async_client.py by generate.py. DO NOT EDIT.\n\n"
+WORDS = [
+    ("The client for asyncio.", "The client for programs without asyncio."),
+    ("import asyncio\n", ""),
+    ("import AsyncIterator, Sequence\n", "import Iterator, Sequence\n"),
+    ("AsyncIterator", "Iterator"),
+    ("AsyncHTTPTransport", "HTTPTransport"),
+    ("AsyncClient", "Client"),
+    (", for asyncio", ""),
+    ("by many tasks at once", "by many threads at once"),
+    ("__aenter__", "__enter__"),
+    ("__aexit__", "__exit__"),
+    ("aclose", "close"),
+    ("asyncio.sleep", "time.sleep"),
+    ("async def", "def"),
+    ("await ", ""),
+    ("from __future__ import annotations\n\nfrom collections", "from __future__ import annotations\n\nimport time\nfrom collections"),
+]
+
+
+def client(source: str) -> str:
+    """The client without asyncio."""
+    for old, new in WORDS:
+        source = source.replace(old, new)
+    return HEAD + source
+
+
+if __name__ == "__main__":
+    (FOLDER / "_client.py").write_text(client((FOLDER / "_async_client.py").read_text()))

@@ -1,0 +1,179 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from . import _call
+from ._call import Call, address_of, error_of, headers_of, pause_before, result_of
+from ._error import KmsError
+from ._model import Key, Rotation, Signature, SignItem, Verdict, VerifyItem
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A client of one service, for asyncio. All methods may be called by many tasks at once.
+
+    Every method raises `KmsError` if the call fails.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        retries: int = 3,
+        backoff: float = 0.05,
+        timeout: float = 30.0,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        """Makes a client. It does not connect yet.
+
+        Args:
+            address: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH` for a Unix socket
+            token: a capability token, sent with each request
+            retries: how often a request is repeated at most
+            backoff: the longest first pause before a repetition, in seconds; it doubles each time
+            timeout: how long one attempt may take, in seconds
+            http: another HTTP client, with its own time-out, authorities and client certificate;
+                whoever made it closes it
+
+        Raises:
+            ValueError: the address is not one
+        """
+        found = address_of(address)
+        self._base = found.base
+        self._token = token
+        self._retries = retries
+        self._backoff = backoff
+        self._owned = http is None
+        if http is None:
+            transport = httpx.AsyncHTTPTransport(uds=found.socket) if found.socket else None
+            http = httpx.AsyncClient(timeout=timeout, transport=transport)
+        self._http = http
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._owned:
+            await self._http.aclose()
+
+    async def create_key(
+        self,
+        *,
+        label: str | None = None,
+        algorithm: str | None = None,
+        purpose: str | None = None,
+        exportable: bool = False,
+        signs_digests: bool = False,
+        rotation: Rotation | None = None,
+        backend: str | None = None,
+    ) -> Key:
+        """Makes a key with its version 1: of Ed25519, unless `algorithm` names another one.
+
+        Args:
+            label: a name that is unique in the tenant
+            algorithm: for example `ml-dsa-65-ed25519`
+            purpose: the second part of the key's id
+            exportable: whether its private keys may leave the service, wrapped for a recipient
+            signs_digests: whether it signs digests that callers hash themselves, for `ecdsa-p256`;
+                such a key signs no statements
+            rotation: when the service rotates it by itself
+            backend: what makes and keeps the private keys: `pkcs11` is the device with which the
+                service was started
+        """
+        call = _call.create_key(
+            label=label,
+            algorithm=algorithm,
+            purpose=purpose,
+            exportable=exportable,
+            signs_digests=signs_digests,
+            rotation=rotation,
+            backend=backend,
+        )
+        return await self._make(call)
+
+    async def key(self, key: str) -> Key:
+        """Reads a key."""
+        return await self._make(_call.read_key(key))
+
+    async def keys(self) -> AsyncIterator[Key]:
+        """The keys that the caller may read, sorted by id."""
+        after: str | None = None
+        while True:
+            page, after = await self._make(_call.list_keys(after))
+            for key in page:
+                yield key
+            if not after:
+                return
+
+    async def rotate(self, key: str) -> Key:
+        """Adds a version to a key. The new version signs from now on."""
+        return await self._make(_call.rotate(key))
+
+    async def enable(self, key: str) -> Key:
+        """Makes a disabled key sign again."""
+        return await self._make(_call.set_enabled(key, True))
+
+    async def disable(self, key: str) -> Key:
+        """Keeps a key from signing. What it signed still verifies."""
+        return await self._make(_call.set_enabled(key, False))
+
+    async def sign(self, key: str, message: bytes) -> Signature:
+        """Signs a message with the latest version of a key."""
+        return await self._make(_call.sign(key, message))
+
+    async def verify(self, key: str, message: bytes, signature: bytes) -> bool:
+        """Whether the key made the signature of the message.
+
+        The key is best the one that `Signature.key` names; a label means the latest version.
+        """
+        return await self._make(_call.verify(key, message, signature))
+
+    async def sign_many(self, items: Sequence[SignItem]) -> list[Signature | KmsError]:
+        """Signs many messages: a signature or an error for each, in their order.
+
+        One item's error does not touch the others.
+        """
+        return [result for call in _call.sign_many(items) for result in await self._make(call)]
+
+    async def verify_many(self, items: Sequence[VerifyItem]) -> list[Verdict]:
+        """Verifies many signatures: a verdict for each, in their order.
+
+        No verdict depends on another item.
+        """
+        return [verdict for call in _call.verify_many(items) for verdict in await self._make(call)]
+
+    async def _make(self, call: Call[T]) -> T:
+        """Makes a request, again where that helps."""
+        attempt = 0
+        while True:
+            response: httpx.Response | None = None
+            try:
+                response = await self._http.request(
+                    call.method, self._base + call.path, json=call.body, headers=headers_of(call, self._token)
+                )
+                return result_of(call, response)
+            except httpx.HTTPError as cause:
+                failed = error_of(cause)
+                failed.__cause__ = cause
+            except KmsError as error:
+                failed = error
+            pause = pause_before(attempt, self._backoff, failed, response)
+            if attempt >= self._retries or pause is None:
+                raise failed
+            await asyncio.sleep(pause)
+            attempt += 1

@@ -1,0 +1,226 @@
+"""Calls: their requests, and when to repeat them. Both clients send them, each in its own way."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from ._error import Code, KmsError
+from ._model import (
+    Answer,
+    Key,
+    Rotation,
+    Signature,
+    SignItem,
+    Verdict,
+    VerifyItem,
+    key_of,
+    refusal_of,
+    sign_result_of,
+    signature_of,
+    unexpected,
+    verdict_of,
+)
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+MAX_BATCH_ITEMS = 1000
+"""The most items of one request; longer batches are several."""
+
+MAX_PAUSE = 30.0
+"""The longest pause for which an answer may ask, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    body: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+
+
+def changing(method: str, path: str, read: Callable[[Answer], T], body: dict[str, Any] | None = None) -> Call[T]:
+    """A call that changes something: the service recognizes its repetitions."""
+    return Call(method, path, read, body, secrets.token_urlsafe(16))
+
+
+def create_key(
+    *,
+    label: str | None,
+    algorithm: str | None,
+    purpose: str | None,
+    exportable: bool,
+    signs_digests: bool,
+    rotation: Rotation | None,
+    backend: str | None,
+) -> Call[Key]:
+    """Makes a key."""
+    texts = {"label": label, "algorithm": algorithm, "purpose": purpose, "backend": backend}
+    body: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
+    if exportable:
+        body["exportable"] = True
+    if signs_digests:
+        body["signs_digests"] = True
+    if rotation is not None:
+        body["rotation"] = rotation.to_json()
+    return changing("POST", "/api/v1/keys", key_of, body)
+
+
+def read_key(key: str) -> Call[Key]:
+    """Reads a key."""
+    return Call("GET", _path(key), key_of)
+
+
+def rotate(key: str) -> Call[Key]:
+    """Adds a version to a key."""
+    return changing("POST", _path(key, "/rotate"), key_of)
+
+
+def set_enabled(key: str, enabled: bool) -> Call[Key]:
+    """Enables or disables a key."""
+    return changing("PATCH", _path(key), key_of, {"enabled": enabled})
+
+
+def list_keys(after: str | None) -> Call[tuple[list[Key], str | None]]:
+    """Reads a page of keys, and after which key the next one begins."""
+    query = "" if after is None else f"&after={quote(after, safe='')}"
+    return Call("GET", f"/api/v1/keys?limit=1000{query}", lambda said: (said.list("keys", key_of), said.optional("next", str)))
+
+
+def sign(key: str, message: bytes) -> Call[Signature]:
+    """Signs a message."""
+    return Call("POST", _path(key, "/sign"), signature_of, {"message": _base64(message)})
+
+
+def verify(key: str, message: bytes, signature: bytes) -> Call[bool]:
+    """Verifies a signature."""
+    body = {"message": _base64(message), "signature": _base64(signature)}
+    return Call("POST", _path(key, "/verify"), lambda said: said.is_true("valid"), body)
+
+
+def sign_many(items: Sequence[SignItem]) -> Iterator[Call[list[Signature | KmsError]]]:
+    """Signs messages, in as many requests as they take."""
+    for part in _parts(items):
+        texts = [{"key": item.key, "message": _base64(item.message)} for item in part]
+        yield Call("POST", "/api/v1/sign", _results(len(part), sign_result_of), {"items": texts})
+
+
+def verify_many(items: Sequence[VerifyItem]) -> Iterator[Call[list[Verdict]]]:
+    """Verifies signatures, in as many requests as they take."""
+    for part in _parts(items):
+        texts = [
+            {"key": item.key, "message": _base64(item.message), "signature": _base64(item.signature)} for item in part
+        ]
+        yield Call("POST", "/api/v1/verify", _results(len(part), verdict_of), {"items": texts})
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), MAX_BATCH_ITEMS):
+        yield items[start : start + MAX_BATCH_ITEMS]
+
+
+def _results(count: int, read: Callable[[Answer], T]) -> Callable[[Answer], list[T]]:
+    def results(said: Answer) -> list[T]:
+        found = said.list("results", read)
+        if len(found) != count:
+            raise unexpected(f"{count} results, but {len(found)}")
+        return found
+
+    return results
+
+
+def _path(key: str, part: str = "") -> str:
+    return f"/api/v1/keys/{quote(key, safe='')}{part}"
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a service is."""
+
+    base: str
+    socket: str | None
+    """The path of its Unix socket."""
+
+
+def address_of(text: str) -> Address:
+    """Reads an address: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`."""
+    if text.startswith("unix:"):
+        return Address("http://localhost", text.removeprefix("unix:").removeprefix("//"))
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        message = f"{text!r} is not the address of a service: write http://HOST:PORT, https://HOST:PORT or unix:/PATH"
+        raise ValueError(message)
+    return Address(text.rstrip("/"), None)
+
+
+def headers_of(call: Call[T], token: str | None) -> dict[str, str]:
+    """The headers of a request that httpx does not know by itself."""
+    headers = {}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token.strip()}"
+    if call.idempotency_key is not None:
+        headers["Idempotency-Key"] = call.idempotency_key
+    return headers
+
+
+def result_of(call: Call[T], response: httpx.Response) -> T:
+    """What the call asked for.
+
+    Raises:
+        KmsError: the service refused it, or the answer is another than expected
+    """
+    try:
+        said = response.json()
+    except ValueError:
+        said = None
+    if response.is_success:
+        return call.read(Answer(said))
+    request_id = response.headers.get("X-Request-Id")
+    status = response.status_code
+    if isinstance(said, dict) and isinstance(said.get("code"), str):
+        raise refusal_of(Answer(said), status, request_id)
+    # A proxy in between, for example.
+    message = f"a server that is not the service answered {status}"
+    raise KmsError(message, Code.HTTP, retryable=status in (429, 503), status=status, request_id=request_id)
+
+
+def error_of(error: httpx.HTTPError) -> KmsError:
+    """The error of a request without an answer."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return KmsError(f"the client does not trust the service's certificate: {error}", Code.CERTIFICATE)
+        if isinstance(cause, ssl.SSLError) and "ALERT" in str(cause) and _is_about_certificate(str(cause)):
+            return KmsError(f"the service refused the client's certificate: {error}", Code.CERTIFICATE)
+        cause = cause.__cause__ or cause.__context__
+    return KmsError(f"there is no answer of the service: {error or type(error).__name__}", Code.UNREACHABLE, retryable=True)
+
+
+def _is_about_certificate(text: str) -> bool:
+    return "CERTIFICATE" in text.upper() or "UNKNOWN_CA" in text.upper()
+
+
+def pause_before(attempt: int, backoff: float, error: KmsError, response: httpx.Response | None) -> float | None:
+    """How long to wait before the next attempt, in seconds; None if it would not help."""
+    if not error.retryable:
+        return None
+    # The service writes seconds. A time, as some proxies write it, does not count.
+    text = "" if response is None else response.headers.get("Retry-After", "")
+    asked = float(text) if text.isascii() and text.isdigit() else 0.0
+    return None if asked > MAX_PAUSE else asked + random.uniform(0, backoff * 2**attempt)

@@ -1,0 +1,218 @@
+"""Keys, versions and signatures, as the service's answers have them."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from ._error import Code, KmsError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When the service rotates a key by itself; None is no bound."""
+
+    max_age: timedelta | None = None
+    max_uses: int | None = None
+
+    def to_json(self) -> dict[str, int]:
+        """The settings that are bounds."""
+        seconds = None if self.max_age is None else int(self.max_age.total_seconds())
+        named = {"max_age_seconds": seconds, "max_uses": self.max_uses}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyVersion:
+    """One version of a key. The latest signs, and all verify."""
+
+    id: str
+    """The key version id: the key id, and `/vN`."""
+    version: int
+    public_key: bytes
+    created: datetime
+    retired: datetime | None
+    """When the next version took its place; None for the latest."""
+    state: str
+    """`usable`, `revoked` or `destroyed`."""
+    origin: str
+    """`generated`, `imported` or `public_only`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, without its private keys."""
+
+    id: str
+    """`TENANT/PURPOSE/ALGORITHM/UUID`."""
+    label: str | None
+    algorithm: str
+    state: str
+    """`enabled`, `disabled`, `pending_destruction` or `destroyed`."""
+    revision: int
+    backend: str
+    exportable: bool
+    signs_digests: bool
+    """Whether it signs digests, and so no statements."""
+    minimum_version: int
+    rotation: Rotation
+    latest_version: int
+    """The number of the version that signs."""
+    versions: tuple[KeyVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A signature, and the key version that made it."""
+
+    key: str
+    """The key version id: `verify` takes it as a key."""
+    version: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SignItem:
+    """One message of a batch."""
+
+    key: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyItem:
+    """One signature of a batch."""
+
+    key: str
+    message: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a signature is valid. Where nothing could be verified, it is not, and `error` says why."""
+
+    valid: bool
+    error: KmsError | None = None
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+class Answer:
+    """An object in JSON. Its readers refuse values of other types."""
+
+    def __init__(self, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise unexpected("an object")
+        self._fields: Mapping[str, Any] = value
+
+    def get(self, name: str, kind: type[T]) -> T:
+        """The field with this name."""
+        value = self._fields.get(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise unexpected(f"a value of the type {kind.__name__} in {name}")
+        return value
+
+    def optional(self, name: str, kind: type[T]) -> T | None:
+        """The field with this name, if it is there."""
+        return None if self._fields.get(name) is None else self.get(name, kind)
+
+    def is_true(self, name: str) -> bool:
+        """Nothing but `true` is true."""
+        return self._fields.get(name) is True
+
+    def bytes(self, name: str) -> bytes:
+        """The bytes whose base64 the field has."""
+        try:
+            return b64decode(self.get(name, str), validate=True)
+        except ValueError as error:
+            raise unexpected(f"base64 in {name}") from error
+
+    def time(self, name: str) -> datetime | None:
+        """The moment that the field names."""
+        text = self.optional(name, str)
+        try:
+            return None if text is None else datetime.fromisoformat(text)
+        except ValueError as error:
+            raise unexpected(f"a time in {name}") from error
+
+    def list(self, name: str, read: Callable[[Answer], T]) -> list[T]:
+        """The objects in a list."""
+        return [read(Answer(item)) for item in self.get(name, list)]
+
+    def part(self, name: str) -> Answer | None:
+        """An object in the object, if it is there."""
+        value = self._fields.get(name)
+        return None if value is None else Answer(value)
+
+
+def unexpected(expected: str) -> KmsError:
+    """The error for an answer without what this client expects."""
+    return KmsError(f"the service's answer is not what this client expects: it has not {expected}", Code.UNEXPECTED_ANSWER)
+
+
+def key_of(said: Answer) -> Key:
+    """A key."""
+    rotation = said.part("rotation")
+    seconds = rotation.optional("max_age_seconds", int) if rotation else None
+    uses = rotation.optional("max_uses", int) if rotation else None
+    return Key(
+        id=said.get("key", str),
+        label=said.optional("label", str),
+        algorithm=said.get("algorithm", str),
+        state=said.get("state", str),
+        revision=said.get("revision", int),
+        backend=said.get("backend", str),
+        exportable=said.is_true("exportable"),
+        signs_digests=said.is_true("signs_digests"),
+        minimum_version=said.get("minimum_version", int),
+        rotation=Rotation(None if seconds is None else timedelta(seconds=seconds), uses),
+        latest_version=said.get("head", int),
+        versions=tuple(said.list("versions", version_of)),
+    )
+
+
+def version_of(said: Answer) -> KeyVersion:
+    """A version of a key."""
+    created = said.time("created")
+    if created is None:
+        raise unexpected("a time in created")
+    return KeyVersion(
+        id=said.get("id", str),
+        version=said.get("version", int),
+        public_key=said.bytes("public_key"),
+        created=created,
+        retired=said.time("retired"),
+        state=said.get("state", str),
+        origin=said.get("origin", str),
+    )
+
+
+def signature_of(said: Answer) -> Signature:
+    """A signature."""
+    return Signature(said.get("key", str), said.get("version", int), said.bytes("signature"))
+
+
+def refusal_of(said: Answer, status: int = 200, request_id: str | None = None) -> KmsError:
+    """The error in an answer."""
+    code = said.get("code", str)
+    message = said.optional("message", str) or code
+    return KmsError(message, code, retryable=said.is_true("retryable"), status=status, request_id=request_id)
+
+
+def sign_result_of(said: Answer) -> Signature | KmsError:
+    """One result of a batch of messages."""
+    error = said.part("error")
+    return signature_of(said) if error is None else refusal_of(error)
+
+
+def verdict_of(said: Answer) -> Verdict:
+    """One result of a batch of signatures."""
+    error = said.part("error")
+    return Verdict(said.is_true("valid")) if error is None else Verdict(False, refusal_of(error))
