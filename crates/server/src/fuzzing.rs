@@ -15,7 +15,7 @@ use tower_service::Service as _;
 
 use crate::access::{Authority, OperationSet, Session};
 use crate::config::Config;
-use crate::request::{Connection, Peer, Proof};
+use crate::request::{Connection, ConnectionProof, Peer};
 use crate::router::router;
 use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
@@ -85,8 +85,8 @@ impl Connection for Proving {
         self.0.clone()
     }
 
-    fn proof(&self) -> Proof {
-        Proof::Connection
+    fn proof(&self) -> ConnectionProof {
+        ConnectionProof::Connection
     }
 
     fn is_local(&self) -> bool {

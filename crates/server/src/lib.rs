@@ -4,7 +4,7 @@
 //! [`Server::run`] serves until somebody shuts it down. `spec/openapi.json` describes the
 //! endpoints.
 //!
-//! Each thread that serves (`service/reactor.rs`) has its own connections and its own batch: it
+//! Each thread that serves (`service/worker.rs`) has its own connections and its own batch: it
 //! reads what its connections ask for, computes all of it together, and answers.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -13,10 +13,10 @@ mod access;
 mod api;
 mod cluster;
 mod config;
+mod cosigning;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod log_key;
 mod request;
 mod router;
 mod serve;
@@ -24,7 +24,6 @@ mod service;
 mod traces;
 mod transit;
 mod ui;
-mod witness;
 
 pub use self::cluster::PublishedCheckpoint;
 pub use self::config::{
@@ -32,10 +31,10 @@ pub use self::config::{
     ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, ServiceConfig, SocketMode, StoreKind,
     TlsConfig, TraceConfig, WitnessConfig,
 };
+pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;
 pub use self::serve::{ACCESS_LOG_TARGET, Server, ServerHandle};
 pub use self::service::{KeystoreSource, OpenKeystore};
 pub use self::traces::SPAN_TARGET;
 #[cfg(feature = "otel")]
 pub use self::traces::TraceExporter;
-pub use self::witness::configured_witnesses;

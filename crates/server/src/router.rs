@@ -11,7 +11,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api;
-use crate::cluster::revisions;
+use crate::cluster::require_revision;
 use crate::error::{ApiError, ApiErrorCode};
 use crate::service::Worker;
 use crate::transit::{self, VaultError};
@@ -35,15 +35,15 @@ struct Head;
 
 /// All routes of the service, for one thread.
 pub(crate) fn router(worker: Worker) -> Router {
-    let changes = api::changes().layer(from_fn_with_state(Arc::clone(&worker), api::once));
+    let changes = api::changes().layer(from_fn_with_state(Arc::clone(&worker), api::idempotent));
     let (router, _) =
         api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
     let cluster = worker.service.cluster.clone();
     let router = router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(worker);
     match cluster {
-        // A single node has no revisions: its requests need no check.
+        // A single node has no require_revision: its requests need no check.
         None => router,
-        Some(cluster) => router.layer(from_fn_with_state(cluster, revisions)),
+        Some(cluster) => router.layer(from_fn_with_state(cluster, require_revision)),
     }
 }
 

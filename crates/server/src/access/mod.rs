@@ -1,14 +1,12 @@
 //! Who calls, and what they may do.
 
 mod authority;
-mod ends;
-mod limiter;
+mod expiry_clock;
+mod rate_limit;
 mod session;
-mod sessions;
 
 pub(crate) use self::authority::{Authority, OperationSet};
-pub(crate) use self::ends::{EndClock, later_end};
-pub use self::limiter::RequestRate;
-pub(crate) use self::limiter::{Limiter, Limiters, Nodes};
-pub(crate) use self::session::Session;
-pub(crate) use self::sessions::{CredentialDigest, Epoch, Sessions};
+pub(crate) use self::expiry_clock::{ExpiryClock, later_expiry};
+pub use self::rate_limit::RequestRate;
+pub(crate) use self::rate_limit::{NodeCount, RateLimiter, TokenRateLimiters};
+pub(crate) use self::session::{CredentialDigest, Epoch, Session, SessionCache};

@@ -1,13 +1,14 @@
-//! A caller whose credential was verified.
+//! Callers whose credentials were verified, and the cache of their sessions.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bulla_kms::audit_log::Actor;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeyId, Timestamp};
 
 use super::authority::Authority;
-use super::limiter::Limiter;
+use super::rate_limit::RateLimiter;
 use crate::error::{ApiError, ApiErrorCode, Result};
 
 /// A caller whose credential was verified, what it may do, and how much of its rate it has used.
@@ -17,7 +18,7 @@ pub(crate) struct Session {
     /// The name of the caller in the audit log.
     pub(crate) actor: Actor,
     /// None for a caller without a limit. Tokens that were made from each other share one.
-    pub(crate) limiter: Option<Arc<Limiter>>,
+    pub(crate) limiter: Option<Arc<RateLimiter>>,
     /// The revocation ids of a token's blocks.
     pub(crate) revocation_ids: Vec<String>,
 }
@@ -57,5 +58,105 @@ impl Session {
             let message = format!("too many requests: try again in {} ms", wait.as_millis() + 1);
             ApiError::new(ApiErrorCode::RateLimited, message)
         })
+    }
+}
+
+/// A number that grows whenever a cached verdict may be wrong: a token was revoked, or a root
+/// key changed.
+pub(crate) type Epoch = u64;
+
+/// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret
+/// byte by byte.
+pub(crate) type CredentialDigest = [u8; 32];
+
+/// The most sessions that are cached. A caller with more valid tokens only makes the service
+/// verify them again.
+const MAX_SESSIONS: usize = 65_536;
+
+/// SessionCache by the digest of their credential, all of one epoch.
+#[derive(Debug, Default)]
+pub(crate) struct SessionCache(Mutex<CachedSessions>);
+
+#[derive(Debug, Default)]
+struct CachedSessions {
+    epoch: Epoch,
+    sessions: HashMap<CredentialDigest, Arc<Session>>,
+}
+
+impl SessionCache {
+    pub(crate) fn get(&self, digest: &CredentialDigest, epoch: Epoch) -> Option<Arc<Session>> {
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.epoch == epoch { cached.sessions.get(digest).cloned() } else { None }
+    }
+
+    /// Remembers a session that was verified in `epoch`, unless another thread did meanwhile, and
+    /// returns the one that counts.
+    pub(crate) fn insert(&self, digest: CredentialDigest, epoch: Epoch, session: Session) -> Arc<Session> {
+        self.insert_shared(digest, epoch, Arc::new(session))
+    }
+
+    /// The same for a session that others have, too.
+    pub(crate) fn insert_shared(
+        &self,
+        digest: CredentialDigest,
+        epoch: Epoch,
+        session: Arc<Session>,
+    ) -> Arc<Session> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.epoch > epoch {
+            return session;
+        }
+        if cached.epoch < epoch || cached.sessions.len() >= MAX_SESSIONS {
+            cached.sessions.clear();
+            cached.epoch = epoch;
+        }
+        Arc::clone(cached.sessions.entry(digest).or_insert(session))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Authority, OperationSet};
+    use super::*;
+
+    fn session() -> Session {
+        let operations = OperationSet::ALL;
+        let tenant = "local".parse().unwrap();
+        Session {
+            authority: Authority { tenant, operations, keys: None, expires: None, can_mint_tokens: false },
+            actor: "somebody".parse().unwrap(),
+            limiter: None,
+            revocation_ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_session_is_remembered_for_its_epoch_and_not_beyond() {
+        let sessions = SessionCache::default();
+        assert!(sessions.get(&[1; 32], 0).is_none());
+        let kept = sessions.insert([1; 32], 0, session());
+        assert!(Arc::ptr_eq(&kept, &sessions.get(&[1; 32], 0).unwrap()));
+        assert!(
+            Arc::ptr_eq(&kept, &sessions.insert([1; 32], 0, session())),
+            "the first one counts the requests"
+        );
+        assert!(sessions.get(&[2; 32], 0).is_none());
+        assert!(sessions.get(&[1; 32], 1).is_none());
+        sessions.insert([2; 32], 1, session());
+        assert!(sessions.get(&[1; 32], 1).is_none() && sessions.get(&[2; 32], 1).is_some());
+        // It was verified before the revocation, and must not be cached after it.
+        sessions.insert([3; 32], 0, session());
+        assert!(sessions.get(&[3; 32], 0).is_none() && sessions.get(&[3; 32], 1).is_none());
+    }
+
+    #[test]
+    fn sessions_do_not_grow_without_bound() {
+        let sessions = SessionCache::default();
+        for number in 0..2 * MAX_SESSIONS as u64 {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&number.to_le_bytes());
+            sessions.insert(digest, 0, session());
+        }
+        assert!(sessions.0.lock().unwrap().sessions.len() <= MAX_SESSIONS);
     }
 }

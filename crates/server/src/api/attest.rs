@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::keys::{KEY, Rotation};
-use super::sign::json;
+use super::keys::{KEY_DOC, Rotation};
+use super::signatures::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, resolve};
+use crate::request::{Caller, Content, Path, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -105,7 +105,7 @@ struct AttestedVersion {
 ///
 /// The signature counts as one of the key's uses. A key that signs tokens attests nothing.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/attest", tag = "keys",
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The attestation", body = SignedAttestation), (status = "default", body = ErrorBody)))]
 async fn attest(
     State(worker): State<Worker>,
@@ -113,7 +113,7 @@ async fn attest(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, TokenOperation::Read)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
     let attested = worker
         .run_blocking(&caller.unsealed, &caller.session, move |keystore| keystore.attest_signed(&key_id));
@@ -134,14 +134,14 @@ struct Successions {
 /// People who trust an older public key can follow them to the newest one. A key with one version
 /// has none.
 #[utoipa::path(get, path = "/api/v1/keys/{key}/successions", tag = "keys",
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("read"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The statements", body = Successions), (status = "default", body = ErrorBody)))]
 async fn successions(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
 ) -> Result<Json<Successions>> {
-    let key = resolve(&caller, &key, TokenOperation::Read)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();
     let made =
         worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| keystore.successions(&key_id));

@@ -14,9 +14,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::scope::check_operator;
+use super::operator::check_operator;
+use crate::cosigning::{log_key, trusted_log_keys};
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
-use crate::log_key::{log_key, trusted_log_keys};
 use crate::request::{Caller, Content, List, Path, Query, parse};
 use crate::service::Worker;
 

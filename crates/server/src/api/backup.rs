@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::scope::check_operator;
+use super::operator::check_operator;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, Content, List, no_store, parse};
 use crate::service::Worker;

@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`: a request has its effect once, however often it is sent.
+//! The header `Idempotency-Key`: a request has its effect idempotent, however often it is sent.
 //!
 //! It wraps the endpoints that change something. A request without the header passes unchanged.
 
@@ -16,23 +16,26 @@ use hyper::body::Bytes;
 use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
 use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
 
-use super::described::operations;
-use crate::cluster::{Begun, Ticket};
+use super::operations;
+use crate::cluster::{ClaimOutcome, RequestClaim};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::request::{Caller, Content};
-use crate::service::{Answer, Before, Ended, Owner, RequestDigest, UnsealedService, Worker, run_off_thread};
+use crate::service::{
+    AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer, UnsealedService, Worker,
+    run_off_thread,
+};
 
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// What an answer that is given again has.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-const MOST: usize = 128;
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// What an answer that is given replayed has.
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const MAX_KEY_LEN: usize = 128;
 
 /// Bodies of this length are hashed on the thread that serves.
-const SHORT: usize = 32 << 10;
+const MAX_INLINE_HASH_LEN: usize = 32 << 10;
 
 /// Runs a request with an idempotency key, or gives the answer that it had before.
-pub(crate) async fn once(State(worker): State<Worker>, request: Request, next: Next) -> Response {
-    if request.method().is_safe() || !request.headers().contains_key(KEY) {
+pub(crate) async fn idempotent(State(worker): State<Worker>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() || !request.headers().contains_key(IDEMPOTENCY_KEY) {
         return next.run(request).await;
     }
     with_key(worker, request, next).await.unwrap_or_else(ApiError::into_response)
@@ -46,30 +49,31 @@ async fn with_key(worker: Worker, request: Request, next: Next) -> Result<Respon
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
     let Content(body) = Content::from_request(Request::new(body), &worker).await.map_err(counted)?;
-    // Verified again: the caller may have lost its rights while the body arrived.
+    // Verified replayed: the caller may have lost its rights while the body arrived.
     let Caller { session, unsealed } = Caller::verified(&parts, &worker)?;
     let request = digest(&worker, &unsealed, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());
-    let owner = Owner { tenant, actor };
+    let owner = AnswerOwner { tenant, actor };
     let before = worker.service.answers.begin(&owner, &key, request, Instant::now());
-    if before != Before::Nothing {
+    if before != PriorRequest::None {
         session.count(1)?;
-        return again(before);
+        return replayed(before);
     }
-    let mut running = Running { worker, unsealed, owner, key, ended: Some(Ended::Again), ticket: None };
+    let mut running =
+        RunningRequest { worker, unsealed, owner, key, ended: Some(RequestOutcome::Retryable), claim: None };
     // It runs to its end even if the caller goes away. A repetition then gets its answer.
     let run = tokio::spawn(async move {
-        match running.ask_others(request).await {
+        match running.claim_in_cluster(request).await {
             Ok(None) => {}
             Ok(Some(before)) => {
                 session.count(1)?;
-                return again(before);
+                return replayed(before);
             }
             Err(error) => return Err(session.count(1).err().unwrap_or(error)),
         }
         running.ended = None;
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-        running.keep(response).await
+        running.finish(response).await
     });
     run.await.map_err(|_| ApiError::panicked())?
 }
@@ -77,12 +81,14 @@ async fn with_key(worker: Worker, request: Request, next: Next) -> Result<Respon
 /// # Errors
 /// The header is not a key.
 fn key_of(headers: &HeaderMap) -> Result<String> {
-    let mut keys = headers.get_all(KEY).iter();
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
     let (key, more) = (keys.next().map_or(&[][..], HeaderValue::as_bytes), keys.next());
-    let is_key = (1..=MOST).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+    let is_key = (1..=MAX_KEY_LEN).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(key) {
         Ok(key) if is_key && more.is_none() => Ok(key.to_owned()),
-        _ => Err(ApiError::malformed(format!("an Idempotency-Key has 1 to {MOST} visible ASCII characters"))),
+        _ => Err(ApiError::malformed(format!(
+            "an Idempotency-Key has 1 to {MAX_KEY_LEN} visible ASCII characters"
+        ))),
     }
 }
 
@@ -98,7 +104,7 @@ async fn digest(
     text.push(b' ');
     text.extend_from_slice(path.as_bytes());
     text.push(b' ');
-    let body = if body.len() <= SHORT {
+    let body = if body.len() <= MAX_INLINE_HASH_LEN {
         bulla_blake3::hash(&body)
     } else {
         run_off_thread(move || bulla_blake3::hash(&body)).await?
@@ -114,31 +120,31 @@ async fn digest(
 }
 
 /// The answer to a repetition.
-fn again(before: Before) -> Result<Response> {
+fn replayed(before: PriorRequest) -> Result<Response> {
     let conflict = |message| ApiError::from(KmsError::new(Code::Conflict, message));
     match before {
-        Before::Answered(Answer { status, content_type, body }) => {
+        PriorRequest::Answered(StoredAnswer { status, content_type, body }) => {
             let mut response = Response::new(Body::from(body));
             *response.status_mut() = status;
             let headers = response.headers_mut();
             headers.extend(content_type.map(|content_type| (header::CONTENT_TYPE, content_type)));
-            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            headers.insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
             Ok(response)
         }
-        Before::AnotherRequest => {
+        PriorRequest::AnotherRequest => {
             let message = "the Idempotency-Key was used for another request; take a new key for each request";
             Err(ApiError::new(ApiErrorCode::IdempotencyKeyReused, message))
         }
-        Before::Running => {
+        PriorRequest::Running => {
             let mut error = conflict("the first request with this Idempotency-Key is still running");
             error.body.retryable = true;
             Err(error)
         }
-        Before::Unkept => Err(conflict(
+        PriorRequest::Unkept => Err(conflict(
             "the request with this Idempotency-Key was made before, and its answer was not kept: it held a secret, was too long, or \
              got lost",
         )),
-        Before::TooMany | Before::Nothing => {
+        PriorRequest::TooMany | PriorRequest::None => {
             let message = "too many requests with an Idempotency-Key are running";
             Err(KmsError::new(Code::Busy, message).into())
         }
@@ -146,64 +152,64 @@ fn again(before: Before) -> Result<Response> {
 }
 
 /// A request that runs. When it ends in any way, the list of answers is told.
-struct Running {
+struct RunningRequest {
     worker: Worker,
     unsealed: Arc<UnsealedService>,
-    owner: Owner,
+    owner: AnswerOwner,
     key: String,
-    ended: Option<Ended>,
+    ended: Option<RequestOutcome>,
     /// The request as the other nodes know it, if there are others.
-    ticket: Option<Ticket>,
+    claim: Option<RequestClaim>,
 }
 
-impl Running {
+impl RunningRequest {
     /// Asks what the other nodes know of the request. If they know nothing, this node runs it from
     /// now on.
-    async fn ask_others(&mut self, request: RequestDigest) -> Result<Option<Before>> {
+    async fn claim_in_cluster(&mut self, request: RequestDigest) -> Result<Option<PriorRequest>> {
         let Some(cluster) = self.worker.service.cluster.clone() else { return Ok(None) };
         let (unsealed, owner, key) = (Arc::clone(&self.unsealed), self.owner.clone(), self.key.clone());
         match run_off_thread(move || cluster.begin(&unsealed.keystore, &owner, &key, request)).await?? {
-            Begun::Run(ticket) => {
-                self.ticket = Some(ticket);
+            ClaimOutcome::Run(claim) => {
+                self.claim = Some(claim);
                 Ok(None)
             }
-            Begun::Before(before) => Ok(Some(before)),
+            ClaimOutcome::Prior(before) => Ok(Some(before)),
         }
     }
 
     /// Tells the other nodes how the request ended, before its caller learns it.
-    async fn tell_others(&mut self) {
-        let others = self.worker.service.cluster.clone().zip(self.ticket.take()).zip(self.ended.clone());
-        let Some(((cluster, ticket), ended)) = others else { return };
+    async fn publish_outcome(&mut self) {
+        let others = self.worker.service.cluster.clone().zip(self.claim.take()).zip(self.ended.clone());
+        let Some(((cluster, claim), ended)) = others else { return };
         let unsealed = Arc::clone(&self.unsealed);
         // If this fails, the row says that the request runs, until this node ends.
-        let _ = run_off_thread(move || cluster.end(&unsealed.keystore, ticket, &ended)).await;
+        let _ = run_off_thread(move || cluster.end(&unsealed.keystore, claim, &ended)).await;
     }
 
-    async fn keep(mut self, response: Response) -> Result<Response> {
+    async fn finish(mut self, response: Response) -> Result<Response> {
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await;
         let body = body.map_err(|_| ApiError::internal("an answer cannot be read"))?;
         let is_secret = parts.headers.get(header::CACHE_CONTROL).is_some_and(|value| value == "no-store");
         self.ended = Some(if parts.headers.contains_key(header::RETRY_AFTER) {
-            Ended::Again
+            RequestOutcome::Retryable
         } else if is_secret {
-            Ended::Unkept
+            RequestOutcome::Unkept
         } else {
             let content_type = parts.headers.get(header::CONTENT_TYPE).cloned();
-            Ended::Answered(Answer { status: parts.status, content_type, body: body.clone() })
+            RequestOutcome::Answered(StoredAnswer { status: parts.status, content_type, body: body.clone() })
         });
-        self.tell_others().await;
+        self.publish_outcome().await;
         Ok(Response::from_parts(parts, Body::from(body)))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         // The request did not end: the handler panicked, and may have changed something.
-        let ended = self.ended.take().unwrap_or(Ended::Unkept);
-        if let (Some(cluster), Some(ticket)) = (&self.worker.service.cluster, self.ticket.take()) {
-            cluster.end_later(&self.unsealed.keystore, ticket, &ended);
+        let ended = self.ended.take().unwrap_or(RequestOutcome::Unkept);
+        if let (Some(cluster), Some(claim)) = (&self.worker.service.cluster, self.claim.take()) {
+            cluster.end_later(&self.unsealed.keystore, claim, &ended);
         }
         self.worker.service.answers.end(&self.owner, &self.key, ended);
     }
@@ -211,7 +217,8 @@ impl Drop for Running {
 
 /// Adds the header to the description of all operations that take it.
 pub(super) fn describe(description: &mut OpenApi) {
-    let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(MOST));
+    let schema =
+        ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(MAX_KEY_LEN));
     let parameter = ParameterBuilder::new()
         .name("Idempotency-Key")
         .parameter_in(ParameterIn::Header)
@@ -241,7 +248,7 @@ mod tests {
     use super::*;
     use crate::access::{Authority, OperationSet, Session};
     use crate::config::Config;
-    use crate::request::{Connection, Peer, Proof};
+    use crate::request::{Connection, ConnectionProof, Peer};
     use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
     struct Memory;
@@ -269,8 +276,8 @@ mod tests {
             true
         }
 
-        fn proof(&self) -> Proof {
-            Proof::Connection
+        fn proof(&self) -> ConnectionProof {
+            ConnectionProof::Connection
         }
     }
 
@@ -294,10 +301,10 @@ mod tests {
         let service = Arc::new(Service::new(Config::default(), 1, Box::new(Memory)).unwrap());
         service.unseal(None).unwrap();
         let worker = WorkerState::new(service, 0);
-        let mut router = Router::new().route("/", post(panics)).layer(from_fn_with_state(worker, once));
+        let mut router = Router::new().route("/", post(panics)).layer(from_fn_with_state(worker, idempotent));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut ask = || {
-            let request = Request::post("/").header(KEY, "k").extension(caller());
+            let request = Request::post("/").header(IDEMPOTENCY_KEY, "k").extension(caller());
             let request = request.body(Body::from("{}")).unwrap();
             let response: Response = runtime.block_on(router.call(request)).unwrap();
             (response.status(), response.headers().contains_key(header::RETRY_AFTER))

@@ -1,4 +1,4 @@
-//! Keys: making, listing, reading, rotating and changing them.
+//! Keys: listing, creating, changing and destroying them, and how answers show them.
 #![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -8,15 +8,17 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
-use bulla_kms::{Algorithm, Attestation, KeyChange, KeyId, Name, NewKey, RotationPolicy, Timestamp};
+use bulla_kms::{
+    Algorithm, Attestation, KeyChange, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy, Timestamp,
+    VersionState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::view::KeyView;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, Query, parse, resolve};
+use crate::request::{Caller, Content, Path, Query, encode, parse, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -168,19 +170,19 @@ async fn list(
 }
 
 /// Read a key.
-#[utoipa::path(get, path = "/api/v1/keys/{key}", tag = "keys", params(("key" = String, Path, description = KEY)),
+#[utoipa::path(get, path = "/api/v1/keys/{key}", tag = "keys", params(("key" = String, Path, description = KEY_DOC)),
     extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn read(caller: Caller, Path(key): Path<String>) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Read)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Read)?;
     Ok(Json((&caller.unsealed.keystore.attest(key.as_ref().key_id())?).into()))
 }
 
-pub(crate) const KEY: &str = "A key's label, or its name with each `/` written as `%2F`";
+pub(crate) const KEY_DOC: &str = "A key's label, or its name with each `/` written as `%2F`";
 
 /// Rotate a key: a new version signs from now on.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/rotate", tag = "keys",
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("rotate"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key with its new version", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn rotate(
     State(worker): State<Worker>,
@@ -188,7 +190,7 @@ async fn rotate(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Rotate)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
     let key_id = key.as_ref().key_id().clone();
     let rotated = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         keystore.rotate(&key_id)?;
@@ -243,7 +245,7 @@ impl UpdateKey {
 
 /// Change a key.
 #[utoipa::path(patch, path = "/api/v1/keys/{key}", tag = "keys", request_body = UpdateKey,
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("update"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn update(
     State(worker): State<Worker>,
@@ -251,7 +253,7 @@ async fn update(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Update)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Update)?;
     let update: UpdateKey = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
     let changed = apply(&worker, &caller, key_id, update.revision, update.change()?).await?;
@@ -285,7 +287,7 @@ struct ScheduleDestruction {
 
 /// Schedule a key's destruction. It does not sign from now on. Until then, the destruction can be canceled.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/schedule-destruction", tag = "keys", request_body = ScheduleDestruction,
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn schedule(
     State(worker): State<Worker>,
@@ -293,7 +295,7 @@ async fn schedule(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let ScheduleDestruction { after } = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::ScheduleDestruction(after)).await?).into()))
@@ -301,7 +303,7 @@ async fn schedule(
 
 /// Cancel a key's scheduled destruction. The key is disabled then.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/cancel-destruction", tag = "keys",
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("restore"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("restore"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn cancel_destruction(
     State(worker): State<Worker>,
@@ -309,14 +311,14 @@ async fn cancel_destruction(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::CancelDestruction)?;
+    let key = resolve_key(&caller, &key, TokenOperation::CancelDestruction)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::CancelDestruction).await?).into()))
 }
 
 /// Destroy a key's private keys, when their destruction is due. This cannot be undone.
 #[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("destroy"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key, whose signatures still verify", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn destroy(
     State(worker): State<Worker>,
@@ -324,14 +326,14 @@ async fn destroy(
     Path(key): Path<String>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Destroy).await?).into()))
 }
 
 /// Revoke one version: its signatures do not verify any more. This cannot be undone.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/versions/{version}/revoke", tag = "keys",
-    params(("key" = String, Path, description = KEY), ("version" = u32, Path, description = "An older version", minimum = 1)),
+    params(("key" = String, Path, description = KEY_DOC), ("version" = u32, Path, description = "An older version", minimum = 1)),
     extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn revoke_version(
@@ -340,14 +342,14 @@ async fn revoke_version(
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Update)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Update)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::Revoke(version)).await?).into()))
 }
 
 /// Destroy the private key of one version. It still verifies. This cannot be undone.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/versions/{version}/destroy", tag = "keys",
-    params(("key" = String, Path, description = KEY), ("version" = u32, Path, description = "An older version", minimum = 1)),
+    params(("key" = String, Path, description = KEY_DOC), ("version" = u32, Path, description = "An older version", minimum = 1)),
     extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]
 async fn destroy_version(
@@ -356,7 +358,136 @@ async fn destroy_version(
     Path((key, version)): Path<(String, NonZeroU32)>,
     _: Content,
 ) -> Result<Json<KeyView>> {
-    let key = resolve(&caller, &key, TokenOperation::Destroy)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
     Ok(Json((&apply(&worker, &caller, key_id, None, KeyChange::DestroyVersion(version)).await?).into()))
+}
+
+/// A key, without its private keys.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct KeyView {
+    /// The key's name: `TENANT/PURPOSE/ALGORITHM/UUID`.
+    #[schema(example = "local/files/ed25519/0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11")]
+    key: String,
+    /// The key's label, unique within its tenant.
+    label: Option<String>,
+    /// The key's algorithm.
+    #[schema(example = "ed25519")]
+    algorithm: &'static str,
+    /// `enabled`, `disabled`, `pending_destruction` or `destroyed`.
+    state: &'static str,
+    /// From this time on the key may be destroyed; none unless its destruction is scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destroy_after: Option<String>,
+    /// The number of the key's last change.
+    revision: u64,
+    /// The backend that holds the private keys.
+    #[schema(example = "software")]
+    backend: String,
+    /// Whether the private keys may ever be exported.
+    exportable: bool,
+    /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
+    /// time; absent if they may not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    deletion_allowed: bool,
+    /// Whether it signs digests that callers hash themselves, and so no statements; absent if it
+    /// does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    signs_digests: bool,
+    /// Older versions do not verify.
+    minimum_version: u32,
+    /// The oldest version that signs when a client of the Vault-compatible interface names it; 0
+    /// and 1 allow all. Absent if only the newest version signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum_signing_version: Option<u32>,
+    /// When the keystore rotates the key by itself.
+    rotation: RotationView,
+    /// The newest version, the one that signs.
+    head: u32,
+    /// All versions, version 1 first.
+    versions: Vec<VersionView>,
+}
+
+/// When the keystore rotates a key by itself.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RotationView {
+    /// A version signs for at most this many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_age_seconds: Option<u64>,
+    /// A version makes at most this many signatures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_uses: Option<u64>,
+}
+
+/// One version of a key.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct VersionView {
+    /// The version's name: the key's name, and `/vN`.
+    id: String,
+    /// The version's number, from 1.
+    version: u32,
+    /// The public key, base64.
+    public_key: String,
+    /// When it was made.
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    created: String,
+    /// When the next version took its place; none for the newest.
+    retired: Option<String>,
+    /// `usable`, `revoked` or `destroyed`.
+    state: &'static str,
+    /// `generated`, `imported` or `public_only`.
+    origin: &'static str,
+}
+
+impl From<&Attestation> for KeyView {
+    fn from(key: &Attestation) -> Self {
+        let (state, destroy_after) = match key.state {
+            KeyState::Enabled => ("enabled", None),
+            KeyState::Disabled => ("disabled", None),
+            KeyState::PendingDestruction { after } => ("pending_destruction", Some(after.to_string())),
+            KeyState::Destroyed => ("destroyed", None),
+            _ => ("unknown", None),
+        };
+        let versions = key.versions.iter().map(|version| VersionView {
+            id: version.id.to_string(),
+            version: version.version,
+            public_key: encode(version.public_key.as_bytes()),
+            created: version.created.to_string(),
+            retired: version.retired.map(|time| time.to_string()),
+            state: match version.state {
+                VersionState::Usable => "usable",
+                VersionState::Revoked => "revoked",
+                VersionState::Destroyed => "destroyed",
+                _ => "unknown",
+            },
+            origin: match version.origin {
+                Origin::Generated => "generated",
+                Origin::Imported => "imported",
+                Origin::PublicOnly => "public_only",
+                _ => "unknown",
+            },
+        });
+        Self {
+            key: key.key.to_string(),
+            label: key.label.as_ref().map(ToString::to_string),
+            algorithm: key.algorithm.as_str(),
+            state,
+            destroy_after,
+            revision: key.revision,
+            backend: key.backend.clone(),
+            exportable: key.exportable,
+            deletion_allowed: key.deletion_allowed,
+            signs_digests: key.signs_digests,
+            minimum_version: key.minimum_version,
+            minimum_signing_version: key.minimum_signing_version,
+            rotation: RotationView {
+                max_age_seconds: key.rotation.max_age_seconds.map(Into::into),
+                max_uses: key.rotation.max_uses.map(Into::into),
+            },
+            head: key.head,
+            versions: versions.collect(),
+        }
+    }
 }

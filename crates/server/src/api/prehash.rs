@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::keys::KEY;
-use super::sign::{Signed, json, write_one};
-use super::verify::{Verified, verdict_text};
+use super::keys::KEY_DOC;
+use super::signatures::{Signed, json, write_one};
+use super::signatures::{Verified, verdict_text};
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, exact, parse, resolve};
+use crate::request::{Caller, Content, Path, decode, parse, resolve_key, resolve_version};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -69,7 +69,7 @@ fn prehashed(kind: DigestKind, digest: &str, context: &str) -> Result<Prehashed>
 
 /// Sign a digest with an Ed25519 key's newest version.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/sign-digest", tag = "signatures", request_body = SignDigest,
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]
 async fn sign_digest(
     State(worker): State<Worker>,
@@ -77,7 +77,7 @@ async fn sign_digest(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, TokenOperation::Sign)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let SignDigest { prehash, digest, context } = parse(&body)?;
     let message = prehashed(prehash, &digest, &context)?;
     let sign = move |keystore: &bulla_kms::Keystore| keystore.sign_prehashed(key.as_ref(), &message);
@@ -109,7 +109,7 @@ struct VerifyDigest<'a> {
 
 /// Verify the signature of a digest.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/verify-digest", tag = "signatures", request_body = VerifyDigest,
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("verify"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "The verdict", body = Verified), (status = "default", body = ErrorBody)))]
 async fn verify_digest(
     State(worker): State<Worker>,
@@ -117,9 +117,9 @@ async fn verify_digest(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Response> {
-    let key = resolve(&caller, &key, TokenOperation::Verify)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Verify)?;
     let VerifyDigest { prehash, digest, context, signature, version } = parse(&body)?;
-    let key = exact(&caller, key, version)?;
+    let key = resolve_version(&caller, key, version)?;
     let (message, signature) = (prehashed(prehash, &digest, &context)?, decode(&signature, "signature")?);
     let verify = move |keystore: &bulla_kms::Keystore| keystore.verify_prehashed(&key, &message, &signature);
     let verdict = worker.run_blocking(&caller.unsealed, &caller.session, verify).await?;

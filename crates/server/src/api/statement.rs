@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::keys::KEY;
+use super::keys::KEY_DOC;
 use super::prehash::DigestKind;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, parse, resolve};
+use crate::request::{Caller, Content, Path, decode, parse, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -71,7 +71,7 @@ struct SignedStatement {
 ///
 /// Only the digest travels. `bulla verify` reads the file.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/sign-statement", tag = "signatures", request_body = SignStatement,
-    params(("key" = String, Path, description = KEY)), extensions(("x-permission" = json!("sign"))),
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature file", body = SignedStatement), (status = "default", body = ErrorBody)))]
 async fn sign_statement(
     State(worker): State<Worker>,
@@ -79,7 +79,7 @@ async fn sign_statement(
     Path(key): Path<String>,
     Content(body): Content,
 ) -> Result<Json<SignedStatement>> {
-    let key = resolve(&caller, &key, TokenOperation::Sign)?;
+    let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let SignStatement { kind, digest, size, comment, prehash } = parse(&body)?;
     let digest: [u8; 32] = decode(&digest, "digest")?
         .try_into()

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{Caller, Content, List, parse, token};
-use crate::service::{Revoker, Worker, run_off_thread};
+use crate::service::{RevokedBy, Worker, run_off_thread};
 
 /// What changes nothing in the keystore.
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -275,14 +275,14 @@ async fn revoke(
             if id.is_empty() || id.len() > LONGEST_ID || id.len() % 2 != 0 || !id.bytes().all(is_digit) {
                 return Err(ApiError::malformed("a revocation id is lower-case hexadecimal"));
             }
-            (id, expires, Revoker::Minter)
+            (id, expires, RevokedBy::Minter)
         }
         None => {
             let none = || ApiError::malformed("the request carries no token: name one by `revocation_id`");
             let own = session.revocation_ids.last().cloned().ok_or_else(none)?;
-            // For its own token, the caller's time does not count: the token itself says when it
+            // For its own token, the caller's time does not count_items: the token itself says when it
             // expires.
-            (own, session.authority.expires, Revoker::Holder)
+            (own, session.authority.expires, RevokedBy::Holder)
         }
     };
     let tenant = Some(session.authority.tenant.clone());

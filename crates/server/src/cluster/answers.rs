@@ -8,34 +8,34 @@ use base64_simd::STANDARD;
 use bulla_kms::{Code, Keystore, KmsError, Result};
 use serde::{Deserialize, Serialize};
 
-use super::node::{Attached, ClusterNode, locked};
-use super::unfinished::Unfinished;
-use super::{InsertOutcome, Table, TableRow, presence};
-use crate::service::{Answer, Before, Ended, Owner, RequestDigest};
+use super::node::{AttachedKeystore, ClusterNode, locked};
+use super::presence;
+use super::table::{InsertOutcome, Table, TableRow};
+use crate::service::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
 
 /// The folder of the rows; each tenant has a folder in it.
-const FOLDER: &str = "answers";
+const ANSWER_FOLDER: &str = "answers";
 /// The most rows of a tenant.
-const MOST_ROWS: u64 = 4096;
+const MAX_ROWS_PER_TENANT: u64 = 4096;
 /// How many of the oldest rows are looked at to make room for a new one.
-const OLDEST: u32 = 16;
+const MAX_EVICTION_CANDIDATES: u32 = 16;
 /// The longest answer that is kept.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_ANSWER_BYTES: usize = 16 << 10;
 /// The most rows that wait to be written.
-const MOST_UNFINISHED: usize = 10_000;
+const MAX_PENDING_ROWS: usize = 10_000;
 
 /// What a row says.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct AnswerRow {
     /// The digest of the request.
     request: RequestDigest,
-    state: State,
+    state: AnswerRowState,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum AnswerRowState {
     /// This node runs it.
     Running(String),
     Answered {
@@ -49,7 +49,7 @@ enum State {
 
 /// The right to run a request, and the row that says so.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct RequestClaim {
     name: String,
     request: RequestDigest,
     row: Vec<u8>,
@@ -57,11 +57,11 @@ pub(crate) struct Ticket {
 
 /// What the nodes know of a request.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum ClaimOutcome {
     /// Nothing: this node runs it.
-    Run(Ticket),
-    /// It was begun before.
-    Before(Before),
+    Run(RequestClaim),
+    /// It was begun prior_request.
+    Prior(PriorRequest),
 }
 
 impl ClusterNode {
@@ -73,10 +73,10 @@ impl ClusterNode {
     pub(crate) fn begin(
         &self,
         keystore: &Keystore,
-        owner: &Owner,
+        owner: &AnswerOwner,
         key: &str,
         request: RequestDigest,
-    ) -> Result<Begun> {
+    ) -> Result<ClaimOutcome> {
         let attached =
             self.attached().ok_or_else(|| KmsError::new(Code::ShuttingDown, "the service is sealed"))?;
         // The answer is kept for a day. So it must not be one by an old view, for example that a
@@ -85,28 +85,28 @@ impl ClusterNode {
         let tenant = hex::encode(keystore.note_digest(owner.tenant.as_str().as_bytes()));
         // No actor has a line break in its name.
         let of_caller = hex::encode(keystore.note_digest(format!("{}\n{key}", owner.actor).as_bytes()));
-        let folder = format!("{FOLDER}/{tenant}");
+        let folder = format!("{ANSWER_FOLDER}/{tenant}");
         let name = format!("{folder}/{of_caller}");
-        let row = seal(keystore, &name, request, State::Running(attached.name.clone()))?;
+        let row = seal(keystore, &name, request, AnswerRowState::Running(attached.name.clone()))?;
         let lease = attached.answers_lease()?;
         match attached.table.insert(&name, &row, Some(lease)) {
             Ok(InsertOutcome::New { rows }) => {
-                let ticket = Ticket { name, request, row };
-                if rows > MOST_ROWS
-                    && let Err(error) = make_room(keystore, &attached.table, &folder, &ticket.name)
+                let claim = RequestClaim { name, request, row };
+                if rows > MAX_ROWS_PER_TENANT
+                    && let Err(error) = evict_oldest(keystore, &attached.table, &folder, &claim.name)
                 {
-                    attached.finish_later(Unfinished { name: ticket.name, old: ticket.row, new: None });
+                    attached.finish_later(PendingRow { name: claim.name, old: claim.row, new: None });
                     return Err(error);
                 }
-                Ok(Begun::Run(ticket))
+                Ok(ClaimOutcome::Run(claim))
             }
             Ok(InsertOutcome::Exists(found)) => {
-                before(keystore, &attached.table, &found, request).map(Begun::Before)
+                prior_request(keystore, &attached.table, &found, request).map(ClaimOutcome::Prior)
             }
             Err(error) => {
                 attached.forget_lease();
                 // It may be there nonetheless, and must not say for a day that the request runs.
-                attached.finish_later(Unfinished { name, old: row, new: None });
+                attached.finish_later(PendingRow { name, old: row, new: None });
                 Err(error.into())
             }
         }
@@ -114,8 +114,8 @@ impl ClusterNode {
 
     /// Takes note of what a request ended with. If etcd cannot be reached, the row is written
     /// later. It waits for etcd.
-    pub(crate) fn end(&self, keystore: &Keystore, ticket: Ticket, ended: &Ended) {
-        self.finish(keystore, ticket, ended, |attached, row| {
+    pub(crate) fn end(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
+        self.finish(keystore, claim, ended, |attached, row| {
             if row.write(&attached.table).is_err() {
                 attached.finish_later(row);
             }
@@ -123,43 +123,45 @@ impl ClusterNode {
     }
 
     /// The same without waiting.
-    pub(crate) fn end_later(&self, keystore: &Keystore, ticket: Ticket, ended: &Ended) {
-        self.finish(keystore, ticket, ended, |attached, row| attached.finish_later(row));
+    pub(crate) fn end_later(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
+        self.finish(keystore, claim, ended, |attached, row| attached.finish_later(row));
     }
 
     fn finish(
         &self,
         keystore: &Keystore,
-        ticket: Ticket,
-        ended: &Ended,
-        write: impl FnOnce(&Arc<Attached>, Unfinished),
+        claim: RequestClaim,
+        ended: &RequestOutcome,
+        write: impl FnOnce(&Arc<AttachedKeystore>, PendingRow),
     ) {
         let Some(attached) = self.attached() else { return };
-        let Ticket { name, request, row: old } = ticket;
+        let RequestClaim { name, request, row: old } = claim;
         let new = match ended {
-            Ended::Again => None,
-            Ended::Answered(answer) if answer.body.len() <= MOST_BYTES => Some(State::from(answer)),
-            Ended::Answered(_) | Ended::Unkept => Some(State::Unkept),
+            RequestOutcome::Retryable => None,
+            RequestOutcome::Answered(answer) if answer.body.len() <= MAX_ANSWER_BYTES => {
+                Some(AnswerRowState::from(answer))
+            }
+            RequestOutcome::Answered(_) | RequestOutcome::Unkept => Some(AnswerRowState::Unkept),
         };
         // Without random bytes, the row goes on to say that the request runs, until this node ends.
         let new = new.map(|state| seal(keystore, &name, request, state)).transpose();
         if let Ok(new) = new {
-            write(&attached, Unfinished { name, old, new });
+            write(&attached, PendingRow { name, old, new });
         }
     }
 }
 
-impl Attached {
-    fn finish_later(&self, row: Unfinished) {
-        let mut unfinished = locked(&self.unfinished);
-        if unfinished.len() < MOST_UNFINISHED {
-            unfinished.push(row);
+impl AttachedKeystore {
+    fn finish_later(&self, row: PendingRow) {
+        let mut pending = locked(&self.pending);
+        if pending.len() < MAX_PENDING_ROWS {
+            pending.push(row);
         }
     }
 }
 
-impl From<&Answer> for State {
-    fn from(answer: &Answer) -> Self {
+impl From<&StoredAnswer> for AnswerRowState {
+    fn from(answer: &StoredAnswer) -> Self {
         let content_type = answer.content_type.as_ref().and_then(|value| value.to_str().ok());
         Self::Answered {
             status: answer.status.as_u16(),
@@ -169,12 +171,12 @@ impl From<&Answer> for State {
     }
 }
 
-fn seal(keystore: &Keystore, name: &str, request: RequestDigest, state: State) -> Result<Vec<u8>> {
-    let kept = Kept { request, state };
+fn seal(keystore: &Keystore, name: &str, request: RequestDigest, state: AnswerRowState) -> Result<Vec<u8>> {
+    let kept = AnswerRow { request, state };
     keystore.seal_note(name, &serde_json::to_vec(&kept).unwrap_or_default())
 }
 
-fn open(keystore: &Keystore, row: &TableRow) -> Result<Kept> {
+fn open(keystore: &Keystore, row: &TableRow) -> Result<AnswerRow> {
     let note = keystore.open_note(&row.name, &row.value)?;
     serde_json::from_slice(&note).map_err(malformed)
 }
@@ -184,26 +186,31 @@ fn malformed(error: impl std::fmt::Display) -> KmsError {
 }
 
 /// What a row says about a request.
-fn before(keystore: &Keystore, table: &Table, row: &TableRow, request: RequestDigest) -> Result<Before> {
+fn prior_request(
+    keystore: &Keystore,
+    table: &Table,
+    row: &TableRow,
+    request: RequestDigest,
+) -> Result<PriorRequest> {
     let kept = open(keystore, row)?;
     if kept.request != request {
-        return Ok(Before::AnotherRequest);
+        return Ok(PriorRequest::AnotherRequest);
     }
     Ok(match kept.state {
-        State::Running(node) if presence::is_there(table, &node)? => Before::Running,
-        State::Running(_) => {
+        AnswerRowState::Running(node) if presence::is_there(table, &node)? => PriorRequest::Running,
+        AnswerRowState::Running(_) => {
             // That node is gone, or cut off for long. Nobody knows what it did, so the request must
             // never be run again.
-            let unkept = seal(keystore, &row.name, request, State::Unkept)?;
+            let unkept = seal(keystore, &row.name, request, AnswerRowState::Unkept)?;
             if table.replace(&row.name, &row.value, Some(&unkept))? {
-                Before::Unkept
+                PriorRequest::Unkept
             } else {
                 // It has come back meanwhile: a repetition gets its answer.
-                Before::Running
+                PriorRequest::Running
             }
         }
-        State::Unkept => Before::Unkept,
-        State::Answered { status, content_type, body } => Before::Answered(Answer {
+        AnswerRowState::Unkept => PriorRequest::Unkept,
+        AnswerRowState::Answered { status, content_type, body } => PriorRequest::Answered(StoredAnswer {
             status: StatusCode::from_u16(status).map_err(malformed)?,
             content_type: content_type
                 .map(|value| HeaderValue::from_str(&value))
@@ -215,14 +222,35 @@ fn before(keystore: &Keystore, table: &Table, row: &TableRow, request: RequestDi
 }
 
 /// Forgets the oldest request of a tenant that does not run.
-fn make_room(keystore: &Keystore, table: &Table, folder: &str, but: &str) -> Result<()> {
-    for row in table.oldest(folder, OLDEST)? {
+fn evict_oldest(keystore: &Keystore, table: &Table, folder: &str, but: &str) -> Result<()> {
+    for row in table.oldest(folder, MAX_EVICTION_CANDIDATES)? {
         if row.name != but
-            && !matches!(open(keystore, &row)?.state, State::Running(_))
+            && !matches!(open(keystore, &row)?.state, AnswerRowState::Running(_))
             && table.replace(&row.name, &row.value, None)?
         {
             return Ok(());
         }
     }
     Err(KmsError::new(Code::Busy, "too many requests with an Idempotency-Key are running"))
+}
+
+/// A row that has to be written as soon as etcd takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingRow {
+    pub(super) name: String,
+    pub(super) old: Vec<u8>,
+    /// None if the row is to be removed.
+    pub(super) new: Option<Vec<u8>>,
+}
+
+impl PendingRow {
+    /// Writes the row.
+    ///
+    /// # Errors
+    /// Those of etcd.
+    pub(super) fn write(&self, table: &Table) -> Result<()> {
+        // If the row has another value, another node has found out that nobody knows the answer.
+        table.replace(&self.name, &self.old, self.new.as_deref())?;
+        Ok(())
+    }
 }

@@ -8,18 +8,17 @@ use std::time::{Duration, Instant};
 use bulla_kms::audit_log::{self, AuditLog, AuditSink as _, LogId, NodeCheckpoint};
 use bulla_kms::{Keystore, Result};
 
-use super::open::open;
 use super::presence;
-use super::{InsertOutcome, Table, TableRow};
+use super::table::{InsertOutcome, Table, TableRow, open_table};
 use crate::config::EtcdConfig;
-use crate::log_key::trusted_log_keys;
+use crate::cosigning::trusted_log_keys;
 
 /// The folder of the rows: `logs/LOG/NODE`.
-const FOLDER: &str = "logs";
+const CHECKPOINT_FOLDER: &str = "logs";
 /// How often a node looks at the checkpoints of the others.
-const INTERVAL: Duration = Duration::from_secs(5);
+const READ_INTERVAL: Duration = Duration::from_secs(5);
 /// How many checkpoints of former starts a log keeps in etcd.
-const FORMER: usize = 3;
+const MAX_FORMER_CHECKPOINTS: usize = 3;
 
 /// A checkpoint of a node's audit log that is in etcd. Anybody who can write to etcd can make one:
 /// check its signature.
@@ -41,10 +40,10 @@ impl PublishedCheckpoint {
     /// # Errors
     /// Those of etcd, and of reading certificates and the password.
     pub fn read_all(settings: &EtcdConfig) -> Result<Vec<Self>> {
-        let table = open(settings)?;
+        let table = open_table(settings)?;
         // A node says that it is there before it tells of its log. So these are read in the other
         // order.
-        let rows = table.read(FOLDER, 0)?.0;
+        let rows = table.read(CHECKPOINT_FOLDER, 0)?.0;
         let nodes = presence::nodes(&table)?;
         Ok(rows.into_iter().map(|row| Self::read(row, &nodes)).collect())
     }
@@ -53,39 +52,44 @@ impl PublishedCheckpoint {
         let (log, node) = parts(&row.name).map_or((None, ""), |(log, node)| (Some(log), node));
         let content = NodeCheckpoint::from_json(&row.value).ok();
         let running = nodes.contains(node);
-        Self { log, content: content.filter(|told| Some(told.checkpoint.log) == log), running, row: row.name }
+        Self {
+            log,
+            content: content.filter(|published| Some(published.checkpoint.log) == log),
+            running,
+            row: row.name,
+        }
     }
 }
 
 /// The log and the node in a row's name.
 fn parts(name: &str) -> Option<(LogId, &str)> {
-    let (log, node) = name.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
+    let (log, node) = name.strip_prefix(CHECKPOINT_FOLDER)?.strip_prefix('/')?.split_once('/')?;
     Some((log.parse().ok()?, node))
 }
 
 /// What a node tells of its own log, and what it remembers of the others'.
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(super) struct CheckpointExchange {
     place: Option<String>,
     /// The value of the node's row.
-    told: Option<Vec<u8>>,
+    published: Option<Vec<u8>>,
     /// The value that etcd has not confirmed yet.
-    telling: Option<Vec<u8>>,
+    publishing: Option<Vec<u8>>,
     /// The newest checkpoints of other logs.
     others: BTreeMap<LogId, NodeCheckpoint>,
     /// The revision of etcd up to which those were read; none before the first time.
     read: Option<i64>,
-    looked: Option<Instant>,
+    read_at: Option<Instant>,
     /// Whether the node could not write them down.
     failed: bool,
 }
 
-impl Gathering {
+impl CheckpointExchange {
     /// Tells of the node's newest checkpoint, and remembers those of the others from time to time.
     ///
     /// # Errors
-    /// Those of etcd. What was not told is told next time.
-    pub(super) fn keep(
+    /// Those of etcd. What was not published is published next time.
+    pub(super) fn exchange(
         &mut self,
         table: &Table,
         node: &str,
@@ -94,63 +98,63 @@ impl Gathering {
     ) -> Result<()> {
         // The last entries before a pause are sealed, too.
         log.recorded(keystore);
-        self.tell(table, &format!("{FOLDER}/{}/{node}", log.id()), log)?;
-        if self.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL) {
-            self.look(table, keystore, log)?;
-            self.looked = Some(Instant::now());
+        self.publish(table, &format!("{CHECKPOINT_FOLDER}/{}/{node}", log.id()), log)?;
+        if self.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_INTERVAL) {
+            self.read_others(table, keystore, log)?;
+            self.read_at = Some(Instant::now());
         }
         Ok(())
     }
 
-    fn tell(&mut self, table: &Table, row: &str, log: &AuditLog) -> Result<()> {
-        if self.telling.is_none() {
+    fn publish(&mut self, table: &Table, row: &str, log: &AuditLog) -> Result<()> {
+        if self.publishing.is_none() {
             let Some(checkpoint) = log.newest_checkpoint() else { return Ok(()) };
             let place = self.place.get_or_insert_with(|| place_of(log)).clone();
             let value = NodeCheckpoint { place, checkpoint }.to_json().into_bytes();
-            if self.told.as_ref() == Some(&value) {
+            if self.published.as_ref() == Some(&value) {
                 return Ok(());
             }
-            self.telling = Some(value);
+            self.publishing = Some(value);
         }
-        let Some(value) = &self.telling else { return Ok(()) };
-        let (done, found) = match &self.told {
-            Some(told) => (table.replace(row, told, Some(value))?, None),
+        let Some(value) = &self.publishing else { return Ok(()) };
+        let (done, found) = match &self.published {
+            Some(published) => (table.replace(row, published, Some(value))?, None),
             None => match table.insert(row, value, None)? {
                 InsertOutcome::New { .. } => (true, None),
                 InsertOutcome::Exists(other) => (false, Some(other.value)),
             },
         };
         if done {
-            self.told = self.telling.take();
+            self.published = self.publishing.take();
         } else {
             tracing::warn!(
                 row,
                 "somebody else changed this node's checkpoint in etcd; the node writes it again"
             );
-            self.told = found;
+            self.published = found;
         }
         Ok(())
     }
 
     /// Remembers the newest checkpoints of other logs, in memory and beside the node's own log. So
     /// they are known even if somebody removes them from etcd.
-    fn look(&mut self, table: &Table, keystore: &Keystore, log: &AuditLog) -> Result<()> {
+    fn read_others(&mut self, table: &Table, keystore: &Keystore, log: &AuditLog) -> Result<()> {
         let Some(folder) = log.folder() else { return Ok(()) };
-        let (rows, read) = table.read(FOLDER, self.read.unwrap_or(0))?;
+        let (rows, read) = table.read(CHECKPOINT_FOLDER, self.read.unwrap_or(0))?;
         let mut news = self.failed;
         if self.read.is_none() {
             let before = audit_log::read_peer_checkpoints(&folder).unwrap_or_default();
             before.into_iter().for_each(|other| news |= self.remember(other, keystore, log));
             prune(table, log, &rows)?;
         }
-        let told = rows.iter().filter_map(|row| NodeCheckpoint::from_json(&row.value).ok());
-        told.for_each(|other| news |= self.remember(other, keystore, log));
+        let published = rows.iter().filter_map(|row| NodeCheckpoint::from_json(&row.value).ok());
+        published.for_each(|other| news |= self.remember(other, keystore, log));
         self.read = Some(read);
         if news {
             let written = audit_log::write_peer_checkpoints(&folder, self.others.values());
             if let (Err(error), false) = (&written, self.failed) {
                 let code = error.code.as_str();
-                tracing::warn!(code, "cannot keep the checkpoints of other nodes: {}", error.message);
+                tracing::warn!(code, "cannot exchange the checkpoints of other nodes: {}", error.message);
             }
             self.failed = written.is_err();
         }
@@ -183,7 +187,7 @@ fn prune<'a>(table: &Table, log: &AuditLog, rows: &'a [TableRow]) -> Result<()> 
     let sized = |row: &'a TableRow| Some((NodeCheckpoint::from_json(&row.value).ok()?.checkpoint.size, row));
     let mut former: Vec<_> = rows.iter().filter(of_former).filter_map(sized).collect();
     former.sort_by_key(|(size, _)| Reverse(*size));
-    for (_, row) in former.into_iter().skip(FORMER) {
+    for (_, row) in former.into_iter().skip(MAX_FORMER_CHECKPOINTS) {
         table.replace(&row.name, &row.value, None)?;
     }
     Ok(())

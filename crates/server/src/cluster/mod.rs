@@ -8,21 +8,13 @@
 mod answers;
 mod checkpoints;
 mod node;
-mod open;
 mod presence;
 mod revision;
 mod revocations;
-mod unfinished;
-#[cfg(not(feature = "etcd"))]
-mod without_etcd;
+mod table;
 
-#[cfg(not(feature = "etcd"))]
-use self::without_etcd::{EtcdLease, EtcdTable as Table, InsertOutcome, TableRow};
-#[cfg(feature = "etcd")]
-use bulla_etcd::{EtcdLease, EtcdTable as Table, InsertOutcome, TableRow};
-
-pub(crate) use self::answers::{Begun, Ticket};
+pub(crate) use self::answers::{ClaimOutcome, RequestClaim};
 pub use self::checkpoints::PublishedCheckpoint;
 pub(crate) use self::node::{ClusterListener, ClusterNode, Freshness};
-pub(crate) use self::revision::revisions;
+pub(crate) use self::revision::require_revision;
 pub(crate) use self::revocations::Revocation;

@@ -15,28 +15,27 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::checkpoints::Gathering;
-use super::open::open;
-use super::presence::Presence;
+use super::answers::PendingRow;
+use super::checkpoints::CheckpointExchange;
+use super::presence::NodePresence;
 use super::revocations::{self, Revocation};
-use super::unfinished::Unfinished;
-use super::{EtcdLease, Table};
-use crate::access::EndClock;
+use super::table::{EtcdLease, Table, open_table};
+use crate::access::ExpiryClock;
 use crate::config::EtcdConfig;
 use crate::error::{ApiError, ApiErrorCode};
 
 /// How often a node asks for the newest state. In between, the keystore is told of changed keys,
 /// and asks nobody.
-const INTERVAL: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a failure.
-const PAUSE: Duration = Duration::from_millis(250);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// The shortest time between two questions, so that callers cannot make a node ask all the time.
-const LEAST: Duration = Duration::from_millis(5);
+const MIN_SYNC_INTERVAL: Duration = Duration::from_millis(5);
 /// How often expired revocations are removed.
-const SWEEP: Duration = Duration::from_secs(60 * 60);
+const REVOCATION_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long answers to requests with an idempotency key are kept at the least, and an hour at the
 /// most.
-const ANSWERS: Duration = Duration::from_secs(25 * 60 * 60);
+const ANSWER_LEASE_TIME: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// What a node tells its service.
 pub(crate) trait ClusterListener: Send + Sync {
@@ -71,12 +70,12 @@ pub(crate) struct ClusterNode {
     /// The change up to which the node knows everything: keys and revocations.
     synced: watch::Sender<u64>,
     nodes: AtomicU32,
-    attached: ArcSwapOption<Attached>,
+    attached: ArcSwapOption<AttachedKeystore>,
     failures: Counter,
 }
 
 /// What a node has while the keystore is open.
-pub(super) struct Attached {
+pub(super) struct AttachedKeystore {
     /// The node's name among the nodes. It has another one after each start, and after each
     /// unsealing.
     pub(super) name: String,
@@ -89,30 +88,30 @@ pub(super) struct Attached {
     /// The time after which etcd forgets answers, and when it was agreed.
     answers: Mutex<Option<(EtcdLease, Instant)>>,
     /// Rows that etcd did not take, and takes later.
-    pub(super) unfinished: Mutex<Vec<Unfinished>>,
+    pub(super) pending: Mutex<Vec<PendingRow>>,
 }
 
 /// What the thread that follows the store knows.
 #[derive(Default)]
-struct Known {
+struct FollowerState {
     /// The revision of etcd up to which revocations were read, and the change that the node had
     /// when it read them.
     read: (i64, Option<u64>),
     roots: Option<[u8; 32]>,
-    presence: Presence,
-    gathering: Gathering,
+    presence: NodePresence,
+    checkpoints: CheckpointExchange,
     swept: Option<Instant>,
-    ends: EndClock,
+    ends: ExpiryClock,
     trouble: Option<Code>,
 }
 
 /// Why a node asks for the newest state.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum SyncCause {
     /// It is time to.
-    Time,
+    Timer,
     /// A watch announces something, or a caller wants to see a change.
-    News,
+    Notified,
 }
 
 impl ClusterNode {
@@ -152,15 +151,15 @@ impl ClusterNode {
         log: Option<&Arc<AuditLog>>,
     ) -> Result<()> {
         let (attached, woken) = self.connect(keystore, log)?;
-        let mut known = Known::default();
+        let mut known = FollowerState::default();
         self.synced.send_replace(0);
-        self.sync(&attached, keystore, &mut known, Cause::News)?;
+        self.sync(&attached, keystore, &mut known, SyncCause::Notified)?;
         // The thread keeps neither of them alive.
         let (cluster, follow) = (Arc::downgrade(self), Arc::downgrade(&attached));
-        let run = move || run(&cluster, &follow, &woken, known);
+        let follow_store = move || follow_store(&cluster, &follow, &woken, known);
         std::thread::Builder::new()
             .name("bulla-cluster".to_owned())
-            .spawn(run)
+            .spawn(follow_store)
             .map_err(|error| KmsError::new(Code::Io, format!("cannot start a thread: {error}")))?;
         self.attached.store(Some(attached));
         Ok(())
@@ -175,19 +174,20 @@ impl ClusterNode {
         &self,
         keystore: &Arc<Keystore>,
         log: Option<&Arc<AuditLog>>,
-    ) -> Result<(Arc<Attached>, Receiver<()>)> {
-        let table = open(&self.settings)?;
+    ) -> Result<(Arc<AttachedKeystore>, Receiver<()>)> {
+        let table = open_table(&self.settings)?;
         // A capacity of one is enough: one notice covers any number of changes.
         let (wake, woken) = sync_channel(1);
         // The keystore itself learns of changed keys. These two need more.
-        table.notify(revocations::FOLDER, wake.clone());
+        table.notify(revocations::REVOCATION_FOLDER, wake.clone());
         keystore.notify_of_token_roots(wake.clone());
-        let (answers, unfinished) = (Mutex::default(), Mutex::default());
+        let (answers, pending) = (Mutex::default(), Mutex::default());
         let mut name = [0; 8];
         getrandom::fill(&mut name)
             .map_err(|error| KmsError::new(Code::RandomUnavailable, format!("no random bytes: {error}")))?;
         let (name, unsealed, log) = (hex::encode(name), Arc::downgrade(keystore), log.map(Arc::downgrade));
-        let attached = Arc::new(Attached { name, keystore: unsealed, log, table, wake, answers, unfinished });
+        let attached =
+            Arc::new(AttachedKeystore { name, keystore: unsealed, log, table, wake, answers, pending });
         Ok((attached, woken))
     }
 
@@ -200,15 +200,21 @@ impl ClusterNode {
     }
 
     /// Asks for the newest state, and takes note of it.
-    fn sync(&self, attached: &Attached, keystore: &Keystore, known: &mut Known, cause: Cause) -> Result<()> {
+    fn sync(
+        &self,
+        attached: &AttachedKeystore,
+        keystore: &Keystore,
+        known: &mut FollowerState,
+        cause: SyncCause,
+    ) -> Result<()> {
         let now = BootInstant::now();
         keystore.catch_up()?;
         let revision = keystore.revision();
         let new = match cause {
             // Each revocation is followed by a change. So there is none that counts without one,
             // and etcd is spared the question.
-            Cause::Time if known.read.1 == Some(revision) => Vec::new(),
-            _ => Self::read_revocations(attached, keystore, known, revision)?,
+            SyncCause::Timer if known.read.1 == Some(revision) => Vec::new(),
+            _ => Self::read_new_revocations(attached, keystore, known, revision)?,
         };
         let listener = self.listener.get().and_then(Weak::upgrade);
         if let Some(listener) = &listener {
@@ -222,19 +228,19 @@ impl ClusterNode {
         }
         self.lease.renew(now);
         self.synced.send_if_modified(|synced| std::mem::replace(synced, revision.max(*synced)) < revision);
-        if let Some(number) = known.presence.keep(&attached.table, &attached.name)? {
+        if let Some(number) = known.presence.announce(&attached.table, &attached.name)? {
             self.nodes.store(number, Ordering::Relaxed);
             if let Some(listener) = &listener {
                 listener.nodes_counted(number);
             }
         }
         if let Some(log) = attached.log.as_ref().and_then(Weak::upgrade) {
-            known.gathering.keep(&attached.table, &attached.name, keystore, &log)?;
+            known.checkpoints.exchange(&attached.table, &attached.name, keystore, &log)?;
         }
         attached.finish()?;
         let passed = known.ends.passed();
-        if known.swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
-            revocations::sweep(keystore, &attached.table, passed)?;
+        if known.swept.is_none_or(|swept| swept.elapsed() >= REVOCATION_SWEEP_INTERVAL) {
+            revocations::remove_expired(keystore, &attached.table, passed)?;
             known.swept = Some(Instant::now());
         }
         Ok(())
@@ -242,20 +248,20 @@ impl ClusterNode {
 
     /// The revocations since the last time. They are written before the change that announces them,
     /// so the node must have that change, `revision`, before it reads them.
-    fn read_revocations(
-        attached: &Attached,
+    fn read_new_revocations(
+        attached: &AttachedKeystore,
         keystore: &Keystore,
-        known: &mut Known,
+        known: &mut FollowerState,
         revision: u64,
     ) -> Result<Vec<Revocation>> {
-        let (rows, read) = attached.table.read(revocations::FOLDER, known.read.0)?;
+        let (rows, read) = attached.table.read(revocations::REVOCATION_FOLDER, known.read.0)?;
         let new = rows.iter().map(|row| Revocation::read(keystore, row)).collect::<Result<_>>()?;
         known.read = (read, Some(revision));
         Ok(new)
     }
 
     /// Takes note of how a question for the newest state ended. The log says when that changes.
-    fn note(&self, outcome: Result<()>, known: &mut Known) -> Duration {
+    fn note(&self, outcome: Result<()>, known: &mut FollowerState) -> Duration {
         let trouble = outcome.as_ref().err().map(|error| error.code);
         if let Err(error) = outcome {
             self.failures.inc();
@@ -269,7 +275,7 @@ impl ClusterNode {
             tracing::info!("the node follows the store again");
         }
         known.trouble = trouble;
-        if trouble.is_some() { PAUSE } else { INTERVAL.min(self.settings.stale_after() / 4) }
+        if trouble.is_some() { RETRY_INTERVAL } else { SYNC_INTERVAL.min(self.settings.stale_after() / 4) }
     }
 
     /// How current the node is; `None` while the service is sealed.
@@ -280,7 +286,7 @@ impl ClusterNode {
         Some(Freshness { revision, age, stale, nodes: self.nodes.load(Ordering::Relaxed) })
     }
 
-    pub(super) fn attached(&self) -> Option<Arc<Attached>> {
+    pub(super) fn attached(&self) -> Option<Arc<AttachedKeystore>> {
         self.attached.load_full()
     }
 
@@ -306,7 +312,7 @@ impl ClusterNode {
             loop {
                 // If the channel is full, the node asks soon anyway.
                 let _ = attached.wake.try_send(());
-                if let Ok(Ok(_)) = timeout(4 * LEAST, synced.wait_for(enough)).await {
+                if let Ok(Ok(_)) = timeout(4 * MIN_SYNC_INTERVAL, synced.wait_for(enough)).await {
                     return;
                 }
             }
@@ -350,7 +356,7 @@ impl ClusterNode {
     }
 }
 
-impl Attached {
+impl AttachedKeystore {
     /// A time after which etcd forgets answers. Answers of an hour share one.
     ///
     /// # Errors
@@ -363,7 +369,7 @@ impl Attached {
             return Ok(lease);
         }
         let agreed = Instant::now();
-        Ok(lease.insert((self.table.lease(ANSWERS)?, agreed)).0)
+        Ok(lease.insert((self.table.lease(ANSWER_LEASE_TIME)?, agreed)).0)
     }
 
     /// Forgets that time: etcd may not know it any more.
@@ -377,9 +383,9 @@ impl Attached {
     /// Those of etcd.
     fn finish(&self) -> Result<()> {
         loop {
-            let Some(next) = locked(&self.unfinished).last().cloned() else { return Ok(()) };
+            let Some(next) = locked(&self.pending).last().cloned() else { return Ok(()) };
             next.write(&self.table)?;
-            locked(&self.unfinished).retain(|other| *other != next);
+            locked(&self.pending).retain(|other| *other != next);
         }
     }
 }
@@ -389,12 +395,17 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Follows the store until the keystore is closed.
-fn run(cluster: &Weak<ClusterNode>, attached: &Weak<Attached>, woken: &Receiver<()>, mut known: Known) {
-    let mut wait = INTERVAL;
+fn follow_store(
+    cluster: &Weak<ClusterNode>,
+    attached: &Weak<AttachedKeystore>,
+    woken: &Receiver<()>,
+    mut known: FollowerState,
+) {
+    let mut wait = SYNC_INTERVAL;
     loop {
         let cause = match woken.recv_timeout(wait) {
-            Ok(()) => Cause::News,
-            Err(RecvTimeoutError::Timeout) => Cause::Time,
+            Ok(()) => SyncCause::Notified,
+            Err(RecvTimeoutError::Timeout) => SyncCause::Timer,
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let Some((cluster, attached)) = cluster.upgrade().zip(attached.upgrade()) else { return };
@@ -404,7 +415,7 @@ fn run(cluster: &Weak<ClusterNode>, attached: &Weak<Attached>, woken: &Receiver<
         let failed = outcome.is_err();
         wait = cluster.note(outcome, &mut known);
         // A failure is followed by a pause, whoever wakes the node.
-        std::thread::sleep(if failed { wait } else { LEAST });
+        std::thread::sleep(if failed { wait } else { MIN_SYNC_INTERVAL });
     }
 }
 

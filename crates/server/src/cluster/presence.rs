@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use bulla_kms::{Code, KmsError, Result};
 
-use super::{EtcdLease, InsertOutcome, Table, TableRow};
+use super::table::{EtcdLease, InsertOutcome, Table, TableRow};
 
 /// The folder of the rows.
-const FOLDER: &str = "nodes";
+const NODE_FOLDER: &str = "nodes";
 /// How long a node that says nothing counts as there.
-const LIFETIME: Duration = Duration::from_secs(15);
+const PRESENCE_LEASE_TIME: Duration = Duration::from_secs(15);
 /// How often a node says that it is there.
-const INTERVAL: Duration = Duration::from_secs(4);
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The name of a node's row.
 pub(super) fn row(node: &str) -> String {
-    format!("{FOLDER}/{node}")
+    format!("{NODE_FOLDER}/{node}")
 }
 
 /// Whether a node is there.
@@ -32,34 +32,34 @@ pub(super) fn is_there(table: &Table, node: &str) -> Result<bool> {
 /// # Errors
 /// Those of etcd.
 pub(super) fn nodes(table: &Table) -> Result<HashSet<String>> {
-    let rows = table.read(FOLDER, 0)?.0;
+    let rows = table.read(NODE_FOLDER, 0)?.0;
     let name = |there: TableRow| there.name.strip_prefix(&row("")).map(str::to_owned);
     Ok(rows.into_iter().filter_map(name).collect())
 }
 
 /// A node's row.
 #[derive(Debug, Default)]
-pub(super) struct Presence {
+pub(super) struct NodePresence {
     lease: Option<EtcdLease>,
-    said: Option<Instant>,
+    announced: Option<Instant>,
 }
 
-impl Presence {
+impl NodePresence {
     /// Says that the node is there, and counts the nodes, if it is time to.
     ///
     /// # Errors
     /// Those of etcd.
-    pub(super) fn keep(&mut self, table: &Table, node: &str) -> Result<Option<u32>> {
-        if self.said.is_some_and(|said| said.elapsed() < INTERVAL) {
+    pub(super) fn announce(&mut self, table: &Table, node: &str) -> Result<Option<u32>> {
+        if self.announced.is_some_and(|announced| announced.elapsed() < ANNOUNCE_INTERVAL) {
             return Ok(None);
         }
-        let said = Instant::now();
+        let announced = Instant::now();
         let lasts = match self.lease {
             Some(lease) => table.renew(lease)?,
             None => false,
         };
         if !lasts {
-            let lease = table.lease(LIFETIME)?;
+            let lease = table.lease(PRESENCE_LEASE_TIME)?;
             // Each lease has a value of its own, so that a row of another lease is not taken for
             // its row.
             let value = format!("{lease:?}");
@@ -69,8 +69,8 @@ impl Presence {
             }
             self.lease = Some(lease);
         }
-        let number = u32::try_from(table.count(FOLDER)?).unwrap_or(u32::MAX);
-        self.said = Some(said);
+        let number = u32::try_from(table.count(NODE_FOLDER)?).unwrap_or(u32::MAX);
+        self.announced = Some(announced);
         Ok(Some(number))
     }
 }

@@ -3,14 +3,14 @@
 use bulla_kms::{Code, Keystore, KmsError, Name, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{InsertOutcome, Table, TableRow};
-use crate::access::later_end;
+use super::table::{InsertOutcome, Table, TableRow};
+use crate::access::later_expiry;
 
 /// The folder of the rows.
-pub(super) const FOLDER: &str = "revoked";
+pub(super) const REVOCATION_FOLDER: &str = "revoked";
 
 /// How often a row that others change meanwhile is tried again.
-const TRIES: usize = 8;
+const MAX_WRITE_TRIES: usize = 8;
 
 /// A revoked token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,13 +54,13 @@ impl Revocation {
             Some(tenant) => keystore.note_digest(format!("{tenant}\n{}", self.id).as_bytes()),
             None => keystore.note_digest(self.id.as_bytes()),
         };
-        let name = format!("{FOLDER}/{}", hex::encode(subject));
+        let name = format!("{REVOCATION_FOLDER}/{}", hex::encode(subject));
         let seal = |one: &Self| keystore.seal_note(&name, &serde_json::to_vec(one).unwrap_or_default());
         let mut value = seal(self)?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_WRITE_TRIES {
             let InsertOutcome::Exists(row) = table.insert(&name, &value, None)? else { return Ok(()) };
             let known = Self::read(keystore, &row)?;
-            let expires = later_end(known.expires, self.expires);
+            let expires = later_expiry(known.expires, self.expires);
             if expires == known.expires {
                 return Ok(());
             }
@@ -77,8 +77,8 @@ impl Revocation {
 ///
 /// # Errors
 /// Those of etcd.
-pub(super) fn sweep(keystore: &Keystore, table: &Table, passed: Timestamp) -> Result<()> {
-    for row in table.read(FOLDER, 0)?.0 {
+pub(super) fn remove_expired(keystore: &Keystore, table: &Table, passed: Timestamp) -> Result<()> {
+    for row in table.read(REVOCATION_FOLDER, 0)?.0 {
         if Revocation::read(keystore, &row)?.expires.is_some_and(|end| end < passed) {
             table.replace(&row.name, &row.value, None)?;
         }

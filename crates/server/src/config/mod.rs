@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 mod documented;
-mod environment;
 mod etcd;
 mod limits;
 mod listen;
@@ -227,7 +226,7 @@ impl Config {
         variables: &mut dyn Iterator<Item = (String, String)>,
         file: &str,
     ) -> Result<Self> {
-        environment::apply(&mut table, variables)?;
+        apply_environment(&mut table, variables)?;
         let wrong = |error: toml::de::Error| invalid(format!("{file}{}", error.message()));
         let config: Self = table.try_into().map_err(wrong)?;
         config.check()?;
@@ -358,6 +357,46 @@ fn parse(path: &Path) -> Result<toml::Table> {
 
 fn invalid(message: impl Into<String>) -> KmsError {
     KmsError::new(Code::InvalidArgument, message)
+}
+
+/// The prefix of environment variables that override the file: `BULLA_SERVE__TABLE__KEY=value`.
+const VARIABLE_PREFIX: &str = "BULLA_SERVE__";
+
+/// Puts the variables with our prefix into the table. A value is TOML where it parses as such, and
+/// text otherwise.
+fn apply_environment(
+    table: &mut toml::Table,
+    variables: &mut dyn Iterator<Item = (String, String)>,
+) -> Result<()> {
+    for (name, value) in variables {
+        let Some(path) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
+        let path = path.to_ascii_lowercase();
+        let keys: Vec<_> = path.split("__").collect();
+        set_value(table, &keys, parse_value(&value)).ok_or_else(|| {
+            KmsError::new(Code::InvalidArgument, format!("the variable {name} names no setting"))
+        })?;
+    }
+    Ok(())
+}
+
+fn set_value(table: &mut toml::Table, keys: &[&str], value: toml::Value) -> Option<()> {
+    match keys {
+        [] => None,
+        [key] => {
+            table.insert((*key).to_owned(), value);
+            Some(())
+        }
+        [key, rest @ ..] => {
+            let inner = table.entry(*key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            set_value(inner.as_table_mut()?, rest, value)
+        }
+    }
+}
+
+fn parse_value(value: &str) -> toml::Value {
+    let line = format!("value = {value}");
+    let table: Option<toml::Table> = line.parse().ok();
+    table.and_then(|mut table| table.remove("value")).unwrap_or_else(|| toml::Value::String(value.to_owned()))
 }
 
 #[cfg(test)]

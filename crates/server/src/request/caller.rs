@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bulla_kms::Timestamp;
 
-use super::site::{Proof, check_site};
+use super::cross_site::{ConnectionProof, check_site};
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{UnsealedService, Worker};
@@ -23,7 +23,7 @@ pub(crate) trait Connection: fmt::Debug + Send + Sync {
     fn is_local(&self) -> bool;
 
     /// What its identity rests on.
-    fn proof(&self) -> Proof;
+    fn proof(&self) -> ConnectionProof;
 }
 
 /// The connection of a request, which may prove who calls: by a client certificate, or as a user of
@@ -44,7 +44,7 @@ impl Peer {
         self.connection.is_local()
     }
 
-    fn proof(&self) -> Proof {
+    fn proof(&self) -> ConnectionProof {
         self.connection.proof()
     }
 }
@@ -95,13 +95,13 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// Who the connection says that the caller is: for requests that need no credential, or that no
 /// token can make.
-pub(crate) struct Connected {
+pub(crate) struct ConnectionCaller {
     peer: Option<Peer>,
     has_token: bool,
     site: Result<()>,
 }
 
-impl Connected {
+impl ConnectionCaller {
     /// Whom the connection proves now.
     ///
     /// # Errors
@@ -116,19 +116,19 @@ impl Connected {
     /// The same, unless the request has a token, which takes precedence.
     ///
     /// # Errors
-    /// Those of [`Connected::peer`].
+    /// Those of [`ConnectionCaller::peer`].
     pub(crate) fn caller(&self) -> Result<Option<Arc<Session>>> {
         if self.has_token { Ok(None) } else { self.peer() }
     }
 }
 
-impl FromRequestParts<Worker> for Connected {
+impl FromRequestParts<Worker> for ConnectionCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Worker) -> Result<Self> {
         let has_token = token(&parts.headers)?.is_some();
         let peer = parts.extensions.get::<Peer>().cloned();
-        let site = check_site(parts, peer.as_ref().map_or(Proof::Nothing, Peer::proof));
+        let site = check_site(parts, peer.as_ref().map_or(ConnectionProof::Nothing, Peer::proof));
         Ok(Self { peer, has_token, site })
     }
 }
@@ -147,7 +147,7 @@ impl Caller {
             return Err(ApiError::new(ApiErrorCode::Unauthenticated, message));
         }
         if token.is_none() {
-            check_site(parts, connection.map_or(Proof::Nothing, Peer::proof))?;
+            check_site(parts, connection.map_or(ConnectionProof::Nothing, Peer::proof))?;
         }
         let unsealed = worker.service.unsealed()?;
         let session = match (token, peer) {

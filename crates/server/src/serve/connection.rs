@@ -1,29 +1,33 @@
-//! One connection, from its first byte to its end.
+//! One connection, from its first byte to its end: requests, bodies, idle time, access log.
+//!
+//! query or a body.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Request, Response};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service as _;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Level};
 
-use super::access_log::Entry;
-use super::activity::{Activity, Answering};
-use super::live::Live;
-use super::peers::Evidence;
-use super::unread::ReadToItsEnd;
+use super::named_callers::Evidence;
+use super::reload::LiveSettings;
 use crate::access::Session;
 use crate::config::LimitsConfig;
-use crate::request::{Connection, Peer, Proof};
+use crate::request::{CallerSlot, Connection, ConnectionProof, Peer};
 use crate::service::WorkerState;
 use crate::traces;
 
@@ -42,18 +46,18 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// What a connection proves by the settings as they are now.
-struct Proving {
-    live: Arc<Live>,
+struct PeerConnection {
+    live: Arc<LiveSettings>,
     evidence: Evidence,
 }
 
-impl fmt::Debug for Proving {
+impl fmt::Debug for PeerConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.evidence.fmt(f)
     }
 }
 
-impl Connection for Proving {
+impl Connection for PeerConnection {
     fn session(&self) -> Option<Arc<Session>> {
         self.live.peers.load().session(&self.evidence)
     }
@@ -62,23 +66,23 @@ impl Connection for Proving {
         matches!(self.evidence, Evidence::User(_))
     }
 
-    fn proof(&self) -> Proof {
+    fn proof(&self) -> ConnectionProof {
         self.evidence.proof()
     }
 }
 
 /// How long a connection that ends because nobody uses it may take to say so to its peer.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a thread serves its connections.
-pub(super) struct Connections {
+pub(super) struct ConnectionServer {
     router: Router,
     worker: Arc<WorkerState>,
-    live: Arc<Live>,
+    live: Arc<LiveSettings>,
 }
 
-impl Connections {
-    pub(super) fn new(worker: Arc<WorkerState>, live: Arc<Live>) -> Self {
+impl ConnectionServer {
+    pub(super) fn new(worker: Arc<WorkerState>, live: Arc<LiveSettings>) -> Self {
         Self { router: crate::router::router(Arc::clone(&worker)), worker, live }
     }
 
@@ -92,19 +96,21 @@ impl Connections {
         mut shutdown: watch::Receiver<bool>,
     ) {
         let (router, worker, activity) =
-            (self.router.clone(), Arc::clone(&self.worker), Activity::since(accepted));
-        let proving: Arc<dyn Connection> = Arc::new(Proving { live: Arc::clone(&self.live), evidence });
+            (self.router.clone(), Arc::clone(&self.worker), ConnectionActivity::since(accepted));
+        let proving: Arc<dyn Connection> =
+            Arc::new(PeerConnection { live: Arc::clone(&self.live), evidence });
         let used = Arc::clone(&activity);
-        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let mut request = request.map(|body| Body::new(ReadToItsEnd::new(body)));
-            let entry = Entry::begin(&request);
-            let (connection, caller_slot) = (Arc::clone(&proving), entry.as_ref().map(Entry::caller_slot));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let mut request = request.map(|body| Body::new(DrainedBody::new(body)));
+            let entry = AccessLogEntry::begin(&request);
+            let (connection, caller_slot) =
+                (Arc::clone(&proving), entry.as_ref().map(AccessLogEntry::caller_slot));
             request.extensions_mut().insert(Peer { connection, caller_slot });
             let (used, in_use) = (Arc::clone(&used), used.begin());
             let answer = answer(router.clone(), Arc::clone(&worker), request, entry);
             async move {
                 let _in_use = in_use;
-                answer.await.map(|response| response.map(|body| Answering::new(body, used)))
+                answer.await.map(|response| response.map(|body| TrackedBody::new(body, used)))
             }
         });
         let builder = builder(&self.worker.service.limits());
@@ -114,7 +120,7 @@ impl Connections {
             ended = connection.as_mut() => ended,
             () = activity.idle(|| self.worker.service.limits().idle_timeout()) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = self.worker.service.config.service.time_for_requests().min(FAREWELL);
+                let grace = self.worker.service.config.service.time_for_requests().min(CLOSE_TIMEOUT);
                 timeout(grace, connection).await.unwrap_or(Ok(()))
             }
             () = shut_down(&mut shutdown) => {
@@ -135,14 +141,14 @@ async fn answer(
     mut router: Router,
     worker: Arc<WorkerState>,
     request: Request<Body>,
-    entry: Option<Entry>,
+    entry: Option<AccessLogEntry>,
 ) -> Result<Response<Body>, std::convert::Infallible> {
     let start = Instant::now();
     let id = worker.service.next_request_id();
     let span = traces::span(&request, &id);
     let answer = router.call(request).instrument(span.clone()).await;
     answer.map(|mut response| {
-        worker.service.counts.answered(worker.number, response.status(), start.elapsed());
+        worker.service.http_metrics.answered(worker.number, response.status(), start.elapsed());
         traces::answered(&span, response.status());
         if let Some(entry) = entry {
             entry.end(&id, response.status());
@@ -170,4 +176,226 @@ fn builder(limits: &LimitsConfig) -> Builder<TokioExecutor> {
         .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
         .max_concurrent_streams(256);
     builder
+}
+
+/// When a connection was used. Its bytes do not count: a peer that only answers pings, or sends a
+/// head byte by byte, uses nothing.
+#[derive(Debug)]
+pub(super) struct ConnectionActivity {
+    /// When it was accepted.
+    begin: Instant,
+    /// When it was last used, in milliseconds after `begin`.
+    last: AtomicU64,
+    /// How many requests are being answered.
+    running: AtomicUsize,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct ActiveRequest(Arc<ConnectionActivity>);
+
+impl ConnectionActivity {
+    pub(super) fn since(begin: Instant) -> Arc<Self> {
+        Arc::new(Self { begin, last: AtomicU64::new(0), running: AtomicUsize::new(0) })
+    }
+
+    /// Counts a request as being answered until the value is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        ActiveRequest(Arc::clone(self))
+    }
+
+    fn used(&self) {
+        let millis = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(millis, Ordering::Relaxed);
+    }
+
+    /// Returns when nothing has used the connection for as long as `limit` says. The limit may
+    /// change meanwhile.
+    pub(super) async fn idle(&self, limit: impl Fn() -> Duration) {
+        loop {
+            let last = self.begin + Duration::from_millis(self.last.load(Ordering::Relaxed));
+            let is_running = self.running.load(Ordering::Relaxed) > 0;
+            let (now, limit) = (Instant::now(), limit());
+            if !is_running && last + limit <= now {
+                return;
+            }
+            sleep_until(if is_running { now + limit } else { last + limit }).await;
+        }
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        self.0.used();
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The most bytes of an answer that are handed to the connection at once. It asks for more when it
+/// could send these.
+const MAX_FRAME_LEN: usize = 16 << 10;
+
+/// The body of an answer, which tells how its peer takes it.
+pub(super) struct TrackedBody {
+    body: Body,
+    /// What the connection has not asked for yet.
+    rest: Bytes,
+    activity: Arc<ConnectionActivity>,
+    /// There while the service makes the next part of the body: the peer cannot do anything then.
+    making: Option<ActiveRequest>,
+}
+
+impl TrackedBody {
+    pub(super) fn new(body: Body, activity: Arc<ConnectionActivity>) -> Self {
+        Self { body, rest: Bytes::new(), activity, making: None }
+    }
+}
+
+impl HttpBody for TrackedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.activity.used();
+        if self.rest.is_empty() {
+            let frame = match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    let Self { making, activity, .. } = &mut *self;
+                    making.get_or_insert_with(|| activity.begin());
+                    return Poll::Pending;
+                }
+            };
+            self.making = None;
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let length = self.rest.len().min(MAX_FRAME_LEN);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+/// How many bytes of an unwanted body are read.
+const MAX_DRAINED_BYTES: usize = 64 << 10;
+
+/// For how long.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The body of a request. When it is dropped before its end, because the request was refused for
+/// example, the rest is read if it is short: a connection with an unread body is closed, and
+/// closing it may take the answer away that the caller has not read yet.
+pub(super) struct DrainedBody(Option<Incoming>);
+
+impl DrainedBody {
+    pub(super) fn new(body: Incoming) -> Self {
+        Self(Some(body))
+    }
+}
+
+impl HttpBody for DrainedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.0 {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint)
+    }
+}
+
+impl Drop for DrainedBody {
+    fn drop(&mut self) {
+        let Some(body) = self.0.take() else { return };
+        let is_short = body.size_hint().lower() <= MAX_DRAINED_BYTES as u64;
+        if !body.is_end_stream()
+            && is_short
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            // Whether it ended, was too long or too slow: the connection closes then as it would
+            // have.
+            runtime.spawn(timeout(DRAIN_TIMEOUT, discard(body)));
+        }
+    }
+}
+
+/// Reads a body that is short, and keeps nothing of it.
+async fn discard(mut body: Incoming) {
+    let mut left = MAX_DRAINED_BYTES;
+    while let Some(Ok(frame)) = body.frame().await {
+        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+            Some(fewer) => left = fewer,
+            None => return,
+        }
+    }
+}
+
+/// The target of the lines, which are at the level debug.
+pub const ACCESS_LOG_TARGET: &str = "bulla::access";
+
+/// The most characters of a path that are logged.
+const MAX_LOGGED_PATH_LEN: usize = 256;
+
+/// A request that will be logged when it is answered.
+pub(super) struct AccessLogEntry {
+    start: Instant,
+    method: Method,
+    path: String,
+    caller: CallerSlot,
+}
+
+impl AccessLogEntry {
+    /// None where nobody reads the log.
+    pub(super) fn begin(request: &Request<Body>) -> Option<Self> {
+        if !tracing::enabled!(target: ACCESS_LOG_TARGET, Level::DEBUG) {
+            return None;
+        }
+        let path = request.uri().path().chars().take(MAX_LOGGED_PATH_LEN).collect();
+        Some(Self { start: Instant::now(), method: request.method().clone(), path, caller: Arc::default() })
+    }
+
+    /// The handler stores the caller here.
+    pub(super) fn caller_slot(&self) -> CallerSlot {
+        Arc::clone(&self.caller)
+    }
+
+    pub(super) fn end(self, id: &str, status: StatusCode) {
+        let microseconds = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let actor = self.caller.get().map_or("", |session| session.actor.as_str());
+        let (method, path, status) = (self.method.as_str(), self.path.as_str(), status.as_u16());
+        tracing::debug!(target: ACCESS_LOG_TARGET, request = id, method, path, status, microseconds, actor, "request");
+    }
 }

@@ -1,19 +1,14 @@
-//! Connections: where they come from, which thread serves them, and how they end.
+//! ConnectionServer: where they come from, which thread serves them, and how they end.
 
-mod accept;
-mod access_log;
-mod activity;
 mod connection;
-mod live;
-#[cfg(unix)]
-mod local;
-mod peers;
-mod room;
+mod listener;
+mod named_callers;
+mod reload;
 mod server;
 mod tls;
-mod unread;
-mod validity;
+#[cfg(unix)]
+mod unix_socket;
 
-pub use self::access_log::ACCESS_LOG_TARGET;
+pub use self::connection::ACCESS_LOG_TARGET;
 pub use self::server::{Server, ServerHandle};
-pub(crate) use self::validity::fuzz_certificate;
+pub(crate) use self::tls::fuzz_certificate;

@@ -16,29 +16,29 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::accept::{Accepted, Listener, Stream};
-use super::connection::{Connections, shut_down};
-use super::live::{self, Live};
+use super::connection::{ConnectionServer, shut_down};
+use super::listener::{Accepted, Listener, Stream};
+use super::listener::{ConnectionLimit, network_share, permitted_files};
+use super::named_callers::Evidence;
+use super::reload::{self, LiveSettings};
+use super::tls::ListenerTls;
 #[cfg(unix)]
-use super::local::SocketFile;
-use super::peers::Evidence;
-use super::room::{Room, network_share, permitted_files};
-use super::tls::Tls;
-use crate::access::Nodes;
+use super::unix_socket::SocketFile;
+use crate::access::NodeCount;
 use crate::config::Config;
 use crate::service::{KeystoreSource, Service, WorkerState};
 
 /// A service whose sockets listen.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     listeners: Vec<Listener>,
     shutdown: watch::Sender<bool>,
 }
 
 /// What all threads need to serve connections.
-struct Shared {
+struct ServerState {
     service: Arc<Service>,
-    live: Arc<Live>,
+    live: Arc<LiveSettings>,
     /// How many threads still have connections.
     serving: AtomicUsize,
 }
@@ -47,7 +47,7 @@ struct Shared {
 #[derive(Clone)]
 pub struct ServerHandle {
     shutdown: watch::Sender<bool>,
-    live: Weak<Live>,
+    live: Weak<LiveSettings>,
 }
 
 impl ServerHandle {
@@ -85,7 +85,7 @@ impl fmt::Debug for ServerHandle {
 }
 
 /// The source of a thread's connections.
-type Inbox = mpsc::UnboundedReceiver<Accepted>;
+type AcceptedReceiver = mpsc::UnboundedReceiver<Accepted>;
 
 impl Server {
     /// Binds the addresses of the configuration. The keystore is not opened yet.
@@ -108,8 +108,8 @@ impl Server {
             let member: Weak<Service> = Arc::downgrade(&service);
             cluster.set_listener(member);
         }
-        let live = Arc::new(Live::new(Arc::clone(&service), config)?);
-        let shared = Arc::new(Shared { service, live, serving: AtomicUsize::new(threads) });
+        let live = Arc::new(LiveSettings::new(Arc::clone(&service), config)?);
+        let shared = Arc::new(ServerState { service, live, serving: AtomicUsize::new(threads) });
         let listeners = shared.service.config.listen.iter().map(Listener::bind).collect::<Result<_>>()?;
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
@@ -120,7 +120,7 @@ impl Server {
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
     pub fn check(config: &Config) -> Result<()> {
-        live::read(config, &Nodes::one()).map(|_| ())
+        reload::read(config, &NodeCount::one()).map(|_| ())
     }
 
     /// The addresses, as clients name them.
@@ -167,7 +167,7 @@ impl Server {
                 let stopped = runtime.block_on(serve(&shared, number, inbox, accepts, down));
                 if shared.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
                     // Nobody waits for an answer any more.
-                    shared.service.stop_slow_work();
+                    shared.service.stop_blocking_pools();
                 }
                 // What is computed now cannot be interrupted, and must not hold up the end.
                 let end = stopped + shared.service.config.service.shutdown_time();
@@ -200,9 +200,9 @@ fn cannot_start(error: std::io::Error) -> KmsError {
 /// One thread: it takes connections until the service shuts down, and then waits until its
 /// connections end. Returns when the shutdown began.
 async fn serve(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     number: usize,
-    mut inbox: Inbox,
+    mut inbox: AcceptedReceiver,
     accepts: Option<(Vec<Listener>, Vec<mpsc::UnboundedSender<Accepted>>)>,
     mut down: watch::Receiver<bool>,
 ) -> Instant {
@@ -212,13 +212,13 @@ async fn serve(
         let share = network_share(permitted_files(), network, listeners.len() - network);
         for (number, listener) in listeners.into_iter().enumerate() {
             let most = if listener.is_network() { share } else { usize::MAX };
-            let room = Room::new(most, &shared.service.counts.connections);
-            let listener = (number, listener, room);
+            let limit = ConnectionLimit::new(most, &shared.service.http_metrics.connections);
+            let listener = (number, listener, limit);
             tokio::spawn(accept(Arc::clone(shared), listener, Arc::clone(&senders), down.clone()));
         }
     }
     let worker = WorkerState::new(Arc::clone(&shared.service), number);
-    let connections = Arc::new(Connections::new(worker, Arc::clone(&shared.live)));
+    let connections = Arc::new(ConnectionServer::new(worker, Arc::clone(&shared.live)));
     let mut open = JoinSet::new();
     let connect = |open: &mut JoinSet<()>, accepted, down: watch::Receiver<bool>| {
         let (shared, connections) = (Arc::clone(shared), Arc::clone(&connections));
@@ -244,8 +244,8 @@ async fn serve(
     stopped
 }
 
-impl Shared {
-    async fn connect(&self, accepted: Accepted, connections: &Connections, down: watch::Receiver<bool>) {
+impl ServerState {
+    async fn connect(&self, accepted: Accepted, connections: &ConnectionServer, down: watch::Receiver<bool>) {
         let Accepted { stream, place: _place, since } = accepted;
         match stream {
             Stream::Tcp(stream, listener) => {
@@ -278,8 +278,8 @@ impl Shared {
     async fn connect_tls(
         &self,
         (stream, since): (TcpStream, Instant),
-        tls: &Tls,
-        connections: &Connections,
+        tls: &ListenerTls,
+        connections: &ConnectionServer,
         mut down: watch::Receiver<bool>,
     ) {
         let end = since + self.service.limits().idle_timeout();
@@ -303,12 +303,12 @@ impl Shared {
 
 /// Accepts connections, and deals them out to the threads in turn.
 async fn accept(
-    shared: Arc<Shared>,
-    (number, listener, room): (usize, Listener, Room),
+    shared: Arc<ServerState>,
+    (number, listener, limit): (usize, Listener, ConnectionLimit),
     threads: Arc<[mpsc::UnboundedSender<Accepted>]>,
     mut down: watch::Receiver<bool>,
 ) {
-    let listener = match Listening::new(listener, number) {
+    let listener = match AsyncListener::new(listener, number) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!("cannot accept connections: {error}"),
     };
@@ -320,7 +320,7 @@ async fn accept(
         };
         match accepted {
             Ok(stream) => {
-                let place = match room.enter(shared.service.limits().max_connections_per_listener) {
+                let place = match limit.enter(shared.service.limits().max_connections_per_listener) {
                     Ok(place) => place,
                     Err(most) => {
                         tracing::warn!("a connection is refused: its listener has {most}, as many as it may");
@@ -334,7 +334,7 @@ async fn accept(
                 turn += 1;
             }
             Err(error) => {
-                // For example, no file descriptor is free. Connections that end will free some.
+                // For example, no file descriptor is free. ConnectionServer that end will free some.
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -343,13 +343,13 @@ async fn accept(
 }
 
 /// A listener of this runtime.
-enum Listening {
+enum AsyncListener {
     Tcp(TcpListener, usize),
     #[cfg(unix)]
     Unix(UnixListener, #[expect(dead_code, reason = "it is removed with the listener")] SocketFile),
 }
 
-impl Listening {
+impl AsyncListener {
     fn new(listener: Listener, number: usize) -> std::io::Result<Self> {
         Ok(match listener {
             Listener::Tcp(listener, _) => Self::Tcp(TcpListener::from_std(listener)?, number),

@@ -1,10 +1,13 @@
-//! TLS: a listener's certificate and key, and the verification of client certificates.
+//! TLS: certificates and their validity, a key, and the verification of client certificates.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bulla_kms::{Code, KmsError, Result, Timestamp};
+use der::asn1::{AnyRef, GeneralizedTime, UtcTime};
+use der::{Decode as _, Header, SliceReader, Tag, TagNumber};
 use rustls::crypto::ring::{Ticketer, default_provider};
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -13,21 +16,20 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::validity::Validity;
 use crate::config::TlsConfig;
 
 /// The protocols that clients choose from, the better one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// A listener's TLS, which a reload replaces.
-pub(super) struct Tls(ArcSwap<Loaded>);
+pub(super) struct ListenerTls(ArcSwap<LoadedCertificate>);
 
-impl Tls {
-    pub(super) fn new(loaded: Loaded) -> Self {
+impl ListenerTls {
+    pub(super) fn new(loaded: LoadedCertificate) -> Self {
         Self(ArcSwap::from_pointee(loaded))
     }
 
-    pub(super) fn replace(&self, loaded: Loaded) {
+    pub(super) fn replace(&self, loaded: LoadedCertificate) {
         self.0.store(Arc::new(loaded));
     }
 
@@ -44,13 +46,13 @@ impl Tls {
 
 /// Certificates and a key that were read.
 #[derive(Clone)]
-pub(super) struct Loaded {
+pub(super) struct LoadedCertificate {
     config: Arc<ServerConfig>,
-    validity: Validity,
+    validity: CertificateValidity,
     name: String,
 }
 
-impl Loaded {
+impl LoadedCertificate {
     /// # Errors
     /// [`Code::InvalidArgument`]: the certificate has expired or is not valid yet.
     pub(super) fn check_time(&self, now: Timestamp) -> Result<()> {
@@ -71,10 +73,10 @@ impl Loaded {
 ///
 /// # Errors
 /// A file cannot be read, or is no PEM; the key is not that of the certificate.
-pub(super) fn load(settings: &TlsConfig) -> Result<Loaded> {
+pub(super) fn load(settings: &TlsConfig) -> Result<LoadedCertificate> {
     let name = settings.certificate.display().to_string();
     let chain = certificates(&settings.certificate)?;
-    let validity = Validity::of(&chain[0])
+    let validity = CertificateValidity::of(&chain[0])
         .ok_or_else(|| invalid(format!("{name}: the first certificate has no time of validity")))?;
     let key = PrivateKeyDer::from_pem_file(&settings.key)
         .map_err(|error| unreadable(&settings.key, "private key", &error))?;
@@ -105,7 +107,7 @@ pub(super) fn load(settings: &TlsConfig) -> Result<Loaded> {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
-    Ok(Loaded { config: Arc::new(config), validity, name })
+    Ok(LoadedCertificate { config: Arc::new(config), validity, name })
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore> {
@@ -143,4 +145,123 @@ fn unreadable(path: &Path, what: &str, error: &pem::Error) -> KmsError {
 
 fn invalid(message: String) -> KmsError {
     KmsError::new(Code::InvalidArgument, message)
+}
+
+/// How long before its end a certificate is worth a warning.
+const EXPIRY_WARNING_TIME: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// The time in which a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CertificateValidity {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+impl CertificateValidity {
+    /// Reads it from a certificate in DER. None if the bytes are no certificate.
+    pub(super) fn of(certificate: &[u8]) -> Option<Self> {
+        let (begin, end) = times(certificate).ok()?;
+        let stamp = |time: Duration| Timestamp::from_unix_millis(u64::try_from(time.as_millis()).ok()?).ok();
+        Some(Self { begin: stamp(begin)?, end: stamp(end)? })
+    }
+
+    /// # Errors
+    /// What is wrong with it now, as the end of a sentence.
+    pub(super) fn check(self, now: Timestamp) -> Result<(), String> {
+        if now < self.begin {
+            Err(format!("is not valid before {}", self.begin))
+        } else if now > self.end {
+            Err(format!("expired at {}", self.end))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn end(self) -> Timestamp {
+        self.end
+    }
+
+    pub(super) fn ends_soon(self, now: Timestamp) -> bool {
+        let left = self.end.unix_millis().saturating_sub(now.unix_millis());
+        Duration::from_millis(left) < EXPIRY_WARNING_TIME
+    }
+}
+
+/// Reads a certificate up to its two times. rustls reads the rest.
+fn times(certificate: &[u8]) -> der::Result<(Duration, Duration)> {
+    let mut reader = SliceReader::new(certificate)?;
+    // ClientCertificate, and TBSCertificate in it.
+    sequence(&mut reader)?;
+    sequence(&mut reader)?;
+    if matches!(Tag::peek(&reader)?, Tag::ContextSpecific { number: TagNumber(0), .. }) {
+        AnyRef::decode(&mut reader)?;
+    }
+    // The serial number, the algorithm of the signature, and the issuer.
+    for _ in 0..3 {
+        AnyRef::decode(&mut reader)?;
+    }
+    sequence(&mut reader)?;
+    Ok((time(&mut reader)?, time(&mut reader)?))
+}
+
+fn sequence(reader: &mut SliceReader<'_>) -> der::Result<()> {
+    Header::decode(reader)?.tag().assert_eq(Tag::Sequence).map(|_| ())
+}
+
+/// A time since 1970.
+fn time(reader: &mut SliceReader<'_>) -> der::Result<Duration> {
+    match Tag::peek(reader)? {
+        Tag::UtcTime => UtcTime::decode(reader).map(|time| time.to_unix_duration()),
+        _ => GeneralizedTime::decode(reader).map(|time| time.to_unix_duration()),
+    }
+}
+
+/// Reads bytes as a certificate; for the fuzzers.
+pub(crate) fn fuzz_certificate(bytes: &[u8]) {
+    if let Some(validity) = CertificateValidity::of(bytes) {
+        let is_valid = validity.check(validity.begin).is_ok();
+        assert_eq!(is_valid, validity.begin <= validity.end);
+        assert!(validity.ends_soon(validity.end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn certificate(begin: (i32, u8, u8), end: (i32, u8, u8)) -> Vec<u8> {
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(begin.0, begin.1, begin.2);
+        params.not_after = rcgen::date_time_ymd(end.0, end.1, end.2);
+        params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn a_certificate_says_from_when_until_when() {
+        // Years before 2050 have two digits in a certificate, later ones four.
+        let der = certificate((2024, 2, 29), (2051, 1, 2));
+        let validity = CertificateValidity::of(&der).unwrap();
+        assert_eq!(
+            (validity.begin, validity.end()),
+            (at("2024-02-29T00:00:00.000Z"), at("2051-01-02T00:00:00.000Z"))
+        );
+        assert!(validity.check(at("2024-02-28T23:59:59.999Z")).unwrap_err().contains("not valid before"));
+        assert!(validity.check(at("2024-02-29T00:00:00.000Z")).is_ok());
+        assert!(validity.check(at("2051-01-02T00:00:00.001Z")).unwrap_err().contains("expired"));
+        assert!(!validity.ends_soon(at("2050-12-18T00:00:00.000Z")));
+        assert!(validity.ends_soon(at("2050-12-20T00:00:00.000Z")));
+    }
+
+    #[test]
+    fn bytes_that_are_no_certificate_have_no_times() {
+        let der = certificate((2024, 1, 1), (2025, 1, 1));
+        for end in 0..60 {
+            assert_eq!(CertificateValidity::of(&der[..end]), None);
+        }
+        assert_eq!(CertificateValidity::of(b"not a certificate"), None);
+    }
 }

@@ -1,21 +1,15 @@
 //! The state that all threads of the service share, and the state of each thread.
 
-mod answers;
-mod blocking;
-mod bodies;
-mod counts;
-mod open;
-mod revoked;
-mod sealing;
-mod shared;
-mod slow;
+mod answer_cache;
+mod blocking_pool;
+mod metrics;
+mod revocation_file;
+mod state;
 mod worker;
 
-pub(crate) use self::answers::{Answer, Before, Ended, Owner, RequestDigest};
-pub(crate) use self::blocking::run_off_thread;
-pub(crate) use self::bodies::BodyBytes;
-pub(crate) use self::open::UnsealedService;
-pub use self::open::{KeystoreSource, OpenKeystore};
-pub(crate) use self::revoked::Revoker;
-pub(crate) use self::shared::Service;
-pub(crate) use self::worker::{Cost, Worker, WorkerState};
+pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
+pub(crate) use self::blocking_pool::run_off_thread;
+pub(crate) use self::revocation_file::RevokedBy;
+pub(crate) use self::state::{BodyReservation, Service, UnsealedService};
+pub use self::state::{KeystoreSource, OpenKeystore};
+pub(crate) use self::worker::{BatchCost, Worker, WorkerState};

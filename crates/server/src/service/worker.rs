@@ -10,11 +10,11 @@ use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
-use super::blocking::run_off_thread;
-use super::open::UnsealedService;
-use super::shared::Service;
-use super::slow::{SlowWork, Step};
-use crate::access::{Session, Sessions};
+use super::blocking_pool::run_off_thread;
+use super::blocking_pool::{BlockingPool, JobStep};
+use super::state::Service;
+use super::state::UnsealedService;
+use crate::access::{Session, SessionCache};
 use crate::error::Result;
 
 /// What one thread has for itself.
@@ -22,28 +22,28 @@ pub(crate) struct WorkerState {
     pub(crate) service: Arc<Service>,
     /// Which thread it is.
     pub(crate) number: usize,
-    /// Sessions of this thread's connections, so that threads do not wait for each other.
-    recent: Sessions,
+    /// SessionCache of this thread's connections, so that threads do not wait for each other.
+    recent: SessionCache,
     /// Whether a task is scheduled that computes the waiting calls.
     flush_scheduled: AtomicBool,
 }
 
 /// How many signatures one thread computes before it looks at its other connections.
-const STEP: usize = 256;
+const MAX_STEP_ITEMS: usize = 256;
 
 /// How long a step of slow work should take. A single item may take longer.
-const STEP_TIME: Duration = Duration::from_millis(10);
+const TARGET_STEP_TIME: Duration = Duration::from_millis(10);
 
 /// How long an item of a batch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cost {
+pub(crate) enum BatchCost {
     /// Some microseconds.
     Quick,
     /// It takes longer, or the item waits for a device. All results together have so many bytes.
     Long { results: usize },
 }
 
-impl Cost {
+impl BatchCost {
     /// The cost of items whose results are kept until the last one is there.
     pub(crate) fn of_results(quick: bool, results: usize) -> Self {
         if quick { Self::Quick } else { Self::Long { results } }
@@ -62,7 +62,7 @@ impl WorkerState {
         Arc::new(Self {
             service,
             number,
-            recent: Sessions::default(),
+            recent: SessionCache::default(),
             flush_scheduled: AtomicBool::new(false),
         })
     }
@@ -77,7 +77,7 @@ impl WorkerState {
             Some(session) => Ok(session),
             None => {
                 let session = self.service.session(unsealed, token, digest, epoch)?;
-                Ok(self.recent.share(digest, epoch, session))
+                Ok(self.recent.insert_shared(digest, epoch, session))
             }
         }
     }
@@ -145,15 +145,15 @@ impl WorkerState {
             Ok(AuditContext::scope(&caller.actor, || run(&unsealed.keystore))?)
         };
         let mut work = Some(work);
-        let step = move || work.take().map_or(Step::More, |work| Step::Done(work()));
-        self.slow_work(session).run(session.caller(), 0, step).await?
+        let step = move || work.take().map_or(JobStep::More, |work| JobStep::Done(work()));
+        self.blocking_pool(session).run(session.caller(), 0, step).await?
     }
 
     /// Where the slow work of a caller waits.
-    fn slow_work(&self, session: &Session) -> &Arc<SlowWork> {
+    fn blocking_pool(&self, session: &Session) -> &Arc<BlockingPool> {
         let is_operator = session.authority.tenant == self.service.config.service.operator_tenant
             && session.authority.permits_in_tenant(TokenOperation::Update);
-        if is_operator { &self.service.of_operators } else { &self.service.slow }
+        if is_operator { &self.service.operator_pool } else { &self.service.blocking_pool }
     }
 
     /// The results of a batch of `items`, in their order. `step` computes those of a range of them.
@@ -166,15 +166,16 @@ impl WorkerState {
         &self,
         unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
-        cost: Cost,
+        cost: BatchCost,
         batch: B,
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
     ) -> Result<Vec<T>> {
-        if cost != Cost::Quick || unsealed.waits_for_disk {
+        if cost != BatchCost::Quick || unsealed.waits_for_disk {
             return self.run_batch_blocking(unsealed, session, cost, batch, items, step).await;
         }
-        let steps = (0..items).step_by(STEP).map(move |begin| begin..items.min(begin + STEP));
+        let steps =
+            (0..items).step_by(MAX_STEP_ITEMS).map(move |begin| begin..items.min(begin + MAX_STEP_ITEMS));
         let mut results = Vec::with_capacity(items);
         for range in steps {
             if range.start > 0 {
@@ -191,7 +192,7 @@ impl WorkerState {
         &self,
         unsealed: &Arc<UnsealedService>,
         session: &Arc<Session>,
-        cost: Cost,
+        cost: BatchCost,
         batch: B,
         items: usize,
         step: fn(&B, &Keystore, Range<usize>) -> Vec<T>,
@@ -200,24 +201,28 @@ impl WorkerState {
             (Arc::clone(&self.service), Arc::clone(unsealed), Arc::clone(session));
         let mut results = Vec::with_capacity(items);
         let (mut length, bytes) = match cost {
-            Cost::Quick => (STEP, 0),
-            Cost::Long { results } => (1, results),
+            BatchCost::Quick => (MAX_STEP_ITEMS, 0),
+            BatchCost::Long { results } => (1, results),
         };
         let run = move || {
             if let Err(error) = service.check_still_permitted(&unsealed, &caller) {
-                return Step::Done(Err(error));
+                return JobStep::Done(Err(error));
             }
             let (first, begin) = (results.len(), Instant::now());
             let range = first..items.min(first + length);
             results.extend(AuditContext::scope(&caller.actor, || step(&batch, &unsealed.keystore, range)));
-            if begin.elapsed() < STEP_TIME {
-                length = (2 * length).min(STEP);
+            if begin.elapsed() < TARGET_STEP_TIME {
+                length = (2 * length).min(MAX_STEP_ITEMS);
             } else {
                 length = (length / 2).max(1);
             }
-            if results.len() < items { Step::More } else { Step::Done(Ok(std::mem::take(&mut results))) }
+            if results.len() < items {
+                JobStep::More
+            } else {
+                JobStep::Done(Ok(std::mem::take(&mut results)))
+            }
         };
-        self.slow_work(session).run(session.caller(), bytes, run).await?
+        self.blocking_pool(session).run(session.caller(), bytes, run).await?
     }
 
     /// Schedules the waiting calls for after every ready connection had its turn, so that the batch

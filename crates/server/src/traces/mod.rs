@@ -2,7 +2,6 @@
 
 #[cfg(feature = "otel")]
 mod otel;
-mod target;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -11,7 +10,9 @@ use tracing::{Level, Span};
 
 #[cfg(feature = "otel")]
 pub use self::otel::TraceExporter;
-pub use self::target::SPAN_TARGET;
+
+/// The target of the spans. Only traces subscribe to it.
+pub const SPAN_TARGET: &str = "bulla::request";
 
 /// The span of a request; none without a collector.
 pub(crate) fn span(request: &Request<Body>, id: &str) -> Span {
@@ -24,7 +25,7 @@ pub(crate) fn span(request: &Request<Body>, id: &str) -> Span {
         request.id = id, http.response.status_code = Empty, otel.status_code = Empty
     );
     #[cfg(feature = "otel")]
-    otel::take_over(&span, request.headers());
+    otel::adopt_parent(&span, request.headers());
     span
 }
 

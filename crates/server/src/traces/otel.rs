@@ -18,11 +18,11 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::target::SPAN_TARGET;
+use super::SPAN_TARGET;
 use crate::config::TraceConfig;
 
 /// How long a collector may take, also when the service ends.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends spans to a collector until it is dropped.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl TraceExporter {
     pub fn start(config: &TraceConfig) -> Result<Option<Self>> {
         let Some(collector) = &config.otlp_endpoint else { return Ok(None) };
         let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
+            .timeout_global(Some(COLLECTOR_TIMEOUT))
             .http_status_as_error(false)
             .build()
             .new_agent();
@@ -72,12 +72,12 @@ impl TraceExporter {
 impl Drop for TraceExporter {
     fn drop(&mut self) {
         // The service ends even if the collector is away and the last spans are lost.
-        let _ = self.0.shutdown_with_timeout(TIMEOUT);
+        let _ = self.0.shutdown_with_timeout(COLLECTOR_TIMEOUT);
     }
 }
 
 /// Makes a span the child of the one that the caller's headers name.
-pub(super) fn take_over(span: &Span, headers: &HeaderMap) {
+pub(super) fn adopt_parent(span: &Span, headers: &HeaderMap) {
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
     if parent.span().span_context().is_valid() {
         // It fails where other subscribers read the span, and no traces are made.

@@ -15,12 +15,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-use super::envelope::{self, Envelope};
-use super::error::{Result, VaultError, VaultErrorBody};
-use super::extract::{Body, By, Named};
-use super::key::{NAME, algorithm, existing, find, label, missing};
-use super::lenient::{Seconds, Text, flag, number, seconds};
-use super::view::{KeyData, min_available};
+use super::answer::{self, Envelope};
+use super::answer::{Result, VaultError, VaultErrorBody};
+use super::keys::{KEY_NAME_DOC, algorithm, existing, find, label, missing};
+use super::keys::{KeyData, min_available};
+use super::request::{OptionalText, Seconds, flag, number, seconds};
+use super::request::{PathName, VaultBody, VaultCaller};
 use crate::request::Caller;
 use crate::service::Worker;
 
@@ -44,11 +44,11 @@ pub(super) struct TransitCreate<'a> {
     /// `mldsa-87`, or another algorithm of bulla that signs.
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = String, example = "ed25519")]
-    kind: Text<'a>,
+    kind: OptionalText<'a>,
     /// The parameter set of `ml-dsa` (44, 65, 87) or `slh-dsa`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "65")]
-    parameter_set: Text<'a>,
+    parameter_set: OptionalText<'a>,
     /// Whether the private keys may ever be exported. It cannot be changed later.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
@@ -82,13 +82,13 @@ fn period(period: Seconds) -> Result<Option<NonZeroU64>> {
 
 /// Create a key. One that exists already stays as it is, with a warning. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}", tag = "transit", request_body = TransitCreate,
-    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("create"))),
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("create"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_create(
     State(worker): State<Worker>,
-    By(caller): By,
-    Named(name): Named<String>,
-    body: Body,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+    body: VaultBody,
 ) -> Result<Response> {
     caller.session.check_tenant(TokenOperation::Create)?;
     let label = label(&name)?;
@@ -129,7 +129,7 @@ async fn transit_create(
     let (key, is_new) = made.await?;
     if is_new {
         worker.service.key_changed(&key.key);
-        return Ok(envelope::data(&worker, &KeyData::from(&key)));
+        return Ok(answer::data(&worker, &KeyData::from(&key)));
     }
     let taken = |why: &str| {
         VaultError::from(KmsError::new(Code::LabelTaken, format!("the key {name} exists already{why}")))
@@ -141,17 +141,17 @@ async fn transit_create(
         return Err(taken(", with another type"));
     }
     let warnings = [format!("key {name} already existed")];
-    Ok(envelope::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
+    Ok(answer::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
 }
 
 /// Rotate a key: a new version signs from now on. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}/rotate", tag = "transit",
-    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("rotate"))),
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_rotate(
     State(worker): State<Worker>,
-    By(caller): By,
-    Named(name): Named<String>,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Rotate, || missing("key not found"))?;
     let rotated = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
@@ -160,7 +160,7 @@ async fn transit_rotate(
     });
     let rotated = rotated.await?;
     worker.service.key_changed(&rotated.key);
-    Ok(envelope::data(&worker, &KeyData::from(&rotated)))
+    Ok(answer::data(&worker, &KeyData::from(&rotated)))
 }
 
 /// Changes to a key. Fields that are not here are ignored, as Vault ignores them.
@@ -280,13 +280,13 @@ fn within(version: i64, newest: u32, what: &str) -> Result<NonZeroU32> {
 
 /// Configure a key. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}/config", tag = "transit", request_body = TransitConfigure,
-    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_configure(
     State(worker): State<Worker>,
-    By(caller): By,
-    Named(name): Named<String>,
-    body: Body,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+    body: VaultBody,
 ) -> Result<Response> {
     let none = || missing(format!("no existing key named {name} could be found"));
     let key_id = find(&caller, &name, TokenOperation::Update, none)?;
@@ -294,7 +294,7 @@ async fn transit_configure(
     let key = caller.unsealed.keystore.attest(&key_id)?;
     let (changes, warnings) = request.changes(&key)?;
     let key = apply(&worker, &caller, key, changes).await?;
-    Ok(envelope::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
+    Ok(answer::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
 }
 
 /// Makes changes to a key that nobody else changes meanwhile, in this order.
@@ -325,13 +325,13 @@ pub(super) struct TransitTrim {
 /// Trim a key: revoke the versions below `min_available_version`, and destroy their private keys.
 /// This cannot be undone. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}/trim", tag = "transit", request_body = TransitTrim,
-    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("update"))),
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("update"))),
     responses((status = 200, description = "The changed key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
 async fn transit_trim(
     State(worker): State<Worker>,
-    By(caller): By,
-    Named(name): Named<String>,
-    body: Body,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+    body: VaultBody,
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Update, || missing("invalid key name"))?;
     let TransitTrim { min_available_version } = body.parse()?;
@@ -355,18 +355,18 @@ async fn transit_trim(
     // The oldest first: an interrupted trim is a shorter trim.
     let versions = (trimmed.max(1)..oldest).filter_map(NonZeroU32::new);
     let key = apply(&worker, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
-    Ok(envelope::data(&worker, &KeyData::from(&key)))
+    Ok(answer::data(&worker, &KeyData::from(&key)))
 }
 
 /// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be
 /// undone.
 #[utoipa::path(delete, path = "/v1/transit/keys/{name}", tag = "transit",
-    params(("name" = String, Path, description = NAME)), extensions(("x-permission" = json!("destroy"))),
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 204, description = "The key is deleted"), (status = "default", body = VaultErrorBody)))]
 async fn transit_delete(
     State(worker): State<Worker>,
-    By(caller): By,
-    Named(name): Named<String>,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
 ) -> Result<Response> {
     let none = || missing(format!("error deleting policy {name}: could not delete key; not found"));
     let key_id = find(&caller, &name, TokenOperation::Destroy, none)?;

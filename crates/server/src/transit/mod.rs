@@ -4,29 +4,26 @@
 //! Vault's name of a key is its label. `docs/vault.md` lists the offered endpoints and the
 //! differences.
 
+mod answer;
 mod change;
-mod envelope;
-mod error;
-mod extract;
-mod fuzz;
-mod key;
-mod lenient;
-mod namespace;
-mod not_offered;
-mod read;
+mod keys;
+mod request;
 mod scheme;
-mod sign;
-mod signature;
+mod signatures;
 mod sys;
-mod token;
-mod verify;
-mod view;
 
+use axum::http::Uri;
 use axum::middleware::from_fn;
+use axum::routing::any;
+use bulla_kms::Algorithm;
+use serde::Deserialize;
+use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::error::VaultError;
-pub(crate) use self::fuzz::fuzz;
+pub(crate) use self::answer::VaultError;
+use self::request::{OptionalText, Seconds, flag, number, seconds};
+use self::scheme::{Marshaling, Scheme, SignedInput, read_signature};
+use crate::error::{ApiError, ApiErrorCode};
 use crate::service::Worker;
 
 /// How the paths of these endpoints begin.
@@ -35,12 +32,111 @@ pub(crate) const PREFIX: &str = "/v1/";
 /// All endpoints, with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .merge(read::routes())
+        .merge(keys::routes())
         .merge(change::routes())
-        .merge(sign::routes())
-        .merge(verify::routes())
+        .merge(signatures::routes())
         .merge(sys::routes())
-        .merge(token::routes())
-        .merge(not_offered::routes())
-        .layer(from_fn(namespace::root_only))
+        .merge(unsupported_routes())
+        .layer(from_fn(request::root_only))
+}
+
+/// Endpoints of Vault that bulla does not offer. The answer says so, instead of 404.
+fn unsupported_routes() -> OpenApiRouter<Worker> {
+    OpenApiRouter::new()
+        .route("/v1/transit/{*rest}", any(unsupported_transit))
+        .route("/v1/auth/token/{*rest}", any(unsupported_token))
+}
+
+/// How the paths below `/v1/transit/` begin, and what to use instead.
+const UNSUPPORTED_PATHS: [(&str, &str); 16] = [
+    ("encrypt", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
+    ("decrypt", "bulla has keys that sign, and decrypts nothing for clients of Vault"),
+    ("rewrap", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
+    ("datakey", "bulla makes no data keys for clients of Vault"),
+    ("derived-keys", "bulla derives no keys"),
+    ("hmac", "bulla has no keys for HMAC: sign with an ed25519 key"),
+    ("cmac", "bulla has no keys for CMAC: sign with an ed25519 key"),
+    ("random", "bulla gives out no random bytes"),
+    ("hash", "bulla hashes nothing for clients"),
+    ("export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
+    ("byok-export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
+    ("backup", "bulla's own API makes backups, of the whole keystore"),
+    ("restore", "bulla's own API restores backups, of the whole keystore"),
+    ("wrapping_key", "keys are imported by bulla's own API alone"),
+    ("cache-config", "bulla has no such cache"),
+    ("config", "bulla makes no key unless it is asked to"),
+];
+
+async fn unsupported_transit(uri: Uri) -> VaultError {
+    let path = uri.path().strip_prefix("/v1/transit/").unwrap_or_default();
+    let mut parts = path.split('/');
+    let first = parts.next().unwrap_or_default();
+    if let Some((_, instead)) = UNSUPPORTED_PATHS.iter().find(|(name, _)| *name == first) {
+        return VaultError::not_supported(*instead);
+    }
+    match (first, parts.nth(1)) {
+        ("keys", Some("import" | "import_version")) => {
+            VaultError::not_supported("keys are imported by bulla's own API alone")
+        }
+        ("keys", Some("csr" | "set-certificate")) => VaultError::not_supported("bulla has no certificates"),
+        _ => no_handler(),
+    }
+}
+
+async fn unsupported_token() -> VaultError {
+    let message =
+        "bulla's tokens are minted and revoked by its own API alone; of this path there is lookup-self";
+    VaultError::not_supported(message)
+}
+
+fn no_handler() -> VaultError {
+    ApiError::new(ApiErrorCode::EndpointNotFound, "no handler for route").into()
+}
+
+/// Every kind of lenient value, read from one text or number.
+#[derive(Debug, Deserialize)]
+struct Values<'a> {
+    #[serde(default, deserialize_with = "flag")]
+    flag: Option<bool>,
+    #[serde(default, deserialize_with = "number")]
+    number: Option<i64>,
+    #[serde(default, deserialize_with = "seconds")]
+    seconds: Option<Seconds>,
+    #[serde(borrow, default)]
+    text: OptionalText<'a>,
+}
+
+/// Reads a text as each value, alone and as JSON, and as a signature; for the fuzzers.
+pub(crate) fn fuzz(text: &str) {
+    // The text may itself be such a body.
+    let _ = serde_json::from_str::<Values<'_>>(text);
+    let body = |name: &str| json!({ name: text }).to_string();
+    if let Ok(values) = serde_json::from_str::<Values<'_>>(&body("text")) {
+        assert_eq!(values.text.as_deref(), Some(text), "a text is itself");
+    }
+    if let Ok(Values { flag: Some(read), .. }) = serde_json::from_str(&body("flag")) {
+        assert!(text.len() <= 5, "{text} is {read}");
+    }
+    if let Ok(Values { number: Some(read), .. }) = serde_json::from_str(&body("number")) {
+        let again = json!({ "number": read }).to_string();
+        assert_eq!(
+            serde_json::from_str::<Values<'_>>(&again).ok().and_then(|again| again.number),
+            Some(read)
+        );
+    }
+    if let Ok(Values { seconds: Some(Seconds(read)), .. }) = serde_json::from_str(&body("seconds")) {
+        let again = json!({ "seconds": read.to_string() }).to_string();
+        let again = serde_json::from_str::<Values<'_>>(&again).ok().and_then(|again| again.seconds);
+        assert_eq!(again, Some(Seconds(read)), "{text}");
+    }
+    for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256] {
+        for marshaling in [Marshaling::Asn1, Marshaling::Jws] {
+            let (scheme, mut buffer) =
+                (Scheme { algorithm, marshaling, input: SignedInput::Message }, vec![1, 2]);
+            if let Ok((_, range)) = read_signature(text, scheme, &mut buffer) {
+                assert_eq!((range.start, range.end), (2, buffer.len()), "{text}");
+            }
+            assert_eq!(buffer[..2], [1, 2], "what was there stays");
+        }
+    }
 }

@@ -1,12 +1,11 @@
-//! `/v1/sys`: the part of Vault's system endpoints that clients of transit use.
-
+//! `/v1/sys` and `/v1/auth/token`: the service's state, and the caller's token.
 #![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
 use std::collections::BTreeMap;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bulla_kms::token::TokenOperation;
@@ -16,14 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-use super::envelope::{self, Envelope};
-use super::error::{Result, VaultError, VaultErrorBody};
-use super::extract::{By, Named, SecretBody};
-use super::lenient::flag;
+use super::answer;
+use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
+use super::request::{PathName, SecretVaultBody, VaultCaller, flag};
+use crate::api::operator::check_operator;
 use crate::api::operator::open_again;
-use crate::api::scope::check_operator;
 use crate::error::ApiError;
-use crate::request::{Caller, Connected, SecretText};
+use crate::request::{Caller, ConnectionCaller, SecretText, no_store, token};
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
@@ -37,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(transit_mounts))
         .routes(routes!(transit_mount))
         .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(mount_of_path))
+        .routes(routes!(transit_lookup_self))
 }
 
 /// The statuses to answer with. Other parameters, such as `drsecondarycode`,
@@ -115,7 +114,7 @@ async fn transit_health(
         version: VERSION,
         enterprise: false,
     };
-    Ok(envelope::bare(StatusCode::from_u16(status).map_err(|_| wrong())?, &health))
+    Ok(answer::bare(StatusCode::from_u16(status).map_err(|_| wrong())?, &health))
 }
 
 /// Whether the service is sealed.
@@ -160,7 +159,7 @@ fn seal_status(worker: &Worker) -> Response {
         recovery_seal: false,
         storage_type: "bulla",
     };
-    envelope::bare(StatusCode::OK, &status)
+    answer::bare(StatusCode::OK, &status)
 }
 
 /// Tell whether the service is sealed.
@@ -201,7 +200,7 @@ async fn transit_leader(State(worker): State<Worker>) -> Response {
         performance_standby: false,
         performance_standby_last_remote_wal: 0,
     };
-    envelope::bare(StatusCode::OK, &leader)
+    answer::bare(StatusCode::OK, &leader)
 }
 
 /// Whether there is a keystore.
@@ -215,14 +214,14 @@ struct Initialized {
 #[utoipa::path(get, path = "/v1/sys/init", tag = "transit", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "There is", body = Initialized), (status = "default", body = VaultErrorBody)))]
 async fn transit_initialized() -> Response {
-    envelope::bare(StatusCode::OK, &Initialized { initialized: true })
+    answer::bare(StatusCode::OK, &Initialized { initialized: true })
 }
 
 /// Seal the service: close the keystore as soon as the requests that use it are answered. POST does
 /// the same.
 #[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
-async fn transit_seal(State(worker): State<Worker>, By(caller): By) -> Result<Response> {
+async fn transit_seal(State(worker): State<Worker>, VaultCaller(caller): VaultCaller) -> Result<Response> {
     check_operator(&worker, &caller, TokenOperation::Update)?;
     let Caller { session, unsealed } = caller;
     worker.service.close(unsealed, &session.actor).await?;
@@ -251,8 +250,8 @@ struct TransitUnseal<'a> {
         (status = "default", body = VaultErrorBody)))]
 async fn transit_unseal(
     State(worker): State<Worker>,
-    connected: Result<Connected, ApiError>,
-    body: SecretBody,
+    connected: Result<ConnectionCaller, ApiError>,
+    body: SecretVaultBody,
 ) -> Result<Response> {
     let connected = connected?;
     let TransitUnseal { key, reset } = body.parse()?;
@@ -338,19 +337,19 @@ const MOUNT: Mount = Mount {
 #[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engines, by their paths", body = Envelope<BTreeMap<String, Mount>>),
         (status = "default", body = VaultErrorBody)))]
-async fn transit_mounts(State(worker): State<Worker>, By(_): By) -> Response {
-    envelope::data(&worker, &BTreeMap::from([("transit/", MOUNT)]))
+async fn transit_mounts(State(worker): State<Worker>, VaultCaller(_): VaultCaller) -> Response {
+    answer::data(&worker, &BTreeMap::from([("transit/", MOUNT)]))
 }
 
 /// Tell which engine a path belongs to.
 #[utoipa::path(get, path = "/v1/sys/internal/ui/mounts/{path}", tag = "transit",
-    params(("path" = String, Path, description = "An engine; what follows after a slash does not count", example = "transit")),
+    params(("path" = String, Path, description = "An engine; what follows after a slash does not count_items", example = "transit")),
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engine", body = Envelope<Mount>), (status = "default", body = VaultErrorBody)))]
 async fn transit_mount(
     State(worker): State<Worker>,
-    By(_): By,
-    Named(path): Named<String>,
+    VaultCaller(_): VaultCaller,
+    PathName(path): PathName<String>,
 ) -> Result<Response> {
     mount_of(&worker, &path)
 }
@@ -358,8 +357,8 @@ async fn transit_mount(
 /// The same for a path with slashes.
 async fn mount_of_path(
     State(worker): State<Worker>,
-    By(_): By,
-    Named((path, _)): Named<(String, String)>,
+    VaultCaller(_): VaultCaller,
+    PathName((path, _)): PathName<(String, String)>,
 ) -> Result<Response> {
     mount_of(&worker, &path)
 }
@@ -368,5 +367,81 @@ fn mount_of(worker: &Worker, path: &str) -> Result<Response> {
     if path != "transit" {
         return Err(ApiError::forbidden().into());
     }
-    Ok(envelope::data(worker, &Mount { path: Some("transit/"), ..MOUNT }))
+    Ok(answer::data(worker, &Mount { path: Some("transit/"), ..MOUNT }))
+}
+
+/// The caller's own token.
+#[derive(Serialize, ToSchema)]
+pub(super) struct TokenData<'a> {
+    /// The token that the caller presented; empty for a caller without one. Clients store it as
+    /// their token.
+    id: &'a str,
+    /// The last of the token's revocation ids.
+    accessor: String,
+    /// The caller's name in the audit log.
+    display_name: String,
+    /// When the token ends; null for a caller without one.
+    expire_time: Option<String>,
+    /// The same, in seconds from now; 0 for a caller without a token.
+    ttl: u64,
+    /// The keys' tenant.
+    meta: TokenMeta,
+    /// The operations that the token permits.
+    policies: Vec<&'static str>,
+    /// Always false: nothing renews a token.
+    renewable: bool,
+    /// Always 0: nothing renews a token, so there is no greatest time to live.
+    explicit_max_ttl: u64,
+    /// Always true.
+    orphan: bool,
+    /// Always 0: without a bound.
+    num_uses: u64,
+    /// Always empty.
+    entity_id: &'static str,
+    /// Always `auth/token/create`.
+    path: &'static str,
+    /// Always `service`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// What bulla knows beyond Vault.
+#[derive(Serialize, ToSchema)]
+pub(super) struct TokenMeta {
+    /// The keys' tenant.
+    tenant: String,
+}
+
+/// Tell what the caller's token permits, and for how long.
+#[utoipa::path(get, path = "/v1/auth/token/lookup-self", tag = "transit", extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "The token", body = Envelope<TokenData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_lookup_self(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let session = &caller.session;
+    let authority = &session.authority;
+    let now = Timestamp::now()?.unix_millis() / 1000;
+    let permitted =
+        TokenOperation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
+    // A token that was verified is text.
+    let id = token(&headers)?.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
+    let token = TokenData {
+        id,
+        accessor: session.revocation_ids.last().cloned().unwrap_or_default(),
+        display_name: session.actor.to_string(),
+        expire_time: authority.expires.map(|time| time.to_string()),
+        ttl: authority.expires.map_or(0, |time| (time.unix_millis() / 1000).saturating_sub(now)),
+        meta: TokenMeta { tenant: authority.tenant.to_string() },
+        policies: permitted.map(TokenOperation::as_str).collect(),
+        renewable: false,
+        explicit_max_ttl: 0,
+        orphan: true,
+        num_uses: 0,
+        entity_id: "",
+        path: "auth/token/create",
+        kind: "service",
+    };
+    Ok(no_store(answer::data(&worker, &token)))
 }

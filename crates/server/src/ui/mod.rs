@@ -2,7 +2,7 @@
 //!
 //! The page reads and changes everything by the API, with the credential that its user enters.
 
-mod files;
+use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -10,7 +10,6 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::files::File;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::service::Worker;
 
@@ -51,7 +50,7 @@ async fn to_page() -> Response<Body> {
     responses((status = 200, description = "The page", content_type = "text/html"),
         (status = 304, description = "The page has not changed")))]
 async fn page(State(worker): State<Worker>, headers: HeaderMap) -> Response<Body> {
-    answer(files::page(worker.service.config.service.development), &headers)
+    answer(find_page(worker.service.config.service.development), &headers)
 }
 
 /// Load a file of the page.
@@ -60,7 +59,7 @@ async fn page(State(worker): State<Worker>, headers: HeaderMap) -> Response<Body
     responses((status = 200, description = "The file", content((String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))),
         (status = 304, description = "The file has not changed"), (status = "default", body = ErrorBody)))]
 async fn file(uri: Uri, headers: HeaderMap) -> Result<Response<Body>> {
-    let found = uri.path().rsplit('/').next().and_then(files::find);
+    let found = uri.path().rsplit('/').next().and_then(find_file);
     let missing = || ApiError::new(ApiErrorCode::EndpointNotFound, "the page has no such file");
     Ok(answer(found.ok_or_else(missing)?, &headers))
 }
@@ -81,4 +80,114 @@ fn answer(file: &'static File, request: &HeaderMap) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.kind));
     headers.insert(header::ETAG, HeaderValue::from_static(&file.tag));
     response
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// A file, as browsers get it.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    content: &'static str,
+    /// The digest of the content, as an `ETag` has it.
+    tag: String,
+}
+
+impl File {
+    fn new((name, kind, content): (&'static str, &'static str, &'static str)) -> Self {
+        let digest = bulla_blake3::hash(content.as_bytes()).to_hex();
+        Self { name, kind, content, tag: format!("\"{}\"", &digest[..32]) }
+    }
+}
+
+macro_rules! files {
+    ($($name:literal $kind:expr;)*) => { [$(($name, $kind, include_str!(concat!("assets/", $name)))),*] };
+}
+
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    let files = files! {
+        "actions.js" SCRIPT;
+        "activity.js" SCRIPT;
+        "api.js" SCRIPT;
+        "app.js" SCRIPT;
+        "audit.js" SCRIPT;
+        "charts.js" SCRIPT;
+        "dialog.js" SCRIPT;
+        "dom.js" SCRIPT;
+        "format.js" SCRIPT;
+        "icon.svg" "image/svg+xml";
+        "key.js" SCRIPT;
+        "keys.js" SCRIPT;
+        "metrics.js" SCRIPT;
+        "session.js" SCRIPT;
+        "signin.js" SCRIPT;
+        "style.css" "text/css; charset=utf-8";
+    };
+    files.map(File::new).into()
+});
+
+const PAGE: &str = include_str!("assets/index.html");
+const HTML: &str = "text/html; charset=utf-8";
+
+/// The page itself. Its root element says whether the service is for development, so that the page
+/// can warn.
+static PAGES: LazyLock<[File; 2]> = LazyLock::new(|| {
+    let development = PAGE.replace("data-mode=\"production\"", "data-mode=\"development\"").leak();
+    [PAGE, development].map(|content| File::new(("index.html", HTML, content)))
+});
+
+fn find_page(development: bool) -> &'static File {
+    &PAGES[usize::from(development)]
+}
+
+fn find_file(name: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_file_of_the_folder_is_served() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ui/assets");
+        let files =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
+        served.insert("index.html".to_owned());
+        assert_eq!(served, files.collect());
+    }
+
+    #[test]
+    fn only_the_page_of_development_says_so() {
+        let [production, development] = PAGES.each_ref();
+        assert!(production.content.contains("data-mode=\"production\""));
+        assert!(development.content.contains("data-mode=\"development\""));
+        assert!(!development.content.contains("data-mode=\"production\""));
+        assert_ne!(production.tag, development.tag);
+    }
+
+    #[test]
+    fn nothing_in_the_page_is_code_within_markup_or_comes_from_elsewhere() {
+        let all = FILES.iter().chain(PAGES.iter());
+        for file in all {
+            let own = file.content.replace("http://www.w3.org/2000/svg", "");
+            for never in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "localStorage",
+                "sessionStorage",
+                "cookie =",
+                "://",
+                "style=\"",
+                "onclick=\"",
+            ] {
+                assert!(!own.contains(never), "{} has {never}", file.name);
+            }
+        }
+    }
 }

@@ -2,34 +2,26 @@
 //! keystore in memory.
 
 mod access;
-mod attest;
 mod audit_log;
 mod backup;
-mod batches;
-mod bounds;
 #[cfg(feature = "etcd")]
 mod cluster;
-mod conforms;
+mod connections;
 mod description;
-mod encrypt;
+mod encryption;
+mod idempotency;
 mod import;
-mod kem;
 mod keys;
 mod limits;
-mod matrix;
 #[cfg(feature = "etcd")]
 mod metrics;
-mod once;
 mod operator;
-mod prehash;
-mod public;
+mod permissions;
+mod public_keys;
 mod reload;
-mod sockets;
-mod statement;
+mod signatures;
 mod support;
-mod tls;
 mod tokens;
 mod transit;
-mod transit_any_json;
 mod transit_clients;
 mod transit_keys;

@@ -1,4 +1,4 @@
-//! Sealing, unsealing, and the metrics.
+//! Sealing, unsealing, and who reads the metrics.
 
 use std::path::Path;
 

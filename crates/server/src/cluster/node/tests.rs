@@ -8,8 +8,8 @@ use bulla_kms::rollback::{RollbackGuard, StoreMark};
 use bulla_kms::{Algorithm, KeyFile, KeystoreOptions, NewKey, Unlock};
 
 use super::*;
-use crate::cluster::{Begun, Ticket, presence};
-use crate::service::{Answer, Before, Ended, Owner};
+use crate::cluster::{ClaimOutcome, RequestClaim, presence};
+use crate::service::{AnswerOwner, PriorRequest, RequestOutcome, StoredAnswer};
 
 #[allow(dead_code, reason = "the tests of the keystore use more of it")]
 #[path = "../../../../kms/tests/kms/support/etcd.rs"]
@@ -90,33 +90,33 @@ struct Node {
     guard: Arc<OnlyOn>,
     keystore: Arc<Keystore>,
     cluster: ClusterNode,
-    attached: Arc<Attached>,
+    attached: Arc<AttachedKeystore>,
 }
 
 impl Node {
-    fn begin(&self) -> Begun {
-        let owner = Owner { tenant: "local".parse().unwrap(), actor: "alice".parse().unwrap() };
+    fn begin(&self) -> ClaimOutcome {
+        let owner = AnswerOwner { tenant: "local".parse().unwrap(), actor: "alice".parse().unwrap() };
         self.cluster.begin(&self.keystore, &owner, "k", [1; 32]).unwrap()
     }
 
     /// Begins the request, which is new.
-    fn run(&self) -> Ticket {
+    fn run(&self) -> RequestClaim {
         match self.begin() {
-            Begun::Run(ticket) => ticket,
-            Begun::Before(before) => panic!("{before:?}"),
+            ClaimOutcome::Run(claim) => claim,
+            ClaimOutcome::Prior(before) => panic!("{before:?}"),
         }
     }
 
     /// Repeats the request.
-    fn repeat(&self) -> Before {
+    fn repeat(&self) -> PriorRequest {
         match self.begin() {
-            Begun::Run(_) => panic!("the request runs twice"),
-            Begun::Before(before) => before,
+            ClaimOutcome::Run(_) => panic!("the request runs twice"),
+            ClaimOutcome::Prior(before) => before,
         }
     }
 
-    fn end(&self, ticket: Ticket) {
-        self.cluster.end(&self.keystore, ticket, &Ended::Answered(answer()));
+    fn end(&self, claim: RequestClaim) {
+        self.cluster.end(&self.keystore, claim, &RequestOutcome::Answered(answer()));
     }
 
     /// Has etcd say that the node is there.
@@ -131,8 +131,8 @@ impl Node {
     }
 }
 
-fn answer() -> Answer {
-    Answer { status: StatusCode::OK, content_type: None, body: "done".into() }
+fn answer() -> StoredAnswer {
+    StoredAnswer { status: StatusCode::OK, content_type: None, body: "done".into() }
 }
 
 #[test]
@@ -141,7 +141,9 @@ fn the_time_in_which_a_node_uses_private_keys_starts_before_it_asks_for_the_newe
     let node = shared.node();
     shared.change();
     *locked(&node.guard.read) = None;
-    node.cluster.sync(&node.attached, &node.keystore, &mut Known::default(), Cause::News).unwrap();
+    node.cluster
+        .sync(&node.attached, &node.keystore, &mut FollowerState::default(), SyncCause::Notified)
+        .unwrap();
     let read = locked(&node.guard.read).expect("it reads the change");
     let counted_from = node.cluster.lease.renewed_at().expect("it knows the newest state");
     assert!(counted_from <= read, "{counted_from:?} is after {read:?}");
@@ -152,14 +154,14 @@ fn a_request_of_a_node_that_is_gone_has_ended_and_nobody_learns_how() {
     let shared = Shared::create();
     let [one, other] = [(); 2].map(|()| shared.node());
     one.come();
-    let ticket = one.run();
-    assert_eq!(other.repeat(), Before::Running);
+    let claim = one.run();
+    assert_eq!(other.repeat(), PriorRequest::Running);
     one.go();
-    assert_eq!(other.repeat(), Before::Unkept);
+    assert_eq!(other.repeat(), PriorRequest::Unkept);
     // What a caller was told stays so when the node comes back.
     one.come();
-    one.end(ticket);
-    assert_eq!(other.repeat(), Before::Unkept);
+    one.end(claim);
+    assert_eq!(other.repeat(), PriorRequest::Unkept);
 }
 
 #[test]
@@ -167,10 +169,10 @@ fn a_node_knows_the_newest_state_before_it_runs_a_request_or_answers_its_repetit
     let shared = Shared::create();
     let [one, other] = [(); 2].map(|()| shared.node());
     shared.change();
-    let ticket = one.run();
+    let claim = one.run();
     assert!(shared.is_known_to(&one));
-    one.end(ticket);
+    one.end(claim);
     shared.change();
-    assert_eq!(other.repeat(), Before::Answered(answer()));
+    assert_eq!(other.repeat(), PriorRequest::Answered(answer()));
     assert!(shared.is_known_to(&other));
 }

@@ -1,0 +1,159 @@
+//! What a connection proves by itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bulla_kms::{Result, Timestamp};
+use ring::digest::{SHA256, digest};
+
+use super::tls::CertificateValidity;
+use crate::access::{Authority, NodeCount, OperationSet, RateLimiter, Session};
+use crate::config::{CallerConfig, Config};
+use crate::request::ConnectionProof;
+
+/// The evidence of a connection, verified once, when it begins.
+#[derive(Clone, Debug)]
+pub(super) enum Evidence {
+    /// Nothing.
+    Nothing,
+    /// The user at the other end of a Unix socket.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has such sockets"))]
+    User(u32),
+    /// A client certificate that an authority of the configuration signed.
+    Certificate(Arc<ClientCertificate>),
+}
+
+/// A client certificate.
+#[derive(Debug)]
+pub(super) struct ClientCertificate {
+    digest: String,
+    validity: Option<CertificateValidity>,
+}
+
+impl Evidence {
+    /// That of a certificate in DER.
+    pub(super) fn certificate(der: &[u8]) -> Self {
+        let digest = hex::encode(digest(&SHA256, der));
+        Self::Certificate(Arc::new(ClientCertificate { digest, validity: CertificateValidity::of(der) }))
+    }
+
+    /// What the connection's caller rests on.
+    pub(super) fn proof(&self) -> ConnectionProof {
+        match self {
+            Self::Nothing => ConnectionProof::Nothing,
+            Self::User(_) | Self::Certificate(_) => ConnectionProof::Connection,
+        }
+    }
+}
+
+/// The callers without a token that the configuration names.
+#[derive(Debug, Default)]
+pub(super) struct NamedCallers {
+    /// Everybody, in development.
+    everybody: Option<Arc<Session>>,
+    by_uid: HashMap<u32, Arc<Session>>,
+    by_certificate: HashMap<String, Arc<Session>>,
+}
+
+impl NamedCallers {
+    /// `nodes` share the rates of the callers.
+    ///
+    /// # Errors
+    /// The name of a caller is not valid.
+    pub(super) fn new(config: &Config, nodes: &NodeCount) -> Result<Self> {
+        let mut peers = Self::default();
+        if config.service.development {
+            let authority = Authority {
+                tenant: config.service.operator_tenant.clone(),
+                operations: OperationSet::ALL,
+                keys: None,
+                expires: None,
+                can_mint_tokens: true,
+            };
+            let session = Session {
+                authority,
+                actor: "development".parse()?,
+                limiter: None,
+                revocation_ids: Vec::new(),
+            };
+            peers.everybody = Some(Arc::new(session));
+        }
+        for caller in &config.caller {
+            let session = Arc::new(session(caller, config, nodes)?);
+            if let Some(uid) = caller.uid {
+                peers.by_uid.insert(uid, session);
+            } else if let Some(digest) = &caller.certificate_sha256 {
+                peers.by_certificate.insert(digest.clone(), session);
+            }
+        }
+        Ok(peers)
+    }
+
+    /// The caller whose evidence the configuration names. A connection may outlive its certificate,
+    /// and proves nothing then.
+    pub(super) fn session(&self, evidence: &Evidence) -> Option<Arc<Session>> {
+        let named = match evidence {
+            Evidence::Nothing => None,
+            Evidence::User(uid) => self.by_uid.get(uid),
+            Evidence::Certificate(certificate) => {
+                let is_valid = |validity: CertificateValidity| {
+                    Timestamp::now().is_ok_and(|now| validity.check(now).is_ok())
+                };
+                self.by_certificate
+                    .get(&certificate.digest)
+                    .filter(|_| certificate.validity.is_some_and(is_valid))
+            }
+        };
+        named.or(self.everybody.as_ref()).cloned()
+    }
+}
+
+fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<Session> {
+    let operations = match &caller.operations {
+        None => OperationSet::ALL,
+        Some(operations) => operations.iter().collect(),
+    };
+    let authority = Authority {
+        tenant: caller.tenant.clone(),
+        operations,
+        keys: caller.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
+        expires: None,
+        can_mint_tokens: caller.can_mint_tokens,
+    };
+    let limiter = config.limits.request_rate.map(|rate| Arc::new(RateLimiter::new(rate, nodes)));
+    Ok(Session { authority, actor: caller.name.parse()?, limiter, revocation_ids: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate(end: i32) -> Evidence {
+        let mut params = rcgen::CertificateParams::new(vec!["robot".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(end, 1, 1);
+        let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        Evidence::certificate(signed.der())
+    }
+
+    /// A connection is asked again with each request.
+    #[test]
+    fn a_certificate_that_has_expired_since_the_handshake_proves_nothing() {
+        for (end, is_valid) in [(2100, true), (2021, false)] {
+            let evidence = certificate(end);
+            let Evidence::Certificate(certificate) = &evidence else { panic!("it is a certificate") };
+            let caller = CallerConfig {
+                name: "robot".to_owned(),
+                uid: None,
+                certificate_sha256: Some(certificate.digest.clone()),
+                tenant: "local".parse().unwrap(),
+                operations: None,
+                keys: None,
+                can_mint_tokens: false,
+            };
+            let config = Config { caller: vec![caller], ..Config::default() };
+            let peers = NamedCallers::new(&config, &NodeCount::one()).unwrap();
+            assert_eq!(peers.session(&evidence).is_some(), is_valid, "until {end}");
+        }
+    }
+}

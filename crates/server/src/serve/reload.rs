@@ -1,0 +1,102 @@
+//! The settings that a reload replaces while the service runs: limits, rates, identities,
+//! certificates, the list of revoked tokens.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use bulla_kms::{Result, Timestamp};
+
+use super::named_callers::NamedCallers;
+use super::tls;
+use super::tls::{ListenerTls, LoadedCertificate};
+use crate::access::NodeCount;
+use crate::config::{Config, ListenConfig};
+use crate::service::Service;
+
+/// The settings that a reload replaces while the service runs. `Service` has the list of revoked
+/// tokens.
+pub(super) struct LiveSettings {
+    pub(super) service: Arc<Service>,
+    pub(super) peers: ArcSwap<NamedCallers>,
+    /// For each `[[listen]]` with which the service started.
+    tls: Vec<Option<ListenerTls>>,
+    /// The settings in force.
+    config: Mutex<Config>,
+}
+
+impl LiveSettings {
+    /// # Errors
+    /// A certificate or a key cannot be used; the name of an identity is not valid.
+    pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
+        let (peers, now) = (NamedCallers::new(&config, service.nodes())?, Timestamp::now()?);
+        let load = |listen: &ListenConfig| -> Result<Option<ListenerTls>> {
+            let Some(settings) = &listen.tls else { return Ok(None) };
+            let loaded = tls::load(settings)?;
+            // The service starts, because callers on a Unix socket need no certificate.
+            loaded.remind(now);
+            Ok(Some(ListenerTls::new(loaded)))
+        };
+        let tls = config.listen.iter().map(load).collect::<Result<_>>()?;
+        let live = Self { service, peers: ArcSwap::from_pointee(peers), tls, config: Mutex::new(config) };
+        live.tell_expiry();
+        Ok(live)
+    }
+
+    /// Tells the metrics when the first of the certificates expires.
+    fn tell_expiry(&self) {
+        let first = self.tls.iter().flatten().map(ListenerTls::end).min();
+        self.service.http_metrics.set_certificate_expiry(first);
+    }
+
+    /// The TLS of the listener with this number.
+    pub(super) fn tls(&self, listener: usize) -> Option<&ListenerTls> {
+        self.tls[listener].as_ref()
+    }
+
+    /// Takes all of the new settings or, after an error, none. Returns those that need a restart.
+    ///
+    /// # Errors
+    /// The settings contradict each other; a certificate, a key or the list of revoked tokens
+    /// cannot be used.
+    pub(super) fn reload(&self, mut new: Config) -> Result<Vec<&'static str>> {
+        let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        new.service.development = config.service.development;
+        let (peers, certificates) = read(&new, self.service.nodes())?;
+        self.service.reload_revocations()?;
+        for (listen, tls) in config.listen.iter().zip(&self.tls) {
+            let same = certificates.iter().find(|(address, _)| *address == listen.address);
+            if let (Some(tls), Some((_, loaded))) = (tls, same) {
+                tls.replace(loaded.clone());
+            }
+        }
+        self.tell_expiry();
+        self.peers.store(Arc::new(peers));
+        self.service.set_limits(new.limits);
+        let needing_restart = config.needing_restart(&new);
+        // The settings that need a restart keep their old values, and the next reload compares with
+        // these.
+        (config.limits, config.caller) = (new.limits, new.caller);
+        Ok(needing_restart)
+    }
+}
+
+type Certificates = Vec<(Option<std::net::SocketAddr>, LoadedCertificate)>;
+
+/// The files that the settings name, read before any is used.
+///
+/// # Errors
+/// The settings contradict each other; a certificate or a key cannot be used, or has expired.
+pub(super) fn read(config: &Config, nodes: &NodeCount) -> Result<(NamedCallers, Certificates)> {
+    config.check()?;
+    let (peers, now) = (NamedCallers::new(config, nodes)?, Timestamp::now()?);
+    let mut certificates = Vec::new();
+    for listen in &config.listen {
+        if let Some(settings) = &listen.tls {
+            let loaded = tls::load(settings)?;
+            loaded.check_time(now)?;
+            loaded.remind(now);
+            certificates.push((listen.address, loaded));
+        }
+    }
+    Ok((peers, certificates))
+}

@@ -1,0 +1,363 @@
+//! `/v1/transit/keys`: finding, reading and listing keys, and how Vault shows them.
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
+use bulla_kms::transfer::{PublicFormat, export_public};
+use bulla_kms::{
+    Algorithm, Attestation, Code, KeyId, KeySelector, KeyUsage, Keystore, KmsError, Name, Origin, PublicKey,
+    VersionState,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::answer;
+use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
+use super::request::{PathName, VaultCaller};
+use crate::error::{ApiError, ApiErrorCode};
+use crate::request::{Caller, encode, resolve_key};
+use crate::service::Worker;
+
+pub(super) fn routes() -> OpenApiRouter<Worker> {
+    let listed = axum::routing::get(transit_list).fallback(list_method);
+    OpenApiRouter::new()
+        .routes(routes!(transit_list).map(|router| router.fallback(list_method)))
+        .route("/v1/transit/keys/", listed)
+        .routes(routes!(transit_read))
+}
+
+/// The description of the parameter `name`.
+pub(super) const KEY_NAME_DOC: &str = "The key's name: its label";
+
+/// A name of Vault as a label.
+///
+/// # Errors
+/// It has characters that labels do not have.
+pub(super) fn label(name: &str) -> Result<Name> {
+    name.parse().map_err(|_| {
+        let message = "the name of a key has 1 to 64 of a-z, 0-9, - _ . and begins with a letter or a digit";
+        KmsError::new(Code::InvalidId, message).into()
+    })
+}
+
+/// Finds a key, if the caller may do `operation` with it. If there is none and the caller may know
+/// that, the error has the text `missing`.
+///
+/// # Errors
+/// There is no such key; the caller may not do it.
+pub(super) fn find(
+    caller: &Caller,
+    name: &str,
+    operation: TokenOperation,
+    missing: impl FnOnce() -> VaultError,
+) -> Result<KeyId> {
+    let label = label(name)?;
+    match resolve_key(caller, label.as_str(), operation) {
+        Ok(KeySelector::Key(key_id)) if is_visible(&key_id) => Ok(key_id),
+        Ok(_) => Err(missing()),
+        Err(error) => {
+            let error = VaultError::from(error);
+            Err(if error.has(Code::KeyNotFound) { missing() } else { error })
+        }
+    }
+}
+
+/// Clients of Vault do not see the root keys of tokens: Vault's transit engine has nothing like
+/// them.
+pub(super) fn is_visible(key: &KeyId) -> bool {
+    key.purpose().as_str() != TOKEN_ROOT_PURPOSE
+}
+
+/// The error for a missing key, as some endpoints of Vault give it with status 400.
+pub(super) fn missing(words: impl Into<std::borrow::Cow<'static, str>>) -> VaultError {
+    let error = KmsError::new(Code::KeyNotFound, "the tenant has no key of this name");
+    VaultError::in_words(words, crate::error::ApiError::from(error))
+}
+
+/// The key with this label, if the tenant has one that clients of Vault see.
+pub(super) fn existing(
+    keystore: &Keystore,
+    tenant: &Name,
+    label: &Name,
+) -> bulla_kms::Result<Option<Attestation>> {
+    match keystore.find(tenant, label)?.filter(is_visible) {
+        Some(key_id) => keystore.attest(&key_id).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The algorithm for a key type of Vault.
+///
+/// # Errors
+/// There is no such type, or keys of the type do not sign here.
+pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Result<Algorithm> {
+    let Some(kind) = kind else {
+        let message = "name a `type`: without one Vault makes an aes256-gcm96 key, and bulla has keys that sign: \
+                       ed25519, ecdsa-p256, ml-dsa with a `parameter_set`";
+        return Err(VaultError::not_supported(message));
+    };
+    let unknown_set = || VaultError::invalid("the `parameter_set` of ml-dsa is 44, 65 or 87");
+    match (kind, parameter_set) {
+        ("ed25519", _) => Ok(Algorithm::Ed25519),
+        ("ecdsa-p256", _) => Ok(Algorithm::EcdsaP256),
+        ("ml-dsa", Some("44")) | ("mldsa-44", _) => Ok(Algorithm::MlDsa44),
+        ("ml-dsa", Some("65")) | ("mldsa-65", _) => Ok(Algorithm::MlDsa65),
+        ("ml-dsa", Some("87")) | ("mldsa-87", _) => Ok(Algorithm::MlDsa87),
+        ("ml-dsa", _) => Err(unknown_set()),
+        ("slh-dsa", Some(set)) => named(set).filter(|algorithm| algorithm.as_str().starts_with("slh-dsa-")).ok_or_else(
+            || VaultError::invalid("the `parameter_set` of slh-dsa is its name, such as slh-dsa-sha2-128s"),
+        ),
+        (kind, _) => named(kind).ok_or_else(|| {
+            let message = "bulla has no keys of this type: it has ed25519, ecdsa-p256, ml-dsa and slh-dsa with a \
+                           `parameter_set`, and its own algorithms that sign";
+            VaultError::not_supported(message)
+        }),
+    }
+}
+
+/// An algorithm that signs, by its name.
+fn named(name: &str) -> Option<Algorithm> {
+    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() == bulla_kms::KeyUsage::Signature)
+}
+
+/// The type of a key and its parameter set, in Vault's words.
+pub(super) fn kind(algorithm: Algorithm) -> (&'static str, Option<&'static str>) {
+    match algorithm {
+        Algorithm::MlDsa44 => ("ml-dsa", Some("44")),
+        Algorithm::MlDsa65 => ("ml-dsa", Some("65")),
+        Algorithm::MlDsa87 => ("ml-dsa", Some("87")),
+        other if other.as_str().starts_with("slh-dsa-") => ("slh-dsa", Some(other.as_str())),
+        other => (other.as_str(), None),
+    }
+}
+
+/// A key, without its private keys.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KeyData {
+    /// The key's name: its label.
+    #[schema(example = "invoices")]
+    name: String,
+    /// The key's type.
+    #[serde(rename = "type")]
+    #[schema(example = "ed25519")]
+    kind: &'static str,
+    /// The parameter set of types that have several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter_set: Option<&'static str>,
+    /// The versions that verify, by their numbers.
+    #[schema(value_type = BTreeMap<String, VersionData>)]
+    keys: BTreeMap<u32, VersionData>,
+    /// The newest version, the one that signs.
+    latest_version: u32,
+    /// The oldest version that is not trimmed; 0 when none is.
+    min_available_version: u32,
+    /// Older versions do not verify.
+    min_decryption_version: u32,
+    /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
+    /// The newest version where only that signs.
+    min_encryption_version: u32,
+    /// Whether the key may be deleted.
+    deletion_allowed: bool,
+    /// The age in seconds at which a version is replaced; 0 for never.
+    auto_rotate_period: u64,
+    /// Whether the private keys may ever be exported.
+    exportable: bool,
+    /// Always false.
+    allow_plaintext_backup: bool,
+    /// Always false.
+    derived: bool,
+    /// Whether the newest version was imported.
+    imported_key: bool,
+    /// Always false.
+    supports_encryption: bool,
+    /// Always false.
+    supports_decryption: bool,
+    /// Always false.
+    supports_derivation: bool,
+    /// Whether keys of the type sign.
+    supports_signing: bool,
+}
+
+/// One version of a key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct VersionData {
+    /// The name of the curve or of the type.
+    #[schema(example = "ed25519")]
+    name: &'static str,
+    /// The public key: PEM for `ecdsa-p256`, otherwise base64.
+    public_key: String,
+    /// When it was made.
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    creation_time: String,
+}
+
+impl From<&Attestation> for KeyData {
+    fn from(key: &Attestation) -> Self {
+        let (kind, parameter_set) = kind(key.algorithm);
+        let name = if key.algorithm == Algorithm::EcdsaP256 { "P-256" } else { kind };
+        let verify = key.versions.iter().filter(|version| {
+            version.version >= key.minimum_version && version.state != VersionState::Revoked
+        });
+        let keys = verify.map(|version| {
+            let public_key = public_key(&version.public_key);
+            (version.version, VersionData { name, public_key, creation_time: version.created.to_string() })
+        });
+        let imported = |origin| origin != Origin::Generated;
+        Self {
+            name: key.label.as_ref().map(ToString::to_string).unwrap_or_default(),
+            kind,
+            parameter_set,
+            keys: keys.collect(),
+            latest_version: key.head,
+            min_available_version: min_available(key),
+            min_decryption_version: key.minimum_version,
+            min_encryption_version: key.minimum_signing_version.unwrap_or(key.head),
+            deletion_allowed: key.deletion_allowed,
+            auto_rotate_period: key.rotation.max_age_seconds.map_or(0, Into::into),
+            exportable: key.exportable,
+            allow_plaintext_backup: false,
+            derived: false,
+            imported_key: key.versions.last().is_some_and(|head| imported(head.origin)),
+            supports_encryption: false,
+            supports_decryption: false,
+            supports_derivation: false,
+            supports_signing: key.algorithm.usage() == KeyUsage::Signature,
+        }
+    }
+}
+
+/// The oldest version that was not trimmed, or 0 if none was trimmed. Trimming revokes versions, so
+/// their states say this.
+pub(super) fn min_available(key: &Attestation) -> u32 {
+    let trimmed = key.versions.iter().take_while(|version| version.state == VersionState::Revoked);
+    trimmed.last().map_or(0, |last| last.version + 1)
+}
+
+fn public_key(key: &PublicKey) -> String {
+    let pem = match key.algorithm() {
+        Algorithm::EcdsaP256 => export_public(key, PublicFormat::Pem).ok(),
+        _ => None,
+    };
+    pem.and_then(|pem| String::from_utf8(pem).ok()).unwrap_or_else(|| encode(key.as_bytes()))
+}
+
+/// How Vault's clients ask for a list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// `true`, in any case: clients that cannot send the method LIST send GET with this.
+    list: Option<String>,
+}
+
+/// The names of keys.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KeyNames {
+    /// The names, sorted. Keys without a label have none and are not here.
+    keys: Vec<String>,
+}
+
+/// List the names of the keys that the caller may read. The method LIST does the same. No key at
+/// all is 404, as in Vault.
+#[utoipa::path(get, path = "/v1/transit/keys", tag = "transit", params(ListQuery), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The names", body = Envelope<KeyNames>), (status = "default", body = VaultErrorBody)))]
+async fn transit_list(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Response> {
+    check_may_read(&caller)?;
+    let Query(query) = query.map_err(|_| VaultError::invalid("`list` is given more than once"))?;
+    // Python's clients send `True`.
+    let wants = |text: &String| ["true", "t", "1"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    if !query.list.as_ref().is_some_and(wants) {
+        return Err(ApiError::new(
+            ApiErrorCode::MethodNotAllowed,
+            "list keys with the method LIST, or with GET and list=true",
+        )
+        .into());
+    }
+    list(&worker, &caller).await
+}
+
+/// The method LIST. HTTP does not define it.
+async fn list_method(method: Method, State(worker): State<Worker>, caller: Result<VaultCaller>) -> Response {
+    if method.as_str() != "LIST" {
+        let message = format!("/v1/transit/keys does not take the method {method}");
+        return VaultError::from(ApiError::new(ApiErrorCode::MethodNotAllowed, message)).into_response();
+    }
+    match caller {
+        Ok(VaultCaller(caller)) => list(&worker, &caller).await.into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// # Errors
+/// The caller may read no key.
+fn check_may_read(caller: &Caller) -> Result<()> {
+    let may_read = caller.session.authority.operations.contains(TokenOperation::Read);
+    if may_read { Ok(()) } else { Err(ApiError::forbidden().into()) }
+}
+
+async fn list(worker: &Worker, caller: &Caller) -> Result<Response> {
+    check_may_read(caller)?;
+    let session = Arc::clone(&caller.session);
+    let found = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let authority = &session.authority;
+        let may_read = |key: &KeyId| is_visible(key) && authority.permits(TokenOperation::Read, key);
+        let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
+        let names = found.into_iter().filter_map(|key| key.label.map(|label| label.to_string()));
+        Ok(names.collect::<Vec<_>>())
+    });
+    let mut keys = found.await?;
+    if keys.is_empty() {
+        return Err(VaultError::empty_not_found("the caller may read no key with a label"));
+    }
+    keys.sort_unstable();
+    Ok(answer::data(worker, &KeyNames { keys }))
+}
+
+/// Read a key.
+#[utoipa::path(get, path = "/v1/transit/keys/{name}", tag = "transit", params(("name" = String, Path, description = KEY_NAME_DOC)),
+    extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
+async fn transit_read(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+) -> Result<Response> {
+    let missing = || VaultError::empty_not_found("the tenant has no key of this name");
+    let key_id = find(&caller, &name, TokenOperation::Read, missing)?;
+    Ok(answer::data(&worker, &KeyData::from(&caller.unsealed.keystore.attest(&key_id)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_that_signs_can_be_asked_for_by_what_its_keys_are_called() {
+        for known in Algorithm::ALL {
+            let (kind, set) = kind(known);
+            let asked = algorithm(Some(kind), set).ok();
+            assert_eq!(asked, (known.usage() == bulla_kms::KeyUsage::Signature).then_some(known), "{known}");
+        }
+        for size in ["44", "65", "87"] {
+            let (vault, openbao) =
+                (algorithm(Some("ml-dsa"), Some(size)), algorithm(Some(&format!("mldsa-{size}")), None));
+            assert_eq!(vault.unwrap(), openbao.unwrap());
+        }
+        for (kind, set) in
+            [(None, None), (Some("rsa-2048"), None), (Some("aes256-gcm96"), None), (Some("ml-dsa"), None)]
+        {
+            assert!(algorithm(kind, set).is_err(), "{kind:?}");
+        }
+    }
+}

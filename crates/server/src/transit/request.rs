@@ -1,0 +1,391 @@
+//! What handlers take from a request of a Vault client: paths, lenient JSON, namespaces.
+//!
+//! form.
+//! counts as absent.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Bytes;
+use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
+use serde::{Deserialize, de};
+
+use super::answer::{Result, VaultError};
+use crate::error::{ApiError, ApiErrorCode};
+use crate::request::{self, Caller, Content, Items, SecretProof, parse};
+use crate::service::Worker;
+
+/// The verified caller.
+pub(super) struct VaultCaller(pub(super) Caller);
+
+impl FromRequestParts<Worker> for VaultCaller {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        Ok(Self(Caller::from_request_parts(parts, worker).await?))
+    }
+}
+
+/// A whole body.
+pub(super) struct VaultBody(Bytes);
+
+impl FromRequest<Worker> for VaultBody {
+    type Rejection = VaultError;
+
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        let Content(body) = Content::from_request(request, worker).await?;
+        Ok(Self(body))
+    }
+}
+
+impl VaultBody {
+    /// Reads the body as JSON. An empty body and `null` count_items as an empty object.
+    ///
+    /// # Errors
+    /// It is not the JSON of a `T`.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        object(&self.0)
+    }
+}
+
+/// A short body with a secret in it, which is wiped. It may be all that the caller shows.
+pub(super) struct SecretVaultBody(SecretProof);
+
+impl FromRequest<Worker> for SecretVaultBody {
+    type Rejection = VaultError;
+
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        Ok(Self(SecretProof::from_request(request, worker).await?))
+    }
+}
+
+impl SecretVaultBody {
+    /// Reads the body as JSON. An empty body and `null` count_items as an empty object.
+    ///
+    /// # Errors
+    /// It is not the JSON of a `T`.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        object(&self.0)
+    }
+}
+
+/// Reads JSON. Nothing and `null` count_items as an empty object. The library would take a list for an
+/// object.
+fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    match body.trim_ascii() {
+        b"" | b"null" => Ok(parse(b"{}")?),
+        [b'{', ..] => Ok(parse(body)?),
+        _ => Err(ApiError::malformed("failed to decode JSON input: the body is not an object").into()),
+    }
+}
+
+/// What the path names.
+pub(super) struct PathName<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Worker> for PathName<T> {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, worker: &Worker) -> Result<Self> {
+        let named = Path::<T>::from_request_parts(parts, worker).await;
+        let Path(named) = named.map_err(|_| ApiError::malformed("the path is not one of this endpoint"))?;
+        Ok(Self(named))
+    }
+}
+
+/// A text that may be absent. It is borrowed where it needs no escapes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OptionalText<'a>(pub(super) Option<Cow<'a, str>>);
+
+impl OptionalText<'_> {
+    pub(super) fn as_deref(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    /// The text, unless it is absent or empty.
+    pub(super) fn given(&self) -> Option<&str> {
+        self.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for OptionalText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+        impl<'de> Visitor<'de> for Texts {
+            type Value = OptionalText<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(OptionalText(Some(Cow::Borrowed(text))))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(OptionalText(Some(Cow::Owned(text.to_owned()))))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+                Ok(OptionalText(None))
+            }
+        }
+        deserializer.deserialize_any(Texts)
+    }
+}
+
+/// A value that may be given as itself or as text; none for `null`.
+trait Lenient: Sized {
+    const EXPECTED: &'static str;
+
+    fn from_bool(value: bool) -> Option<Self> {
+        let _ = value;
+        None
+    }
+
+    fn from_number(value: i64) -> Option<Self>;
+
+    fn from_text(text: &str) -> Option<Self>;
+}
+
+/// Reads one of these.
+struct Read<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Lenient> Visitor<'de> for Read<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        T::from_bool(value).map(Some).ok_or_else(|| E::invalid_type(de::Unexpected::Bool(value), &self))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        T::from_number(value).map(Some).ok_or_else(|| E::invalid_value(de::Unexpected::Signed(value), &self))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        let read = i64::try_from(value).ok().and_then(T::from_number);
+        read.map(Some).ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(value), &self))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        T::from_text(text).map(Some).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
+impl Lenient for bool {
+    const EXPECTED: &'static str = "true or false";
+
+    fn from_bool(value: bool) -> Option<Self> {
+        Some(value)
+    }
+
+    fn from_number(value: i64) -> Option<Self> {
+        Some(value != 0)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl Lenient for i64 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn from_number(value: i64) -> Option<Self> {
+        Some(value)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// A number of seconds: a number, or numbers with units, such as `24h` or `1h30m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seconds(pub(super) u64);
+
+impl Lenient for Seconds {
+    const EXPECTED: &'static str = "a number of seconds, or a duration such as \"24h\"";
+
+    fn from_number(value: i64) -> Option<Self> {
+        u64::try_from(value).ok().map(Self)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() || text.bytes().all(|b| b.is_ascii_digit()) {
+            return if text.is_empty() { Some(Self(0)) } else { text.parse().ok().map(Self) };
+        }
+        let (mut rest, mut sum) = (text, 0_u64);
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+            let (number, unit) = rest.split_at(digits);
+            let (seconds, unit) = match unit.as_bytes()[0] {
+                b'd' => (86_400, &unit[1..]),
+                b'h' => (3_600, &unit[1..]),
+                b'm' => (60, &unit[1..]),
+                b's' => (1, &unit[1..]),
+                _ => return None,
+            };
+            sum = sum.checked_add(number.parse::<u64>().ok()?.checked_mul(seconds)?)?;
+            rest = unit;
+        }
+        Some(Self(sum))
+    }
+}
+
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    deserializer.deserialize_any(Read(std::marker::PhantomData))
+}
+
+pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    deserializer.deserialize_any(Read(std::marker::PhantomData))
+}
+
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Seconds>, D::Error> {
+    deserializer.deserialize_any(Read(std::marker::PhantomData))
+}
+
+/// A list of objects. `null` in it counts as an object without fields.
+pub(super) fn items<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let items = Option::<Items<Option<T>>>::deserialize(deserializer)?;
+    Ok(items.map(|items| items.into_iter().map(Option::unwrap_or_default).collect()))
+}
+
+/// The text without line breaks, which Go's decoders of base64 skip.
+pub(super) fn joined(text: &str) -> Cow<'_, str> {
+    if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
+}
+
+/// Appends what base64 encodes, as Go's decoder reads it: it skips line breaks, which `base64 FILE`
+/// writes, and the bits that are left over at the end.
+///
+/// # Errors
+/// The text is not base64; `what` names it.
+pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result<(), ApiError> {
+    let begin = bytes.len();
+    let Err(error) = request::decode_into(text, what, bytes) else { return Ok(()) };
+    bytes.truncate(begin);
+    let text = joined(text);
+    // The forgiving decoder also takes other white space and less padding.
+    let is_padded = text.len().is_multiple_of(4) && !text.contains(|c: char| c.is_ascii_whitespace());
+    let decoded = is_padded.then(|| base64_simd::forgiving_decode_to_vec(text.as_bytes()).ok()).flatten();
+    bytes.extend_from_slice(&decoded.ok_or(error)?);
+    Ok(())
+}
+
+/// The headers in which clients name a namespace.
+const HEADERS: [&str; 2] = ["x-vault-namespace", "x-bao-namespace"];
+
+/// Refuses a request in a namespace. Otherwise two namespaces would share the keys of one tenant.
+pub(super) async fn root_only(request: Request, next: Next) -> Response {
+    if is_root(request.headers()) {
+        return next.run(request).await;
+    }
+    let message = "bulla has no namespaces: leave X-Vault-Namespace (VAULT_NAMESPACE, BAO_NAMESPACE) out; \
+                   a token is for the keys of its tenant";
+    VaultError::from(ApiError::new(ApiErrorCode::EndpointNotFound, message)).into_response()
+}
+
+fn is_root(headers: &HeaderMap) -> bool {
+    let mut named = HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    named.all(|value| matches!(trimmed(value), b"" | b"root"))
+}
+
+/// A namespace without the slashes around it, with which Vault's clients write it.
+fn trimmed(namespace: &HeaderValue) -> &[u8] {
+    let (mut name, slash) = (namespace.as_bytes(), b"/".as_slice());
+    while let Some(rest) = name.strip_prefix(slash).or_else(|| name.strip_suffix(slash)) {
+        name = rest;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_as_gos_decoder_reads_it() {
+        let read = |text: &str| {
+            let mut bytes = b"before".to_vec();
+            let read = decode_into(text, "x", &mut bytes).is_ok();
+            assert!(bytes.starts_with(b"before") && (read || bytes.len() == 6), "{text:?}");
+            read.then(|| String::from_utf8(bytes[6..].to_vec()).unwrap())
+        };
+        // What a running OpenBao said of each.
+        let cases = [
+            ("aGVsbG8=", Some("hello")),
+            ("aGVs\nbG8=\r\n", Some("hello")),
+            ("aGVsbG8\n=", Some("hello")),
+            ("aGVsbG9=", Some("hello")),
+            ("\n", Some("")),
+            ("", Some("")),
+            ("aGVsbG8", None),
+            ("aGVsbG8= ", None),
+            ("aGVsbG8=\n=", None),
+            ("aGVs bG8=", None),
+            ("aGVs\tbG8=", None),
+            ("====", None),
+            ("aGVs_-8=", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_vault_reads_them() {
+        let read = |text: &str| Seconds::from_text(text).map(|seconds| seconds.0);
+        let cases = [("", 0), ("0", 0), ("3600", 3_600), ("24h", 86_400), ("1h30m", 5_400), ("2d", 172_800)];
+        for (text, seconds) in cases {
+            assert_eq!(read(text), Some(seconds), "{text}");
+        }
+        for text in
+            ["h", "-1h", "1", "1x", "1h ", "1.5h", "99999999999999999999", "99999999999999999d", "1h\u{e9}"]
+        {
+            assert!(text == "1" || read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_may_be_text() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        struct Form<'a> {
+            #[serde(default, deserialize_with = "flag")]
+            flag: Option<bool>,
+            #[serde(default, deserialize_with = "number")]
+            number: Option<i64>,
+            #[serde(borrow, default)]
+            text: OptionalText<'a>,
+        }
+        let read = |body: &'static str| serde_json::from_str::<Form<'_>>(body).ok();
+        let form = |flag, number, text: Option<&'static str>| {
+            Some(Form { flag, number, text: OptionalText(text.map(Cow::Borrowed)) })
+        };
+        assert_eq!(read("{}"), form(None, None, None));
+        assert_eq!(read(r#"{"flag":null,"number":null,"text":null}"#), form(None, None, None));
+        assert_eq!(read(r#"{"flag":"true","number":"-2","text":""}"#), form(Some(true), Some(-2), Some("")));
+        assert_eq!(read(r#"{"flag":0,"number":7,"text":"\u0061"}"#), form(Some(false), Some(7), Some("a")));
+        for wrong in [r#"{"flag":"maybe"}"#, r#"{"number":true}"#, r#"{"number":1.5}"#, r#"{"text":1}"#] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}
