@@ -44,6 +44,8 @@ mod guard;
 mod key_file;
 mod keys;
 mod permissions;
+#[cfg(feature = "tokens")]
+mod revoked_tokens;
 mod secrets;
 mod unlocked;
 
@@ -55,6 +57,8 @@ pub use keys::{
     DEFAULT_LABEL, DEFAULT_PURPOSE, LabelIndex, LabelOrId, TENANT, ensure_default_key, find_key, tenant,
 };
 pub use permissions::check_secret_file;
+#[cfg(feature = "tokens")]
+pub use revoked_tokens::RevokedTokens;
 pub use secrets::{
     NewSecret, PassphraseCredential, PassphraseDescriptor, PassphraseFile, PassphrasePrompt,
     PassphraseSource, Secrets,
