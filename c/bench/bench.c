@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIZES = 64, GROUPS = 4 };
+enum { MAX_SIZES = 64, GROUPS = 4 };
 
 static const size_t DEFAULT_SIZES[] = {1024, 8192, 1 << 20};
 static const size_t SWEEP[] = {0,    1,    16,   32,    63,    64,    65,    128,   256,    512,    1000,    1024,   1025, 2048,
@@ -23,7 +23,7 @@ static const size_t SWEEP[] = {0,    1,    16,   32,    63,    64,    65,    128
 
 /* A list of sizes in bytes. */
 struct sizes {
-    size_t n, of[MOST_SIZES];
+    size_t n, of[MAX_SIZES];
 };
 
 /* The functions of the official library, by two libraries. */
@@ -88,7 +88,7 @@ static void work_nasm(const void *input, size_t len, uint8_t *out, size_t n) {
 
 /* The implementations. Those of records are named as users know them. */
 enum { OFFICIAL, ONE_SHOT, STATE, NAMES, NASM, RUST };
-static struct contender all[MOST_CONTENDERS] = {
+static struct contender all[MAX_CONTENDERS] = {
     [OFFICIAL] = {"official", work_official, "blake3 (C)", "peer", "", ""},
     [ONE_SHOT] = {"libbulla one-shot", work_one_shot, "bulla c", "ours", "", ""},
     [STATE] = {"libbulla state", work_state, "bulla c", "ours", "", ""},
@@ -155,7 +155,7 @@ static void take(int n, char **paths) {
 /* Adds the numbers of a list with commas. */
 static void read_sizes(struct sizes *sizes, const char *text) {
     sizes->n = 0;
-    for (const char *at = text; *at != '\0' && sizes->n < MOST_SIZES; at += *at == ',') {
+    for (const char *at = text; *at != '\0' && sizes->n < MAX_SIZES; at += *at == ',') {
         char *end;
         sizes->of[sizes->n++] = strtoul(at, &end, 10);
         if (end == at || (*end != ',' && *end != '\0')) {
@@ -257,7 +257,7 @@ int main(int argc, char **argv) {
         at++;
     }
     rounds = rounds != 0 ? rounds : are_records ? 51 : 10;
-    if (argc - at < 3 || rounds < 1 || rounds > MOST_ROUNDS) {
+    if (argc - at < 3 || rounds < 1 || rounds > MAX_ROUNDS) {
         return usage();
     }
     take(argc - at, argv + at);

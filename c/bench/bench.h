@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MOST_ROUNDS = 100, MOST_CONTENDERS = 6, DIGEST = 32 };
+enum { MAX_ROUNDS = 100, MAX_CONTENDERS = 6, DIGEST = 32 };
 
 /* Hashes `len` bytes `n` times, one call after the other, and leaves the last digest in `out`. */
 typedef void work(const void *input, size_t len, uint8_t *out, size_t n);
@@ -23,7 +23,7 @@ struct test_case {
     const char *group;
     size_t bytes;
     int contenders;
-    struct contender contender[MOST_CONTENDERS];
+    struct contender contender[MAX_CONTENDERS];
 };
 
 /* How a case is measured. */
@@ -35,8 +35,8 @@ struct settings {
 /* What a case gave. */
 struct result {
     int rounds;
-    size_t iterations[MOST_CONTENDERS];
-    double ns[MOST_CONTENDERS][MOST_ROUNDS]; /* of one call */
+    size_t iterations[MAX_CONTENDERS];
+    double ns[MAX_CONTENDERS][MAX_ROUNDS]; /* of one call */
 };
 
 /* Takes a sample of each contender in each round, in a new random order. Ends the process if two

@@ -52,7 +52,7 @@ void measure(const struct test_case *test, const uint8_t *input, struct settings
         result->iterations[i] = iterations(test->contender[i].work, input, test->bytes, settings.sample);
     }
     for (int round = 0; round < settings.rounds; round++) {
-        int order[MOST_CONTENDERS];
+        int order[MAX_CONTENDERS];
         for (int i = 0; i < test->contenders; i++) {
             int at = rand() % (i + 1);
             order[i] = order[at];

@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b) {
 }
 
 static double median_ratio(const double *theirs, const double *mine, int rounds) {
-    double ratios[MOST_ROUNDS];
+    double ratios[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
         ratios[i] = theirs[i] / mine[i];
     }

@@ -18,7 +18,7 @@ enum { START = 1, END = 2, PARENT = 4, ROOT = 8, KEYED = 16, CONTEXT = 32, MATER
 
 /* With fewer chunks or parents, one after the other in C is faster than eight lanes of which most
  * are idle. */
-enum { FEWEST_LANES = 3 };
+enum { MIN_LANES = 3 };
 
 static const uint32_t IV[8] = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,
                                0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19};
@@ -180,7 +180,7 @@ static void one(const uint8_t *input, const uint32_t key[8], const struct level 
  * has one block each. */
 static void many(const uint8_t *input, size_t n, const uint32_t key[8], const struct level *level, uint8_t *out) {
     size_t done = 0;
-    while (has_avx2() && n - done >= FEWEST_LANES) {
+    while (has_avx2() && n - done >= MIN_LANES) {
         struct bulla_nasm_job job = {.key = key, .blocks = level->blocks};
         uint8_t room[LANES * OUT];
         size_t lanes = n - done < LANES ? n - done : LANES;

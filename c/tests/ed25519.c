@@ -2,10 +2,10 @@
 #include "bulla.h"
 #include "check.h"
 
-enum { MOST = 300 };
+enum { MAX_ITEMS = 300 };
 
-static bulla_ed25519_item items[MOST];
-static int expected_valid[MOST];
+static bulla_ed25519_item items[MAX_ITEMS];
+static int expected_valid[MAX_ITEMS];
 static size_t count;
 
 static uint8_t *keep(const char *hex, size_t room, size_t *len) {
@@ -41,7 +41,7 @@ static void rfc_8032(void) { CHECK(for_vectors("ed25519", rfc_case) >= 4); }
 /* Words: kind, public key, message, signature, 1 if it is valid. */
 static void predicate_case(char **words, int n) {
     size_t len, ignored;
-    CHECK(n == 5 && count < MOST);
+    CHECK(n == 5 && count < MAX_ITEMS);
     bulla_ed25519_item item = {.public_key = keep(words[1], 32, &ignored), .message = keep(words[2], 2048, &len)};
     item.signature = keep(words[3], 64, &ignored);
     item.message_len = len;
@@ -53,7 +53,7 @@ static void predicate_case(char **words, int n) {
 }
 
 static void one_verdict_each(void) {
-    static bulla_status verdicts[MOST];
+    static bulla_status verdicts[MAX_ITEMS];
     count = 0;
     CHECK(for_vectors("predicate", predicate_case) >= 10 && count >= 10);
     CHECK(bulla_ed25519_verify_many(items, count, verdicts) == BULLA_ERROR_SIGNATURES);

@@ -109,3 +109,10 @@ impl<V: Variant> fmt::Debug for Hash<V> {
         f.write_str(")")
     }
 }
+
+#[cfg(feature = "zeroize")]
+impl<V: Variant> zeroize::Zeroize for Hash<V> {
+    fn zeroize(&mut self) {
+        self.bytes.as_mut().zeroize();
+    }
+}

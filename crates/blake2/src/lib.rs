@@ -46,8 +46,6 @@ mod state;
 mod tests;
 mod variant;
 mod word;
-#[cfg(feature = "zeroize")]
-mod zeroize_traits;
 
 pub use blake2b::{blake2b, blake2bp};
 pub use blake2s::{blake2s, blake2sp};

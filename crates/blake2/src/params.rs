@@ -339,3 +339,12 @@ impl<V: Variant> fmt::Debug for Params<V> {
             .finish()
     }
 }
+
+/// Clears the key, and all other parameters: afterwards they are the defaults.
+#[cfg(feature = "zeroize")]
+impl<V: Variant> zeroize::Zeroize for Params<V> {
+    fn zeroize(&mut self) {
+        self.key_block.as_mut().zeroize();
+        *self = Self::new();
+    }
+}

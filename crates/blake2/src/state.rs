@@ -172,3 +172,13 @@ impl<V: Variant> std::io::Write for State<V> {
         Ok(())
     }
 }
+
+/// Clears the key and the input. Afterwards the state is a new one.
+#[cfg(feature = "zeroize")]
+impl<V: Variant<Word: zeroize::Zeroize>> zeroize::Zeroize for State<V> {
+    fn zeroize(&mut self) {
+        self.block.as_mut().zeroize();
+        self.words.iter_mut().for_each(zeroize::Zeroize::zeroize);
+        *self = Self::new();
+    }
+}

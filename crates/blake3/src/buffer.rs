@@ -6,16 +6,16 @@
 //! that a mode with a key leaves in it is cleared first. Without the standard library, both are
 //! inside the hasher, and the buffer is smaller.
 
-use crate::instance::KeyedKernel;
+use crate::keyed_kernel::KeyedKernel;
 #[cfg(feature = "std")]
-use crate::instance::Secrecy;
+use crate::keyed_kernel::Secrecy;
 use crate::spec::CHUNK_LEN;
-use crate::tree::{Groups, Stack, room};
+use crate::tree::{Groups, Stack, max_next_chunks};
 use core::mem::MaybeUninit;
 
 /// Bytes in the buffer: a group of the widest kernel, or, where it is part of the hasher, four
 /// chunks.
-const CAPACITY: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
+const BUFFER_LEN: usize = if cfg!(feature = "std") { 16 * CHUNK_LEN } else { 4 * CHUNK_LEN };
 
 /// An array of bytes of which the first `len` are initialized.
 struct Bytes<const N: usize> {
@@ -68,26 +68,26 @@ impl<const N: usize> Bytes<N> {
 }
 
 /// The large part of a buffer: for input of more than one chunk.
-pub(crate) struct Wide {
+pub(crate) struct WideBuffer {
     pub(crate) groups: Groups,
-    bytes: Bytes<CAPACITY>,
+    bytes: Bytes<BUFFER_LEN>,
     /// The number of bytes that may be held at the tree's current position.
     limit: usize,
     /// The largest number of bytes that were held at once.
     #[cfg(feature = "std")]
-    most: usize,
+    max_held: usize,
     #[cfg(feature = "std")]
     secrecy: Secrecy,
 }
 
-impl Wide {
+impl WideBuffer {
     /// Sets the limit after the tree has grown, or shrunk.
-    pub(crate) fn fit(&mut self, instance: &KeyedKernel, stack: &Stack) {
-        let position = stack.chunks + self.groups.chunks(instance);
-        self.limit = (room(instance, position) * CHUNK_LEN).min(CAPACITY);
+    pub(crate) fn update_limit(&mut self, kernel: &KeyedKernel, stack: &Stack) {
+        let position = stack.chunks + self.groups.chunks(kernel);
+        self.limit = (max_next_chunks(kernel, position) * CHUNK_LEN).min(BUFFER_LEN);
         #[cfg(feature = "std")]
         {
-            self.secrecy = instance.secrecy();
+            self.secrecy = kernel.secrecy();
         }
     }
 
@@ -95,7 +95,7 @@ impl Wide {
     pub(crate) fn drain(&mut self) {
         #[cfg(feature = "std")]
         {
-            self.most = self.most.max(self.bytes.len);
+            self.max_held = self.max_held.max(self.bytes.len);
         }
         self.bytes.len = 0;
     }
@@ -118,7 +118,7 @@ impl Wide {
         self.limit = 0;
     }
 
-    fn copy_from(&mut self, other: &Wide) {
+    fn copy_from(&mut self, other: &WideBuffer) {
         self.groups.copy_from(&other.groups);
         self.drain();
         self.bytes.extend(other.bytes.filled());
@@ -142,7 +142,7 @@ mod zeroizing {
         }
     }
 
-    impl Zeroize for Wide {
+    impl Zeroize for WideBuffer {
         fn zeroize(&mut self) {
             // Only what was written, and not byte by byte: of the 20 KiB, most hashers use little.
             #[cfg(feature = "std")]
@@ -164,12 +164,12 @@ mod storage {
 
     std::thread_local! {
         /// The thread's spare buffer: allocating 20 KiB takes a tenth of the time of hashing 2 KiB.
-        static SPARE: Cell<Option<Box<Wide>>> = const { Cell::new(None) };
+        static SPARE_BUFFER: Cell<Option<Box<WideBuffer>>> = const { Cell::new(None) };
     }
 
     pub(crate) struct Buffer {
         head: Bytes<CHUNK_LEN>,
-        wide: Option<Box<Wide>>,
+        wide: Option<Box<WideBuffer>>,
     }
 
     impl Drop for Buffer {
@@ -180,7 +180,7 @@ mod storage {
                     wide.wipe();
                 }
                 // A thread that is ending keeps none.
-                let _ = SPARE.try_with(|spare| spare.set(Some(wide)));
+                let _ = SPARE_BUFFER.try_with(|spare| spare.set(Some(wide)));
             }
         }
     }
@@ -193,7 +193,7 @@ mod storage {
 
         /// Takes in `input` if there is room for it beside what is held.
         #[inline(always)]
-        pub(crate) fn take_small(&mut self, input: &[u8]) -> bool {
+        pub(crate) fn try_extend(&mut self, input: &[u8]) -> bool {
             match &mut self.wide {
                 None if input.len() <= CHUNK_LEN - self.head.len => self.head.extend(input),
                 Some(wide) if input.len() <= wide.limit.saturating_sub(wide.bytes.len) => {
@@ -205,7 +205,7 @@ mod storage {
         }
 
         /// The large part, with the bytes that were held so far.
-        pub(crate) fn widen(&mut self) -> &mut Wide {
+        pub(crate) fn to_wide(&mut self) -> &mut WideBuffer {
             let head = &self.head;
             self.wide.get_or_insert_with(|| {
                 let mut wide = new_wide();
@@ -214,7 +214,7 @@ mod storage {
             })
         }
 
-        pub(crate) fn wide(&self) -> Option<&Wide> {
+        pub(crate) fn wide(&self) -> Option<&WideBuffer> {
             self.wide.as_deref()
         }
 
@@ -246,8 +246,8 @@ mod storage {
     }
 
     /// An empty large part.
-    fn new_wide() -> Box<Wide> {
-        match SPARE.try_with(Cell::take) {
+    fn new_wide() -> Box<WideBuffer> {
+        match SPARE_BUFFER.try_with(Cell::take) {
             Ok(Some(mut spare)) => {
                 spare.clear();
                 spare
@@ -257,26 +257,26 @@ mod storage {
     }
 
     /// Allocates a large part, and initializes only the fields that must have a value.
-    fn allocate_wide() -> Box<Wide> {
-        let mut wide = Box::<Wide>::new_uninit();
+    fn allocate_wide() -> Box<WideBuffer> {
+        let mut wide = Box::<WideBuffer>::new_uninit();
         let at = wide.as_mut_ptr();
         // SAFETY: all fields that are not MaybeUninit are written.
         unsafe {
             Groups::clear_at(&raw mut (*at).groups);
             (&raw mut (*at).bytes.len).write(0);
             (&raw mut (*at).limit).write(0);
-            (&raw mut (*at).most).write(0);
+            (&raw mut (*at).max_held).write(0);
             (&raw mut (*at).secrecy).write(Secrecy::Plain);
             wide.assume_init()
         }
     }
 
-    impl Wide {
+    impl WideBuffer {
         /// Overwrites the input and the chaining values in this buffer with zeros.
         pub(super) fn wipe(&mut self) {
             self.clear();
-            self.bytes.room[..self.most].fill(MaybeUninit::new(0));
-            self.most = 0;
+            self.bytes.room[..self.max_held].fill(MaybeUninit::new(0));
+            self.max_held = 0;
             self.groups.wipe();
             // The compiler may remove stores that are never read, for example before the memory is
             // freed. It cannot see what reads this.
@@ -297,8 +297,107 @@ mod storage {
         }
     }
 
+    /// Tests what hashers leave behind in the memory that a thread keeps.
     #[cfg(test)]
-    mod tests;
+    mod tests {
+        use super::{SPARE_BUFFER, WideBuffer};
+        use crate::{DeriveKey, Hasher};
+        use std::{boxed::Box, vec};
+
+        /// Gives this thread a zeroed large part, so that every byte of it may be read.
+        fn plant() {
+            // SAFETY: zeros are valid for every field: lengths, bits and the first variant of an enum.
+            SPARE_BUFFER.set(Some(unsafe { Box::<WideBuffer>::new_zeroed().assume_init() }));
+        }
+
+        /// Lets hashers use such a part, and returns how many of its bytes and words are not zero
+        /// afterwards.
+        fn left_behind(run: impl FnOnce()) -> usize {
+            plant();
+            run();
+            let wide = SPARE_BUFFER.take().expect("the last hasher gave its own back");
+            // SAFETY: all bytes were zeros at first, and only bytes were written since.
+            let bytes = wide.bytes.room.iter().map(|byte| unsafe { byte.assume_init() });
+            // SAFETY: as above.
+            let groups = wide.groups.room().iter().flat_map(|group| unsafe { group.assume_init() }.0);
+            // Miri takes seconds to check all of them, so it checks a sample.
+            let step = if cfg!(miri) { 31 } else { 1 };
+            bytes.step_by(step).filter(|byte| *byte != 0).count()
+                + groups.step_by(step).filter(|word| *word != 0).count()
+        }
+
+        /// Updates that leave input in the buffer, bypass it, and make groups.
+        fn use_up(hasher: &mut Hasher, max_len: usize) {
+            let input = vec![0xA5; max_len];
+            for piece in
+                [1000, 90, 700, 2000, 16_384, 50_000, 9000].into_iter().take_while(|piece| *piece <= max_len)
+            {
+                hasher.update(&input[..piece]);
+            }
+            if !cfg!(miri) {
+                hasher.finalize();
+            }
+        }
+
+        /// In Miri, the input ends early in the second chunk: the paths of chunks have their own tests
+        /// there.
+        const MAX_LEN: usize = if cfg!(miri) { 1000 } else { 50_000 };
+
+        #[test]
+        fn a_plain_hasher_leaves_its_input() {
+            // The control: without clearing, the search finds the data.
+            assert!(left_behind(|| use_up(&mut Hasher::new(), MAX_LEN)) > MAX_LEN / 40);
+        }
+
+        #[test]
+        fn a_keyed_hasher_leaves_nothing() {
+            let key = [7; 32];
+            assert_eq!(left_behind(|| use_up(&mut Hasher::new_keyed(&key), MAX_LEN)), 0);
+            assert_eq!(
+                left_behind(|| use_up(&mut Hasher::new_derive_key("bulla test 2026-11-23"), MAX_LEN)),
+                0
+            );
+            assert_eq!(
+                left_behind(|| use_up(&mut DeriveKey::new("bulla test 2026-11-23").hasher(), MAX_LEN)),
+                0
+            );
+        }
+
+        #[cfg(feature = "zeroize")]
+        #[test]
+        fn a_plain_hasher_that_is_wiped_leaves_nothing() {
+            let left = left_behind(|| {
+                let mut hasher = Hasher::new();
+                use_up(&mut hasher, MAX_LEN);
+                zeroize::Zeroize::zeroize(&mut hasher);
+            });
+            assert_eq!(left, 0);
+        }
+
+        #[test]
+        fn neither_does_one_that_began_anew() {
+            let left = left_behind(|| {
+                let mut hasher = Hasher::new_keyed(&[7; 32]);
+                use_up(&mut hasher, MAX_LEN);
+                use_up(hasher.reset(), 10);
+            });
+            assert_eq!(left, 0);
+        }
+
+        #[test]
+        fn a_copy_leaves_nothing_either() {
+            let left = left_behind(|| {
+                let mut hasher = Hasher::new_keyed(&[7; 32]);
+                use_up(&mut hasher, MAX_LEN);
+                plant();
+                let copy = hasher.clone();
+                drop(hasher);
+                // The thread keeps the part of the hasher that is dropped last.
+                drop(copy);
+            });
+            assert_eq!(left, 0);
+        }
+    }
 }
 
 #[cfg(not(feature = "std"))]
@@ -306,18 +405,18 @@ mod storage {
     use super::*;
 
     pub(crate) struct Buffer {
-        wide: Wide,
+        wide: WideBuffer,
     }
 
     impl Buffer {
         #[inline(always)]
         pub(crate) fn new() -> Self {
-            Buffer { wide: Wide { groups: Groups::new(), bytes: Bytes::new(), limit: 0 } }
+            Buffer { wide: WideBuffer { groups: Groups::new(), bytes: Bytes::new(), limit: 0 } }
         }
 
         /// Takes in `input` if there is room for it beside what is held.
         #[inline(always)]
-        pub(crate) fn take_small(&mut self, input: &[u8]) -> bool {
+        pub(crate) fn try_extend(&mut self, input: &[u8]) -> bool {
             let wide = &mut self.wide;
             let small = input.len() <= wide.limit.saturating_sub(wide.bytes.len);
             if small {
@@ -326,11 +425,11 @@ mod storage {
             small
         }
 
-        pub(crate) fn widen(&mut self) -> &mut Wide {
+        pub(crate) fn to_wide(&mut self) -> &mut WideBuffer {
             &mut self.wide
         }
 
-        pub(crate) fn wide(&self) -> Option<&Wide> {
+        pub(crate) fn wide(&self) -> Option<&WideBuffer> {
             Some(&self.wide)
         }
 

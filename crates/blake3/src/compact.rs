@@ -1,14 +1,13 @@
 //! A hasher in memory that its caller allocates, copies and forgets.
 
-use crate::context::hash_raw_context;
+use crate::derive_key::hash_raw_context;
 use crate::hash::Hash;
-use crate::instance::{KeyedKernel, Value};
 use crate::kernel::{Functions, Kernel, functions};
-use crate::mode::Mode;
+use crate::keyed_kernel::{KeyedKernel, Value};
 use crate::output::{Output, OutputReader};
 use crate::plan::Prefetch;
-use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, OUT_LEN, ROOT, Words, key_words};
-use crate::tree::{Stack, fold};
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, Mode, OUT_LEN, ROOT, Words, key_words};
+use crate::tree::{Stack, fold_stack};
 use core::fmt;
 use core::mem::MaybeUninit;
 
@@ -153,14 +152,14 @@ impl CompactHasher {
             }
             // More input follows, so this chunk is not the root.
             let value = self.chunk_value(functions, CHUNK_END);
-            self.stack.push(&self.instance(functions), &value, 1);
+            self.stack.push(&self.keyed_kernel(functions), &value, 1);
             (self.len, self.blocks) = (0, 0);
             input = rest;
         }
         if self.stack.chunks > 0 || input.len() > CHUNK_LEN {
             let (whole, rest) = input.split_at(input.len() / CHUNK_LEN * CHUNK_LEN);
-            let instance = self.instance(functions);
-            absorb(&mut self.stack, &instance, whole, Prefetch::for_input(input));
+            let kernel = self.keyed_kernel(functions);
+            absorb(&mut self.stack, &kernel, whole, Prefetch::for_input(input));
             input = rest;
         }
         if !input.is_empty() {
@@ -201,10 +200,10 @@ impl CompactHasher {
 
     /// The finished chunks, also a full one that still waits, if it is not the only one, and the
     /// unfinished one.
-    pub(crate) fn parts(&self, instance: &KeyedKernel) -> (Stack, UnfinishedChunk<'_>) {
+    pub(crate) fn parts(&self, kernel: &KeyedKernel) -> (Stack, UnfinishedChunk<'_>) {
         let mut stack = self.stack.clone();
         if stack.chunks > 0 && self.chunk_len() == CHUNK_LEN {
-            stack.push(instance, &self.chunk_value(instance.functions, CHUNK_END), 1);
+            stack.push(kernel, &self.chunk_value(kernel.functions, CHUNK_END), 1);
             return (stack, UnfinishedChunk { value: self.key, blocks: 0, block: &[] });
         }
         let value = if self.blocks > 0 { self.value } else { self.key };
@@ -220,7 +219,7 @@ impl CompactHasher {
     }
 
     #[inline(always)]
-    pub(crate) fn instance(&self, functions: &'static Functions) -> KeyedKernel {
+    pub(crate) fn keyed_kernel(&self, functions: &'static Functions) -> KeyedKernel {
         KeyedKernel::new(functions, &self.key, u32::from(self.flags))
     }
 
@@ -292,7 +291,7 @@ impl CompactHasher {
     #[inline(never)]
     fn root_block(&self, functions: &'static Functions) -> [u8; BLOCK_LEN] {
         let last = (self.len > 0).then(|| self.chunk_value(functions, CHUNK_END));
-        fold(&self.instance(functions), &self.stack, last)
+        fold_stack(&self.keyed_kernel(functions), &self.stack, last)
     }
 
     /// Output of any length.
@@ -303,9 +302,9 @@ impl CompactHasher {
     /// Like [`finalize_xof`](CompactHasher::finalize_xof), by this kernel.
     pub fn finalize_xof_by(&self, Kernel(functions): Kernel) -> OutputReader {
         OutputReader::new(if self.stack.chunks > 0 {
-            Output::of_parent(&self.instance(functions), &self.root_block(functions))
+            Output::of_parent(&self.keyed_kernel(functions), &self.root_block(functions))
         } else if self.len == 0 {
-            Output::of_chunk(&self.instance(functions), &[], 0)
+            Output::of_chunk(&self.keyed_kernel(functions), &[], 0)
         } else {
             Output::of_block(
                 functions,

@@ -1,16 +1,16 @@
 //! Hashing of input in pieces.
 
 use crate::buffer::Buffer;
-use crate::context::context_key;
+use crate::derive_key::context_key;
 use crate::hash::Hash;
-use crate::instance::KeyedKernel;
-use crate::kernel::{Functions, functions};
+use crate::kernel::{Functions, Kernel, functions};
+use crate::keyed_kernel::KeyedKernel;
 use crate::output::{Output, OutputReader};
 use crate::plan::Prefetch;
 use crate::spec::{
-    CHUNK_END, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words,
+    CHUNK_END, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, Mode, OUT_LEN, ROOT, Words,
+    check_subtree_len, key_words,
 };
-use crate::subtree_len::check_subtree_len;
 use crate::tree::{Stack, Tree, root_block};
 use core::fmt;
 
@@ -29,7 +29,7 @@ use core::fmt;
 /// ```
 #[derive(Clone)]
 pub struct Hasher {
-    pub(crate) instance: KeyedKernel,
+    pub(crate) kernel: KeyedKernel,
     /// The counter of the first chunk: 0, except for a subtree.
     pub(crate) offset: u64,
     pub(crate) stack: Stack,
@@ -59,8 +59,8 @@ impl Hasher {
 
     #[inline(always)]
     pub(crate) fn with(functions: &'static Functions, key: &Words, flags: u32) -> Self {
-        let instance = KeyedKernel::new(functions, key, flags);
-        Hasher { instance, offset: 0, stack: Stack::new(), buffer: Buffer::new() }
+        let kernel = KeyedKernel::new(functions, key, flags);
+        Hasher { kernel, offset: 0, stack: Stack::new(), buffer: Buffer::new() }
     }
 
     /// Resets the hasher to its initial state: same mode, same key, no input.
@@ -80,7 +80,7 @@ impl Hasher {
     #[inline]
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
         self.check_length(input.len());
-        if !self.buffer.take_small(input) {
+        if !self.buffer.try_extend(input) {
             self.update_tree(input);
         }
         self
@@ -96,20 +96,20 @@ impl Hasher {
     /// Takes input that does not fit into the buffer.
     #[inline(never)]
     fn update_tree(&mut self, mut input: &[u8]) {
-        let Hasher { instance, offset, stack, buffer } = self;
-        let (instance, offset) = (&*instance, *offset);
-        let wide = buffer.widen();
+        let Hasher { kernel, offset, stack, buffer } = self;
+        let (kernel, offset) = (&*kernel, *offset);
+        let wide = buffer.to_wide();
         let prefetch = Prefetch::for_input(input);
-        wide.fit(instance, stack);
+        wide.update_limit(kernel, stack);
         loop {
             let (held, groups) = wide.parts();
-            let mut tree = Tree { instance, offset, stack, groups };
+            let mut tree = Tree { kernel, offset, stack, groups };
             if held.is_empty() {
                 // Hash directly from the caller's slice.
-                let whole = tree.whole(input);
+                let whole = tree.absorbable_len(input);
                 tree.absorb(&input[..whole], prefetch);
                 input = &input[whole..];
-                wide.fit(instance, stack);
+                wide.update_limit(kernel, stack);
             }
             input = wide.fill(input);
             if input.is_empty() {
@@ -117,34 +117,34 @@ impl Hasher {
             }
             // The buffer is full, and more comes.
             let (held, groups) = wide.parts();
-            Tree { instance, offset, stack, groups }.absorb(held, Prefetch::Off);
+            Tree { kernel, offset, stack, groups }.absorb(held, Prefetch::Off);
             wide.drain();
-            wide.fit(instance, stack);
+            wide.update_limit(kernel, stack);
         }
     }
 
     /// Takes input until nothing is held and everything is on the stack. Returns the rest of the
     /// input.
     #[cfg(feature = "rayon")]
-    pub(crate) fn settle<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
-        let Hasher { instance, offset, stack, buffer } = self;
-        let (instance, offset) = (&*instance, *offset);
-        let wide = buffer.widen();
-        wide.fit(instance, stack);
+    pub(crate) fn flush_to_stack<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
+        let Hasher { kernel, offset, stack, buffer } = self;
+        let (kernel, offset) = (&*kernel, *offset);
+        let wide = buffer.to_wide();
+        wide.update_limit(kernel, stack);
         if !wide.parts().0.is_empty() {
             input = wide.fill(input);
             let (held, groups) = wide.parts();
-            Tree { instance, offset, stack, groups }.absorb(held, Prefetch::Off);
+            Tree { kernel, offset, stack, groups }.absorb(held, Prefetch::Off);
             wide.drain();
         }
-        wide.groups.spill(instance, stack);
-        self.fit();
+        wide.groups.spill(kernel, stack);
+        self.update_buffer_limit();
         input
     }
 
     /// Tells the buffer the tree's position.
-    pub(crate) fn fit(&mut self) {
-        self.buffer.widen().fit(&self.instance, &self.stack);
+    pub(crate) fn update_buffer_limit(&mut self) {
+        self.buffer.to_wide().update_limit(&self.kernel, &self.stack);
     }
 
     /// The digest of the input so far. The hasher does not change, and can take more input.
@@ -157,7 +157,7 @@ impl Hasher {
         self.check_root();
         Hash::from_bytes(match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END | ROOT),
-            None => self.instance.parent(&self.root_block(), ROOT),
+            None => self.kernel.parent(&self.root_block(), ROOT),
         })
     }
 
@@ -181,14 +181,14 @@ impl Hasher {
     pub(crate) fn finalize_non_root(&self) -> [u8; OUT_LEN] {
         match self.only_chunk() {
             Some(chunk) => self.chunk_value(chunk, CHUNK_END),
-            None => self.instance.parent(&self.root_block(), 0),
+            None => self.kernel.parent(&self.root_block(), 0),
         }
     }
 
     /// The chaining value of a chunk of at most 1024 bytes at this hasher's offset.
     pub(crate) fn chunk_value(&self, chunk: &[u8], last_flags: u32) -> [u8; OUT_LEN] {
         assert!(chunk.len() <= CHUNK_LEN);
-        let KeyedKernel { functions, key, flags } = &self.instance;
+        let KeyedKernel { functions, key, flags } = &self.kernel;
         let mut out = [0; OUT_LEN];
         // SAFETY: the chunk is readable and not longer than one may be, 32 bytes are written.
         unsafe {
@@ -207,21 +207,21 @@ impl Hasher {
 
     fn root_block(&self) -> [u8; 64] {
         let groups = self.buffer.wide().map(|wide| &wide.groups);
-        root_block(&self.instance, self.offset, &self.stack, groups, self.buffer.held())
+        root_block(&self.kernel, self.offset, &self.stack, groups, self.buffer.held())
     }
 
     /// The last compression of the tree, not yet done.
     #[inline]
     pub(crate) fn root(&self) -> Output {
         match self.only_chunk() {
-            Some(chunk) => Output::of_chunk(&self.instance, chunk, self.offset),
-            None => Output::of_parent(&self.instance, &self.root_block()),
+            Some(chunk) => Output::of_chunk(&self.kernel, chunk, self.offset),
+            None => Output::of_parent(&self.kernel, &self.root_block()),
         }
     }
 
     /// The number of bytes hashed so far.
     pub fn count(&self) -> u64 {
-        let groups = self.buffer.wide().map_or(0, |wide| wide.groups.chunks(&self.instance));
+        let groups = self.buffer.wide().map_or(0, |wide| wide.groups.chunks(&self.kernel));
         (self.stack.chunks + groups) * CHUNK_LEN as u64 + self.buffer.held().len() as u64
     }
 
@@ -233,6 +233,13 @@ impl Hasher {
     }
 }
 
+impl Kernel {
+    /// A [`Hasher`] that uses this kernel instead of the process's kernel.
+    pub fn hasher(self, mode: Mode<'_>) -> Hasher {
+        Hasher::with(self.0, &mode.key_words(), mode.flags())
+    }
+}
+
 impl Default for Hasher {
     fn default() -> Self {
         Hasher::new()
@@ -241,7 +248,7 @@ impl Default for Hasher {
 
 impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hasher").field("kernel", &self.instance.functions.isa.name()).finish_non_exhaustive()
+        f.debug_struct("Hasher").field("kernel", &self.kernel.functions.isa.name()).finish_non_exhaustive()
     }
 }
 
@@ -250,7 +257,7 @@ impl zeroize::Zeroize for Hasher {
     /// Clears the key, the held input and all chaining values. The hasher must not be used
     /// afterwards.
     fn zeroize(&mut self) {
-        self.instance.key.zeroize();
+        self.kernel.key.zeroize();
         self.stack.zeroize();
         self.buffer.zeroize();
         self.offset = 0;

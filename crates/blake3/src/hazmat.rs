@@ -11,20 +11,20 @@
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;
-use crate::instance::{KeyedKernel, join};
 use crate::kernel::functions;
+use crate::keyed_kernel::{KeyedKernel, join};
 use crate::output::{Output, OutputReader};
 use crate::spec::{CHUNK_LEN, DERIVE_KEY_MATERIAL, OUT_LEN, ROOT, key_words};
 
-pub use crate::context::hash_derive_key_context;
-pub use crate::mode::{ContextKey, Mode};
-pub use crate::subtree_len::{left_subtree_len, max_subtree_len};
+pub use crate::derive_key::hash_derive_key_context;
+pub use crate::spec::{ContextKey, Mode};
+pub use crate::spec::{left_subtree_len, max_subtree_len};
 
 /// The chaining value of a subtree that is not the root.
 pub type ChainingValue = [u8; OUT_LEN];
 
 impl Mode<'_> {
-    fn instance(&self) -> KeyedKernel {
+    fn keyed_kernel(&self) -> KeyedKernel {
         KeyedKernel::new(functions(), &self.key_words(), self.flags())
     }
 }
@@ -69,15 +69,15 @@ impl HasherExt for Hasher {
 
 /// The chaining value of a parent that is not the root.
 pub fn merge_subtrees_non_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> ChainingValue {
-    mode.instance().parent(&join(left, right), 0)
+    mode.keyed_kernel().parent(&join(left, right), 0)
 }
 
 /// The digest of a tree of two subtrees.
 pub fn merge_subtrees_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> Hash {
-    Hash::from_bytes(mode.instance().parent(&join(left, right), ROOT))
+    Hash::from_bytes(mode.keyed_kernel().parent(&join(left, right), ROOT))
 }
 
 /// The digest, of any length, of a tree of two subtrees.
 pub fn merge_subtrees_root_xof(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> OutputReader {
-    OutputReader::new(Output::of_parent(&mode.instance(), &join(left, right)))
+    OutputReader::new(Output::of_parent(&mode.keyed_kernel(), &join(left, right)))
 }

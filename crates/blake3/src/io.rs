@@ -1,12 +1,12 @@
 //! Input from readers, writers and files.
 
 use crate::Hasher;
-use crate::instance::Secrecy;
+use crate::keyed_kernel::Secrecy;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The number of bytes to read at a time: several times the widest kernel's width, and small enough
 /// for the second-level cache.
-const READ: usize = 64 * 1024;
+const READ_LEN: usize = 64 * 1024;
 
 impl Hasher {
     /// Hashes the rest of `reader`.
@@ -18,11 +18,11 @@ impl Hasher {
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
         // The first bytes are read into memory that nothing has written yet: to overwrite it with
         // zeros first takes as long as to hash 8 KiB. After that, all of it is initialized.
-        let mut buffer = Vec::with_capacity(READ);
-        let mut end = reader.by_ref().take(READ as u64).read_to_end(&mut buffer).map(drop);
+        let mut buffer = Vec::with_capacity(READ_LEN);
+        let mut end = reader.by_ref().take(READ_LEN as u64).read_to_end(&mut buffer).map(drop);
         self.update(&buffer);
         // With fewer bytes, the reader is at its end.
-        while end.is_ok() && buffer.len() == READ {
+        while end.is_ok() && buffer.len() == READ_LEN {
             match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(n) => drop(self.update(&buffer[..n])),
@@ -30,7 +30,7 @@ impl Hasher {
                 Err(error) => end = Err(error),
             }
         }
-        if self.instance.secrecy() == Secrecy::Secret {
+        if self.kernel.secrecy() == Secrecy::Secret {
             buffer.fill(0);
             // Without this, the compiler may remove the overwriting, because the memory is freed
             // next.

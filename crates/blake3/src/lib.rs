@@ -46,10 +46,8 @@
 #[cfg(feature = "bao")]
 pub mod bao;
 mod buffer;
-mod by_kernel;
 mod compact;
-mod context;
-mod derive;
+mod derive_key;
 #[cfg(feature = "digest")]
 mod digest_traits;
 mod generic;
@@ -58,20 +56,18 @@ pub mod guts;
 mod hash;
 mod hasher;
 pub mod hazmat;
-mod instance;
 #[cfg(feature = "std")]
 mod io;
 pub mod kernel;
+mod keyed_kernel;
 mod many;
-mod mode;
 mod oneshot;
 mod output;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod plan;
+mod saved_state;
 mod spec;
-mod state;
-mod subtree_len;
 mod tree;
 
 /// The crate whose traits [`Hasher`] and [`OutputReader`] have with the feature `digest`.
@@ -81,7 +77,7 @@ pub mod traits {
 }
 
 pub use compact::CompactHasher;
-pub use derive::{DeriveKey, derive_key};
+pub use derive_key::{DeriveKey, derive_key};
 pub use hash::{Hash, HexError};
 pub use hasher::Hasher;
 pub use many::{hash_many, keyed_hash_many};
@@ -92,5 +88,5 @@ pub use output::OutputReader;
 #[cfg(feature = "rayon")]
 #[doc(hidden)]
 pub use parallel::MIN_PARALLEL_LEN;
+pub use saved_state::{MAX_STATE_LEN, SavedState, StateError};
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
-pub use state::{MAX_STATE_LEN, SavedState, StateError};

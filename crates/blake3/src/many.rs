@@ -5,8 +5,8 @@
 //! all inputs are computed level by level, as wide as the kernel.
 
 use crate::hash::Hash;
-use crate::instance::Value;
-use crate::kernel::{Functions, functions};
+use crate::kernel::{Functions, Kernel, functions};
+use crate::keyed_kernel::Value;
 use crate::oneshot::digest;
 use crate::plan::{EMPTY_LANE, Lane, MAX_LANES};
 use crate::spec::{
@@ -15,7 +15,7 @@ use crate::spec::{
 use core::mem::MaybeUninit;
 
 /// The number of inputs processed at a time.
-const BATCH: usize = 64;
+const BATCH_LEN: usize = 64;
 
 /// The number of chunks of the longest input that shares lanes with others. Longer inputs fill the
 /// kernel by themselves.
@@ -48,6 +48,17 @@ pub fn keyed_hash_many(key: &[u8; KEY_LEN], inputs: &[&[u8]], out: &mut [Hash]) 
     hash_many_in(functions(), &key_words(key), KEYED_HASH, inputs, out);
 }
 
+impl Kernel {
+    /// Like [`hash_many`], but by this kernel instead of the process's kernel.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is not as long as `inputs`.
+    pub fn hash_many(self, inputs: &[&[u8]], out: &mut [Hash]) {
+        hash_many_in(self.0, &IV, 0, inputs, out);
+    }
+}
+
 pub(crate) fn hash_many_in(
     functions: &'static Functions,
     key: &Words,
@@ -56,7 +67,7 @@ pub(crate) fn hash_many_in(
     out: &mut [Hash],
 ) {
     assert_eq!(inputs.len(), out.len(), "as many digests as inputs");
-    for (inputs, out) in inputs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+    for (inputs, out) in inputs.chunks(BATCH_LEN).zip(out.chunks_mut(BATCH_LEN)) {
         let lens = inputs.iter().map(|input| input.len());
         let (shortest, longest) = (lens.clone().min().unwrap_or(0), lens.max().unwrap_or(0));
         let mut batch = Batch { functions, key, flags, inputs, out };
@@ -82,7 +93,7 @@ struct Batch<'a> {
 
 /// A lane, and the place for its chaining value.
 #[derive(Clone, Copy)]
-struct Job<'a> {
+struct LaneJob<'a> {
     lane: Lane<'a>,
     place: usize,
 }
@@ -90,7 +101,7 @@ struct Job<'a> {
 impl Batch<'_> {
     /// Hashes all inputs, each of at most one chunk.
     fn hash_chunks(&mut self) {
-        let mut order = [0u8; BATCH];
+        let mut order = [0u8; BATCH_LEN];
         let order = sort_by_blocks(self.inputs.len(), &mut order, |i| self.inputs[i].len());
         let lanes = self.functions.lanes;
         for group in order.chunks(lanes) {
@@ -142,8 +153,8 @@ impl Batch<'_> {
 
     /// Hashes all inputs, some of which have several chunks.
     fn hash_trees(&mut self) {
-        let mut values = [[[0; OUT_LEN]; MAX_SHARED_CHUNKS]; BATCH];
-        let mut counts = [0; BATCH];
+        let mut values = [[[0; OUT_LEN]; MAX_SHARED_CHUNKS]; BATCH_LEN];
+        let mut counts = [0; BATCH_LEN];
         self.leaves(&mut values, &mut counts);
         while counts.iter().any(|n| *n > 2) {
             self.level(&mut values, &mut counts, |n| n > 2, 0);
@@ -159,8 +170,8 @@ impl Batch<'_> {
 
     /// The chaining values of the chunks of all inputs of at most `MAX_SHARED_CHUNKS` chunks; `counts`
     /// says how many each has, 0 for longer inputs.
-    fn leaves(&self, values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH], counts: &mut [usize; BATCH]) {
-        let mut jobs = [Job { lane: EMPTY_LANE, place: 0 }; BATCH];
+    fn leaves(&self, values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH_LEN], counts: &mut [usize; BATCH_LEN]) {
+        let mut jobs = [LaneJob { lane: EMPTY_LANE, place: 0 }; BATCH_LEN];
         let mut n = 0;
         for (i, input) in self.inputs.iter().enumerate() {
             let chunks = input.len().div_ceil(CHUNK_LEN).max(1);
@@ -173,9 +184,9 @@ impl Batch<'_> {
                 let chunk = &input[CHUNK_LEN * counter..];
                 let chunk = &chunk[..chunk.len().min(CHUNK_LEN)];
                 let lane = Lane { input: chunk, counter: counter as u64, last_flags };
-                jobs[n] = Job { lane, place: MAX_SHARED_CHUNKS * i + counter };
+                jobs[n] = LaneJob { lane, place: MAX_SHARED_CHUNKS * i + counter };
                 n += 1;
-                if n == BATCH {
+                if n == BATCH_LEN {
                     self.run_sorted(&jobs, values.as_flattened_mut());
                     n = 0;
                 }
@@ -184,8 +195,8 @@ impl Batch<'_> {
         self.run_sorted(&jobs[..n], values.as_flattened_mut());
     }
 
-    fn run_sorted(&self, jobs: &[Job<'_>], values: &mut [Value]) {
-        let mut order = [0u8; BATCH];
+    fn run_sorted(&self, jobs: &[LaneJob<'_>], values: &mut [Value]) {
+        let mut order = [0u8; BATCH_LEN];
         let order = sort_by_blocks(jobs.len(), &mut order, |i| jobs[i].lane.input.len());
         for group in order.chunks(self.functions.lanes) {
             let mut inputs = [EMPTY_LANE; MAX_LANES];
@@ -203,8 +214,8 @@ impl Batch<'_> {
     /// Computes one level of parents, for the inputs whose number of values satisfies `which`.
     fn level(
         &self,
-        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH],
-        counts: &mut [usize; BATCH],
+        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH_LEN],
+        counts: &mut [usize; BATCH_LEN],
         which: fn(usize) -> bool,
         extra_flags: u32,
     ) {
@@ -241,7 +252,7 @@ impl Batch<'_> {
         &self,
         children: &[[u8; BLOCK_LEN]],
         places: &[(usize, usize); MAX_LANES],
-        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH],
+        values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH_LEN],
         extra_flags: u32,
     ) {
         if children.is_empty() {
@@ -261,7 +272,7 @@ impl Batch<'_> {
 
 /// Sorts the numbers below n by the inputs' number of blocks, longest first: a counting sort. No
 /// input is longer than a chunk.
-fn sort_by_blocks(n: usize, order: &mut [u8; BATCH], len: impl Fn(usize) -> usize) -> &[u8] {
+fn sort_by_blocks(n: usize, order: &mut [u8; BATCH_LEN], len: impl Fn(usize) -> usize) -> &[u8] {
     let blocks = |i: usize| len(i).div_ceil(BLOCK_LEN).max(1);
     let mut starts = [0u8; CHUNK_LEN / BLOCK_LEN + 2];
     for i in 0..n {

@@ -1,10 +1,10 @@
 //! Hashing of complete input. Up to one chunk, there is nothing between the call and the kernel.
 
 use crate::hash::Hash;
-use crate::instance::KeyedKernel;
-use crate::kernel::{Functions, functions};
+use crate::kernel::{Functions, Kernel, functions};
+use crate::keyed_kernel::KeyedKernel;
 use crate::plan::Prefetch;
-use crate::spec::{CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, OUT_LEN, ROOT, Words, key_words};
+use crate::spec::{CHUNK_END, CHUNK_LEN, IV, KEY_LEN, KEYED_HASH, Mode, OUT_LEN, ROOT, Words, key_words};
 use crate::tree::{LevelValues, root_block_of};
 use core::mem::MaybeUninit;
 
@@ -63,13 +63,27 @@ pub(crate) fn digest(functions: &'static Functions, input: &[u8], key: &Words, f
 
 #[inline(never)]
 fn digest_of_tree(functions: &'static Functions, input: &[u8], key: &Words, flags: u32) -> Hash {
-    let instance = KeyedKernel::new(functions, key, flags);
+    let kernel = KeyedKernel::new(functions, key, flags);
     if input.len() <= functions.lanes * CHUNK_LEN {
         let mut values = LevelValues::new();
-        values.hash_chunks(&instance, input, 0, Prefetch::Off);
-        values.ascend_to(&instance, 2);
-        return Hash::from_bytes(values.parent(&instance, ROOT));
+        values.hash_chunks(&kernel, input, 0, Prefetch::Off);
+        values.ascend_to(&kernel, 2);
+        return Hash::from_bytes(values.parent(&kernel, ROOT));
     }
-    let block = root_block_of(&instance, input, 0, Prefetch::for_input(input));
-    Hash::from_bytes(instance.parent(&block, ROOT))
+    let block = root_block_of(&kernel, input, 0, Prefetch::for_input(input));
+    Hash::from_bytes(kernel.parent(&block, ROOT))
+}
+
+impl Kernel {
+    /// Like [`hash`], but by this kernel instead of the process's kernel.
+    #[inline]
+    pub fn hash(self, input: &[u8]) -> Hash {
+        digest(self.0, input, &IV, 0)
+    }
+
+    /// The digest of `input` in any mode, by this kernel.
+    #[inline]
+    pub fn hash_in(self, mode: Mode<'_>, input: &[u8]) -> Hash {
+        digest(self.0, input, &mode.key_words(), mode.flags())
+    }
 }

@@ -1,7 +1,7 @@
 //! The last compression of a tree, and output of any length from it.
 
-use crate::instance::KeyedKernel;
 use crate::kernel::Functions;
+use crate::keyed_kernel::KeyedKernel;
 use crate::plan::{MAX_LANES, MAX_SERIAL_BLOCKS};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_START, PARENT, ROOT, Words};
 use core::fmt;
@@ -25,8 +25,8 @@ pub(crate) struct Output {
 impl Output {
     /// The last compression of a chunk of at most 1024 bytes.
     #[inline]
-    pub(crate) fn of_chunk(instance: &KeyedKernel, chunk: &[u8], counter: u64) -> Self {
-        let KeyedKernel { functions, key, flags } = instance;
+    pub(crate) fn of_chunk(kernel: &KeyedKernel, chunk: &[u8], counter: u64) -> Self {
+        let KeyedKernel { functions, key, flags } = kernel;
         // At least one block is left: the last one, of 0 to 64 bytes.
         let len = chunk.len() - chunk.len().saturating_sub(1) / BLOCK_LEN * BLOCK_LEN;
         let start = if len == chunk.len() { CHUNK_START } else { 0 };
@@ -55,8 +55,8 @@ impl Output {
     }
 
     /// The last compression of a parent with this block.
-    pub(crate) fn of_parent(instance: &KeyedKernel, block: &[u8; BLOCK_LEN]) -> Self {
-        let KeyedKernel { functions, key, flags } = instance;
+    pub(crate) fn of_parent(kernel: &KeyedKernel, block: &[u8; BLOCK_LEN]) -> Self {
+        let KeyedKernel { functions, key, flags } = kernel;
         let (len, flags) = (BLOCK_LEN as u32, flags | PARENT);
         Output { functions, value: *key, block: *block, len, flags, counter: 0, within: 0 }
     }

@@ -1,7 +1,7 @@
 //! Hashing on several threads: subtrees, by recursive halving.
 
 use crate::hasher::Hasher;
-use crate::instance::{KeyedKernel, Value, join};
+use crate::keyed_kernel::{KeyedKernel, Value, join};
 use crate::plan::Prefetch;
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use crate::tree::{Stack, largest_subtree, root_block_of};
@@ -37,21 +37,21 @@ impl Hasher {
         self.check_length(input.len());
         if let Some(leaf) = leaf_len(input.len()) {
             let prefetch = Prefetch::for_input(input);
-            input = self.settle(input);
-            let Hasher { instance, offset, stack, .. } = self;
-            input = absorb_subtrees(stack, &Work { instance, prefetch, leaf }, *offset, input);
-            self.fit();
+            input = self.flush_to_stack(input);
+            let Hasher { kernel, offset, stack, .. } = self;
+            input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf }, *offset, input);
+            self.update_buffer_limit();
         }
         self.update(input)
     }
 }
 
 /// Takes whole chunks of a tree that begins at counter 0, on all threads of the current rayon pool.
-pub(crate) fn absorb_all(stack: &mut Stack, instance: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
+pub(crate) fn absorb_all(stack: &mut Stack, kernel: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
     if let Some(leaf) = leaf_len(input.len()) {
-        input = absorb_subtrees(stack, &Work { instance, prefetch, leaf }, 0, input);
+        input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf }, 0, input);
     }
-    stack.absorb_all(instance, input, prefetch);
+    stack.absorb_all(kernel, input, prefetch);
 }
 
 /// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread
@@ -71,7 +71,7 @@ fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &
     // A subtree begins at a multiple of its length.
     let lead = stack.chunks.wrapping_neg() % (MIN_LEAF / CHUNK_LEN) as u64;
     let (lead, mut rest) = input.split_at(lead as usize * CHUNK_LEN);
-    stack.absorb(work.instance, offset, lead);
+    stack.absorb(work.kernel, offset, lead);
     let mut subtrees = ArrayVec::<_, MAX_SUBTREES>::new();
     let mut position = stack.chunks;
     while rest.len() >= MIN_LEAF {
@@ -83,7 +83,7 @@ fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &
     work.hash_all(&mut subtrees);
     for Subtree { input, halves, .. } in &subtrees {
         for half in halves.as_chunks().0 {
-            stack.push(work.instance, half, (input.len() / CHUNK_LEN / 2) as u64);
+            stack.push(work.kernel, half, (input.len() / CHUNK_LEN / 2) as u64);
         }
     }
     rest
@@ -100,7 +100,7 @@ struct Subtree<'i> {
 
 /// What all threads need to know.
 struct Work<'w> {
-    instance: &'w KeyedKernel,
+    kernel: &'w KeyedKernel,
     prefetch: Prefetch,
     leaf: usize,
 }
@@ -120,7 +120,7 @@ impl Work<'_> {
     /// The chaining values of both halves of a complete subtree of several chunks.
     fn halves(&self, subtree: &[u8], counter: u64) -> [u8; BLOCK_LEN] {
         if subtree.len() <= self.leaf {
-            return root_block_of(self.instance, subtree, counter, self.prefetch);
+            return root_block_of(self.kernel, subtree, counter, self.prefetch);
         }
         let (left, right) = subtree.split_at(subtree.len() / 2);
         let right_counter = counter + (left.len() / CHUNK_LEN) as u64;
@@ -131,7 +131,7 @@ impl Work<'_> {
 
     /// The chaining value of a complete subtree of several chunks that is not the root.
     fn value(&self, subtree: &[u8], counter: u64) -> Value {
-        self.instance.parent(&self.halves(subtree, counter), 0)
+        self.kernel.parent(&self.halves(subtree, counter), 0)
     }
 }
 

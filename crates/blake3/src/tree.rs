@@ -9,7 +9,7 @@
 //! - Input that is not a full group is absorbed in aligned powers of two, so that each piece is a
 //!   subtree.
 
-use crate::instance::{KeyedKernel, Value, join};
+use crate::keyed_kernel::{KeyedKernel, Value, join};
 use crate::plan::{Group, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::mem::MaybeUninit;
@@ -22,20 +22,20 @@ use values::chunk_values;
 /// The number of levels on which groups wait for a neighbor. A group of the last level is reduced
 /// to a single value. That happens once in 32 groups, so the narrow levels of parents, which cost
 /// as much as four chunks, take less than half a percent of the time.
-const LEVELS: usize = 6;
+const GROUP_LEVELS: usize = 6;
 
 /// Groups (of level 0) in one of the last level.
-const GROUPS_AT_TOP: u64 = 1 << (LEVELS - 1);
+const GROUPS_AT_TOP: u64 = 1 << (GROUP_LEVELS - 1);
 
 /// The most subtrees that can be side by side: one per bit of a chunk count, and one that is not
 /// merged yet.
-const STACK: usize = 55;
-const _: () = assert!(STACK >= MAX_LANES);
+const MAX_STACK_LEN: usize = 55;
+const _: () = assert!(MAX_STACK_LEN >= MAX_LANES);
 
 /// Finished subtrees, the largest first. Neighbors of equal size merge only when the next subtree
 /// comes.
 pub(crate) struct Stack {
-    values: [MaybeUninit<Value>; STACK],
+    values: [MaybeUninit<Value>; MAX_STACK_LEN],
     len: usize,
     /// The number of chunks in the subtrees.
     pub(crate) chunks: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Stack {
 impl Stack {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        Stack { values: [const { MaybeUninit::uninit() }; STACK], len: 0, chunks: 0 }
+        Stack { values: [const { MaybeUninit::uninit() }; MAX_STACK_LEN], len: 0, chunks: 0 }
     }
 
     #[inline(always)]
@@ -83,10 +83,10 @@ impl Stack {
 
     /// Merges neighbors of equal size, until there are at most `spare` more subtrees than set bits
     /// in the chunk count.
-    pub(crate) fn merge(&mut self, instance: &KeyedKernel, spare: usize) {
+    pub(crate) fn merge(&mut self, kernel: &KeyedKernel, spare: usize) {
         while self.len > self.chunks.count_ones() as usize + spare {
             let [.., left, right] = self.values() else { return };
-            let value = instance.parent(&join(left, right), 0);
+            let value = kernel.parent(&join(left, right), 0);
             self.len -= 1;
             self.values[self.len - 1].write(value);
         }
@@ -94,8 +94,8 @@ impl Stack {
 
     /// Adds a subtree of `chunks` chunks, a power of two that divides the number of chunks before
     /// it.
-    pub(crate) fn push(&mut self, instance: &KeyedKernel, value: &Value, chunks: u64) {
-        self.merge(instance, 0);
+    pub(crate) fn push(&mut self, kernel: &KeyedKernel, value: &Value, chunks: u64) {
+        self.merge(kernel, 0);
         debug_assert!(chunks.is_power_of_two() && self.chunks.is_multiple_of(chunks));
         self.values[self.len].write(*value);
         self.len += 1;
@@ -103,12 +103,12 @@ impl Stack {
     }
 
     /// Takes whole chunks, in aligned subtrees of at most a group.
-    pub(crate) fn absorb(&mut self, instance: &KeyedKernel, offset: u64, mut input: &[u8]) {
+    pub(crate) fn absorb(&mut self, kernel: &KeyedKernel, offset: u64, mut input: &[u8]) {
         while !input.is_empty() {
-            let (subtree, rest) = input.split_at(self.next_subtree(instance, input.len()));
+            let (subtree, rest) = input.split_at(self.next_subtree(kernel, input.len()));
             let mut values = LevelValues::new();
-            values.hash_chunks(instance, subtree, offset + self.chunks, Prefetch::Off);
-            self.push_halves(instance, values, (subtree.len() / CHUNK_LEN) as u64);
+            values.hash_chunks(kernel, subtree, offset + self.chunks, Prefetch::Off);
+            self.push_halves(kernel, values, (subtree.len() / CHUNK_LEN) as u64);
             input = rest;
         }
     }
@@ -117,19 +117,19 @@ impl Stack {
     /// input.
     ///
     /// Up to a group, all chunks are hashed at once, also if they are not one subtree.
-    pub(crate) fn absorb_all(&mut self, instance: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
+    pub(crate) fn absorb_all(&mut self, kernel: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
         while !input.is_empty() {
             let n = input.len() / CHUNK_LEN;
-            if self.chunks == 0 && n <= instance.lanes() && n.is_power_of_two() {
-                return self.begin(instance, input, n);
+            if self.chunks == 0 && n <= kernel.lanes() && n.is_power_of_two() {
+                return self.absorb_first(kernel, input, n);
             }
-            if n <= instance.lanes() && self.chunks.is_multiple_of(1 << n.ilog2()) {
+            if n <= kernel.lanes() && self.chunks.is_multiple_of(1 << n.ilog2()) {
                 let mut values = LevelValues::new();
-                values.hash_chunks(instance, input, self.chunks, Prefetch::Off);
-                return self.push_ragged(instance, values);
+                values.hash_chunks(kernel, input, self.chunks, Prefetch::Off);
+                return self.push_ragged(kernel, values);
             }
             let (subtree, rest) = input.split_at(largest_subtree(self.chunks, input.len()));
-            self.absorb_subtree(instance, subtree, prefetch);
+            self.absorb_subtree(kernel, subtree, prefetch);
             input = rest;
         }
     }
@@ -137,14 +137,14 @@ impl Stack {
     /// Takes the first chunks, a power of two of them and at most a group. The kernel writes into
     /// the stack: a copy of its values would wait for its narrow stores.
     #[inline]
-    fn begin(&mut self, instance: &KeyedKernel, input: &[u8], chunks: usize) {
-        let KeyedKernel { functions, key, flags } = instance;
+    fn absorb_first(&mut self, kernel: &KeyedKernel, input: &[u8], chunks: usize) {
+        let KeyedKernel { functions, key, flags } = kernel;
         let values = self.values.as_mut_ptr().cast::<u8>();
         (self.len, self.chunks) = (chunks, chunks as u64);
         // SAFETY: the stack has room for more values than the widest kernel has lanes. A level
         // writes no more than it reads.
         unsafe {
-            chunk_values(instance, input, 0, Prefetch::Off, values);
+            chunk_values(kernel, input, 0, Prefetch::Off, values);
             while self.len > 2 {
                 self.len /= 2;
                 (functions.parents)(values, self.len, key, *flags, values);
@@ -160,20 +160,20 @@ impl Stack {
     }
 
     /// Takes whole chunks that form a subtree.
-    pub(crate) fn absorb_subtree(&mut self, instance: &KeyedKernel, subtree: &[u8], prefetch: Prefetch) {
+    pub(crate) fn absorb_subtree(&mut self, kernel: &KeyedKernel, subtree: &[u8], prefetch: Prefetch) {
         if subtree.len() <= CHUNK_LEN {
-            return self.absorb(instance, 0, subtree);
+            return self.absorb(kernel, 0, subtree);
         }
-        let block = root_block_of(instance, subtree, self.chunks, prefetch);
+        let block = root_block_of(kernel, subtree, self.chunks, prefetch);
         let half = (subtree.len() / CHUNK_LEN / 2) as u64;
         for value in block.as_chunks().0 {
-            self.push(instance, value, half);
+            self.push(kernel, value, half);
         }
     }
 
     /// Adds the values of chunks as subtrees of the sizes in the binary form of their number, the
     /// largest first, and as its two halves.
-    fn push_ragged(&mut self, instance: &KeyedKernel, mut values: LevelValues) {
+    fn push_ragged(&mut self, kernel: &KeyedKernel, mut values: LevelValues) {
         let mut odd = [None; MAX_LANES.ilog2() as usize + 1];
         let mut size = 1;
         for odd in &mut odd {
@@ -183,30 +183,30 @@ impl Stack {
             if values.n <= 2 {
                 break;
             }
-            values.ascend(instance);
+            values.ascend(kernel);
             size *= 2;
         }
         for i in 0..values.n {
-            self.push(instance, &values.get(i), size);
+            self.push(kernel, &values.get(i), size);
         }
         for (value, size) in odd.iter().rev().flatten() {
-            self.push(instance, value, *size);
+            self.push(kernel, value, *size);
         }
     }
 
     /// The length in bytes of the largest subtree that may come next: at most `most` bytes, and at
     /// most a group.
-    fn next_subtree(&self, instance: &KeyedKernel, most: usize) -> usize {
-        let chunks = room(instance, self.chunks).min(most / CHUNK_LEN);
+    fn next_subtree(&self, kernel: &KeyedKernel, most: usize) -> usize {
+        let chunks = max_next_chunks(kernel, self.chunks).min(most / CHUNK_LEN);
         CHUNK_LEN << chunks.ilog2()
     }
 
     /// Adds a subtree as its two halves, or as its only chunk.
-    fn push_halves(&mut self, instance: &KeyedKernel, mut values: LevelValues, chunks: u64) {
-        values.ascend_to(instance, 2);
+    fn push_halves(&mut self, kernel: &KeyedKernel, mut values: LevelValues, chunks: u64) {
+        values.ascend_to(kernel, 2);
         let n = values.n as u64;
         for i in 0..values.n {
-            self.push(instance, &values.get(i), chunks / n);
+            self.push(kernel, &values.get(i), chunks / n);
         }
     }
 }
@@ -239,9 +239,9 @@ impl zeroize::Zeroize for Groups {
 /// values of `lanes` neighboring subtrees of 2^l chunks each.
 ///
 /// A kernel reads only groups that it wrote itself: as long as there are groups, all calls must be
-/// for instances of one kernel.
+/// by one kernel.
 pub(crate) struct Groups {
-    slots: [MaybeUninit<Group>; LEVELS],
+    slots: [MaybeUninit<Group>; GROUP_LEVELS],
     /// Bit l is set if there is a group of level l.
     present: u64,
     /// No slot from this one on was written since the last wiping.
@@ -253,7 +253,7 @@ impl Groups {
     #[inline(always)]
     pub(crate) fn new() -> Self {
         Groups {
-            slots: [const { MaybeUninit::uninit() }; LEVELS],
+            slots: [const { MaybeUninit::uninit() }; GROUP_LEVELS],
             present: 0,
             #[cfg(feature = "std")]
             written: 0,
@@ -306,22 +306,22 @@ impl Groups {
         }
     }
 
-    pub(crate) fn chunks(&self, instance: &KeyedKernel) -> u64 {
-        self.present * instance.lanes() as u64
+    pub(crate) fn chunks(&self, kernel: &KeyedKernel) -> u64 {
+        self.present * kernel.lanes() as u64
     }
 
     /// Hashes one group at the start of `input`, or two where the kernel prefers that, and merges
     /// them with the waiting groups of their levels. Returns how many. There must be room: see
     /// `is_full`.
-    fn add(&mut self, instance: &KeyedKernel, input: &[u8], counter: u64, prefetch: Prefetch) -> usize {
-        let KeyedKernel { functions, key, flags } = instance;
+    fn add(&mut self, kernel: &KeyedKernel, input: &[u8], counter: u64, prefetch: Prefetch) -> usize {
+        let KeyedKernel { functions, key, flags } = kernel;
         let group = functions.lanes * CHUNK_LEN;
         assert!(input.len() >= group);
         // Only the first of a pair of neighbors has nothing to merge with on its level.
         let two = functions.two_groups.filter(|_| input.len() >= 2 * group && self.present & 1 == 0);
         let groups = if two.is_some() { 2 } else { 1 };
         let target = (self.present + groups - 1).trailing_ones() as usize;
-        assert!(target < LEVELS);
+        assert!(target < GROUP_LEVELS);
         let mut spare = MaybeUninit::<Group>::uninit();
         let (spare, slots) = (spare.as_mut_ptr(), self.slots.as_mut_ptr().cast::<Group>());
         // SAFETY: there are as many groups of input; this kernel wrote the groups below `target`,
@@ -350,19 +350,19 @@ impl Groups {
     }
 
     /// Moves everything to the stack.
-    pub(crate) fn spill(&mut self, instance: &KeyedKernel, stack: &mut Stack) {
-        self.push_to(instance, stack);
+    pub(crate) fn spill(&mut self, kernel: &KeyedKernel, stack: &mut Stack) {
+        self.push_to(kernel, stack);
         self.present = 0;
     }
 
     /// Like `spill`, but keeps the groups.
-    pub(crate) fn push_to(&self, instance: &KeyedKernel, stack: &mut Stack) {
-        for level in (0..LEVELS).rev() {
+    pub(crate) fn push_to(&self, kernel: &KeyedKernel, stack: &mut Stack) {
+        for level in (0..GROUP_LEVELS).rev() {
             if self.present >> level & 1 == 1 {
                 let mut values = LevelValues::new();
                 // SAFETY: this kernel wrote it.
-                unsafe { values.prepend(instance, &self.slots[level]) };
-                stack.push_halves(instance, values, (instance.lanes() as u64) << level);
+                unsafe { values.prepend(kernel, &self.slots[level]) };
+                stack.push_halves(kernel, values, (kernel.lanes() as u64) << level);
             }
         }
     }
@@ -370,7 +370,7 @@ impl Groups {
 
 /// An unfinished tree, by reference, so that its owner decides where its parts are stored.
 pub(crate) struct Tree<'a> {
-    pub(crate) instance: &'a KeyedKernel,
+    pub(crate) kernel: &'a KeyedKernel,
     /// The counter of the first chunk.
     pub(crate) offset: u64,
     pub(crate) stack: &'a mut Stack,
@@ -380,25 +380,25 @@ pub(crate) struct Tree<'a> {
 impl Tree<'_> {
     /// The number of chunks taken so far.
     pub(crate) fn position(&self) -> u64 {
-        self.stack.chunks + self.groups.chunks(self.instance)
+        self.stack.chunks + self.groups.chunks(self.kernel)
     }
 
     /// Takes whole chunks. A single chunk must not be the whole input.
     pub(crate) fn absorb(&mut self, mut input: &[u8], prefetch: Prefetch) {
         debug_assert!(input.len().is_multiple_of(CHUNK_LEN));
-        let group = self.instance.lanes() * CHUNK_LEN;
+        let group = self.kernel.lanes() * CHUNK_LEN;
         while !input.is_empty() {
-            if input.len() >= group && self.at_group() {
+            if input.len() >= group && self.may_add_group() {
                 if self.groups.is_full() {
-                    self.groups.spill(self.instance, self.stack);
+                    self.groups.spill(self.kernel, self.stack);
                 }
                 let counter = self.offset + self.position();
-                let groups = self.groups.add(self.instance, input, counter, prefetch);
+                let groups = self.groups.add(self.kernel, input, counter, prefetch);
                 input = &input[groups * group..];
             } else {
-                self.groups.spill(self.instance, self.stack);
-                let subtree = self.stack.next_subtree(self.instance, input.len());
-                self.stack.absorb(self.instance, self.offset, &input[..subtree]);
+                self.groups.spill(self.kernel, self.stack);
+                let subtree = self.stack.next_subtree(self.kernel, input.len());
+                self.stack.absorb(self.kernel, self.offset, &input[..subtree]);
                 input = &input[subtree..];
             }
         }
@@ -406,17 +406,17 @@ impl Tree<'_> {
 
     /// Whether a group may be added: it continues others, or begins at a place for a group of the
     /// last level.
-    fn at_group(&self) -> bool {
-        let at_top = self.instance.lanes() as u64 * GROUPS_AT_TOP;
+    fn may_add_group(&self) -> bool {
+        let at_top = self.kernel.lanes() as u64 * GROUPS_AT_TOP;
         self.groups.present != 0 || self.stack.chunks.is_multiple_of(at_top)
     }
 
     /// How many bytes of `input` to take now, before the rest is collected: whole groups, or up to
     /// the next place where one may begin.
-    pub(crate) fn whole(&self, input: &[u8]) -> usize {
-        let room = room(self.instance, self.position());
+    pub(crate) fn absorbable_len(&self, input: &[u8]) -> usize {
+        let room = max_next_chunks(self.kernel, self.position());
         let unit = room * CHUNK_LEN;
-        if room == self.instance.lanes() {
+        if room == self.kernel.lanes() {
             input.len() / unit * unit
         } else {
             unit.min(input.len() / CHUNK_LEN * CHUNK_LEN)
@@ -434,16 +434,16 @@ pub(crate) fn largest_subtree(position: u64, most: usize) -> usize {
 /// The most chunks, up to a group, that may follow `position` chunks as one subtree, complete or
 /// not.
 #[inline(always)]
-pub(crate) fn room(instance: &KeyedKernel, position: u64) -> usize {
+pub(crate) fn max_next_chunks(kernel: &KeyedKernel, position: u64) -> usize {
     // Position 0 has 64 trailing zeros.
-    let aligned = position.trailing_zeros().min(instance.lanes().ilog2());
+    let aligned = position.trailing_zeros().min(kernel.lanes().ilog2());
     1 << aligned
 }
 
 /// The block of the topmost parent of a tree of more than one chunk: the chunks taken so far, and
-/// then `rest`, which has at most [`room`] chunks.
+/// then `rest`, which has at most [`max_next_chunks`] chunks.
 pub(crate) fn root_block(
-    instance: &KeyedKernel,
+    kernel: &KeyedKernel,
     offset: u64,
     stack: &Stack,
     groups: Option<&Groups>,
@@ -453,37 +453,37 @@ pub(crate) fn root_block(
         // A full group of the last level is a complete subtree: the chunks after it do not merge
         // with parts of it.
         let mut stack = stack.clone();
-        full.push_to(instance, &mut stack);
-        return root_block(instance, offset, &stack, None, rest);
+        full.push_to(kernel, &mut stack);
+        return root_block(kernel, offset, &stack, None, rest);
     }
     let mut values = LevelValues::new();
-    let position = stack.chunks + groups.map_or(0, |groups| groups.chunks(instance));
+    let position = stack.chunks + groups.map_or(0, |groups| groups.chunks(kernel));
     if !rest.is_empty() {
-        values.hash_chunks(instance, rest, offset + position, Prefetch::Off);
+        values.hash_chunks(kernel, rest, offset + position, Prefetch::Off);
     }
     if let Some(groups) = groups {
-        for level in 0..LEVELS {
+        for level in 0..GROUP_LEVELS {
             if groups.present >> level & 1 == 1 {
                 // SAFETY: this kernel wrote it.
-                unsafe { values.prepend(instance, &groups.slots[level]) };
+                unsafe { values.prepend(kernel, &groups.slots[level]) };
             }
             if groups.present >> level <= 1 {
                 break;
             }
-            values.ascend(instance);
+            values.ascend(kernel);
         }
     }
     if stack.len == 0 {
-        values.ascend_to(instance, 2);
+        values.ascend_to(kernel, 2);
         return values.last_two();
     }
-    values.ascend_to(instance, 1);
-    fold(instance, stack, (values.n == 1).then(|| values.get(0)))
+    values.ascend_to(kernel, 1);
+    fold_stack(kernel, stack, (values.n == 1).then(|| values.get(0)))
 }
 
 /// The block of the topmost parent of the subtrees of a stack, and of one more to their right. It
 /// copies no stack, which would take as long as a compression.
-pub(crate) fn fold(instance: &KeyedKernel, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
+pub(crate) fn fold_stack(kernel: &KeyedKernel, stack: &Stack, last: Option<Value>) -> [u8; BLOCK_LEN] {
     let values = stack.values();
     let mut lefts = values.len() - 1;
     let mut right = values[lefts];
@@ -491,37 +491,37 @@ pub(crate) fn fold(instance: &KeyedKernel, stack: &Stack, last: Option<Value>) -
         // Neighbors of equal size merge, as when a subtree comes.
         while lefts + 1 > stack.chunks.count_ones() as usize {
             lefts -= 1;
-            right = instance.parent(&join(&values[lefts], &right), 0);
+            right = kernel.parent(&join(&values[lefts], &right), 0);
         }
         if lefts == 0 {
             return join(&right, &last);
         }
-        right = instance.parent(&join(&right, &last), 0);
+        right = kernel.parent(&join(&right, &last), 0);
     }
     for left in values[1..lefts].iter().rev() {
-        right = instance.parent(&join(left, &right), 0);
+        right = kernel.parent(&join(left, &right), 0);
     }
     join(&values[0], &right)
 }
 
 /// The block of the topmost parent over all of `input`, which has more than one chunk.
 pub(crate) fn root_block_of(
-    instance: &KeyedKernel,
+    kernel: &KeyedKernel,
     input: &[u8],
     offset: u64,
     prefetch: Prefetch,
 ) -> [u8; BLOCK_LEN] {
     debug_assert!(input.len() > CHUNK_LEN);
-    let group = instance.lanes() * CHUNK_LEN;
+    let group = kernel.lanes() * CHUNK_LEN;
     if input.len() <= group {
         let mut values = LevelValues::new();
-        values.hash_chunks(instance, input, offset, Prefetch::Off);
-        values.ascend_to(instance, 2);
+        values.hash_chunks(kernel, input, offset, Prefetch::Off);
+        values.ascend_to(kernel, 2);
         return values.last_two();
     }
     let (mut stack, mut groups) = (Stack::new(), Groups::new());
     let (whole, rest) = input.split_at(input.len() / group * group);
-    let mut tree = Tree { instance, offset, stack: &mut stack, groups: &mut groups };
+    let mut tree = Tree { kernel, offset, stack: &mut stack, groups: &mut groups };
     tree.absorb(whole, prefetch);
-    root_block(instance, offset, &stack, Some(&groups), rest)
+    root_block(kernel, offset, &stack, Some(&groups), rest)
 }

@@ -42,7 +42,7 @@ impl KeyedKernel {
     /// Plain hashing.
     pub(crate) const PLAIN: Self = KeyedKernel { key: IV, flags: 0 };
 
-    /// The instance for a mode: 0 plain, 1 keyed, 2 key derivation.
+    /// The kernel for a mode: 0 plain, 1 keyed, 2 key derivation.
     #[inline(always)]
     pub(crate) fn of(mode: u32, key: &Words) -> Self {
         match mode {

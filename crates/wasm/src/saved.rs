@@ -38,7 +38,7 @@ pub(crate) fn write(state: &State, held: &[u8], out: &mut [u8; OUT]) -> usize {
     }
     let values = state.values().as_flattened();
     let len = HEADER + values.len() + tail.len();
-    let mode = match state.instance.flags {
+    let mode = match state.kernel.flags {
         KEYED_HASH => 1,
         DERIVE_KEY_MATERIAL => 2,
         _ => 0,
@@ -49,7 +49,7 @@ pub(crate) fn write(state: &State, held: &[u8], out: &mut [u8; OUT]) -> usize {
     out[12..16].copy_from_slice(&(len as u32).to_le_bytes());
     out[16..24].copy_from_slice(&(state.offset * CHUNK_LEN as u64).to_le_bytes());
     out[24..32].copy_from_slice(&count.to_le_bytes());
-    for (bytes, word) in out[32..HEADER].as_chunks_mut::<4>().0.iter_mut().zip(state.instance.key) {
+    for (bytes, word) in out[32..HEADER].as_chunks_mut::<4>().0.iter_mut().zip(state.kernel.key) {
         *bytes = word.to_le_bytes();
     }
     out[HEADER..HEADER + values.len()].copy_from_slice(values);

@@ -14,7 +14,7 @@ const STACK: usize = 55;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct State {
-    pub(crate) instance: KeyedKernel,
+    pub(crate) kernel: KeyedKernel,
     len: u32,
     /// The number of chunks in the subtrees.
     pub(crate) chunks: u64,
@@ -26,7 +26,7 @@ pub(crate) struct State {
 impl State {
     /// All zeros.
     pub(crate) const NONE: Self = State {
-        instance: KeyedKernel { key: [0; 8], flags: 0 },
+        kernel: KeyedKernel { key: [0; 8], flags: 0 },
         len: 0,
         chunks: 0,
         offset: 0,
@@ -34,8 +34,8 @@ impl State {
     };
 
     /// A state without input.
-    pub(crate) fn new(instance: KeyedKernel, offset: u64) -> Self {
-        State { instance, offset, ..Self::NONE }
+    pub(crate) fn new(kernel: KeyedKernel, offset: u64) -> Self {
+        State { kernel, offset, ..Self::NONE }
     }
 
     /// The subtrees' chaining values.
@@ -60,7 +60,7 @@ impl State {
     pub(crate) fn merge(&mut self, spare: u32) {
         while self.len > self.chunks.count_ones() + spare {
             let [.., left, right] = self.values() else { return };
-            let value = self.instance.parent(&join(left, right));
+            let value = self.kernel.parent(&join(left, right));
             self.len -= 2;
             self.put(&value);
         }
@@ -77,8 +77,8 @@ impl State {
         while !input.is_empty() {
             let fits = 1 << (usize::BITS - 1 - (input.len() / CHUNK_LEN).leading_zeros());
             let (subtree, rest) = found(input.split_at_checked(CHUNK_LEN * self.room().min(fits)));
-            let chunks = self.instance.leaves(subtree, self.offset + self.chunks, values);
-            let n = self.instance.ascend(values, chunks, 2);
+            let chunks = self.kernel.leaves(subtree, self.offset + self.chunks, values);
+            let n = self.kernel.ascend(values, chunks, 2);
             for value in found(values.get(..n)) {
                 self.push(value, (chunks / n) as u64);
             }
@@ -89,7 +89,7 @@ impl State {
     /// The root of the tree over the state and `held`.
     pub(crate) fn root(mut self, mut held: &[u8]) -> Node {
         if self.chunks == 0 {
-            return self.instance.root(held);
+            return self.kernel.root(held);
         }
         while held.len() > CHUNK_LEN * self.room() {
             let (subtree, rest) = found(held.split_at_checked(CHUNK_LEN * self.room()));
@@ -102,14 +102,14 @@ impl State {
         } else {
             self.merge(0);
             let values = values();
-            let n = self.instance.leaves(held, self.offset + self.chunks, values);
-            self.instance.ascend(values, n, 1);
+            let n = self.kernel.leaves(held, self.offset + self.chunks, values);
+            self.kernel.ascend(values, n, 1);
             values[0]
         };
         let [first, others @ ..] = self.values() else { return Node::NONE };
         for left in others.iter().rev() {
-            right = self.instance.parent(&join(left, &right));
+            right = self.kernel.parent(&join(left, &right));
         }
-        self.instance.node(first, &right)
+        self.kernel.node(first, &right)
     }
 }

@@ -21,12 +21,12 @@ impl Node {
 
     /// Writes output from a position on. Positions are modulo 2^64.
     pub(crate) fn read(&self, mut position: u64, mut out: &mut [u8]) {
-        let instance = KeyedKernel { key: self.value, flags: self.flags | ROOT };
+        let kernel = KeyedKernel { key: self.value, flags: self.flags | ROOT };
         let len = (self.len as usize).min(BLOCK_LEN);
         while !out.is_empty() {
             let within = (position % BLOCK_LEN as u64) as usize;
             let mut block = [0; BLOCK_LEN];
-            instance.fold(&self.block[..len], position / BLOCK_LEN as u64, (0, 0), &mut block);
+            kernel.fold(&self.block[..len], position / BLOCK_LEN as u64, (0, 0), &mut block);
             let n = out.len().min(BLOCK_LEN - within);
             let (now, later) = out.split_at_mut(n);
             now.copy_from_slice(&block[within..within + n]);

@@ -16,8 +16,6 @@ mod portable;
 mod powerpc64;
 #[cfg(target_arch = "s390x")]
 mod s390x;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-mod schedule;
 mod table;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm32;

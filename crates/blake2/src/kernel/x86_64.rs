@@ -11,6 +11,38 @@ use bulla_simd::Vector;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 
+/// Passes the message schedule of all rounds, as the literal numbers that assembly needs, to a macro, after its other arguments: `b` for BLAKE2b, `s`
+/// for BLAKE2s (RFC 7693, section 2.7).
+macro_rules! schedule {
+    (s, $macro:ident!($($arguments:tt)*)) => {
+        schedule!(ten, $macro!($($arguments)*))
+    };
+    (b, $macro:ident!($($arguments:tt)*)) => {
+        schedule!(
+            ten, $macro!($($arguments)*)
+            [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
+            [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+        )
+    };
+    (ten, $macro:ident!($($arguments:tt)*) $($more:tt)*) => {
+        $macro!(
+            $($arguments)*
+            [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]
+            [14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3]
+            [11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4]
+            [7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8]
+            [9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13]
+            [2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9]
+            [12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11]
+            [13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10]
+            [6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5]
+            [10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0]
+            $($more)*
+        )
+    };
+}
+pub(super) use schedule;
+
 impl Rounds for avx512::U32x4 {}
 impl Rounds for avx512::U32x8 {}
 impl Rounds for avx512::U32x16 {}

@@ -7,7 +7,7 @@
 //!
 //! Measured in `docs/decisions/0076-blake2-avx2-in-assembly.md`.
 
-use super::schedule::schedule;
+use super::x86_64::schedule;
 use crate::generic::columns::Rounds;
 use bulla_simd::x86_64::{avx2, byte_rotation};
 use core::arch::asm;

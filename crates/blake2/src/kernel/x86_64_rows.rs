@@ -18,7 +18,7 @@
 //! Measured on machines of both kinds: see `docs/decisions/0070-blake2-rows.md` and
 //! `0073-blake2-by-cpu.md`.
 
-use super::schedule::schedule;
+use super::x86_64::schedule;
 use crate::generic::rows::Rounds;
 use bulla_simd::x86_64::{avx2, avx512};
 use core::arch::asm;

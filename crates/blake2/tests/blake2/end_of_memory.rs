@@ -1,39 +1,16 @@
 //! Inputs that end where readable memory ends: a kernel that reads one byte too many stops this
 //! process.
 
-use crate::support::{for_both, input};
+use crate::support::for_both;
 use bulla_blake2::kernel;
-use memmap2::{MmapOptions, MmapRaw};
-use std::io::Write as _;
-
-/// The largest pages of today's systems.
-const PAGE: usize = 64 * 1024;
-
-/// A page with input and, behind it, memory that cannot be read: it belongs to the map of a file,
-/// but is behind the file's end.
-struct Page(MmapRaw);
-
-impl Page {
-    fn new() -> Self {
-        let mut file = tempfile::tempfile().expect("a temporary file");
-        file.write_all(&input(PAGE)).expect("room for a page");
-        Page(MmapOptions::new().len(2 * PAGE).map_raw_read_only(&file).expect("a map of the file"))
-    }
-
-    /// The last `len` bytes that can be read.
-    fn end(&self, len: usize) -> &[u8] {
-        assert!(len <= PAGE);
-        // SAFETY: they are in the file, which nobody else knows.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(PAGE - len), len) }
-    }
-}
+use bulla_kernel_testing::PageBeforeGap;
 
 for_both! {
     use ours::many::{HashManyJob, hash_many};
 
     #[test]
     fn nothing_behind_an_input_is_read() {
-        let page = Page::new();
+        let page = PageBeforeGap::new();
         for kernel in kernel::runnable() {
             let mut params = ours::Params::new();
             params.kernel(kernel);
@@ -51,7 +28,7 @@ for_both! {
 
     #[test]
     fn nothing_behind_one_of_many_inputs_is_read() {
-        let page = Page::new();
+        let page = PageBeforeGap::new();
         for kernel in kernel::runnable() {
             let mut params = ours::Params::new();
             params.kernel(kernel);

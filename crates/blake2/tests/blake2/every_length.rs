@@ -6,13 +6,13 @@ use bulla_blake2::kernel;
 
 for_both! {
     /// Four blocks past the widest kernel, were each of its lanes to take a block.
-    const MOST: usize = (MANY + 4) * ours::BLOCKBYTES;
+    const MAX_LEN: usize = (MANY + 4) * ours::BLOCKBYTES;
 
     #[test]
     fn one_input() {
-        let data = input(MOST);
+        let data = input(MAX_LEN);
         let key = key(ours::KEYBYTES);
-        for len in 0..=MOST {
+        for len in 0..=MAX_LEN {
             let data = &data[..len];
             let plain = peer::Params::new().hash(data);
             let keyed = peer::Params::new().key(&key).hash(data);
@@ -27,9 +27,9 @@ for_both! {
 
     #[test]
     fn the_parallel_mode() {
-        let data = input(MOST);
+        let data = input(MAX_LEN);
         let key = key(ours::KEYBYTES);
-        for len in 0..=MOST {
+        for len in 0..=MAX_LEN {
             let data = &data[..len];
             let plain = peer_p::Params::new().hash(data);
             let keyed = peer_p::Params::new().key(&key).hash(data);

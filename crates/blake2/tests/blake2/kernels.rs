@@ -2,7 +2,7 @@
 
 use bulla_blake2::blake2b;
 use bulla_blake2::kernel::{self, Kernel};
-use std::io::Write as _;
+use bulla_kernel_testing::{expected_best_kernel, report_untested};
 
 #[test]
 fn kernels_have_names() {
@@ -12,14 +12,6 @@ fn kernels_have_names() {
     for kernel in kernel::available() {
         assert!(unknown.contains(kernel.name()), "{unknown}");
     }
-}
-
-/// Names the kernels that the tests require, separated by commas, or `all`. `cargo xtask test` sets
-/// it. For every other kernel that cannot run, the test says that it was not tested.
-const REQUIRE: &str = "BULLA_TEST_REQUIRE_KERNELS";
-
-fn is_required(kernel: &str) -> bool {
-    std::env::var(REQUIRE).is_ok_and(|names| names == "all" || names.split(',').any(|name| name == kernel))
 }
 
 /// The kernels of this architecture, besides the portable one.
@@ -42,21 +34,14 @@ const KERNELS: &[&str] = if cfg!(target_arch = "x86_64") {
 fn kernels_that_were_not_tested_are_named() {
     for name in KERNELS {
         if !kernel::runnable().any(|kernel| kernel.name() == *name) {
-            let missing = format!("not tested: the kernel {name}, which this processor cannot run");
-            assert!(!is_required(name), "{missing}; run the tests on one that can");
-            // Past the runner of the tests, which shows nothing of a test that passes.
-            writeln!(std::io::stdout(), "{missing}").expect("the standard output takes a line");
+            report_untested(name);
         }
     }
 }
 
-/// Names the kernel that this processor must choose, where the caller knows: on emulated
-/// processors.
-const BEST: &str = "BULLA_TEST_BEST_KERNEL";
-
 #[test]
 fn the_best_kernel_is_in_use() {
-    if let Ok(best) = std::env::var(BEST) {
+    if let Some(best) = expected_best_kernel() {
         assert_eq!(kernel::active().name(), best);
     }
     let forced = kernel::forced().expect("a kernel of this machine");

@@ -1,9 +1,6 @@
 //! What the tests share.
 
-/// `len` bytes without a period that a kernel could hide behind.
-pub(crate) fn input(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
-}
+pub(crate) use bulla_kernel_testing::input;
 
 /// A key of the tests, of up to 64 bytes.
 pub(crate) fn key(len: usize) -> Vec<u8> {

@@ -2,9 +2,8 @@
 
 use crate::support::{for_both, input};
 use bulla_blake2::kernel;
+use bulla_kernel_testing::registers;
 use std::hint::black_box;
-
-mod registers;
 
 for_both! {
     use ours::many::{HashManyJob, hash_many};

@@ -1,14 +1,12 @@
 //! Decoding: it returns only verified bytes.
 
-pub use super::error::Error;
-
-use super::place::SubtreeSpan;
 use super::source::Source;
 use super::subtree::{self, SubtreeShape, SubtreeValues};
+use super::walk::SubtreeSpan;
 use super::walk::{Walk, wanted};
 use super::{GroupSize, PARENT_LEN};
 use crate::Hash;
-use crate::instance::Value;
+use crate::keyed_kernel::Value;
 use crate::plan::Prefetch;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -382,4 +380,38 @@ impl<R: Read, T: Read> Verifier<R, T> {
 /// Compares in constant time.
 fn verify(value: &Value, expected: &Value) -> Result<(), Error> {
     if Hash::from_bytes(*value) == Hash::from_bytes(*expected) { Ok(()) } else { Err(Error::HashMismatch) }
+}
+
+/// A problem of an encoding.
+///
+/// The readers of this module return it inside an [`io::Error`]: use
+/// [`get_ref`](io::Error::get_ref) and `downcast_ref`. They return all bytes that could be verified
+/// before the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The bytes do not match the digest. [`io::ErrorKind::InvalidData`].
+    HashMismatch,
+    /// It ends too early. [`io::ErrorKind::UnexpectedEof`].
+    Truncated,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Error::HashMismatch => "the encoding is corrupt, or not of this digest",
+            Error::Truncated => "the encoding is truncated",
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::HashMismatch => io::ErrorKind::InvalidData,
+            Error::Truncated => io::ErrorKind::UnexpectedEof,
+        };
+        io::Error::new(kind, error)
+    }
 }

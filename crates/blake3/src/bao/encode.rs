@@ -2,11 +2,11 @@
 
 pub use super::slice::SliceExtractor;
 
-use super::place::{NodeRank, SubtreeSpan};
 use super::subtree::{MAX_SUBTREE_LEN, SubtreeShape, SubtreeValues, merge};
+use super::walk::{NodeRank, SubtreeSpan};
 use super::{EncodingLayout, GroupSize, HEADER_LEN, PARENT_LEN};
 use crate::Hash;
-use crate::instance::Value;
+use crate::keyed_kernel::Value;
 use crate::plan::Prefetch;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -37,13 +37,10 @@
 
 pub mod decode;
 pub mod encode;
-mod error;
-mod place;
 mod slice;
 mod source;
 mod subtree;
 mod walk;
-mod wide;
 
 use crate::{BLOCK_LEN, CHUNK_LEN};
 

@@ -3,9 +3,9 @@
 //! Bytes are examined before they are consumed. If the reader or the verification fails, the caller
 //! can try again, and gets the same failure if nothing has changed.
 
-use super::error::Error;
-use super::place::SubtreeSpan;
+use super::decode::Error;
 use super::subtree::{EncodingNode, SubtreeShape};
+use super::walk::SubtreeSpan;
 use super::{EncodingLayout, HEADER_LEN, PARENT_LEN};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;

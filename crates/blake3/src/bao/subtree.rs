@@ -1,10 +1,13 @@
 //! A subtree that is completely in memory: its values level by level, its nodes in pre-order.
 
-use super::place::NodeRank;
-use super::{EncodingLayout, GroupSize, PARENT_LEN, wide};
+use super::walk::NodeRank;
+use super::{EncodingLayout, GroupSize, PARENT_LEN};
 use crate::hazmat::{Mode, merge_subtrees_non_root, merge_subtrees_root};
-use crate::instance::Value;
+use crate::kernel::functions;
+use crate::keyed_kernel::{KeyedKernel, Value};
 use crate::plan::Prefetch;
+use crate::spec::IV;
+use crate::tree::LevelValues;
 use crate::{BLOCK_LEN, CHUNK_LEN};
 use std::ops::Range;
 
@@ -117,12 +120,12 @@ impl SubtreeValues {
             return crate::hash(content).into();
         }
         values.reserve(2 * content.len().div_ceil(CHUNK_LEN) + LEVELS);
-        wide::push_chunks(content, start / CHUNK_LEN as u64, *prefetch, values);
+        push_chunks(content, start / CHUNK_LEN as u64, *prefetch, values);
         let mut level = 0;
         while values.len() - level > 2 {
             let below = level;
             level = values.len();
-            wide::push_parents(values, below);
+            push_parents(values, below);
         }
         match values[level..] {
             [left, right] => merge(&left, &right, rank),
@@ -167,4 +170,31 @@ pub(super) fn merge(left: &Value, right: &Value, rank: NodeRank) -> Value {
 pub(super) fn split(parent: &[u8; BLOCK_LEN]) -> (Value, Value) {
     let (values, _) = parent.as_chunks();
     (values[0], values[1])
+}
+
+/// Appends the chaining values of the chunks of `input`. Only the last chunk may be short, and none
+/// is the root. `counter` is the first chunk's counter.
+pub(super) fn push_chunks(input: &[u8], mut counter: u64, prefetch: Prefetch, values: &mut Vec<Value>) {
+    let kernel = KeyedKernel::new(functions(), &IV, 0);
+    for group in input.chunks(kernel.lanes() * CHUNK_LEN) {
+        let mut room = LevelValues::new();
+        room.hash_chunks(&kernel, group, counter, prefetch);
+        values.extend_from_slice(room.as_slice());
+        counter += kernel.lanes() as u64;
+    }
+}
+
+/// Appends the parents of the pairs of values that begin at `from`, and an odd last value
+/// unchanged.
+pub(super) fn push_parents(values: &mut Vec<Value>, from: usize) {
+    let kernel = KeyedKernel::new(functions(), &IV, 0);
+    let end = values.len();
+    for first in (from..end).step_by(2 * kernel.lanes()) {
+        let mut room = LevelValues::new();
+        room.hash_pairs(&kernel, &values[first..end.min(first + 2 * kernel.lanes())]);
+        values.extend_from_slice(room.as_slice());
+    }
+    if (end - from) % 2 == 1 {
+        values.push(values[end - 1]);
+    }
 }

@@ -2,13 +2,144 @@
 //! throughput: 784 operations a block, and the transpose of the message if vector units do it
 //! ([`Messages`]).
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-use super::column_rounds::TwoGroupRounds;
-use super::column_rounds::{Messages, Rounds};
 use super::lanes::{Blocks, EqualLenInputs, LaneInputs, counters, redirect_pointers};
 use crate::plan::{Group, Lane, MAX_LANES, Prefetch};
-use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, Words};
+use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, IV, PARENT, SCHEDULE, Words};
+use bulla_simd::lanes::Lanes;
+use bulla_simd::scalar::U32x1;
+use bulla_simd::{Columns, Vector, half_round};
 use core::mem::MaybeUninit;
+
+/// A vector with the rounds of the column form: the ones below, or its own faster ones.
+#[allow(
+    clippy::missing_safety_doc,
+    reason = "the CPU must have the instruction set of the vector, as everywhere here"
+)]
+pub(crate) trait Rounds: Columns {
+    /// How the messages of blocks one after another come to the rounds.
+    type Messages: Messages<Self>;
+
+    /// The seven rounds on the sixteen words of the state.
+    #[inline(always)]
+    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+        macro_rules! round {
+            ($($r:tt)*) => { $(
+                half_round!(v, m, SCHEDULE[$r], 0, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+                half_round!(v, m, SCHEDULE[$r], 8, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+            )* };
+        }
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            if cfg!(unoptimized) {
+                // Every operation has a place of its own on the stack, and seven rounds one after
+                // another need most of the 2 MiB of a thread.
+                for r in 0..SCHEDULE.len() {
+                    round!(r);
+                }
+            } else {
+                round!(0 1 2 3 4 5 6);
+            }
+        }
+    }
+}
+
+/// The messages of the blocks of some lanes, one after another.
+///
+/// An implementation may load a message while the rounds before it run. So callers say which blocks
+/// come next.
+#[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`; all blocks must be readable")]
+pub(crate) trait Messages<V>: Sized {
+    /// Whether this is slower than [`Columns::load_blocks`] for lanes with a single block.
+    const ONE_BLOCK_IS_SLOWER: bool;
+
+    /// The memory for messages.
+    type Buffer;
+
+    /// Begins with these blocks. The value must not be used longer than the room.
+    unsafe fn begin(room: *mut Self::Buffer, blocks: Blocks) -> Self;
+
+    /// The seven rounds on the state `v`, with the blocks that the call before this one named.
+    /// `next` are the blocks of the next rounds, if there are more. Their pointers may be in the
+    /// place of earlier ones.
+    ///
+    /// The bytes at the distance `ahead` from each pointer will perhaps be needed soon. They need
+    /// not be readable.
+    unsafe fn rounds(&mut self, v: &mut [V; 16], next: Option<Blocks>, ahead: usize);
+}
+
+/// A vector with the rounds of two groups side by side, in twice as many registers.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+#[allow(clippy::missing_safety_doc, reason = "as for the methods of `Rounds`")]
+pub(crate) trait TwoGroupRounds: Rounds {
+    /// The seven rounds on two states, with the two messages at `message`. Meanwhile writes the
+    /// messages of the blocks `next` to `room`; there are twice as many pointers to them as lanes.
+    /// `ahead` is as for [`Messages::rounds`].
+    unsafe fn rounds_of_two(
+        v: &mut [Self; 32],
+        message: *const [Self; 32],
+        room: *mut [Self; 32],
+        next: Blocks,
+        ahead: usize,
+    );
+}
+
+/// Loads a message after the rounds before it, into registers.
+pub(crate) struct LoadBetween<V>([V; 16]);
+
+impl<V: Rounds> Messages<V> for LoadBetween<V> {
+    const ONE_BLOCK_IS_SLOWER: bool = false;
+    type Buffer = ();
+
+    #[inline(always)]
+    unsafe fn begin(_: *mut (), blocks: Blocks) -> Self {
+        // SAFETY: the caller has the instruction set, and the blocks are readable.
+        LoadBetween(unsafe { V::load_blocks(blocks.pointers, blocks.offset) })
+    }
+
+    #[inline(always)]
+    unsafe fn rounds(&mut self, v: &mut [V; 16], next: Option<Blocks>, _: usize) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            V::rounds(v, &self.0);
+            if let Some(next) = next {
+                self.0 = V::load_blocks(next.pointers, next.offset);
+            }
+        }
+    }
+}
+
+impl Rounds for U32x1 {
+    type Messages = LoadBetween<Self>;
+}
+
+/// The rounds of one lane in a loop over lanes: the compiler runs all of its iterations at once,
+/// see [`bulla_simd::lanes`].
+impl<const N: usize> Rounds for Lanes<u32, N> {
+    type Messages = LoadBetween<Self>;
+
+    #[inline(always)]
+    unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
+        let mut lane = 0;
+        while lane < N {
+            // SAFETY: one lane needs no instruction set.
+            unsafe {
+                let (mut words, mut message) = ([U32x1::splat(0); 16], [U32x1::splat(0); 16]);
+                let mut i = 0;
+                while i < 16 {
+                    (words[i], message[i]) = (U32x1::splat(v[i].0[lane]), U32x1::splat(m[i].0[lane]));
+                    i += 1;
+                }
+                U32x1::rounds(&mut words, &message);
+                let mut i = 0;
+                while i < 16 {
+                    words[i].store(&mut v[i].0[lane]);
+                    i += 1;
+                }
+            }
+            lane += 1;
+        }
+    }
+}
 
 /// Blocks in a chunk.
 const BLOCKS: usize = CHUNK_LEN / BLOCK_LEN;
@@ -63,14 +194,14 @@ pub(crate) unsafe fn compress<V: Rounds>(
 
 /// What the compressions of a lane's blocks have beside the message: the counter, the block's
 /// length, flags.
-type Rest<V> = ((V, V), V, V);
+type BlockParams<V> = ((V, V), V, V);
 
 /// One compression of one of several blocks; `next` and `ahead` as for [`Messages::rounds`].
 #[inline(always)]
 unsafe fn compress_next<V: Rounds>(
     h: &[V; 8],
     messages: &mut V::Messages,
-    (counter, len, flags): Rest<V>,
+    (counter, len, flags): BlockParams<V>,
     next: Option<Blocks>,
     ahead: usize,
 ) -> [V; 8] {
@@ -92,7 +223,7 @@ pub(super) fn align_frame<V>() {
 
 /// Room for the messages of [`Messages::begin`].
 #[inline(always)]
-const fn room<V: Rounds>() -> MaybeUninit<<V::Messages as Messages<V>>::Room> {
+const fn room<V: Rounds>() -> MaybeUninit<<V::Messages as Messages<V>>::Buffer> {
     MaybeUninit::uninit()
 }
 
@@ -145,7 +276,7 @@ pub(crate) unsafe fn group<V: Rounds>(
         let len = V::splat(BLOCK_LEN as u32);
         let mut block = 0;
         while block < BLOCKS {
-            let flags = V::splat(flags | edge(block, BLOCKS, CHUNK_END));
+            let flags = V::splat(flags | position_flags(block, BLOCKS, CHUNK_END));
             // If the compiler could count, it would write the body twice.
             block = core::hint::black_box(block + 1);
             let next = (block < BLOCKS).then(|| blocks(block));
@@ -191,7 +322,7 @@ pub(crate) unsafe fn two_groups<V: TwoGroupRounds>(
         let len = V::splat(BLOCK_LEN as u32);
         let mut block = 0;
         while block < BLOCKS {
-            let flags = V::splat(flags | edge(block, BLOCKS, CHUNK_END));
+            let flags = V::splat(flags | position_flags(block, BLOCKS, CHUNK_END));
             // If the compiler could count, it would write the body twice.
             block = core::hint::black_box(block + 1);
             // After the last blocks, these are read once more, as for one group.
@@ -209,14 +340,14 @@ pub(crate) unsafe fn two_groups<V: TwoGroupRounds>(
 
 /// The flags that a block of `blocks` has because of its place.
 #[inline(always)]
-fn edge(block: usize, blocks: usize, last_flags: u32) -> u32 {
+fn position_flags(block: usize, blocks: usize, last_flags: u32) -> u32 {
     let last = if block + 1 == blocks { last_flags } else { 0 };
-    start(block) | last
+    start_flag(block) | last
 }
 
 /// The flag of a chunk's first block.
 #[inline(always)]
-fn start(block: usize) -> u32 {
+fn start_flag(block: usize) -> u32 {
     if block == 0 { CHUNK_START } else { 0 }
 }
 
@@ -326,13 +457,13 @@ pub(crate) unsafe fn hash_equal_len<V: Rounds, const W: usize>(
         if job.blocks == 1 && V::Messages::ONE_BLOCK_IS_SLOWER {
             let blocks = job.block(inputs, 0);
             let m = V::load_blocks(blocks.pointers, blocks.offset);
-            h = compress(&h, &m, counter, last_len, V::splat(flags | edge(0, 1, last_flags)));
+            h = compress(&h, &m, counter, last_len, V::splat(flags | position_flags(0, 1, last_flags)));
         } else {
             let mut room = room::<V>();
             let mut messages = V::Messages::begin(room.as_mut_ptr(), job.block(inputs, 0));
             let mut block = 0;
             while block < job.blocks {
-                let flags = V::splat(flags | edge(block, job.blocks, last_flags));
+                let flags = V::splat(flags | position_flags(block, job.blocks, last_flags));
                 block += 1;
                 let is_last = block == job.blocks;
                 let len = if is_last { last_len } else { full };
@@ -378,7 +509,7 @@ pub(crate) unsafe fn hash_lanes<V: Rounds, const W: usize>(
         let mut messages = V::Messages::begin(room.as_mut_ptr(), first);
         let mut block = 0;
         while block < job.max_blocks {
-            let plain = V::splat(flags | start(block));
+            let plain = V::splat(flags | start_flag(block));
             let len = V::select(ending, last_len, full);
             let flags = V::select(ending, V::xor(last_flags, plain), plain);
             let frozen = dead;
@@ -394,7 +525,7 @@ pub(crate) unsafe fn hash_lanes<V: Rounds, const W: usize>(
                 let ahead = next.offset + BLOCK_LEN;
                 let next = (block < job.max_blocks).then_some(next);
                 let value = compress_next::<V>(&h, &mut messages, (counter, len, flags), next, ahead);
-                settle(&mut h, value, frozen);
+                update_live_lanes(&mut h, value, frozen);
             }
         }
         V::store_chaining_values(h, out);
@@ -411,7 +542,7 @@ unsafe fn lanes_at<V: Rounds>(blocks: V, block: u32) -> (u32, u32) {
 
 /// Replaces `h` by `value`, except in the lanes of `frozen`.
 #[inline(always)]
-unsafe fn settle<V: Rounds>(h: &mut [V; 8], value: [V; 8], frozen: u32) {
+unsafe fn update_live_lanes<V: Rounds>(h: &mut [V; 8], value: [V; 8], frozen: u32) {
     if frozen == 0 {
         *h = value;
         return;

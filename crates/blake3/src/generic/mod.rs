@@ -13,8 +13,6 @@
     allow(dead_code, reason = "no other architecture uses every form")
 )]
 
-pub(crate) mod column_rounds;
 pub(crate) mod columns;
 pub(crate) mod lanes;
-pub(crate) mod row_rounds;
 pub(crate) mod rows;

@@ -2,7 +2,7 @@
 //! and so do two, one after the other. See `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::define::{beside_scalar, wide};
-use crate::generic::column_rounds::{LoadBetween, Rounds};
+use crate::generic::columns::{LoadBetween, Rounds};
 use crate::spec::CHUNK_LEN;
 use bulla_simd::Pair;
 use bulla_simd::aarch64::U32x4;

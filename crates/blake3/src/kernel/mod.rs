@@ -6,7 +6,7 @@
 //! many inputs, extended output and parents.
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-#[allow(dead_code, reason = "a feature leaves it out of the list in `COMPILED`")]
+#[allow(dead_code, reason = "a feature leaves it out of `COMPILED`")]
 mod aarch64;
 // The arrays have the layout of a little-endian machine's words.
 #[cfg(all(test, target_endian = "little"))]
@@ -32,11 +32,8 @@ mod table;
 #[doc(hidden)]
 pub mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-#[allow(dead_code, reason = "features leave kernels out of the list in `COMPILED`")]
+#[allow(dead_code, reason = "features leave kernels out of `COMPILED`")]
 mod x86_64;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-#[allow(dead_code, reason = "features leave kernels out of the list in `COMPILED`")]
-mod x86_64_alone;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64_rounds;
 
@@ -63,7 +60,7 @@ static COMPILED: &[&Functions] = &[
         target_feature = "sse2",
         any(feature = "every_kernel", not(feature = "no_avx512"))
     ))]
-    &x86_64_alone::AVX512_SLOW_CHAINS,
+    &x86_64::AVX512_SLOW_CHAINS,
     #[cfg(all(
         target_arch = "x86_64",
         target_feature = "sse2",

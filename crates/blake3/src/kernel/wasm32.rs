@@ -5,9 +5,8 @@
 
 use super::define::{kernel, wide};
 use super::table::Tuning;
-use crate::generic::column_rounds::{LoadBetween, Rounds};
-use crate::generic::columns::compress;
-use crate::generic::row_rounds::rounds;
+use crate::generic::columns::{LoadBetween, Rounds, compress};
+use crate::generic::rows::rounds;
 use crate::spec::{BLOCK_LEN, IV, OUT_LEN, Words};
 use bulla_simd::cpu::Isa;
 use bulla_simd::{Columns as _, Pair, Rows as _, Vector as _};

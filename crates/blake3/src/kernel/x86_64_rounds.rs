@@ -11,10 +11,9 @@
 //!   second buffer.
 
 #[cfg(not(target_pointer_width = "64"))]
-use crate::generic::column_rounds::LoadBetween;
+use crate::generic::columns::LoadBetween;
 #[cfg(target_pointer_width = "64")]
-use crate::generic::column_rounds::TwoGroupRounds;
-use crate::generic::column_rounds::{Messages, Rounds};
+use crate::generic::columns::{Messages, Rounds, TwoGroupRounds};
 use crate::generic::lanes::Blocks;
 use bulla_simd::Columns;
 use bulla_simd::x86_64::avx512_by_cpu::FullWidth;
@@ -36,12 +35,12 @@ pub(crate) struct Aligned<T>(T);
 // The assembly reads pointers of 64 bits. The targets of x86-64 with pointers of 32 bits load
 // messages in turn.
 #[cfg(target_pointer_width = "64")]
-type Ahead<V> = Woven<V>;
+type Preferred<V> = Woven<V>;
 #[cfg(not(target_pointer_width = "64"))]
-type Ahead<V> = LoadBetween<V>;
+type Preferred<V> = LoadBetween<V>;
 
 /// Loads a message while the rounds before it run.
-#[cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "see `Ahead`"))]
+#[cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "see `Preferred`"))]
 pub(crate) struct Woven<V> {
     /// The message of the next rounds.
     message: *mut [V; 16],
@@ -125,10 +124,10 @@ macro_rules! messages {
     ($V:ty, $woven:ident, $one_block_is_slower:literal) => {
         impl Messages<$V> for Woven<$V> {
             const ONE_BLOCK_IS_SLOWER: bool = $one_block_is_slower;
-            type Room = Aligned<[[$V; 16]; 2]>;
+            type Buffer = Aligned<[[$V; 16]; 2]>;
 
             #[inline(always)]
-            unsafe fn begin(room: *mut Self::Room, blocks: Blocks) -> Self {
+            unsafe fn begin(room: *mut Self::Buffer, blocks: Blocks) -> Self {
                 let message: *mut [$V; 16] = room.cast();
                 // SAFETY: the caller has the instruction set, and the blocks are readable; there is
                 // room for two messages.
@@ -161,7 +160,7 @@ messages!(avx2::U32x8, avx2_woven, true);
 messages!(sse41::U32x4, sse41_woven, false);
 
 impl Rounds for FullWidth {
-    type Messages = Ahead<Self>;
+    type Messages = Preferred<Self>;
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -184,11 +183,11 @@ impl TwoGroupRounds for FullWidth {
 }
 
 impl Rounds for avx512::U32x16 {
-    type Messages = Ahead<Self>;
+    type Messages = Preferred<Self>;
 }
 
 impl Rounds for avx2::U32x8 {
-    type Messages = Ahead<Self>;
+    type Messages = Preferred<Self>;
 
     #[inline(always)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {
@@ -198,7 +197,7 @@ impl Rounds for avx2::U32x8 {
 }
 
 impl Rounds for sse41::U32x4 {
-    type Messages = Ahead<Self>;
+    type Messages = Preferred<Self>;
 
     #[inline(always)]
     unsafe fn rounds(v: &mut [Self; 16], m: &[Self; 16]) {

@@ -1,6 +1,6 @@
 //! A level of the tree over at most two groups, and the step to the next level.
 
-use crate::instance::{KeyedKernel, Value, join};
+use crate::keyed_kernel::{KeyedKernel, Value, join};
 use crate::plan::{ChunkPlan, EMPTY_LANE, Group, Lane, MAX_LANES, Prefetch};
 use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, OUT_LEN};
 use core::mem::MaybeUninit;
@@ -48,8 +48,8 @@ impl LevelValues {
     /// Computes the parents of the pairs in `children`, at most `lanes` of them. An odd last child
     /// is left out.
     #[cfg(feature = "bao")]
-    pub(crate) fn hash_pairs(&mut self, instance: &KeyedKernel, children: &[Value]) {
-        let KeyedKernel { functions, key, flags } = instance;
+    pub(crate) fn hash_pairs(&mut self, kernel: &KeyedKernel, children: &[Value]) {
+        let KeyedKernel { functions, key, flags } = kernel;
         self.n = children.len() / 2;
         assert!(self.n <= functions.lanes);
         if self.n > 0 {
@@ -64,13 +64,13 @@ impl LevelValues {
     #[inline]
     pub(crate) fn hash_chunks(
         &mut self,
-        instance: &KeyedKernel,
+        kernel: &KeyedKernel,
         input: &[u8],
         counter: u64,
         prefetch: Prefetch,
     ) {
         // SAFETY: there is room for 32 values.
-        unsafe { chunk_values(instance, input, counter, prefetch, self.as_mut_ptr()) }
+        unsafe { chunk_values(kernel, input, counter, prefetch, self.as_mut_ptr()) }
         self.n = input.len().div_ceil(CHUNK_LEN);
     }
 
@@ -78,25 +78,25 @@ impl LevelValues {
     ///
     /// # Safety
     ///
-    /// The kernel of `instance` must have written the group: a kernel with fewer lanes writes only
+    /// The kernel of `kernel` must have written the group: a kernel with fewer lanes writes only
     /// a part of it.
-    pub(super) unsafe fn prepend(&mut self, instance: &KeyedKernel, group: &MaybeUninit<Group>) {
-        let lanes = instance.lanes();
+    pub(super) unsafe fn prepend(&mut self, kernel: &KeyedKernel, group: &MaybeUninit<Group>) {
+        let lanes = kernel.lanes();
         assert!(self.n <= lanes);
         self.room.copy_within(0..self.n, lanes);
         // SAFETY: as the caller promised; there is room for two groups.
-        unsafe { (instance.functions.transpose_out)(group.as_ptr(), self.as_mut_ptr()) };
+        unsafe { (kernel.functions.transpose_out)(group.as_ptr(), self.as_mut_ptr()) };
         self.n += lanes;
     }
 
     /// Replaces the values by their parents. An odd value at the end moves up unchanged.
     #[inline]
-    pub(super) fn ascend(&mut self, instance: &KeyedKernel) {
+    pub(super) fn ascend(&mut self, kernel: &KeyedKernel) {
         let pairs = self.n / 2;
         let values = self.as_mut_ptr();
         if pairs > 0 {
             // SAFETY: 2 * pairs values are there; the function writes no more than as many.
-            unsafe { (instance.functions.parents)(values, pairs, &instance.key, instance.flags, values) };
+            unsafe { (kernel.functions.parents)(values, pairs, &kernel.key, kernel.flags, values) };
         }
         if self.n % 2 == 1 {
             self.room[pairs] = self.room[self.n - 1];
@@ -106,18 +106,18 @@ impl LevelValues {
 
     /// Goes up level by level until there are at most `n` values.
     #[inline]
-    pub(crate) fn ascend_to(&mut self, instance: &KeyedKernel, n: usize) {
+    pub(crate) fn ascend_to(&mut self, kernel: &KeyedKernel, n: usize) {
         while self.n > n {
-            self.ascend(instance);
+            self.ascend(kernel);
         }
     }
 
     /// The parent of the two remaining values.
     #[inline]
-    pub(crate) fn parent(&self, instance: &KeyedKernel, extra_flags: u32) -> Value {
+    pub(crate) fn parent(&self, kernel: &KeyedKernel, extra_flags: u32) -> Value {
         assert!(self.n == 2);
         // SAFETY: two values are there.
-        instance.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
+        kernel.parent(unsafe { &*self.room.as_ptr().cast() }, extra_flags)
     }
 
     /// The two remaining values, as the block of their parent.
@@ -135,16 +135,16 @@ impl LevelValues {
 /// `out` must have room for `lanes` values.
 #[inline(always)]
 pub(super) unsafe fn chunk_values(
-    instance: &KeyedKernel,
+    kernel: &KeyedKernel,
     input: &[u8],
     counter: u64,
     prefetch: Prefetch,
     out: *mut u8,
 ) {
-    let lanes = instance.lanes();
+    let lanes = kernel.lanes();
     assert!(!input.is_empty() && input.len() <= lanes * CHUNK_LEN);
     let chunk = |i: usize| input.as_ptr().wrapping_add(CHUNK_LEN * i);
-    let KeyedKernel { functions, key, flags } = instance;
+    let KeyedKernel { functions, key, flags } = kernel;
     // SAFETY: the chunks are those of the input; the caller promised the room.
     unsafe {
         match ChunkPlan::new(lanes, functions.serial_tail_max, input.len()) {

@@ -5,14 +5,14 @@ use crate::reference;
 use crate::support::{Beginnings, CONTEXT, input, modes, official};
 use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::kernel::{self, Kernel};
-use std::io::Write as _;
+use bulla_kernel_testing::{expected_best_kernel, report_untested};
 
 /// Four chunks past two groups of the narrowest kernels: each length is quick to check, also in an
 /// emulator.
-const NEAR: usize = 12 * 1024;
+const MAX_NEAR_LEN: usize = 12 * 1024;
 
 /// Four chunks past two groups of the widest kernel.
-const LENGTHS: usize = 36 * 1024;
+const MAX_LEN: usize = 36 * 1024;
 
 /// Longer inputs: around group and superblock boundaries, and odd ones.
 fn long_lengths() -> Vec<usize> {
@@ -63,22 +63,11 @@ fn check(kernel: Kernel, lengths: impl Iterator<Item = usize>) {
     }
 }
 
-/// Names the kernels that the tests require, separated by commas, or `all`. `cargo xtask test` sets
-/// it. For every other kernel that cannot run, the test says that it was not tested.
-const REQUIRE: &str = "BULLA_TEST_REQUIRE_KERNELS";
-
-fn is_required(kernel: &str) -> bool {
-    std::env::var(REQUIRE).is_ok_and(|names| names == "all" || names.split(',').any(|name| name == kernel))
-}
-
-/// The kernels of that name. Without any, says so past the runner of the tests, which shows nothing
-/// of a test that passes.
+/// The kernels of that name. Without any, the test says so.
 fn kernels(name: &str) -> Vec<Kernel> {
     let kernels: Vec<_> = kernel::runnable().filter(|kernel| kernel.name() == name).collect();
     if kernels.is_empty() {
-        let missing = format!("not tested: the kernel {name}, which this processor cannot run");
-        assert!(!is_required(name), "{missing}; run the tests on one that can");
-        writeln!(std::io::stdout(), "{missing}").expect("the standard output takes a line");
+        report_untested(name);
     }
     kernels
 }
@@ -91,14 +80,14 @@ macro_rules! every_length {
             #[test]
             fn near() {
                 for kernel in kernels($name) {
-                    check(kernel, 0..=NEAR);
+                    check(kernel, 0..=MAX_NEAR_LEN);
                 }
             }
 
             #[test]
             fn far() {
                 for kernel in kernels($name) {
-                    check(kernel, (NEAR + 1..=LENGTHS).chain(long_lengths()));
+                    check(kernel, (MAX_NEAR_LEN + 1..=MAX_LEN).chain(long_lengths()));
                 }
             }
         }
@@ -136,13 +125,9 @@ every_length! {
     simd128: "wasm32/simd128",
 }
 
-/// Names the kernel that this processor must choose, where the caller knows: on emulated
-/// processors.
-const BEST: &str = "BULLA_TEST_BEST_KERNEL";
-
 #[test]
 fn the_best_kernel_is_in_use() {
-    if let Ok(best) = std::env::var(BEST) {
+    if let Some(best) = expected_best_kernel() {
         assert_eq!(kernel::active().name(), best);
     }
     let forced = kernel::forced().expect("a kernel of this machine");

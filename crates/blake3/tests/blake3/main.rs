@@ -7,7 +7,6 @@ mod end_of_memory;
 mod every_length;
 mod interface;
 mod parallel_and_files;
-mod random;
 mod reference;
 mod released;
 mod streaming;

@@ -1,7 +1,6 @@
 //! Threads, memory maps and files.
 
-use crate::random::Random;
-use crate::support::{Beginnings, KEY, input};
+use crate::support::{Beginnings, KEY, Random, input};
 use bulla_blake3::hazmat::{HasherExt as _, Mode};
 use bulla_blake3::{CompactHasher, Hasher, kernel};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};

@@ -1,8 +1,7 @@
 //! Streaming, saved states, many inputs and extended output, by every kernel, with random shapes
 //! from fixed seeds.
 
-use crate::random::Random;
-use crate::support::{CONTEXT, KEY, input, modes, official};
+use crate::support::{CONTEXT, KEY, Random, input, modes, official};
 use bulla_blake3::hazmat::{Mode, hash_derive_key_context};
 use bulla_blake3::kernel::{self, Kernel};
 use bulla_blake3::{DeriveKey, Hash, Hasher, StateError};

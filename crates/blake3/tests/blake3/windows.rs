@@ -3,9 +3,8 @@
 use crate::support::{CONTEXT, input, modes};
 use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::{Hash, kernel};
+use bulla_kernel_testing::registers;
 use std::hint::black_box;
-
-mod registers;
 
 #[test]
 fn every_kernel_keeps_registers() {

@@ -2,8 +2,7 @@
 
 use crate::cases;
 use bulla_ed25519::{SignItem, SigningKey, Verdict, kernel};
-
-mod registers;
+use bulla_kernel_testing::registers;
 
 #[test]
 fn every_kernel_keeps_registers() {

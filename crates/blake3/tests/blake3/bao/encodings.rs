@@ -1,8 +1,7 @@
 //! The bytes of encodings.
 
 use super::{Reference, group, lengths, official};
-use crate::random::Random;
-use crate::support::input;
+use crate::support::{Random, input};
 use bulla_blake3::bao::encode::{
     Encoder, encode, encode_with_group_size, encoded_size, outboard, outboard_size, outboard_with_group_size,
 };

@@ -1,8 +1,7 @@
 //! Slices.
 
 use super::{group, official};
-use crate::random::Random;
-use crate::support::input;
+use crate::support::{Random, input};
 use bulla_blake3::Hash;
 use bulla_blake3::bao::GroupSize;
 use bulla_blake3::bao::decode::SliceDecoder;

@@ -1,8 +1,7 @@
 //! Decoding by reading and seeking.
 
 use super::{group, lengths, official};
-use crate::random::Random;
-use crate::support::input;
+use crate::support::{Random, input};
 use bulla_blake3::Hash;
 use bulla_blake3::bao::decode::{Decoder, Error, SliceDecoder};
 use bulla_blake3::bao::encode::{

@@ -2,12 +2,12 @@
 
 use crate::compact::{CompactHasher, UnfinishedChunk};
 use crate::hasher::Hasher;
-use crate::instance::KeyedKernel;
 use crate::kernel::functions;
+use crate::keyed_kernel::KeyedKernel;
 use crate::spec::{
     BLOCK_LEN, CHUNK_LEN, DERIVE_KEY_MATERIAL, IV, KEY_LEN, KEYED_HASH, OUT_LEN, Words, key_bytes, key_words,
+    max_subtree_len,
 };
-use crate::subtree_len::max_subtree_len;
 use crate::tree::Stack;
 use arrayvec::ArrayVec;
 use core::fmt;
@@ -146,7 +146,7 @@ impl Hasher {
     /// these.
     pub fn save(&self) -> SavedState {
         let (stack, tail) = self.canonical();
-        let KeyedKernel { key, flags, .. } = &self.instance;
+        let KeyedKernel { key, flags, .. } = &self.kernel;
         let place = [self.offset * CHUNK_LEN as u64, self.count()];
         let mut state = SavedState::begin(StateVersion::Bytes, key, *flags, &stack, place, tail.len());
         state.extend(tail);
@@ -165,7 +165,7 @@ impl Hasher {
         hasher.offset = fields.offset / CHUNK_LEN as u64;
         hasher.stack = stack;
         if fields.chunks() > 0 {
-            hasher.fit();
+            hasher.update_buffer_limit();
         }
         hasher.update(tail);
         Ok(hasher)
@@ -177,15 +177,15 @@ impl Hasher {
         if self.count() <= CHUNK_LEN as u64 {
             return (Stack::new(), held);
         }
-        let instance = &self.instance;
+        let kernel = &self.kernel;
         let mut stack = self.stack.clone();
         if let Some(wide) = self.buffer.wide() {
-            wide.groups.push_to(instance, &mut stack);
+            wide.groups.push_to(kernel, &mut stack);
         }
         let (whole, tail) = held.split_at(held.len() / CHUNK_LEN * CHUNK_LEN);
-        stack.absorb(instance, self.offset, whole);
+        stack.absorb(kernel, self.offset, whole);
         let open = tail.is_empty() && stack.chunks.is_multiple_of(2);
-        stack.merge(instance, usize::from(open));
+        stack.merge(kernel, usize::from(open));
         (stack, tail)
     }
 }
@@ -207,16 +207,16 @@ impl CompactHasher {
     /// # Ok::<(), bulla_blake3::StateError>(())
     /// ```
     pub fn save(&self) -> SavedState {
-        let instance = self.instance(functions());
-        let (mut stack, UnfinishedChunk { value, blocks, block }) = self.parts(&instance);
+        let kernel = self.keyed_kernel(functions());
+        let (mut stack, UnfinishedChunk { value, blocks, block }) = self.parts(&kernel);
         // The parent of two halves may be the root.
         let open = block.is_empty() && stack.chunks.is_power_of_two();
-        stack.merge(&instance, usize::from(open));
+        stack.merge(&kernel, usize::from(open));
         let value = key_bytes(&value);
         let value = if blocks > 0 { &value[..] } else { &[] };
         let (place, rest) = ([0, self.count()], value.len() + block.len());
         let mut state =
-            SavedState::begin(StateVersion::Block, &instance.key, instance.flags, &stack, place, rest);
+            SavedState::begin(StateVersion::Block, &kernel.key, kernel.flags, &stack, place, rest);
         state.extend(value);
         state.extend(block);
         state

@@ -1,7 +1,7 @@
-//! Which of the vector registers that Microsoft's calling convention for x86-64 keeps, xmm6 to
-//! xmm15, a call changes.
+//! The vector registers, xmm6 to xmm15, that a call must keep by Microsoft's calling convention for
+//! x86-64.
 
-use std::arch::{asm, global_asm};
+use std::arch::asm;
 
 /// The first register that a call keeps.
 const FIRST: usize = 6;
@@ -10,7 +10,7 @@ const FIRST: usize = 6;
 type Registers = [[u64; 2]; 10];
 
 /// The numbers of the registers that `call` changes and does not restore.
-pub(crate) fn update_words(mut call: impl FnMut()) -> Vec<usize> {
+pub fn changed(mut call: impl FnMut()) -> Vec<usize> {
     let before: Registers = std::array::from_fn(|i| [0x0123_4567_89ab_cdef + i as u64, !(i as u64)]);
     let mut after = Registers::default();
     enter(&mut call, &before, &mut after);
@@ -72,16 +72,22 @@ fn enter<F: FnMut()>(call: &mut F, before: &Registers, after: &mut Registers) {
     }
 }
 
-// A function that breaks the convention.
-global_asm!("changes_xmm9:", "pxor xmm9, xmm9", "ret");
+#[cfg(test)]
+mod tests {
+    use super::changed;
+    use std::arch::global_asm;
 
-unsafe extern "C" {
-    fn changes_xmm9();
-}
+    // A function that breaks the convention.
+    global_asm!("changes_xmm9:", "pxor xmm9, xmm9", "ret");
 
-#[test]
-fn a_call_that_changes_a_register_is_found() {
-    // SAFETY: it changes a register that nothing here has in use.
-    assert_eq!(changed(|| unsafe { changes_xmm9() }), [9]);
-    assert_eq!(changed(|| ()), [0; 0]);
+    unsafe extern "C" {
+        fn changes_xmm9();
+    }
+
+    #[test]
+    fn a_call_that_changes_a_register_is_found() {
+        // SAFETY: it changes a register that nothing here has in use.
+        assert_eq!(changed(|| unsafe { changes_xmm9() }), [9]);
+        assert_eq!(changed(|| ()), [0; 0]);
+    }
 }

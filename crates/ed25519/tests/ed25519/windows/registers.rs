@@ -1,1 +1,0 @@
-../../../../simd/tests/windows/registers.rs
