@@ -7,7 +7,8 @@ use super::runner::Runner;
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The libraries with kernels, and what their tests share.
-const LIBRARIES: [&str; 5] = ["bulla-kernel-testing", "bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
+const LIBRARIES: [&str; 5] =
+    ["bulla-kernel-testing", "bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     let context = runner.context;
