@@ -45,7 +45,7 @@ pub struct EntryPage {
 pub struct Checkpoint {
     /// The log's number.
     pub log: String,
-    /// How many entries it seals.
+    /// How many entries it covers.
     pub size: u64,
     /// The root of their tree, in hexadecimal.
     pub root: String,
@@ -67,7 +67,7 @@ pub struct LogReport {
     pub entries: u64,
     /// How many valid checkpoints were read.
     pub checkpoints: u64,
-    /// How many entries the last of those seals.
+    /// How many entries the last of those covers.
     pub sealed: u64,
     /// What is wrong; at most a thousand are listed.
     pub problems: Vec<LogProblem>,
@@ -108,13 +108,13 @@ impl Client {
         self.call(Call::post("/api/v1/audit-log/checkpoint", Effect::None)).await
     }
 
-    /// The proof that an entry is in the log that the newest checkpoint seals, as JSON. `bulla
+    /// The proof that an entry is in the log that the newest checkpoint covers, as JSON. `bulla
     /// audit-log verify --proof` checks it.
     pub async fn prove_entry(&self, number: u64) -> Result<String> {
         self.text(Call::get(format!("/api/v1/audit-log/entries/{number}/proof"))).await
     }
 
-    /// The proof that the log still begins with the entries that an older checkpoint seals, as
+    /// The proof that the log still begins with the entries that an older checkpoint covers, as
     /// JSON.
     pub async fn prove_growth(&self, checkpoint: &str) -> Result<String> {
         #[derive(Serialize)]

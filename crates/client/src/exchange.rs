@@ -67,7 +67,7 @@ pub struct Exported {
 pub enum PrivateKeyFormat {
     /// PKCS#8 (RFC 5958) as PEM, not encrypted.
     Pem,
-    /// The same as DER.
+    /// The private key as DER (RFC 5958).
     Der,
     /// A private key file of OpenSSH, not encrypted: Ed25519.
     OpenSsh,

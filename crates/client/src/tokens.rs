@@ -65,7 +65,7 @@ impl std::fmt::Debug for Minted {
 pub struct Authority {
     /// The caller's name in the audit log.
     pub name: String,
-    /// Whose keys.
+    /// The tenant whose keys the caller uses.
     pub tenant: String,
     /// What the caller may do.
     pub operations: Vec<String>,

@@ -115,8 +115,8 @@ fn run(
     }
 }
 
-/// Tells the service's log what became of a round, where that changed. Returns how many entries all
-/// witnesses have cosigned.
+/// Logs the outcome of a round where it changed. Returns how many entries all witnesses have
+/// cosigned.
 fn note(outcome: Result<WitnessReport>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
     let (failed, size) = match outcome {
         Ok(WitnessReport { checkpoint, failed, .. }) => {

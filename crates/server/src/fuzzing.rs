@@ -172,7 +172,7 @@ impl Fuzzed {
             has_token |= name.eq_ignore_ascii_case(b"authorization");
             request = request.header(name, value.get(1..).unwrap_or_default());
         }
-        // A caller with a token has no other identity.
+        // A token takes precedence over the connection.
         let session = (!has_token).then(|| Arc::clone(&self.session));
         let request = request.extension(Proving::peer(session)).body(Body::empty());
         // The HTTP library rejects bytes that are no request.

@@ -39,7 +39,10 @@ pub(crate) fn router(worker: Worker) -> Router {
     let (router, _) =
         api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
     let cluster = worker.service.cluster.clone();
-    let router = router.fallback(no_endpoint).method_not_allowed_fallback(wrong_method).with_state(worker);
+    let router = router
+        .fallback(endpoint_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(worker);
     match cluster {
         // A single node has no require_revision: its requests need no check.
         None => router,
@@ -63,14 +66,14 @@ pub fn openapi() -> String {
     description.to_pretty_json().unwrap_or_default() + "\n"
 }
 
-async fn no_endpoint(uri: Uri) -> Response {
+async fn endpoint_not_found(uri: Uri) -> Response {
     answer(
         &uri,
         ApiError::new(ApiErrorCode::EndpointNotFound, format!("there is no endpoint {}", uri.path())),
     )
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Response {
+async fn method_not_allowed(method: Method, uri: Uri) -> Response {
     answer(
         &uri,
         ApiError::new(

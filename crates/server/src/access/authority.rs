@@ -1,4 +1,4 @@
-//! A caller's rights, however it proved its identity.
+//! A caller's rights, whichever credential proved them.
 
 use std::collections::BTreeSet;
 

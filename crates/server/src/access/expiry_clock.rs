@@ -41,7 +41,8 @@ impl ExpiryClock {
         Timestamp::from_unix_millis(passed).unwrap_or_default()
     }
 
-    /// The same in milliseconds, for what the system's clock says after the process ran so long.
+    /// [`ExpiryClock::passed`] in milliseconds, when the system's clock says `now` and the process
+    /// has run for `running`.
     fn passed_at(&mut self, now: u64, running: Duration) -> u64 {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.start = self.start.min(now.saturating_sub(millis(running)));

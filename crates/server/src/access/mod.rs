@@ -1,4 +1,4 @@
-//! Who calls, and what they may do.
+//! Authentication and authorization: credentials, rights, and rate limits.
 
 mod authority;
 mod expiry_clock;

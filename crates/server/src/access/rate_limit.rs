@@ -103,7 +103,7 @@ impl RateLimiter {
     }
 }
 
-/// The most limiters that are table. Each is one token that an operator minted, so callers cannot
+/// The most limiters that are kept. Each is one token that an operator minted, so callers cannot
 /// fill them.
 const MAX_LIMITERS: usize = 65_536;
 

@@ -73,7 +73,7 @@ pub(crate) type CredentialDigest = [u8; 32];
 /// verify them again.
 const MAX_SESSIONS: usize = 65_536;
 
-/// SessionCache by the digest of their credential, all of one epoch.
+/// Sessions by the digest of their credential, all of one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct SessionCache(Mutex<CachedSessions>);
 
@@ -95,7 +95,7 @@ impl SessionCache {
         self.insert_shared(digest, epoch, Arc::new(session))
     }
 
-    /// The same for a session that others have, too.
+    /// As [`SessionCache::insert`], for a session that another cache shares.
     pub(crate) fn insert_shared(
         &self,
         digest: CredentialDigest,

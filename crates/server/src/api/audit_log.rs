@@ -25,7 +25,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(entries))
         .routes(routes!(inclusion))
-        .routes(routes!(checkpoint, seal))
+        .routes(routes!(checkpoint, make_checkpoint))
         .routes(routes!(consistency))
         .routes(routes!(verify))
 }
@@ -137,7 +137,7 @@ async fn entries(
 struct CheckpointView {
     /// The log's number.
     log: String,
-    /// How many entries it seals.
+    /// How many entries it covers.
     size: u64,
     /// The root of their tree, in hexadecimal.
     root: String,
@@ -181,7 +181,7 @@ async fn checkpoint(State(worker): State<Worker>, caller: Caller) -> Result<Json
 #[utoipa::path(post, path = "/api/v1/audit-log/checkpoint", tag = "audit-log",
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The newest checkpoint", body = CheckpointView), (status = "default", body = ErrorBody)))]
-async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<CheckpointView>> {
+async fn make_checkpoint(State(worker): State<Worker>, caller: Caller) -> Result<Json<CheckpointView>> {
     let log = log(&worker, &caller)?;
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let key = log_key(keystore, &log)?;
@@ -190,7 +190,7 @@ async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<Check
     Ok(Json((&made.await?).into()))
 }
 
-/// That an entry is in the log that a checkpoint seals. `bulla audit-log verify --proof` checks it.
+/// That an entry is in the log that a checkpoint covers. `bulla audit-log verify --proof` checks it.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what bulla-kms serializes")]
 struct Inclusion {
@@ -202,7 +202,7 @@ struct Inclusion {
     checkpoint: String,
 }
 
-/// Prove that an entry is in the log that the newest checkpoint seals.
+/// Prove that an entry is in the log that the newest checkpoint covers.
 #[utoipa::path(get, path = "/api/v1/audit-log/entries/{number}/proof", tag = "audit-log",
     params(("number" = u64, Path, description = "The entry's number, from 0")),
     extensions(("x-permission" = json!("operator:audit"))),
@@ -226,7 +226,7 @@ struct Older {
     checkpoint: String,
 }
 
-/// That the log which one checkpoint seals begins with the one that an older checkpoint seals.
+/// That the log that one checkpoint covers begins with the log that an older one covers.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what bulla-kms serializes")]
 struct Consistency {
@@ -238,7 +238,7 @@ struct Consistency {
     path: Vec<String>,
 }
 
-/// Prove that the log still begins with the entries that an older checkpoint seals.
+/// Prove that the log still begins with the entries that an older checkpoint covers.
 #[utoipa::path(post, path = "/api/v1/audit-log/consistency", tag = "audit-log", request_body = Older,
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "The proof", body = Consistency), (status = "default", body = ErrorBody)))]
@@ -273,7 +273,7 @@ struct VerifiedLog {
     entries: u64,
     /// How many valid checkpoints were read.
     checkpoints: u64,
-    /// How many entries the last of those seals. Later entries are chained, but not signed yet.
+    /// How many entries the last of those covers. Later entries are chained, but not signed yet.
     sealed: u64,
     /// What is wrong; at most a thousand are listed.
     problems: Vec<ProblemView>,
@@ -315,7 +315,7 @@ impl From<Report> for VerifiedLog {
     }
 }
 
-/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints seal
+/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints cover
 /// it.
 #[utoipa::path(post, path = "/api/v1/audit-log/verify", tag = "audit-log", request_body = VerifyLog,
     extensions(("x-permission" = json!("operator:audit"))),

@@ -35,7 +35,7 @@ impl DecodedBuffer {
     }
 }
 
-/// The keys of a batch, each found idempotent.
+/// The keys of a batch, each found once.
 pub(crate) struct BatchKeys<'a> {
     caller: &'a Caller,
     operation: TokenOperation,
@@ -50,7 +50,7 @@ impl<'a> BatchKeys<'a> {
         Self { caller, operation, found: HashMap::new(), last: None, keys: Vec::new() }
     }
 
-    /// The place of a key in [`BatchKeys::into_keys`]: as a whole, or the version that is asked for.
+    /// The place of a key in [`BatchKeys::into_names`]: as a whole, or the requested version.
     ///
     /// # Errors
     /// Those of [`resolve_key`].

@@ -47,7 +47,7 @@ struct Encrypt<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, example = "aGVsbG8=")]
     data: SecretText<'a>,
-    /// BatchKeys of the keystore, each of which decrypts the data: their algorithms encapsulate, and
+    /// Keys of the keystore, each of which decrypts the data: their algorithms encapsulate, and
     /// the caller may read them.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 8, example = json!(["transport"]))]

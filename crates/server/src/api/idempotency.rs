@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`: a request has its effect idempotent, however often it is sent.
+//! The header `Idempotency-Key`: a request has its effect once, however often it is sent.
 //!
 //! It wraps the endpoints that change something. A request without the header passes unchanged.
 
@@ -26,7 +26,7 @@ use crate::service::{
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// What an answer that is given replayed has.
+/// The header of a stored answer that is sent again.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const MAX_KEY_LEN: usize = 128;
 
@@ -49,7 +49,7 @@ async fn with_key(worker: Worker, request: Request, next: Next) -> Result<Respon
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
     let Content(body) = Content::from_request(Request::new(body), &worker).await.map_err(counted)?;
-    // Verified replayed: the caller may have lost its rights while the body arrived.
+    // Verified again: the caller may have lost its rights while the body arrived.
     let Caller { session, unsealed } = Caller::verified(&parts, &worker)?;
     let request = digest(&worker, &unsealed, &parts, body.clone()).await?;
     let (tenant, actor) = (session.authority.tenant.clone(), session.actor.clone());

@@ -285,7 +285,8 @@ struct ScheduleDestruction {
     after: Timestamp,
 }
 
-/// Schedule a key's destruction. It does not sign from now on. Until then, the destruction can be canceled.
+/// Schedule a key's destruction. It does not sign from now on. Until then, the destruction can be
+/// canceled.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/schedule-destruction", tag = "keys", request_body = ScheduleDestruction,
     params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("destroy"))),
     responses((status = 200, description = "The key", body = KeyView), (status = "default", body = ErrorBody)))]

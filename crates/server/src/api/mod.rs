@@ -41,7 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
 /// The endpoints that change something. They take an idempotency key: [`idempotent`] wraps them.
 pub(crate) fn changes() -> OpenApiRouter<Worker> {
     let mut changes =
-        OpenApiRouter::new().merge(keys::routes()).merge(transfer::routes()).merge(tokens::changes());
+        OpenApiRouter::new().merge(keys::routes()).merge(transfer::changes()).merge(tokens::changes());
     idempotency::describe(changes.get_openapi_mut());
     changes
 }

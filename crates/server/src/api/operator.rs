@@ -48,7 +48,7 @@ struct SealState {
 /// From the next request on, every endpoint that needs the keystore answers that the service is
 /// sealed. Requests that are being answered end as usual, except slow ones: they end between two
 /// steps, and are answered in the same way.
-// It stops every key at idempotent, as disabling each of them would, and disabling needs the permission
+// It stops every key at once, as disabling each of them would, and disabling needs the permission
 // to update.
 #[utoipa::path(post, path = "/api/v1/operator/seal", tag = "operator", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 200, description = "The service is sealed", body = SealState), (status = "default", body = ErrorBody)))]
@@ -72,7 +72,7 @@ struct Unseal<'a> {
 
 /// Open the keystore.
 ///
-/// A passphrase is the proof: with it, the endpoint takes no other credential. Each identity of the
+/// A passphrase is the proof: with it, the endpoint takes no other credential. Each caller of the
 /// settings has three tries, and then one every 20 seconds. All other callers together have as
 /// many. Without it, the caller must be an operator whom the settings name: a user on a Unix socket
 /// or a client certificate, with the operation `update`. If the service is not sealed, nothing
@@ -108,7 +108,7 @@ pub(crate) async fn open_again(worker: &Worker, connected: ConnectionCaller) -> 
         return Ok(());
     }
     let message = "a sealed service cannot verify tokens: send the passphrase, or connect to the Unix socket or with a client certificate as an operator whom the settings name";
-    // ReadyQuery only now, when the body is there.
+    // Asked only now, when the body is there.
     let session = connected.caller()?.ok_or_else(|| ApiError::new(ApiErrorCode::Unauthenticated, message))?;
     session.count(1)?;
     check_operator_session(worker, &session, TokenOperation::Update)?;
@@ -123,7 +123,7 @@ pub(crate) fn check_operator(worker: &Worker, caller: &Caller, operation: TokenO
     check_operator_session(worker, &caller.session, operation)
 }
 
-/// The same for a session, while the service is sealed for example.
+/// Checks a session as [`check_operator`] checks a caller, for example while the service is sealed.
 ///
 /// # Errors
 /// Those of [`check_operator`].
@@ -142,7 +142,7 @@ pub(crate) fn check_operator_session(
 /// tokens can mint, which no token permits.
 ///
 /// # Errors
-/// It is the purpose of keys that sign tokens, and the caller may not mint.
+/// Keys of this purpose sign tokens, and the caller may not mint.
 pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
     if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden());

@@ -178,7 +178,7 @@ struct Jwk {
 
 /// Read all public keys that verify signatures, as a JSON Web Key Set.
 ///
-/// It has every usable version of each key that the caller may read. BatchKeys whose algorithm has no
+/// It has every usable version of each key that the caller may read. Keys whose algorithm has no
 /// JSON Web Key are left out.
 #[utoipa::path(get, path = "/api/v1/jwks", tag = "keys", extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The keys", body = Jwks), (status = "default", body = ErrorBody)))]

@@ -77,7 +77,7 @@ async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Conte
     let expires = from_now(expires_in_seconds)?;
     let keys = match keys {
         Some(keys) => GrantedKeys::These(key_ids(&caller, &keys, &operations)?),
-        // Nobody grants more than it has.
+        // A caller grants no more than it has.
         None if operations.iter().all(|operation| authority.permits_in_tenant(*operation)) => {
             GrantedKeys::All
         }
@@ -280,7 +280,7 @@ async fn revoke(
         None => {
             let none = || ApiError::malformed("the request carries no token: name one by `revocation_id`");
             let own = session.revocation_ids.last().cloned().ok_or_else(none)?;
-            // For its own token, the caller's time does not count_items: the token itself says when it
+            // For its own token, the caller's time does not count: the token itself says when it
             // expires.
             (own, session.authority.expires, RevokedBy::Holder)
         }
@@ -288,7 +288,7 @@ async fn revoke(
     let tenant = Some(session.authority.tenant.clone());
     let (service, revoked) =
         (std::sync::Arc::clone(&worker.service), Revocation { tenant, id: id.clone(), expires });
-    // It stands behind no slow work, not even that of the same token: somebody may have stolen it.
+    // It waits behind no slow work, not even that of the same token, which may be stolen.
     run_off_thread(move || service.revoke(revoked, by)).await??;
     tracing::info!(actor = %session.actor, "a token was revoked");
     Ok(Json(RevokedToken { revocation_id: id }))

@@ -29,7 +29,12 @@ use crate::request::{
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
-    OpenApiRouter::new().routes(routes!(import)).routes(routes!(import_version)).routes(routes!(export))
+    OpenApiRouter::new().routes(routes!(export))
+}
+
+/// Endpoints that change the keystore.
+pub(crate) fn changes() -> OpenApiRouter<Worker> {
+    OpenApiRouter::new().routes(routes!(import)).routes(routes!(import_version))
 }
 
 /// A key to import: exactly one of `private_key`, `wrapped_key` and `public_key`.
@@ -84,7 +89,7 @@ struct ImportVersion<'a> {
 enum PrivateKeyFormat {
     /// PKCS#8 (RFC 5958) as PEM, not encrypted.
     Pem,
-    /// The same as DER.
+    /// The private key as DER (RFC 5958).
     Der,
     /// A private key file of OpenSSH, encrypted or not: Ed25519.
     OpenSsh,
@@ -375,7 +380,7 @@ struct Exported {
 
 /// Export a private key, wrapped for a recipient. The key must be exportable.
 ///
-/// The keystore checks the caller's token idempotent more, by itself. For a caller without a token it
+/// The keystore checks the caller's token once more, by itself. For a caller without a token it
 /// checks one that the service makes for this export, which needs a root key in the key's tenant.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/export", tag = "keys", request_body = Export,
     params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("export"))),

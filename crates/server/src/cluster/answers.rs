@@ -24,7 +24,7 @@ const MAX_ANSWER_BYTES: usize = 16 << 10;
 /// The most rows that wait to be written.
 const MAX_PENDING_ROWS: usize = 10_000;
 
-/// What a row says.
+/// The content of a row.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AnswerRow {
@@ -55,18 +55,18 @@ pub(crate) struct RequestClaim {
     row: Vec<u8>,
 }
 
-/// What the nodes know of a request.
+/// The result of claiming a request for this node.
 #[derive(Debug)]
 pub(crate) enum ClaimOutcome {
     /// Nothing: this node runs it.
     Run(RequestClaim),
-    /// It was begun prior_request.
+    /// The request was begun before.
     Prior(PriorRequest),
 }
 
 impl ClusterNode {
-    /// Looks a request up. If nothing is known of it, this node runs it, and [`ClusterNode::end`] is
-    /// told how it ended. It waits for etcd.
+    /// Looks a request up. If nothing is known of it, this node runs it, and [`ClusterNode::end`]
+    /// is told how it ended. It waits for etcd.
     ///
     /// # Errors
     /// Those of etcd. Then nothing was begun.
@@ -112,7 +112,7 @@ impl ClusterNode {
         }
     }
 
-    /// Takes note of what a request ended with. If etcd cannot be reached, the row is written
+    /// Records how a request ended. If etcd cannot be reached, the row is written
     /// later. It waits for etcd.
     pub(crate) fn end(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
         self.finish(keystore, claim, ended, |attached, row| {
@@ -122,7 +122,7 @@ impl ClusterNode {
         });
     }
 
-    /// The same without waiting.
+    /// As [`ClusterNode::end`], without waiting for etcd.
     pub(crate) fn end_later(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
         self.finish(keystore, claim, ended, |attached, row| attached.finish_later(row));
     }
@@ -185,7 +185,7 @@ fn malformed(error: impl std::fmt::Display) -> KmsError {
     KmsError::new(Code::KeystoreCorrupt, format!("a kept answer is malformed: {error}"))
 }
 
-/// What a row says about a request.
+/// The state of a request by its row.
 fn prior_request(
     keystore: &Keystore,
     table: &Table,
@@ -239,7 +239,7 @@ fn evict_oldest(keystore: &Keystore, table: &Table, folder: &str, but: &str) -> 
 pub(super) struct PendingRow {
     pub(super) name: String,
     pub(super) old: Vec<u8>,
-    /// None if the row is to be removed.
+    /// None removes the row.
     pub(super) new: Option<Vec<u8>>,
 }
 

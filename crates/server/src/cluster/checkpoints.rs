@@ -28,7 +28,7 @@ pub struct PublishedCheckpoint {
     pub log: Option<LogId>,
     /// The row's name.
     pub row: String,
-    /// What the row says; none if it cannot be read.
+    /// The row's content; none if it cannot be read.
     pub content: Option<NodeCheckpoint>,
     /// Whether the node that wrote it runs.
     pub running: bool,
@@ -67,7 +67,7 @@ fn parts(name: &str) -> Option<(LogId, &str)> {
     Some((log.parse().ok()?, node))
 }
 
-/// What a node tells of its own log, and what it remembers of the others'.
+/// The checkpoint that a node publishes of its own log, and those that it knows of other logs.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointExchange {
     place: Option<String>,
@@ -96,7 +96,7 @@ impl CheckpointExchange {
         keystore: &Keystore,
         log: &AuditLog,
     ) -> Result<()> {
-        // The last entries before a pause are sealed, too.
+        // The last entries before a pause get a checkpoint, too.
         log.recorded(keystore);
         self.publish(table, &format!("{CHECKPOINT_FOLDER}/{}/{node}", log.id()), log)?;
         if self.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_INTERVAL) {

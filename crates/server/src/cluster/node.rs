@@ -37,7 +37,7 @@ const REVOCATION_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// most.
 const ANSWER_LEASE_TIME: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// What a node tells its service.
+/// The service that a node notifies of changes by other nodes.
 pub(crate) trait ClusterListener: Send + Sync {
     /// Other nodes revoked these tokens.
     fn revoked(&self, revocations: Vec<Revocation>);
@@ -74,7 +74,7 @@ pub(crate) struct ClusterNode {
     failures: Counter,
 }
 
-/// What a node has while the keystore is open.
+/// A node's connection to the store while the keystore is open.
 pub(super) struct AttachedKeystore {
     /// The node's name among the nodes. It has another one after each start, and after each
     /// unsealing.
@@ -91,7 +91,7 @@ pub(super) struct AttachedKeystore {
     pub(super) pending: Mutex<Vec<PendingRow>>,
 }
 
-/// What the thread that follows the store knows.
+/// The state of the thread that follows the store.
 #[derive(Default)]
 struct FollowerState {
     /// The revision of etcd up to which revocations were read, and the change that the node had
@@ -108,7 +108,7 @@ struct FollowerState {
 /// Why a node asks for the newest state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SyncCause {
-    /// It is time to.
+    /// The interval has passed.
     Timer,
     /// A watch announces something, or a caller wants to see a change.
     Notified,
@@ -128,13 +128,13 @@ impl ClusterNode {
         }
     }
 
-    /// Names the service that is told of changes.
+    /// Sets the service that is notified of changes.
     pub(crate) fn set_listener(&self, listener: Weak<dyn ClusterListener>) {
         // A node has one service.
         let _ = self.listener.set(listener);
     }
 
-    /// What limits the use of private keys.
+    /// The lease that limits the use of private keys.
     pub(crate) fn lease(&self) -> Arc<StoreLease> {
         Arc::clone(&self.lease)
     }
@@ -165,8 +165,7 @@ impl ClusterNode {
         Ok(())
     }
 
-    /// What the node has while the keystore is open, and what wakes the thread that follows the
-    /// store.
+    /// Connects to the store. Returns also the channel that wakes the thread that follows it.
     ///
     /// # Errors
     /// Those of [`ClusterNode::attach`], except that etcd is not asked for anything yet.
@@ -199,7 +198,7 @@ impl ClusterNode {
         }
     }
 
-    /// Asks for the newest state, and takes note of it.
+    /// Reads the newest state from the store, and records it.
     fn sync(
         &self,
         attached: &AttachedKeystore,
@@ -260,12 +259,13 @@ impl ClusterNode {
         Ok(new)
     }
 
-    /// Takes note of how a question for the newest state ended. The log says when that changes.
+    /// Records how reading the newest state ended, and logs when that changes. Returns the pause
+    /// until the next time.
     fn note(&self, outcome: Result<()>, known: &mut FollowerState) -> Duration {
         let trouble = outcome.as_ref().err().map(|error| error.code);
         if let Err(error) = outcome {
             self.failures.inc();
-            // Nobody knows what was missed.
+            // Changes may have been missed.
             known.read.1 = None;
             if known.trouble != trouble {
                 let code = error.code.as_str();
@@ -357,7 +357,7 @@ impl ClusterNode {
 }
 
 impl AttachedKeystore {
-    /// A time after which etcd forgets answers. Answers of an hour share one.
+    /// The lease after which etcd forgets answers. Answers of an hour share one.
     ///
     /// # Errors
     /// Those of etcd.
@@ -372,7 +372,7 @@ impl AttachedKeystore {
         Ok(lease.insert((self.table.lease(ANSWER_LEASE_TIME)?, agreed)).0)
     }
 
-    /// Forgets that time: etcd may not know it any more.
+    /// Forgets the lease: etcd may have ended it.
     pub(super) fn forget_lease(&self) {
         *locked(&self.answers) = None;
     }
@@ -414,7 +414,7 @@ fn follow_store(
         drop(keystore);
         let failed = outcome.is_err();
         wait = cluster.note(outcome, &mut known);
-        // A failure is followed by a pause, whoever wakes the node.
+        // A pause follows a failure, even if a watch or a caller wakes the node.
         std::thread::sleep(if failed { wait } else { MIN_SYNC_INTERVAL });
     }
 }

@@ -16,7 +16,7 @@ const MAX_WRITE_TRIES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revocation {
-    /// Whose token it is. Without it, the id counts for every tenant.
+    /// The token's tenant. Without it, the id is revoked for every tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Name>,
     /// The revocation id.

@@ -1,4 +1,4 @@
-//! What a caller may ask for at most.
+//! The limits of requests, in size and in time.
 
 use std::time::Duration;
 

@@ -30,8 +30,8 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
-    /// The certificate authorities, in PEM, whose client certificates are identities. Without one,
-    /// clients show no certificate.
+    /// The certificate authorities, in PEM, whose client certificates prove callers.
+    /// Without one, clients show no certificate.
     pub client_ca: Option<PathBuf>,
 }
 

@@ -36,7 +36,7 @@ pub struct Config {
     pub etcd: EtcdConfig,
     /// Where the service listens.
     pub listen: Vec<ListenConfig>,
-    /// What a caller may ask for at most.
+    /// The limits of requests.
     pub limits: LimitsConfig,
     /// The audit log.
     pub audit: AuditConfig,
@@ -134,7 +134,7 @@ pub struct CallerConfig {
     pub uid: Option<u32>,
     /// The SHA-256 of a client certificate (DER), in lower-case hexadecimal digits.
     pub certificate_sha256: Option<String>,
-    /// Whose keys.
+    /// The tenant whose keys the caller uses.
     pub tenant: Name,
     /// What the caller may do; everything by default.
     pub operations: Option<Vec<TokenOperation>>,
@@ -210,7 +210,7 @@ impl Config {
         Self::of(table, &mut { variables }, &file)
     }
 
-    /// The same of a text.
+    /// Reads settings from a text, puts the environment over them, and checks them.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`], as for [`Config::load`].

@@ -98,7 +98,8 @@ impl BodyContent {
         } else {
             (worker.service.bodies.begin(), limits.max_total_body_bytes)
         };
-        // Whoever may use a Unix socket has room, however much others send.
+        // The memory limit does not apply to Unix sockets, so other callers cannot lock operators
+        // out.
         let all = if peer.is_some_and(Peer::is_local) { usize::MAX } else { all };
         let too_large =
             || ApiError::new(ApiErrorCode::BodyTooLarge, format!("the body is longer than {most} bytes"));
@@ -159,8 +160,8 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     })
 }
 
-/// What is said of a [`List`](super::List) with more entries than it may have. Its error has no
-/// text of the body.
+/// The message for a [`List`] with more entries than it may have. The library's error about it
+/// quotes nothing of the body.
 fn too_long(error: &str) -> Option<String> {
     let (_, expected) = error.strip_prefix("invalid length ")?.split_once(", expected ")?;
     let expected = expected.rsplit_once(" at line").map_or(expected, |(expected, _)| expected);
@@ -186,7 +187,7 @@ fn data_error(error: &serde_json::Error) -> String {
     }
 }
 
-/// What is expected of every list, and of nothing else.
+/// The start of serde's message about lists. No other type expects this.
 pub(super) const LIST_BOUND: &str = "a list of at most ";
 
 /// At most `MAX_LEN` entries.

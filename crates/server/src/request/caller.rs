@@ -1,4 +1,4 @@
-//! Who makes a request.
+//! The caller of a request: its credential and its connection.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::access::{Epoch, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{UnsealedService, Worker};
 
-/// What a connection proves by itself.
+/// A connection, which may prove its caller without a token.
 pub(crate) trait Connection: fmt::Debug + Send + Sync {
     /// The caller that it proves now: a certificate expires, and settings change.
     fn session(&self) -> Option<Arc<Session>>;
@@ -22,7 +22,7 @@ pub(crate) trait Connection: fmt::Debug + Send + Sync {
     /// permits.
     fn is_local(&self) -> bool;
 
-    /// What its identity rests on.
+    /// How the connection proves its caller.
     fn proof(&self) -> ConnectionProof;
 }
 
@@ -93,8 +93,8 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
 }
 
-/// Who the connection says that the caller is: for requests that need no credential, or that no
-/// token can make.
+/// The caller that a connection proves: for requests that need no credential, or that no token can
+/// make.
 pub(crate) struct ConnectionCaller {
     peer: Option<Peer>,
     has_token: bool,
@@ -102,7 +102,7 @@ pub(crate) struct ConnectionCaller {
 }
 
 impl ConnectionCaller {
-    /// Whom the connection proves now.
+    /// The caller that the connection proves now.
     ///
     /// # Errors
     /// The request may come from a page of another site.
@@ -113,7 +113,8 @@ impl ConnectionCaller {
         }
     }
 
-    /// The same, unless the request has a token, which takes precedence.
+    /// The caller that the connection proves now; none if the request has a token, which takes
+    /// precedence.
     ///
     /// # Errors
     /// Those of [`ConnectionCaller::peer`].
@@ -151,8 +152,8 @@ impl Caller {
         }
         let unsealed = worker.service.unsealed()?;
         let session = match (token, peer) {
-            // A token counts more than the connection: a caller who sends one wants only the rights
-            // of that token.
+            // A token takes precedence over the connection: a caller that sends one wants only the
+            // rights of that token.
             (Some(token), _) => worker.session(&unsealed, token)?,
             (None, peer) => peer.ok_or_else(ApiError::forbidden)?,
         };
@@ -195,8 +196,8 @@ impl Caller {
     }
 }
 
-/// What was verified when the head of a request came. The request has it as an extension until its
-/// body is there.
+/// The credential that was verified when the head of a request arrived. The request carries it as
+/// an extension until its body is there.
 #[derive(Clone)]
 struct Verified {
     session: Arc<Session>,

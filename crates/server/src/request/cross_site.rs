@@ -17,7 +17,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// is accepted: with it, browsers always send `Origin`.
 const FORM_CONTENT_TYPES: [&str; 2] = ["text/plain", "multipart/form-data"];
 
-/// What the identity of a connection rests on.
+/// How a connection proves its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ConnectionProof {
     /// Nothing: in development, everybody who reaches the address may do everything. A browser can

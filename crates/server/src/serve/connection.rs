@@ -45,7 +45,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// What a connection proves by the settings as they are now.
+/// A connection whose caller is looked up in the current settings at each request.
 struct PeerConnection {
     live: Arc<LiveSettings>,
     evidence: Evidence,
@@ -239,7 +239,7 @@ const MAX_FRAME_LEN: usize = 16 << 10;
 /// The body of an answer, which tells how its peer takes it.
 pub(super) struct TrackedBody {
     body: Body,
-    /// What the connection has not asked for yet.
+    /// The part of the last frame that the connection has not taken yet.
     rest: Bytes,
     activity: Arc<ConnectionActivity>,
     /// There while the service makes the next part of the body: the peer cannot do anything then.
@@ -300,7 +300,7 @@ impl HttpBody for TrackedBody {
 /// How many bytes of an unwanted body are read.
 const MAX_DRAINED_BYTES: usize = 64 << 10;
 
-/// For how long.
+/// How long reading an unwanted body may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a request. When it is dropped before its end, because the request was refused for

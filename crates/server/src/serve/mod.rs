@@ -1,4 +1,4 @@
-//! ConnectionServer: where they come from, which thread serves them, and how they end.
+//! Connections: where they come from, which thread serves them, and how they end.
 
 mod connection;
 mod listener;

@@ -1,4 +1,4 @@
-//! What a connection proves by itself.
+//! Callers that the configuration names, and the evidence by which a connection proves them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(super) struct ClientCertificate {
 }
 
 impl Evidence {
-    /// That of a certificate in DER.
+    /// The evidence of a client certificate in DER.
     pub(super) fn certificate(der: &[u8]) -> Self {
         let digest = hex::encode(digest(&SHA256, der));
         Self::Certificate(Arc::new(ClientCertificate { digest, validity: CertificateValidity::of(der) }))
     }
 
-    /// What the connection's caller rests on.
+    /// How the connection proves its caller.
     pub(super) fn proof(&self) -> ConnectionProof {
         match self {
             Self::Nothing => ConnectionProof::Nothing,

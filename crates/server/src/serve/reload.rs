@@ -1,4 +1,4 @@
-//! The settings that a reload replaces while the service runs: limits, rates, identities,
+//! The settings that a reload replaces while the service runs: limits, rates, callers,
 //! certificates, the list of revoked tokens.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ pub(super) struct LiveSettings {
 
 impl LiveSettings {
     /// # Errors
-    /// A certificate or a key cannot be used; the name of an identity is not valid.
+    /// A certificate or a key cannot be used; the name of a caller is not valid.
     pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
         let (peers, now) = (NamedCallers::new(&config, service.nodes())?, Timestamp::now()?);
         let load = |listen: &ListenConfig| -> Result<Option<ListenerTls>> {

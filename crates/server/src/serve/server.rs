@@ -35,7 +35,7 @@ pub struct Server {
     shutdown: watch::Sender<bool>,
 }
 
-/// What all threads need to serve connections.
+/// The state that all threads share to serve connections.
 struct ServerState {
     service: Arc<Service>,
     live: Arc<LiveSettings>,
@@ -57,7 +57,7 @@ impl ServerHandle {
         self.shutdown.send_replace(true);
     }
 
-    /// Takes other limits, rates, identities and certificates, while connections go on. The log
+    /// Takes other limits, rates, callers and certificates, while connections go on. The log
     /// says which other settings differ: they need a restart.
     ///
     /// # Errors
@@ -114,8 +114,8 @@ impl Server {
         Ok(Self { shared, listeners, shutdown: watch::Sender::new(false) })
     }
 
-    /// Reads everything that the settings name, as [`Server::bind`] and [`ServerHandle::reload`] do it,
-    /// and changes nothing.
+    /// Reads everything that the settings name, as [`Server::bind`] and [`ServerHandle::reload`] do
+    /// it, and changes nothing.
     ///
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
@@ -166,10 +166,10 @@ impl Server {
             let spawned = thread::Builder::new().name(name).spawn(move || {
                 let stopped = runtime.block_on(serve(&shared, number, inbox, accepts, down));
                 if shared.serving.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    // Nobody waits for an answer any more.
+                    // No caller waits for an answer.
                     shared.service.stop_blocking_pools();
                 }
-                // What is computed now cannot be interrupted, and must not hold up the end.
+                // Work that is being computed cannot be interrupted, and must not delay the end.
                 let end = stopped + shared.service.config.service.shutdown_time();
                 runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
             });
@@ -334,7 +334,7 @@ async fn accept(
                 turn += 1;
             }
             Err(error) => {
-                // For example, no file descriptor is free. ConnectionServer that end will free some.
+                // For example, no file descriptor is free. Connections that end will free some.
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

@@ -33,7 +33,7 @@ impl ListenerTls {
         self.0.store(Arc::new(loaded));
     }
 
-    /// What makes the next handshake.
+    /// The acceptor of the next handshake.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.0.load().config))
     }
@@ -166,7 +166,7 @@ impl CertificateValidity {
     }
 
     /// # Errors
-    /// What is wrong with it now, as the end of a sentence.
+    /// The end of a sentence that says why the certificate is not valid now.
     pub(super) fn check(self, now: Timestamp) -> Result<(), String> {
         if now < self.begin {
             Err(format!("is not valid before {}", self.begin))
@@ -190,7 +190,7 @@ impl CertificateValidity {
 /// Reads a certificate up to its two times. rustls reads the rest.
 fn times(certificate: &[u8]) -> der::Result<(Duration, Duration)> {
     let mut reader = SliceReader::new(certificate)?;
-    // ClientCertificate, and TBSCertificate in it.
+    // Certificate, and TBSCertificate in it.
     sequence(&mut reader)?;
     sequence(&mut reader)?;
     if matches!(Tag::peek(&reader)?, Tag::ContextSpecific { number: TagNumber(0), .. }) {

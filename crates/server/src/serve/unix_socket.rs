@@ -22,7 +22,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Nobody can connect to it any more. If this fails, the next service removes it.
+        // The socket is closed. If its file cannot be removed, the next service removes it.
         let _ = std::fs::remove_file(&self.0);
     }
 }

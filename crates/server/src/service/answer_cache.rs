@@ -36,7 +36,7 @@ pub(crate) struct StoredAnswer {
     pub(crate) body: Bytes,
 }
 
-/// What a request ended with.
+/// How a request ended.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestOutcome {
     /// An answer to keep.
@@ -53,7 +53,7 @@ pub(crate) enum RequestOutcome {
 pub(crate) enum PriorRequest {
     /// The key is new: the caller must run the request, and then call [`AnswerCache::end`].
     None,
-    /// It is the key of another request.
+    /// The key was used for another request.
     AnotherRequest,
     /// The first request is still running.
     Running,
@@ -92,7 +92,7 @@ impl KnownRequest {
     }
 }
 
-/// What is remembered of one caller.
+/// The known requests of one caller.
 #[derive(Debug)]
 struct CallerAnswers {
     keys: HashMap<String, KnownRequest>,

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 
 use crate::error::{ApiError, Result};
 
-/// What a step of a job ends with.
+/// The result of one step of a job.
 pub(crate) enum JobStep<T> {
     /// There is more to do.
     More,
@@ -71,7 +71,7 @@ impl CallerJobs {
     }
 }
 
-/// A job that waits or runs. If it is dropped, whoever waits for its result gets an error.
+/// A job that waits or runs. If it is dropped, its caller gets an error.
 struct Job {
     id: u64,
     /// Does a step, and returns whether there is more to do.
@@ -179,14 +179,14 @@ impl BlockingPool {
                 return;
             };
             drop(state);
-            // Whoever waits for a job that panicked gets an error, because the job is dropped.
+            // A job that panicked is dropped, so its caller gets an error.
             let more = catch_unwind(AssertUnwindSafe(|| (job.step)())).unwrap_or(false);
             let left = if more { Some(job) } else { drop_apart(job) };
             self.state().give_back(&caller, left, self.limits);
         }
     }
 
-    /// Drops all jobs that wait, and lets no step begin any more.
+    /// Drops all waiting jobs. No step begins after this.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -252,7 +252,7 @@ impl PoolState {
         }
     }
 
-    /// Forgets a job for which nobody waits any more. If it still waits itself, it is returned.
+    /// Removes a job whose caller has gone. Returns the job if it has not begun.
     fn remove(&mut self, ticket: &JobTicket<'_>) -> Option<Job> {
         let jobs = self.callers.get_mut(&ticket.caller)?;
         jobs.results -= ticket.results;

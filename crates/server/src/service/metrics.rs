@@ -1,4 +1,5 @@
-//! The service's own metrics. Each serving thread has its own counters, so that counting never waits.
+//! The service's own metrics. Each serving thread has its own counters, so that counting never
+//! waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const BUCKET_SECONDS: [f64; 16] =
     [10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.5, 1.0, 10.0];
 
-/// The same in nanoseconds.
+/// The upper bounds of the times to answer, in nanoseconds.
 const BUCKET_NANOS: [u64; BUCKET_SECONDS.len()] = [
     10_000,
     20_000,
@@ -79,7 +80,7 @@ impl ServiceMetrics {
         self.certificate_expiry.store(seconds, Ordering::Relaxed);
     }
 
-    /// ServiceMetrics an answer of a thread.
+    /// Counts an answer of a thread.
     pub(crate) fn answered(&self, thread: usize, status: StatusCode, took: Duration) {
         let Some(thread) = self.threads.get(thread) else { return };
         let class = usize::from(status.as_u16() / 100).wrapping_sub(1);

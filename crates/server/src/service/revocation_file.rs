@@ -1,4 +1,4 @@
-//! RevocationFile tokens, kept in a file.
+//! Revoked tokens, kept in a file.
 //!
 //! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. Two
 //! lines before an id say more of it, and a reader that does not know them refuses more: `# tenant
@@ -24,7 +24,7 @@ const EXPIRES: &str = "# expires ";
 /// many tokens as it likes.
 const MAX_HOLDER_REVOCATIONS: usize = 10_000;
 
-/// Who revokes a token.
+/// The caller that revokes a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokedBy {
     /// Its holder.
@@ -33,7 +33,7 @@ pub(crate) enum RevokedBy {
     Minter,
 }
 
-/// RevocationFile tokens: for each tenant, the revocation ids and when the tokens expire. Ids without a
+/// Revoked tokens: for each tenant, the revocation ids and when the tokens expire. Ids without a
 /// tenant count for every tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RevokedTokens(BTreeMap<Option<Name>, BTreeMap<String, Option<Timestamp>>>);

@@ -113,7 +113,7 @@ impl BodyMemory {
 }
 
 impl BodyReservation {
-    /// ServiceMetrics more bytes, unless all bodies together would then have more than `most`. Returns
+    /// Counts more bytes, unless all bodies together would then have more than `most`. Returns
     /// whether it did.
     #[must_use]
     pub(crate) fn grow(&mut self, bytes: usize, most: usize) -> bool {
@@ -160,7 +160,7 @@ pub(crate) struct Service {
     pub(crate) anonymous_bodies: BodyMemory,
     /// The slow work of callers.
     pub(super) blocking_pool: Arc<BlockingPool>,
-    /// That of operators, which stands behind nobody else's.
+    /// The slow work of operators, which never waits behind that of other callers.
     pub(super) operator_pool: Arc<BlockingPool>,
     /// The answers to requests with an idempotency key.
     pub(crate) answers: AnswerCache,
@@ -171,10 +171,10 @@ pub(crate) struct Service {
     unsealed: ArcSwapOption<UnsealedService>,
     /// Its holder opens the keystore.
     opening: Mutex<()>,
-    /// How often callers try to open it: each identity of the settings, and all others together.
+    /// How often callers try to unseal: each caller of the settings, and all others together.
     tries: Mutex<HashMap<Option<Actor>, RateLimiter>>,
     revoked_tokens: ArcSwap<RevokedTokens>,
-    /// The same with the file.
+    /// The list of revoked tokens, with its file.
     revoked: Mutex<RevocationFile>,
     /// Grows when remembered sessions may be wrong.
     epoch: AtomicU64,
@@ -312,7 +312,7 @@ impl Service {
         self.forget_sessions();
     }
 
-    /// ServiceMetrics an attempt of an identity of the settings to open the keystore, or of anybody else.
+    /// Counts an attempt to unseal by a caller of the settings, or by any other caller.
     ///
     /// # Errors
     /// There were too many.
@@ -456,7 +456,7 @@ impl Service {
     fn verified(&self, unsealed: &UnsealedService, token: &[u8]) -> bulla_kms::Result<Session> {
         let not_text = |_| KmsError::new(Code::InvalidToken, "the token is not text");
         let token: Token = std::str::from_utf8(token).map_err(not_text)?.parse()?;
-        // Whose token it is says its verified content.
+        // The tenant is known only after the token is verified.
         let rights = unsealed.keystore.rights(&token, &Revocations::default())?;
         let ids = rights.permit().revocation_ids.clone();
         if self.revoked_tokens.load().has_any(rights.tenant(), &ids) {
@@ -521,8 +521,8 @@ impl Service {
     }
 
     /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential,
-    /// so all of them together have few tries. An identity of the settings has tries of its own,
-    /// which nobody else uses up.
+    /// so all of them together have few tries. A caller of the settings has tries of its own,
+    /// which no other caller uses up.
     ///
     /// # Errors
     /// There were too many tries; those of the source.
@@ -609,7 +609,7 @@ mod shared_tests {
             for (by, is_late, revocation) in &said {
                 nodes[*by].revoke(revocation.clone(), RevokedBy::Minter).unwrap();
                 let epoch = nodes[*by].epoch();
-                // NodeCount also hear of what they revoked themselves.
+                // A node is also notified of its own revocations.
                 nodes[*by].revoked(vec![revocation.clone()]);
                 prop_assert_eq!(nodes[*by].epoch(), epoch, "what is known makes no node verify again");
                 nodes.iter().filter(|_| !is_late).for_each(|node| node.revoked(vec![revocation.clone()]));

@@ -17,12 +17,12 @@ use super::state::UnsealedService;
 use crate::access::{Session, SessionCache};
 use crate::error::Result;
 
-/// What one thread has for itself.
+/// The state of one serving thread.
 pub(crate) struct WorkerState {
     pub(crate) service: Arc<Service>,
     /// Which thread it is.
     pub(crate) number: usize,
-    /// SessionCache of this thread's connections, so that threads do not wait for each other.
+    /// Sessions of this thread's connections, so that threads do not wait for each other.
     recent: SessionCache,
     /// Whether a task is scheduled that computes the waiting calls.
     flush_scheduled: AtomicBool,
@@ -54,7 +54,7 @@ impl BatchCost {
     }
 }
 
-/// What handlers get.
+/// The state that handlers get: that of their thread.
 pub(crate) type Worker = Arc<WorkerState>;
 
 impl WorkerState {

@@ -44,7 +44,7 @@ impl FromRequest<Worker> for VaultBody {
 }
 
 impl VaultBody {
-    /// Reads the body as JSON. An empty body and `null` count_items as an empty object.
+    /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
     /// It is not the JSON of a `T`.
@@ -65,7 +65,7 @@ impl FromRequest<Worker> for SecretVaultBody {
 }
 
 impl SecretVaultBody {
-    /// Reads the body as JSON. An empty body and `null` count_items as an empty object.
+    /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
     /// It is not the JSON of a `T`.
@@ -74,7 +74,7 @@ impl SecretVaultBody {
     }
 }
 
-/// Reads JSON. Nothing and `null` count_items as an empty object. The library would take a list for an
+/// Reads JSON. Nothing and `null` count as an empty object. The library would take a list for an
 /// object.
 fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     match body.trim_ascii() {

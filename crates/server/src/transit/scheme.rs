@@ -44,7 +44,7 @@ pub(super) enum Sha2 {
     Sha512,
 }
 
-/// What the input of a request is to the key.
+/// How a key signs the input of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignedInput {
     /// The message that the key signs.
@@ -64,7 +64,8 @@ pub(super) struct Scheme {
 }
 
 impl Scheme {
-    /// What the key signs, if that is a digest: the input of a request, under this context.
+    /// The digest that the key signs instead of a request's input, under this context; none if the
+    /// key signs messages.
     ///
     /// # Errors
     /// The input is no digest of the hash function.

@@ -109,7 +109,7 @@ pub(super) struct TransitSignedItem {
     key_version: u32,
     /// Why there is no signature, in Vault's words.
     error: Option<String>,
-    /// The same, for programs.
+    /// The error's code, for programs.
     code: Option<String>,
     reference: String,
 }
@@ -129,7 +129,7 @@ async fn transit_sign(
     sign(worker, caller, &name, None, &body).await
 }
 
-/// The same, with the hash function in the path.
+/// Sign as above, with the hash function in the path. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/sign/{name}/{hash}", tag = "transit", request_body = TransitSign,
     params(("name" = String, Path, description = KEY_NAME_DOC), ("hash" = String, Path, description = "As `hash_algorithm`")),
     extensions(("x-permission" = json!("sign"))),
@@ -424,7 +424,7 @@ pub(super) struct TransitVerifiedItem {
     valid: bool,
     /// Why nothing was verified, in Vault's words.
     error: Option<String>,
-    /// The same, for programs.
+    /// The error's code, for programs.
     code: Option<String>,
     reference: String,
 }
@@ -443,7 +443,7 @@ async fn transit_verify(
     verify(worker, caller, &name, None, &body).await
 }
 
-/// The same, with the hash function in the path.
+/// Verify as above, with the hash function in the path. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/verify/{name}/{hash}", tag = "transit", request_body = TransitVerify,
     params(("name" = String, Path, description = KEY_NAME_DOC), ("hash" = String, Path, description = "As `hash_algorithm`")),
     extensions(("x-permission" = json!("verify"))),

@@ -354,7 +354,7 @@ async fn transit_mount(
     mount_of(&worker, &path)
 }
 
-/// The same for a path with slashes.
+/// The mount of a path with slashes.
 async fn mount_of_path(
     State(worker): State<Worker>,
     VaultCaller(_): VaultCaller,
@@ -382,7 +382,7 @@ pub(super) struct TokenData<'a> {
     display_name: String,
     /// When the token ends; null for a caller without one.
     expire_time: Option<String>,
-    /// The same, in seconds from now; 0 for a caller without a token.
+    /// The seconds until then; 0 for a caller without a token.
     ttl: u64,
     /// The keys' tenant.
     meta: TokenMeta,

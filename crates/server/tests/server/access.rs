@@ -204,7 +204,7 @@ fn a_page_of_another_site_cannot_use_the_identity_of_a_connection() {
         write!(stream, "GET {path} HTTP/1.1\r\nconnection: close\r\n{head}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        (answer[9..12].parse::<u16>().unwrap(), answer.contains("\"cross_site\""))
+        (answer[9..12].parse::<u16>().unwrap(), answer.contains("\"cross_site_request\""))
     };
     let tcp = |path: &str, head: &str| raw(&mut std::net::TcpStream::connect(&place).unwrap(), path, head);
     let unix = |head: &str| {

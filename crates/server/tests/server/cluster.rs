@@ -321,7 +321,7 @@ fn nodes_share_the_rate_of_a_caller() {
     let [one, other] = nodes;
     drop(other);
     eventually("it is alone", || one.get(None, "/api/v1/ready").json()["store"]["nodes"] == 1);
-    assert!(one.get(Some(&operator(&keystore)), "/metrics").text().contains("\nbulla_store_nodes 1\n"));
+    assert!(one.get(Some(&operator(&keystore)), "/metrics").text().contains("\nbulla_cluster_nodes 1\n"));
 }
 
 #[test]
@@ -353,7 +353,10 @@ fn a_node_without_etcd_verifies_and_signs_no_longer_than_the_settings_say() {
     assert!(answer.ok()["store"]["stale"] == true && answer.json()["store"]["age"].as_u64() > Some(2000));
     assert_eq!(ready("/api/v1/ready?current=true").status, 503);
     let metrics = node.get(None, "/metrics").text();
-    assert!(metrics.contains("\nbulla_store_stale 1\n") && metrics.contains("\nbulla_store_age_seconds "));
+    assert!(
+        metrics.contains("\nbulla_key_use_lease_expired 1\n")
+            && metrics.contains("\nbulla_store_view_age_seconds ")
+    );
     // The first question may still wait for its answer.
     eventually("the node counts its failures", || {
         !node.get(None, "/metrics").text().contains("bulla_store_sync_failures_total 0")
@@ -364,7 +367,9 @@ fn a_node_without_etcd_verifies_and_signs_no_longer_than_the_settings_say() {
     way.set(Gate::Open);
     eventually("it asks etcd again", || node.sign(None, "a").status != 503);
     assert_eq!(node.sign(None, "a").error(), (409, "key_disabled".to_owned()));
-    eventually("it is current", || node.get(None, "/metrics").text().contains("\nbulla_store_stale 0\n"));
+    eventually("it is current", || {
+        node.get(None, "/metrics").text().contains("\nbulla_key_use_lease_expired 0\n")
+    });
 }
 
 #[test]
