@@ -19,7 +19,7 @@ use crate::support::{Prepared, Service, keystore, name, token};
 const KEYS: &str = "/api/v1/keys";
 const HEALTH: &str = "/api/v1/health";
 
-fn identity(certificate: &Certified) -> CallerConfig {
+fn caller(certificate: &Certified) -> CallerConfig {
     CallerConfig {
         name: "robot".to_owned(),
         uid: None,
@@ -91,7 +91,7 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     let files = Files::new(&authority.certify("localhost", Until::Future), Some(&authority));
     let known = authority.certify("robot", Until::Future);
     let mut config = files.config();
-    config.caller = vec![identity(&known)];
+    config.caller = vec![caller(&known)];
     let keystore = keystore(&["local"]);
     keystore.create_key(NewKey::new(name("local"), name("files"), Algorithm::Ed25519)).unwrap();
     let reader = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
@@ -145,7 +145,7 @@ fn without_an_authority_for_clients_a_certificate_proves_nothing() {
     let files = Files::new(&authority.certify("localhost", Until::Future), None);
     let robot = authority.certify("robot", Until::Future);
     let mut config = files.config();
-    config.caller = vec![identity(&robot)];
+    config.caller = vec![caller(&robot)];
     let service = Service::start(keystore(&["local"]), config);
     assert_eq!(Client::showing(&authority, &robot).get(&service.url, KEYS, None).unwrap(), 401);
 }

@@ -564,7 +564,7 @@ fn rights_must_be_there_when_the_body_is_there() {
 }
 
 #[test]
-fn an_identity_must_be_in_the_settings_when_the_body_is_there() {
+fn a_caller_must_be_in_the_settings_when_the_body_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = unix_config(&socket);

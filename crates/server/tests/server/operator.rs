@@ -121,7 +121,7 @@ fn the_passphrase_cannot_be_guessed_quickly() {
 }
 
 #[test]
-fn guesses_of_others_do_not_lock_an_identity_of_the_settings_out() {
+fn guesses_of_others_do_not_lock_a_caller_of_the_settings_out() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut config = config();

@@ -63,7 +63,7 @@ fn a_reload_takes_other_limits_and_rates() {
 }
 
 #[test]
-fn a_reload_takes_other_identities_on_open_connections_too() {
+fn a_reload_takes_other_callers_on_open_connections_too() {
     let folder = tempfile::tempdir().unwrap();
     let config = unix_config(&folder.path().join("socket"));
     let service = Service::start(keystore(&["local"]), config.clone());
