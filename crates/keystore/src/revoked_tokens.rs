@@ -72,11 +72,15 @@ impl RevokedTokens {
         [None, Some(tenant.clone())].into_iter().filter_map(|owner| self.0.get(&owner))
     }
 
-    /// Returns the ids that are listed for exactly this tenant, or for every tenant, with the time
-    /// when each token expires.
-    pub fn listed_for(&self, tenant: Option<&Name>) -> impl Iterator<Item = (&str, Option<Timestamp>)> {
-        let list = self.0.get(&tenant.cloned());
-        list.into_iter().flatten().map(|(id, expires)| (id.as_str(), *expires))
+    /// Returns how many ids are listed for exactly this tenant, or for every tenant.
+    pub fn count(&self, tenant: Option<&Name>) -> usize {
+        self.0.get(&tenant.cloned()).map_or(0, BTreeMap::len)
+    }
+
+    /// Returns the expiry of an id that is listed for exactly this tenant, or for every tenant:
+    /// `Some(None)` if it is listed for good.
+    pub fn expiry_of(&self, tenant: Option<&Name>, id: &str) -> Option<Option<Timestamp>> {
+        self.0.get(&tenant.cloned())?.get(id).copied()
     }
 
     /// Adds an id. An expiry that is known already is never brought forward.

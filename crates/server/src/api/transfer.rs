@@ -406,7 +406,7 @@ async fn export(
     let key = resolve_version(&caller, key, version)?;
     let id = key.clone();
     let token = token(&headers)?.map(read_token).transpose()?;
-    let revoked = worker.service.revoked_tokens().of(key.key_id().tenant());
+    let revoked = worker.service.revoked_tokens().revocations_of(key.key_id().tenant());
     let wrapped = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let token = token.map_or_else(|| token_for(keystore, &id), Ok)?;
         keystore.export_key(&id, &recipient, &token, &revoked)

@@ -1,74 +1,24 @@
-//! Revoked tokens, kept in a file.
-//!
-//! The file is one that `bulla keys export --revoked` reads: one revocation id in each line. Two
-//! lines before an id say more of it, and a reader that does not know them refuses more: `# tenant
-//! NAME` says whose token it is, and `# expires TIME` when that token expires. An id without a
-//! tenant counts for every tenant. An id without a time stays for good.
+//! The list of revoked tokens of a running service, and its file.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
-use bulla_kms::token::Revocations;
-use bulla_kms::{Code, KmsError, Name, Result, Timestamp};
+use bulla_keystore::RevokedTokens;
+use bulla_kms::{Code, KmsError, Result};
 
-use crate::access::{ExpiryClock, later_expiry};
+use crate::access::ExpiryClock;
 use crate::cluster::Revocation;
-
-const HEAD: &str = "# The revocation ids of tokens that bulla refuses. `bulla serve` writes this file.\n";
-const TENANT: &str = "# tenant ";
-const EXPIRES: &str = "# expires ";
 
 /// The most revocations of a tenant while holders may add their own tokens. A holder can make as
 /// many tokens as it likes.
 const MAX_HOLDER_REVOCATIONS: usize = 10_000;
 
-/// The caller that revokes a token.
+/// Who revokes a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokedBy {
     /// Its holder.
     Holder,
     /// A caller who may revoke every token of its tenant.
     Minter,
-}
-
-/// Revoked tokens: for each tenant, the revocation ids and when the tokens expire. Ids without a
-/// tenant count for every tenant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RevokedTokens(BTreeMap<Option<Name>, BTreeMap<String, Option<Timestamp>>>);
-
-impl RevokedTokens {
-    /// Whether a token of this tenant is revoked that has these ids.
-    pub(super) fn has_any(&self, tenant: &Name, ids: &[String]) -> bool {
-        self.lists(tenant).any(|list| ids.iter().any(|id| list.contains_key(id)))
-    }
-
-    /// The ids that count for a tenant.
-    pub(crate) fn of(&self, tenant: &Name) -> Revocations {
-        let mut ids = Revocations::default();
-        self.lists(tenant).flat_map(BTreeMap::keys).for_each(|id| ids.add(id));
-        ids
-    }
-
-    fn lists(&self, tenant: &Name) -> impl Iterator<Item = &BTreeMap<String, Option<Timestamp>>> {
-        [None, Some(tenant.clone())].into_iter().filter_map(|whose| self.0.get(&whose))
-    }
-
-    /// Adds an id. What is known already is never shortened.
-    fn add(&mut self, revocation: Revocation) {
-        let Revocation { tenant, id, expires } = revocation;
-        let known = self.0.entry(tenant).or_default().entry(id).or_insert(expires);
-        *known = later_expiry(*known, expires);
-    }
-
-    /// Drops the tokens that ended before `passed`.
-    fn drop_ended(&mut self, passed: Timestamp) {
-        self.0.retain(|_, list| {
-            list.retain(|_, expires| expires.is_none_or(|end| end >= passed));
-            !list.is_empty()
-        });
-    }
 }
 
 /// The list of revoked tokens, and its file.
@@ -98,28 +48,7 @@ impl RevocationFile {
     /// Those of [`RevocationFile::read`]. Then the list does not change.
     pub(super) fn read_again(&mut self) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                return Err(KmsError::new(Code::Io, format!("cannot read {}: {error}", path.display())));
-            }
-        };
-        text.parse::<Revocations>().map_err(|error| {
-            let message = format!("the list of revoked tokens {}: {}", path.display(), error.message);
-            KmsError::new(error.code, message)
-        })?;
-        let (mut tenant, mut expires) = (None, None);
-        for line in text.lines().map(str::trim) {
-            if let Some(name) = line.strip_prefix(TENANT) {
-                tenant = name.parse().ok();
-            } else if let Some(time) = line.strip_prefix(EXPIRES) {
-                expires = time.parse().ok();
-            } else if !line.is_empty() && !line.starts_with('#') {
-                let id = line.to_owned();
-                self.tokens.add(Revocation { tenant: tenant.take(), id, expires: expires.take() });
-            }
-        }
+        self.tokens.add_all(RevokedTokens::read(path)?);
         Ok(())
     }
 
@@ -128,15 +57,15 @@ impl RevocationFile {
     /// # Errors
     /// [`Code::Busy`] if there are too many to add one for its holder.
     pub(super) fn add(&mut self, revocation: Revocation, by: RevokedBy) -> Result<()> {
-        self.tokens.drop_ended(self.clock.passed());
-        let of_tenant = self.tokens.0.get(&revocation.tenant);
-        let is_full = of_tenant
-            .is_some_and(|list| list.len() >= MAX_HOLDER_REVOCATIONS && !list.contains_key(&revocation.id));
+        self.tokens.remove_expired(self.clock.passed());
+        let Revocation { tenant, id, expires } = revocation;
+        let is_full = self.tokens.count(tenant.as_ref()) >= MAX_HOLDER_REVOCATIONS
+            && self.tokens.expiry_of(tenant.as_ref(), &id).is_none();
         if by == RevokedBy::Holder && is_full {
             let message = "too many tokens are revoked; ask somebody who may mint tokens to revoke this one";
             return Err(KmsError::new(Code::Busy, message));
         }
-        self.tokens.add(revocation);
+        self.tokens.add(tenant, id, expires);
         Ok(())
     }
 
@@ -150,7 +79,7 @@ impl RevocationFile {
     /// Those of writing. Then the file does not change.
     pub(super) fn write(&self) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        put(path, &self.text()).map_err(|error| {
+        self.tokens.write(path).map_err(|error| {
             let message = format!(
                 "the token is refused until the service ends, but {} was not written: {error}",
                 path.display()
@@ -158,31 +87,13 @@ impl RevocationFile {
             KmsError::new(Code::Io, message)
         })
     }
-
-    fn text(&self) -> String {
-        let mut text = HEAD.to_owned();
-        for (tenant, list) in &self.tokens.0 {
-            for (id, expires) in list {
-                text.extend(tenant.iter().map(|tenant| format!("{TENANT}{tenant}\n")));
-                text.extend(expires.iter().map(|time| format!("{EXPIRES}{time}\n")));
-                text += id;
-                text.push('\n');
-            }
-        }
-        text
-    }
-}
-
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut draft = AtomicFile::create(folder_of(path), Visibility::OwnerOnly)?;
-    draft.file()?.write_all(text.as_bytes())?;
-    draft.persist(path, IfExists::Replace)?;
-    sync_folder(folder_of(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulla_kms::Timestamp;
+    use bulla_kms::token::Revocations;
 
     fn at(millis: u64) -> Option<Timestamp> {
         Timestamp::from_unix_millis(millis).ok()
@@ -194,7 +105,7 @@ mod tests {
 
     /// The ids that count for a tenant.
     fn ids(list: &RevocationFile, tenant: &str) -> Vec<String> {
-        list.tokens.of(&tenant.parse().unwrap()).ids().map(str::to_owned).collect()
+        list.tokens.revocations_of(&tenant.parse().unwrap()).ids().map(str::to_owned).collect()
     }
 
     fn without_grace() -> RevocationFile {
@@ -239,7 +150,7 @@ mod tests {
         assert_eq!(ids(&list, "a"), ["0a", "0b", "0c", "0d"]);
         assert_eq!(ids(&list, "b"), ["0a", "0c", "0d"]);
         let known = |tenant: &str, id: &str| {
-            list.tokens.has_any(&tenant.parse().unwrap(), &["ff".to_owned(), id.to_owned()])
+            list.tokens.contains_any(&tenant.parse().unwrap(), &["ff".to_owned(), id.to_owned()])
         };
         assert!(known("a", "0a") && known("b", "0a") && known("a", "0b"));
         assert!(!known("b", "0b") && !known("a", "0e"));
@@ -264,7 +175,7 @@ mod tests {
         list.add(of("a", "0c", None), RevokedBy::Minter).unwrap();
         list.add(of("a", "0d", None), RevokedBy::Holder).unwrap();
         assert_eq!(ids(&list, "a"), ["0b", "0c", "0d"]);
-        assert!(!list.text().contains("expires 1970"), "{}", list.text());
+        assert!(!list.tokens.to_string().contains("expires 1970"), "{}", list.tokens.to_string());
         let mut list = RevocationFile::default();
         list.add(of("a", "0a", at(1_000)), RevokedBy::Holder).unwrap();
         list.add(of("a", "0b", None), RevokedBy::Holder).unwrap();
@@ -276,7 +187,7 @@ mod tests {
         let mut list = RevocationFile::default();
         let mut end_after = |expires| {
             list.add(of("a", "0a", expires), RevokedBy::Minter).unwrap();
-            list.tokens.0.values().next().unwrap()["0a"]
+            list.tokens.expiry_of(Some(&"a".parse().unwrap()), "0a").unwrap()
         };
         assert_eq!(end_after(at(5_000)), at(5_000));
         assert_eq!(end_after(at(1_000)), at(5_000));
@@ -289,7 +200,7 @@ mod tests {
     fn holders_cannot_fill_the_list_so_that_minters_or_other_tenants_cannot_revoke() {
         let mut list = RevocationFile::default();
         for number in 0..MAX_HOLDER_REVOCATIONS {
-            list.tokens.add(of("a", &format!("{number:08x}"), None));
+            list.tokens.add(Some("a".parse().unwrap()), format!("{number:08x}"), None);
         }
         assert_eq!(list.add(of("a", "aa", None), RevokedBy::Holder).unwrap_err().code, Code::Busy);
         list.add(of("a", "00000000", None), RevokedBy::Holder).unwrap();

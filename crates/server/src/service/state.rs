@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use bulla_keystore::RevokedTokens;
 use bulla_kms::audit_log::{Actor, AuditLog, CheckpointThread, Durability};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
 use bulla_kms::metrics::Metrics;
@@ -18,7 +19,7 @@ use bulla_kms::{Code, KeyId, Keystore, KmsError, SecretString, Timestamp};
 use super::answer_cache::AnswerCache;
 use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
 use super::metrics::ServiceMetrics;
-use super::revocation_file::{RevocationFile, RevokedBy, RevokedTokens};
+use super::revocation_file::{RevocationFile, RevokedBy};
 use crate::access::{CredentialDigest, NodeCount, RateLimiter, Session, SessionCache, TokenRateLimiters};
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, LimitsConfig, StoreKind};
@@ -355,7 +356,7 @@ impl Service {
                 "the service was sealed meanwhile: send it again",
             ));
         }
-        if self.revoked_tokens.load().has_any(&session.authority.tenant, &session.revocation_ids) {
+        if self.revoked_tokens.load().contains_any(&session.authority.tenant, &session.revocation_ids) {
             return Err(ApiError::forbidden());
         }
         session.check_time(Timestamp::now()?)
@@ -459,7 +460,7 @@ impl Service {
         // The tenant is known only after the token is verified.
         let rights = unsealed.keystore.rights(&token, &Revocations::default())?;
         let ids = rights.permit().revocation_ids.clone();
-        if self.revoked_tokens.load().has_any(rights.tenant(), &ids) {
+        if self.revoked_tokens.load().contains_any(rights.tenant(), &ids) {
             return Err(KmsError::new(Code::Forbidden, "the token was revoked"));
         }
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
@@ -620,7 +621,7 @@ mod shared_tests {
                 for Revocation { tenant, id, expires } in &all {
                     let stays = expires.is_none_or(|end| end.unix_millis() > 1_000);
                     let tenant = tenant.clone().unwrap_or_else(|| "c".parse().unwrap());
-                    let refused = node.revoked_tokens().has_any(&tenant, std::slice::from_ref(id));
+                    let refused = node.revoked_tokens().contains_any(&tenant, std::slice::from_ref(id));
                     prop_assert!(refused || !stays, "{tenant} {id}");
                 }
                 let known = node.revoked.lock().unwrap().tokens().clone();
