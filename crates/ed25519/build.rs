@@ -14,7 +14,7 @@ fn main() {
     let is_x86_64 = var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     let has_sse2 = var("CARGO_CFG_TARGET_FEATURE")
         .is_ok_and(|features| features.split(',').any(|feature| feature == "sse2"));
-    if is_x86_64 && has_sse2 || var("CARGO_FEATURE_MODEL").is_ok() {
+    if is_x86_64 && has_sse2 || var("CARGO_FEATURE_SCALAR_MODEL").is_ok() {
         println!("cargo::rustc-cfg=lanes");
     }
 }

@@ -11,9 +11,8 @@
 //! probability of 2^-126. If the sum fails, halves are searched for wrong signatures, so that each
 //! signature always gets its own verdict.
 
-use crate::item::VerifyItem;
 use crate::kernel;
-use crate::verdict::{InvalidReason, Verdict};
+use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 
 /// The verdict on one signature.
 pub fn verify(item: &VerifyItem<'_>) -> Verdict {

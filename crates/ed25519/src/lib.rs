@@ -2,10 +2,9 @@
 //! and signing. AVX-512 IFMA has eight lanes. AVX2 with FMA has four, which only verify.
 //!
 //! Lane i of every vector belongs to signature i; a few signatures are computed one by one, each
-//! with all lanes. So a signature gets the same verdict alone and among others, whatever its
-//! neighbors, their order, the number of threads and the CPU. The predicate is that of
-//! `verify_strict` of ed25519-dalek 3. Where there are no vectors, ed25519-dalek also does the
-//! work: see [`kernel`].
+//! with all lanes. The verdict on a signature does not depend on the batch, the number of threads
+//! or the CPU. The predicate is that of `verify_strict` of ed25519-dalek 3. Where there are no
+//! vectors, ed25519-dalek also does the work: see [`kernel`].
 //!
 //! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more. In a
 //! build with `opt-level = 0`, signing in lanes needs more than 512 KiB, most of it to overwrite
@@ -26,33 +25,25 @@
 //! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod batch;
 pub mod cofactored;
 #[cfg(feature = "dalek-batch")]
 pub mod dalek_batch;
 #[cfg_attr(not(any(test, lanes)), expect(dead_code, reason = "no vectors to compute with"))]
 mod generic;
-mod item;
 pub mod kernel;
 mod lanes;
-#[cfg(any(test, lanes))]
-mod message;
 #[cfg(feature = "rayon")]
 mod parallel;
 pub mod prehash;
-mod prepared_key;
-mod signing;
+mod prepared_keys;
 mod signing_key;
-mod strict;
 mod verdict;
-mod verifying_keys;
 mod wipe;
 
-pub use item::VerifyItem;
+pub use batch::{sign_many, sign_many_into, verify_many, verify_many_into, verify_strict};
 #[cfg(feature = "rayon")]
 pub use parallel::{par_split, verify_many_parallel, verify_many_parallel_into};
-pub use prepared_key::{PreparedItem, PreparedKey, verify_many_prepared};
-pub use signing::{sign_many, sign_many_into};
+pub use prepared_keys::{KeyCache, PrecomputedTables, PreparedItem, PreparedKey, verify_many_prepared};
 pub use signing_key::{SignItem, SigningKey};
-pub use strict::{verify_many, verify_many_into, verify_strict};
-pub use verdict::{InvalidReason, Verdict};
-pub use verifying_keys::{KeyCache, PrecomputedTables};
+pub use verdict::{InvalidReason, Verdict, VerifyItem};

@@ -1,8 +1,7 @@
 //! Many signatures on many threads.
 
-use crate::item::VerifyItem;
-use crate::strict::verify_many_into;
-use crate::verdict::{InvalidReason, Verdict};
+use crate::batch::verify_many_into;
+use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,17 +34,18 @@ pub fn verify_many_parallel_into(items: &[VerifyItem<'_>], out: &mut [Verdict]) 
     par_split(items, out, LANES, verify_many_into);
 }
 
-/// A piece is one `PART`th of a thread's share of the remaining work. The last pieces are small, so
-/// that all threads end at about the same time, whenever each one started.
-const PART: usize = 2;
-/// The most steps of the lanes in a piece: as many as share an inversion. Larger pieces gain
-/// nothing.
-const MOST: usize = 16;
-/// The fewest steps for which a thread is woken: waking takes as long as two or three steps.
-const LEAST: usize = 4;
-/// How long to poll for the end of the other threads' last pieces before sleeping: waking up takes
-/// as long.
-const PATIENCE: Duration = Duration::from_micros(100);
+/// A thread's share of the remaining work is divided by this to get a piece. The last pieces are
+/// small, so that all threads end at about the same time, whenever each one started.
+const THREAD_SHARE_DIVISOR: usize = 2;
+/// The maximum number of steps of the lanes in a piece: as many as share an inversion. Larger
+/// pieces gain nothing.
+const MAX_PIECE_STEPS: usize = 16;
+/// The minimum number of steps for which threads are woken: waking takes as long as two or three
+/// steps.
+const MIN_SHARED_STEPS: usize = 4;
+/// The time for which to poll for the end of the other threads' last pieces before sleeping: waking
+/// up takes as long.
+const MAX_SPIN_TIME: Duration = Duration::from_micros(100);
 
 /// Runs `run` on pieces of `items`, and of `out` at the same places, on this thread and the threads
 /// of the caller's rayon pool. Every piece except the last has whole groups of `lanes`.
@@ -60,7 +60,7 @@ pub fn par_split<I: Sync, O: Send>(
     run: impl Fn(&[I], &mut [O]) + Sync,
 ) {
     let threads = rayon::current_num_threads();
-    if threads <= 1 || items.len() < LEAST * lanes {
+    if threads <= 1 || items.len() < MIN_SHARED_STEPS * lanes {
         return run(items, out);
     }
     let done = AtomicUsize::new(0);
@@ -84,7 +84,7 @@ pub fn par_split<I: Sync, O: Send>(
         // This thread begins at once; the others join when they are awake.
         work();
         let start = Instant::now();
-        while done.load(Ordering::Acquire) < items.len() && start.elapsed() < PATIENCE {
+        while done.load(Ordering::Acquire) < items.len() && start.elapsed() < MAX_SPIN_TIME {
             std::hint::spin_loop();
         }
     });
@@ -92,7 +92,10 @@ pub fn par_split<I: Sync, O: Send>(
 
 /// The number of items in the next piece if `left` items are left.
 fn piece(left: usize, lanes: usize, threads: usize) -> usize {
-    (left / (PART * threads)).next_multiple_of(lanes).clamp(lanes, MOST * lanes).min(left.max(1))
+    (left / (THREAD_SHARE_DIVISOR * threads))
+        .next_multiple_of(lanes)
+        .clamp(lanes, MAX_PIECE_STEPS * lanes)
+        .min(left.max(1))
 }
 
 #[cfg(test)]

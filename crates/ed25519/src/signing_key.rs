@@ -10,7 +10,7 @@ use zeroize::{ZeroizeOnDrop, zeroize_stack};
 /// A private key, expanded: the scalar, the prefix of nonces, and the public key (RFC 8032, section
 /// 5.1.5).
 ///
-/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroised on drop,
+/// Expanding a seed costs as much as a signature: keep the expanded key. It is zeroized on drop,
 /// and [`Debug`](fmt::Debug) shows nothing of it.
 pub struct SigningKey {
     /// On the heap, so that moving the key leaves no copy of its secrets behind.
@@ -24,7 +24,7 @@ impl SigningKey {
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let key = Self::expand(seed);
-        zeroize_stack::<{ wipe::ONE_BY_ONE }>();
+        zeroize_stack::<{ wipe::SERIAL_STACK_LEN }>();
         key
     }
 
@@ -74,8 +74,8 @@ impl fmt::Debug for SigningKey {
 /// One message to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct SignItem<'a> {
-    /// The key.
+    /// The key that signs.
     pub key: &'a SigningKey,
-    /// The message.
+    /// The message that is signed.
     pub message: &'a [u8],
 }

@@ -1,12 +1,35 @@
-//! The results of verification.
+//! The input and the result of verification.
 
 use std::fmt;
 
+/// One signature to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyItem<'a> {
+    /// The public key, as RFC 8032 encodes it: 32 bytes.
+    pub public_key: &'a [u8; 32],
+    /// The message that was signed.
+    pub message: &'a [u8],
+    /// The signature: R and S, 64 bytes.
+    pub signature: &'a [u8; 64],
+}
+
+impl<'a> VerifyItem<'a> {
+    /// R, the first half of the signature.
+    pub(crate) fn r(&self) -> &'a [u8; 32] {
+        self.signature.first_chunk().expect("64 bytes have a half")
+    }
+
+    /// S, the second half.
+    pub(crate) fn s(&self) -> &'a [u8; 32] {
+        self.signature.last_chunk().expect("64 bytes have a half")
+    }
+}
+
 /// The result of verifying one signature.
 ///
-/// If several reasons apply, the verdict has the first one in the order of [`InvalidReason`], with every
-/// kernel.
-#[must_use = "a verdict that is not looked at verifies nothing"]
+/// If several reasons apply, the verdict has the first one in the order of [`InvalidReason`], with
+/// every kernel.
+#[must_use = "ignoring the verdict skips verification"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The signature is valid for this message under this key.

@@ -2,17 +2,17 @@
 
 /// The bytes of stack that signing one by one, and expanding a seed, may use below the function
 /// that wipes.
-pub(crate) const ONE_BY_ONE: usize = 48 << 10;
+pub(crate) const SERIAL_STACK_LEN: usize = 48 << 10;
 /// The same of one signature or one group in lanes.
 #[cfg(any(test, lanes))]
-pub(crate) const ONE_GROUP: usize = if cfg!(unoptimized) { UNOPTIMIZED } else { 24 << 10 };
+pub(crate) const GROUP_STACK_LEN: usize = if cfg!(unoptimized) { UNOPTIMIZED_STACK_LEN } else { 24 << 10 };
 /// The same of as many groups as share an inversion.
 #[cfg(any(test, lanes))]
-pub(crate) const ALL_GROUPS: usize = if cfg!(unoptimized) { UNOPTIMIZED } else { 48 << 10 };
+pub(crate) const GROUPS_STACK_LEN: usize = if cfg!(unoptimized) { UNOPTIMIZED_STACK_LEN } else { 48 << 10 };
 /// Without optimization each operation on lanes has a frame of its own with copies of its operands:
 /// 389 KiB for one signature.
 #[cfg(any(test, lanes))]
-const UNOPTIMIZED: usize = 512 << 10;
+const UNOPTIMIZED_STACK_LEN: usize = 512 << 10;
 
 /// Zeroes all vector registers.
 ///

@@ -203,7 +203,7 @@ mod tests {
             let ours = text.lines().filter(|line| line.starts_with("bulla-ed25519 v"));
             let features: Vec<_> = ours.filter_map(|line| line.split(" with ").nth(1)).collect();
             assert!(!features.is_empty(), "{arguments:?}: no bulla-ed25519");
-            features.iter().any(|features| features.split(',').any(|feature| feature == "model"))
+            features.iter().any(|features| features.split(',').any(|feature| feature == "scalar-model"))
         };
         assert!(has_model(&["-p", "bulla-ed25519", TESTS]));
         assert!(!has_model(&["--workspace", PROGRAMS]));

@@ -7,26 +7,28 @@
 //! A division step takes odd f, any g and delta to (1 - delta, g, (g - f) / 2) if delta > 0 and g
 //! is odd, else to (1 + delta, f, (g + f) / 2) or (1 + delta, f, g / 2), whichever is whole. From f
 //! = p and g = z it ends with f = 1 or -1 and g = 0. The low n bits of f and g decide n steps, so
-//! [`BATCH`] of them become one matrix, and only that is applied to the long numbers.
+//! [`BATCH_STEPS`] of them become one matrix, and only that is applied to the long numbers.
 
 /// The steps of a batch, and the bits of a digit of f and g.
-const BATCH: u32 = 59;
+const BATCH_STEPS: u32 = 59;
 /// The number of batches: 590 steps.
-const BATCHES: usize = 10;
+const BATCH_COUNT: usize = 10;
 /// The low bits of a digit.
-const DIGIT: i64 = (1 << BATCH) - 1;
+const DIGIT_MASK: i64 = (1 << BATCH_STEPS) - 1;
 
 /// The low bits of a limb of a factor modulo the prime.
-const LIMB: i64 = (1 << 51) - 1;
+const LIMB_MASK: i64 = (1 << 51) - 1;
 
 /// The bits of the field that each part of a [`Packed`] word has.
-const FIELD: u32 = 21;
+const FIELD_BITS: u32 = 21;
 
 /// The prime in digits of 59 bits.
-const PRIME: [i64; 5] = [DIGIT - 18, DIGIT, DIGIT, DIGIT, (1 << (255 - 4 * BATCH)) - 1];
+const PRIME: [i64; 5] =
+    [DIGIT_MASK - 18, DIGIT_MASK, DIGIT_MASK, DIGIT_MASK, (1 << (255 - 4 * BATCH_STEPS)) - 1];
 
-/// What some steps do to f and g, times a power of two: the new f is row 0 times (f, g), and the
-/// new g is row 1. The absolute values of a row have a sum of at most two to the number of steps.
+/// The effect of some steps on f and g, times a power of two: the new f is row 0 times (f, g), and
+/// the new g is row 1. The absolute values of a row have a sum of at most two to the number of
+/// steps.
 #[derive(Clone, Copy, Debug)]
 struct Matrix([[i64; 2]; 2]);
 
@@ -50,9 +52,9 @@ type Packed = [i64; 2];
 
 /// The matrix of `N` steps, at most 20, for f and g whose low bits these are.
 #[inline(always)]
-fn few_steps<const N: u32>(delta: &mut i64, [f, g]: [i64; 2]) -> Matrix {
+fn step_matrix<const N: u32>(delta: &mut i64, [f, g]: [i64; 2]) -> Matrix {
     let low = (1 << N) - 1;
-    let start = [(f & low) - (1 << (FIELD + N)), (g & low) - (1 << (2 * FIELD + N))];
+    let start = [(f & low) - (1 << (FIELD_BITS + N)), (g & low) - (1 << (2 * FIELD_BITS + N))];
     let [f, g] = steps::<N>(delta, start);
     Matrix([factors(f), factors(g)])
 }
@@ -61,9 +63,9 @@ fn few_steps<const N: u32>(delta: &mut i64, [f, g]: [i64; 2]) -> Matrix {
 #[inline(always)]
 fn factors(word: i64) -> [i64; 2] {
     // Without the low part, which has a sign.
-    let both = (word + (1 << (FIELD - 1))) >> FIELD;
-    let minus_u = both << (64 - FIELD) >> (64 - FIELD);
-    [-minus_u, -((both - minus_u) >> FIELD)]
+    let both = (word + (1 << (FIELD_BITS - 1))) >> FIELD_BITS;
+    let minus_u = both << (64 - FIELD_BITS) >> (64 - FIELD_BITS);
+    [-minus_u, -((both - minus_u) >> FIELD_BITS)]
 }
 
 /// `N` steps of packed words. `delta` has twice the delta of the steps, which is odd.
@@ -113,7 +115,7 @@ fn steps<const N: u32>(delta: &mut i64, words: Packed) -> Packed {
     portable_steps::<N>(delta, words)
 }
 
-/// The same by masks.
+/// Like `steps`, by masks.
 #[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
 #[inline(always)]
 fn portable_steps<const N: u32>(delta: &mut i64, [mut f, mut g]: Packed) -> Packed {
@@ -132,11 +134,11 @@ fn portable_steps<const N: u32>(delta: &mut i64, [mut f, mut g]: Packed) -> Pack
 /// The matrix of a batch.
 #[inline(always)]
 fn batch(delta: &mut i64, f: i64, g: i64) -> Matrix {
-    let first = few_steps::<20>(delta, [f, g]);
+    let first = step_matrix::<20>(delta, [f, g]);
     let [f, g] = applied_to_low(&first, [f, g]);
-    let second = few_steps::<20>(delta, [f, g]);
+    let second = step_matrix::<20>(delta, [f, g]);
     let [f, g] = applied_to_low(&second, [f, g]);
-    let third = few_steps::<{ BATCH - 40 }>(delta, [f, g]);
+    let third = step_matrix::<{ BATCH_STEPS - 40 }>(delta, [f, g]);
     third.after(&second.after(&first))
 }
 
@@ -151,12 +153,12 @@ fn applied_to_low(matrix: &Matrix, [f, g]: [i64; 2]) -> [i64; 2] {
 #[inline(always)]
 fn digits([u, v]: [i64; 2], f: &[i64; 5], g: &[i64; 5]) -> [i64; 5] {
     let column = |n: usize| i128::from(u) * i128::from(f[n]) + i128::from(v) * i128::from(g[n]);
-    let mut carry = column(0) >> BATCH;
+    let mut carry = column(0) >> BATCH_STEPS;
     let mut out = [0; 5];
     for n in 1..5 {
         carry += column(n);
-        out[n - 1] = carry as i64 & DIGIT;
-        carry >>= BATCH;
+        out[n - 1] = carry as i64 & DIGIT_MASK;
+        carry >>= BATCH_STEPS;
     }
     out[4] = carry as i64;
     out
@@ -168,12 +170,12 @@ fn digits([u, v]: [i64; 2], f: &[i64; 5], g: &[i64; 5]) -> [i64; 5] {
 fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
     let column = |n: usize| i128::from(u) * i128::from(d[n]) + i128::from(v) * i128::from(e[n]);
     let columns = [column(0), column(1), column(2), column(3), column(4)];
-    let low = |n: usize| columns[n] as i64 & LIMB;
+    let low = |n: usize| columns[n] as i64 & LIMB_MASK;
     let high = |n: usize| (columns[n] >> 51) as i64;
     // 19 times the top carry can have more than 64 bits.
     let first = i128::from(low(0)) + 19 * i128::from(high(4));
     let rest = [low(1) + high(0), low(2) + high(1), low(3) + high(2), low(4) + high(3)];
-    let low = |limb: i64| limb & LIMB;
+    let low = |limb: i64| limb & LIMB_MASK;
     [
         low(first as i64) + 19 * (rest[3] >> 51),
         low(rest[0]) + (first >> 51) as i64,
@@ -190,7 +192,7 @@ fn limbs([u, v]: [i64; 2], d: &[i64; 5], e: &[i64; 5]) -> [i64; 5] {
 #[inline(always)]
 pub(super) fn scaled_inverse(words: &[u64; 4]) -> [i64; 5] {
     let w = words;
-    let digit = |bits: u64| bits as i64 & DIGIT;
+    let digit = |bits: u64| bits as i64 & DIGIT_MASK;
     let (mut f, mut g) = (
         PRIME,
         [
@@ -204,7 +206,7 @@ pub(super) fn scaled_inverse(words: &[u64; 4]) -> [i64; 5] {
     // The factors of z, times two to the number of steps.
     let (mut d, mut e) = ([0; 5], [1, 0, 0, 0, 0]);
     let mut delta = 1;
-    for _ in 0..BATCHES {
+    for _ in 0..BATCH_COUNT {
         let Matrix([first, second]) = batch(&mut delta, f[0], g[0]);
         (f, g) = (digits(first, &f, &g), digits(second, &f, &g));
         (d, e) = (limbs(first, &d, &e), limbs(second, &d, &e));
@@ -226,16 +228,17 @@ mod tests {
     #[test]
     fn a_batch_is_its_steps() {
         let mut random = fastrand::Rng::with_seed(59);
-        let ends = [0, 1, DIGIT, DIGIT - 1, 1 << 58];
+        let ends = [0, 1, DIGIT_MASK, DIGIT_MASK - 1, 1 << 58];
         for n in 0..2000 {
-            let mut number =
-                || if random.u8(..) < 64 { *random.choice(&ends).unwrap() } else { random.i64(0..=DIGIT) };
+            let mut number = || {
+                if random.u8(..) < 64 { *random.choice(&ends).unwrap() } else { random.i64(0..=DIGIT_MASK) }
+            };
             let (f, g) = (number() | 1, number());
             let mut delta = if n % 2 == 0 { 1 } else { 2 * random.i64(-50..50) + 1 };
             let (mut slow_delta, mut slow) = (delta, [i128::from(f), i128::from(g)]);
             // f and g are multiplied, so that every step can be divided.
             let mut rows = [[1_i128, 0], [0, 1]];
-            for _ in 0..BATCH {
+            for _ in 0..BATCH_STEPS {
                 let ([f, g], [of_f, of_g]) = (slow, rows);
                 let twice = |row: [i128; 2]| row.map(|factor| 2 * factor);
                 if g % 2 == 0 {

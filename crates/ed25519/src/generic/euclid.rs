@@ -1,9 +1,9 @@
 //! Euclid's algorithm on leading parts of two numbers (Lehmer), for public numbers.
 
 /// The bits of the leading parts with which a round computes. Their last half is precision.
-const LEADING: u32 = 63;
+const LEADING_BITS: u32 = 63;
 /// The number of bits below which the remainder of a leading part is not precise enough any more.
-const PRECISE: u32 = 32;
+const MIN_PRECISE_BITS: u32 = 32;
 
 /// The prime, little-endian words.
 const PRIME: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
@@ -18,17 +18,18 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Steps for the numbers `r`, until one has at most `enough` bits: each round leaves 31 bits
-    /// less, until leading parts are whole numbers. A quotient need not be exact: every step leaves
-    /// a basis of the same lattice. `None` if the next quotient is too long for one round.
+    /// Computes steps for the numbers `r`, until one has at most `target_bits` bits: each round
+    /// leaves 31 bits less, until leading parts are whole numbers. A quotient need not be exact:
+    /// every step leaves a basis of the same lattice. `None` if the next quotient is too long for
+    /// one round.
     #[inline(always)]
-    pub(super) fn of(r: &[[u64; 4]; 2], enough: u32) -> Option<Self> {
-        let below = bits(&r[0]).max(bits(&r[1])).saturating_sub(LEADING);
+    pub(super) fn of(r: &[[u64; 4]; 2], target_bits: u32) -> Option<Self> {
+        let below = bits(&r[0]).max(bits(&r[1])).saturating_sub(LEADING_BITS);
         let (mut a, mut b) = (leading(&r[0], below), leading(&r[1], below));
-        let precise = if below == 0 { 0 } else { PRECISE };
-        let enough = 1 << enough.saturating_sub(below).clamp(precise, LEADING);
+        let precise = if below == 0 { 0 } else { MIN_PRECISE_BITS };
+        let limit = 1 << target_bits.saturating_sub(below).clamp(precise, LEADING_BITS);
         let mut this = Self { x: [1, 0], y: [0, 1], steps: 0 };
-        while b >= enough {
+        while b >= limit {
             let (quotient, rest) = (a / b, a % b);
             if rest >> precise == 0 && below > 0 && this.steps > 0 || quotient >> 31 != 0 {
                 break;
@@ -125,7 +126,7 @@ fn sum(x: u64, a: [u64; 4], y: u64, b: [u64; 4]) -> Option<[u64; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generic::one_element::OneElement;
+    use crate::generic::field64::Element64;
 
     #[test]
     fn inverses_are_those_of_the_power() {
@@ -141,7 +142,7 @@ mod tests {
                 number = [PRIME[0] - 1 - n, PRIME[1], PRIME[2], PRIME[3]];
             }
             let Some(inverse) = inverse(&number) else { continue };
-            let expected = OneElement::from_words(&number).inverse().to_words();
+            let expected = Element64::from_words(&number).inverse().to_words();
             assert_eq!(inverse, expected, "{number:x?}");
             found += 1;
         }

@@ -1,5 +1,7 @@
-//! Elements of the field of 2^255 - 19, one in each lane, in the radix of the lanes.
+//! Elements of the field of 2^255 - 19, one in each lane, in the radix of the lanes; their
+//! inverses, and the power that a root needs.
 
+use super::field64::Element64;
 use crate::lanes::{Lanes, Mask};
 
 /// A number below 2^255 as little-endian words: it has no radix.
@@ -189,10 +191,10 @@ impl<V: Lanes> Element<V> {
 
     /// Lane i gets what lane i + `by` had, modulo the number of lanes.
     #[inline(always)]
-    pub(crate) fn turned(&self, by: usize) -> Self {
+    pub(crate) fn rotated(&self, by: usize) -> Self {
         let mut limbs = self.0;
         for limb in &mut limbs {
-            *limb = limb.turned(by);
+            *limb = limb.rotated(by);
         }
         Self(limbs)
     }
@@ -253,7 +255,7 @@ impl<V: Lanes> Element<V> {
         Self(out)
     }
 
-    /// The reverse for canonical elements.
+    /// Canonical elements as four little-endian words each.
     #[inline(always)]
     #[allow(
         clippy::needless_range_loop,
@@ -293,4 +295,109 @@ fn carry_down<V: Lanes>(mut z: [V; 5], top: V) -> [V; 5] {
         z[k + 1] = z[k + 1].add(carry);
     }
     z
+}
+
+/// The operand of [`root_power`]: an element, or several in lock step, because a single chain waits
+/// for its multiplications.
+pub(super) trait Multiply: Copy {
+    /// Squares the operand `times` times.
+    fn squares(self, times: u32) -> Self;
+    /// The product with `other`.
+    fn times(self, other: &Self) -> Self;
+}
+
+/// A step of [`root_power`].
+struct Step {
+    /// How often the power is squared.
+    squares: u32,
+    /// The kept power that it is then multiplied by.
+    factor: usize,
+    /// Where the result is kept.
+    into: usize,
+}
+
+/// The steps from z^2 on, with z, z^2 and z^2 kept. A loop over them has one product and one
+/// square: written out, the eleven products were half of the machine code of every function that
+/// decodes.
+const STEPS: [Step; 11] = [
+    // z^9 and z^11.
+    Step { squares: 2, factor: 0, into: 2 },
+    Step { squares: 0, factor: 1, into: 1 },
+    // z^(2^n - 1) for n = 5, 10, 20, 40, 50, 100, 200 and 250: a step doubles n, or adds the n of a
+    // kept power.
+    Step { squares: 1, factor: 2, into: 1 },
+    Step { squares: 5, factor: 1, into: 2 },
+    Step { squares: 10, factor: 2, into: 1 },
+    Step { squares: 20, factor: 1, into: 1 },
+    Step { squares: 10, factor: 2, into: 1 },
+    Step { squares: 50, factor: 1, into: 2 },
+    Step { squares: 100, factor: 2, into: 2 },
+    Step { squares: 50, factor: 1, into: 1 },
+    // z^(2^252 - 3).
+    Step { squares: 2, factor: 0, into: 1 },
+];
+
+/// z^(2^252 - 3), which is the power (p - 5) / 8, for elements of every kind: the chain of squares
+/// and products.
+#[inline(always)]
+pub(super) fn root_power<T: Multiply>(z: T) -> T {
+    let mut power = z.squares(1);
+    let mut kept = [z, power, power];
+    for step in &STEPS {
+        power = power.squares(step.squares).times(&kept[step.factor]);
+        kept[step.into] = power;
+    }
+    power
+}
+
+impl<V: Lanes, const K: usize> Multiply for [Element<V>; K] {
+    #[inline(always)]
+    fn squares(mut self, times: u32) -> Self {
+        for _ in 0..times {
+            for element in &mut self {
+                *element = element.square();
+            }
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn times(mut self, other: &Self) -> Self {
+        for k in 0..K {
+            self[k] = self[k].mul(&other[k]);
+        }
+        self
+    }
+}
+
+/// The inverse in every lane, and 0 of 0: the product of all lanes is inverted in general
+/// registers. A chain of squares in lanes would take several times as long.
+///
+/// No branch and no address depends on a lane. A lane with 0 takes part as 1, so that it changes no
+/// other.
+#[inline(always)]
+pub(crate) fn inverse<V: Lanes>(z: &Element<V>) -> Element<V> {
+    let like = z.0[0];
+    let (zero, one) = (Element::small(like, 0), Element::small(like, 1));
+    let zeros = z.canonical().equal(&zero);
+    let z = Element::select(zeros, &one, z);
+    // The products of two, four and all neighbors.
+    let of_two = z.mul(&z.rotated(1));
+    let of_four = of_two.mul(&of_two.rotated(2));
+    let eight = V::COUNT == 8;
+    let of_all = if eight { of_four.mul(&of_four.rotated(4)) } else { of_four };
+    let inverse = lane_0(&of_all).inverse().to_words();
+    let inverse = Element::splat(like, &inverse);
+    // The inverse of some neighbors' product, times the product of half of them, is the inverse of
+    // the other half's.
+    let inverse = if eight { inverse.mul(&of_four.rotated(4)) } else { inverse };
+    let inverse = inverse.mul(&of_two.rotated(2));
+    Element::select(zeros, &zero, &inverse.mul(&z.rotated(1)))
+}
+
+/// The element in lane 0.
+#[inline(always)]
+pub(super) fn lane_0<V: Lanes>(element: &Element<V>) -> Element64 {
+    let [a, b, c, d] = element.canonical().to_words();
+    Element64::from_words(&[a.store()[0], b.store()[0], c.store()[0], d.store()[0]])
 }

@@ -13,15 +13,15 @@ use super::euclid::{Round, bits, difference};
 pub(crate) const EIGHT_L: [u64; 4] =
     [0xc093_18d2_e7ae_9f68, 0xa6f7_cef5_17bc_e6b2, 0x0000_0000_0000_0000, 0x8000_0000_0000_0000];
 
-/// The reduction ends at the first number below 2^128.
-const ENOUGH: u32 = 128;
-/// How often the last number is subtracted at most to make an odd multiplier.
-const STEPS: u32 = 64;
+/// The number of bits of the first number at which the reduction ends.
+const TARGET_BITS: u32 = 128;
+/// The maximum number of subtractions of the last number that make an odd multiplier.
+const MAX_ODD_STEPS: u32 = 64;
 
 /// A pair with c = d k modulo 8 l, and odd d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Halved {
-    /// The absolute value of c, below 2^[`Halved::BITS`].
+pub(crate) struct HalvedFactors {
+    /// The absolute value of c, below 2^[`HalvedFactors::BITS`].
     pub(crate) c: [u64; 3],
     /// Whether c is negative.
     pub(crate) negative: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Halved {
     pub(crate) d: u128,
 }
 
-impl Halved {
+impl HalvedFactors {
     /// c is shorter than this. 128 bits are usual. Longer ones are rare, unless somebody searches
     /// for messages that have them.
     pub(crate) const BITS: u32 = 150;
@@ -37,7 +37,7 @@ impl Halved {
     /// A pair for `k`, which is below l. `None` if c would be too long.
     pub(crate) fn of(k: &[u64; 4]) -> Option<Self> {
         let mut pair = Reduction { r: [EIGHT_L, *k], t: [0, 1], positive: true };
-        while bits(&pair.r[1]) > ENOUGH {
+        while bits(&pair.r[1]) > TARGET_BITS {
             pair.round()?;
         }
         if pair.t[1].is_multiple_of(2) {
@@ -61,7 +61,7 @@ struct Reduction {
 impl Reduction {
     /// Some steps of Euclid's algorithm. `None` if the next quotient is too long for one round.
     fn round(&mut self) -> Option<()> {
-        let round = Round::of(&self.r, ENOUGH)?;
+        let round = Round::of(&self.r, TARGET_BITS)?;
         self.r = round.numbers(&self.r)?;
         self.t = round.multipliers(self.t, |x, first, y, second| {
             let product = |factor: u64, t: u128| t.checked_mul(factor.into());
@@ -77,9 +77,9 @@ impl Reduction {
     fn make_odd(&mut self) {
         let [mut r, less] = self.r;
         let mut t = self.t[0];
-        for _ in 0..STEPS {
+        for _ in 0..MAX_ODD_STEPS {
             let Some(next) = t.checked_add(self.t[1]) else { break };
-            if bits(&r) <= ENOUGH {
+            if bits(&r) <= TARGET_BITS {
                 break;
             }
             let Some(rest) = difference(1, &r, 1, &less) else { break };
@@ -96,7 +96,7 @@ mod tests {
     use curve25519_dalek::Scalar;
 
     /// `d k - c` modulo 8 l, by additions only.
-    fn remainder(k: &[u64; 4], halved: &Halved) -> [u64; 4] {
+    fn remainder(k: &[u64; 4], halved: &HalvedFactors) -> [u64; 4] {
         let mut sum = [0; 4];
         for bit in (0..128).rev() {
             sum = add(&sum, &sum);
@@ -133,12 +133,12 @@ mod tests {
     }
 
     fn assert_halved(k: &[u64; 4]) -> Option<u32> {
-        let halved = Halved::of(k)?;
+        let halved = HalvedFactors::of(k)?;
         assert_eq!(remainder(k, &halved), [0; 4], "{k:x?} {halved:x?}");
         assert_eq!(halved.d % 2, 1, "{k:x?} {halved:x?}");
         let [a, b, c] = halved.c;
         let length = bits(&[a, b, c, 0]);
-        assert!(length <= Halved::BITS, "{k:x?} {halved:x?}");
+        assert!(length <= HalvedFactors::BITS, "{k:x?} {halved:x?}");
         Some(length)
     }
 
@@ -160,10 +160,10 @@ mod tests {
             random.fill(&mut wide);
             let k = words(&Scalar::from_bytes_mod_order_wide(&wide));
             match assert_halved(&k) {
-                Some(length) => long += u32::from(length > ENOUGH),
+                Some(length) => long += u32::from(length > TARGET_BITS),
                 None => none += 1,
             }
-            d_bits += Halved::of(&k).map_or(0, |halved| 128 - halved.d.leading_zeros());
+            d_bits += HalvedFactors::of(&k).map_or(0, |halved| 128 - halved.d.leading_zeros());
         }
         assert!(long < COUNT / 6 && none == 0, "{long} are longer, {none} too long");
         assert!(d_bits / COUNT <= 127, "{d_bits}");
@@ -176,7 +176,7 @@ mod tests {
         }
         let negative = [1_u64, 2, 3, 1 << 40].map(|number| -Scalar::from(number));
         for k in negative {
-            assert!(assert_halved(&words(&k)).is_none_or(|length| length <= Halved::BITS));
+            assert!(assert_halved(&words(&k)).is_none_or(|length| length <= HalvedFactors::BITS));
         }
         for shift in 0..252 {
             let k: [u64; 4] = std::array::from_fn(|n| if shift / 64 == n { 1 << (shift % 64) } else { 0 });
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_number_whose_odd_pairs_are_long_has_none() {
         let half = Scalar::from(2_u64).invert();
-        assert_eq!(Halved::of(&words(&half)), None);
+        assert_eq!(HalvedFactors::of(&words(&half)), None);
         // Multiples of an eighth of l and their neighbors are of the same kind.
         let parts = (1..64_u64)
             .flat_map(|n| [4_u64, 8, 16, 64, 1 << 20].map(|of| Scalar::from(n) * Scalar::from(of).invert()));

@@ -2,7 +2,7 @@
 //! the same point to buckets of eight different windows.
 
 use super::field::Element;
-use super::point::{AffineAddend, Point, Projective};
+use super::point::{AffineAddend, DecodedPoint, Point, Projective};
 use super::scalar::Scalar;
 use super::table::{AffineRow, affine_rows, double_times, elements, pairs};
 use super::verify::Group;
@@ -15,7 +15,7 @@ pub(crate) type Bucket = [[u64; 2]; 10];
 pub(crate) type Digits = [i16; LANES];
 
 /// The identity as a bucket.
-pub(crate) const EMPTY: Bucket =
+pub(crate) const EMPTY_BUCKET: Bucket =
     [[1, 0], [0; 2], [0, 1], [0; 2], [0; 2], [1, 0], [0; 2], [0; 2], [0; 2], [0; 2]];
 
 #[inline(always)]
@@ -95,20 +95,17 @@ pub(crate) fn is_torsion<V: EightLanes>(point: &Point<V>) -> Mask {
     point.x.canonical().equal(&zero) & point.y.canonical().equal(&point.z.canonical())
 }
 
-/// A decoded R: x, y, and the lanes in which it is a point.
-pub(crate) type Decoded<V> = (Element<V>, Element<V>, Mask);
-
 impl<V: EightLanes> Group<V> {
     /// Clears the tests of lanes whose encodings are not canonical.
     #[inline(always)]
-    pub(crate) fn require_canonical(&mut self, r: &Decoded<V>) {
+    pub(crate) fn require_canonical(&mut self, r: &DecodedPoint<V>) {
         self.passed.point &= self.y.canonical().equal(&Element::from_words(&self.key));
         self.passed.equation = r.2 & r.1.canonical().equal(&Element::from_words(&self.r));
     }
 
     /// Multiplies k and S by the coefficients, and makes rows of -A and R.
     #[inline(always)]
-    pub(crate) fn weigh(&mut self, z: &Scalar<V>, r: &Decoded<V>) -> [[AffineRow; LANES]; 2] {
+    pub(crate) fn weigh(&mut self, z: &Scalar<V>, r: &DecodedPoint<V>) -> [[AffineRow; LANES]; 2] {
         let zero = Scalar([z.0[0].like(0); 5]);
         self.k = self.k.multiply_add(z, &zero);
         self.s = self.s.multiply_add(z, &zero);
@@ -118,7 +115,7 @@ impl<V: EightLanes> Group<V> {
 
     /// Compares eight times s B - k A with eight times R.
     #[inline(always)]
-    pub(crate) fn compare_cofactored(&mut self, r: &Decoded<V>) {
+    pub(crate) fn compare_cofactored(&mut self, r: &DecodedPoint<V>) {
         let one = Element::small(self.x.0[0], 1);
         let left = double_times(Projective::new(self.x, self.y, self.z), 3).projective();
         let right = double_times(Projective::new(r.0, r.1, one), 3).projective();

@@ -5,8 +5,8 @@
 //! 2^51 here: limbs have a bit to spare, and all carries are computed at once, while those of radix
 //! 2^52 (see [`super::field`]) wait for each other. The formulas are those of [`super::point`].
 
-use super::chain::{self, Multiply};
-use super::one_element::OneElement;
+use super::field::{self, Multiply};
+use super::field64::Element64;
 use crate::lanes::{EightLanes, LANES, Mask};
 
 /// The low 51 bits.
@@ -23,7 +23,7 @@ const SECOND: Mask = FIRST << 1;
 const THIRD: Mask = FIRST << 2;
 const FOURTH: Mask = FIRST << 3;
 
-/// The argument of [`Lanes::in_fours`].
+/// The argument of [`Lanes::shuffle_fours`].
 const fn order(lanes: [i32; 4]) -> i32 {
     lanes[0] | lanes[1] << 2 | lanes[2] << 4 | lanes[3] << 6
 }
@@ -42,7 +42,7 @@ pub(crate) struct Columns<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair<V>(pub(crate) Columns<V>);
 
-/// What is added to a pair, in four lanes each: Y - X, Y + X, 2dT and 2Z.
+/// Two points that are added to a pair, in four lanes each: Y - X, Y + X, 2dT and 2Z.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addends<V>(pub(crate) Coordinates<V>);
 
@@ -96,9 +96,9 @@ impl<V: EightLanes> Columns<V> {
     }
 
     #[inline(always)]
-    fn in_fours<const ORDER: i32>(mut self) -> Self {
+    fn shuffle_fours<const ORDER: i32>(mut self) -> Self {
         for k in 0..5 {
-            self.0[k] = self.0[k].in_fours::<ORDER>();
+            self.0[k] = self.0[k].shuffle_fours::<ORDER>();
         }
         self
     }
@@ -122,7 +122,7 @@ impl<V: EightLanes> Columns<V> {
     /// value.
     #[inline(always)]
     fn sums_and_differences(&self, mask: Mask) -> Self {
-        self.negated(BIAS).where_or(mask, self).add(&self.in_fours::<SWAPPED>())
+        self.negated(BIAS).where_or(mask, self).add(&self.shuffle_fours::<SWAPPED>())
     }
 }
 
@@ -139,24 +139,24 @@ fn multiple<V: EightLanes>(like: V, times: u64) -> [V; 5] {
 
 impl<V: EightLanes> Coordinates<V> {
     #[inline(always)]
-    fn in_fours<const ORDER: i32>(&self) -> Self {
-        Self(Columns(self.0).in_fours::<ORDER>().0)
+    fn shuffle_fours<const ORDER: i32>(&self) -> Self {
+        Self(Columns(self.0).shuffle_fours::<ORDER>().0)
     }
 
     /// The element of one lane.
     #[inline(always)]
-    fn lane(&self, lane: usize) -> OneElement {
+    fn lane(&self, lane: usize) -> Element64 {
         let mut limbs = [0; 5];
         for (limb, vector) in limbs.iter_mut().zip(self.0) {
             *limb = vector.store()[lane];
         }
-        OneElement::from_limbs(limbs)
+        Element64::from_limbs(limbs)
     }
 }
 
 /// Loads four elements for each half.
 #[inline(always)]
-fn load<V: EightLanes>(like: V, halves: &[[OneElement; 4]; 2]) -> [V; 5] {
+fn load<V: EightLanes>(like: V, halves: &[[Element64; 4]; 2]) -> [V; 5] {
     let (mut lanes, mut columns) = ([[0; LANES]; 5], [like; 5]);
     for (lane, element) in halves.as_flattened().iter().enumerate() {
         for (lanes, limb) in lanes.iter_mut().zip(element.limbs()) {
@@ -184,23 +184,23 @@ impl<V: EightLanes> Multiply for Coordinates<V> {
     }
 }
 
-/// [`chain::root_power`] of two elements.
+/// [`field::root_power`] of two elements.
 #[inline(always)]
-pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &[OneElement; 2]) -> [OneElement; 2] {
-    let powers = chain::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
+pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &[Element64; 2]) -> [Element64; 2] {
+    let powers = field::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
     [powers.lane(0), powers.lane(4)]
 }
 
 impl<V: EightLanes> Pair<V> {
     /// Two affine points.
     #[inline(always)]
-    pub(crate) fn from_affine(like: V, points: &[[OneElement; 2]; 2]) -> Self {
+    pub(crate) fn from_affine(like: V, points: &[[Element64; 2]; 2]) -> Self {
         let [low, high] = points;
         Self(Columns(load(
             like,
             &[
-                [low[0], low[1], low[0].mul(&low[1]), OneElement::ONE],
-                [high[0], high[1], high[0].mul(&high[1]), OneElement::ONE],
+                [low[0], low[1], low[0].mul(&low[1]), Element64::ONE],
+                [high[0], high[1], high[0].mul(&high[1]), Element64::ONE],
             ],
         )))
     }
@@ -217,18 +217,18 @@ impl<V: EightLanes> Pair<V> {
     pub(crate) fn double(&self) -> Self {
         // X X, Y Y, Z T and Z Z
         let right = self.0.carry();
-        let z = right.in_fours::<{ order([0, 1, 3, 3]) }>();
+        let z = right.shuffle_fours::<{ order([0, 1, 3, 3]) }>();
         let squares = Columns::product(&z, &right);
         // G = YY - XX, H = XX + YY, E = 2 ZT, C = 2 ZZ
         let twice = squares.add(&squares);
         let sums = squares.sums_and_differences(FIRST).where_or(FIRST | SECOND, &twice);
         // F = C - G
-        let g = sums.in_fours::<{ order([0, 0, 0, 0]) }>();
+        let g = sums.shuffle_fours::<{ order([0, 0, 0, 0]) }>();
         let f = Columns(multiple(g.0[0], 2 * BIAS)).add(&twice).sub(&g);
         let factors = f.where_or(FOURTH, &sums).carry();
         // E F, G H, E H and F G
-        let left = factors.in_fours::<{ order([2, 0, 2, 3]) }>();
-        Self(Columns::product(&left, &factors.in_fours::<{ order([3, 1, 1, 0]) }>()))
+        let left = factors.shuffle_fours::<{ order([2, 0, 2, 3]) }>();
+        Self(Columns::product(&left, &factors.shuffle_fours::<{ order([3, 1, 1, 0]) }>()))
     }
 
     /// [`Pair::double`], any number of times.
@@ -247,8 +247,8 @@ impl<V: EightLanes> Pair<V> {
         let products = Columns::product(&self.sums(), &other.0);
         // E, H, F and G
         let factors = products.sums_and_differences(FIRST | THIRD).carry();
-        let left = factors.in_fours::<{ order([0, 3, 0, 2]) }>();
-        Self(Columns::product(&left, &factors.in_fours::<{ order([2, 1, 1, 3]) }>()))
+        let left = factors.shuffle_fours::<{ order([0, 3, 0, 2]) }>();
+        Self(Columns::product(&left, &factors.shuffle_fours::<{ order([2, 1, 1, 3]) }>()))
     }
 
     /// Y - X, Y + X, T and Z.
@@ -271,7 +271,7 @@ impl<V: EightLanes> Pair<V> {
 
     /// X, Y and Z of the sum of both points.
     #[inline(always)]
-    pub(crate) fn sum(&self) -> [OneElement; 3] {
+    pub(crate) fn sum(&self) -> [Element64; 3] {
         let (mut low, mut high) = (Row::NEUTRAL, Row::NEUTRAL);
         self.addends().store(&mut low, &mut high);
         let sum = self.add(&Addends::load(self.0.0[0], &high, &low)).0.carry();
@@ -314,7 +314,7 @@ impl<V: EightLanes> Addends<V> {
     #[inline(always)]
     pub(crate) fn negate_where(&self, mask: Mask) -> Self {
         let columns = Columns(self.0.0);
-        let swapped = columns.in_fours::<SWAPPED>().where_or(mask & (FIRST | SECOND), &columns);
+        let swapped = columns.shuffle_fours::<SWAPPED>().where_or(mask & (FIRST | SECOND), &columns);
         Self(Coordinates(columns.negated(2).where_or(mask & THIRD, &swapped).0))
     }
 }
@@ -322,9 +322,9 @@ impl<V: EightLanes> Addends<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generic::one_element::{Decoding, encode_public};
-    use crate::lanes::interval::Interval;
+    use crate::generic::field64::{PointDecoder, encode_public};
     use crate::lanes::model::Model;
+    use crate::lanes::test_lanes::Interval;
     use curve25519_dalek::constants::EIGHT_TORSION;
     use curve25519_dalek::{EdwardsPoint, Scalar};
 
@@ -335,7 +335,7 @@ mod tests {
     }
 
     fn pair(points: &[EdwardsPoint; 2]) -> Pair<Model> {
-        let decoding = Decoding::new(&points.each_ref().map(words));
+        let decoding = PointDecoder::new(&points.each_ref().map(words));
         let decoded = decoding.finish(&root_powers(LIKE, &decoding.uv7));
         Pair::from_affine(
             LIKE,

@@ -1,7 +1,7 @@
 //! Points of the curve, one in each lane: extended coordinates, complete formulas for a = -1
-//! (Hisil, Wong, Carter, Dawson 2008).
+//! (Hisil, Wong, Carter, Dawson 2008), and the decoding of points.
 
-use super::field::{Constant, D2, Element, Wide, bias};
+use super::field::{Constant, D, D2, Element, Multiply, SQRT_M1, Wide, bias, root_power};
 use crate::lanes::{Lanes, Mask};
 
 /// The base point's x (RFC 8032, section 5.1).
@@ -252,4 +252,52 @@ pub(crate) fn has_small_order<V: Lanes>(y: &Element<V>) -> Mask {
         mask |= y.equal(&Element::splat(y.0[0], small));
     }
     mask
+}
+
+/// x and y of a decoded point in each lane, and the lanes whose encodings are points.
+pub(crate) type DecodedPoint<V> = (Element<V>, Element<V>, Mask);
+
+/// Decodes `K` encodings in each lane (RFC 8032, section 5.1.3).
+///
+/// x is canonical. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign
+/// bit.
+#[inline(always)]
+pub(crate) fn decode_points<V: Lanes, const K: usize>(words: &[[V; 4]; K]) -> [DecodedPoint<V>; K] {
+    let like = words[0][0];
+    let one = Element::small(like, 1);
+    let (mut y, mut u, mut v) = ([one; K], [one; K], [one; K]);
+    for k in 0..K {
+        y[k] = Element::from_words(&words[k]);
+        let yy = y[k].square().masked();
+        u[k] = yy.sub(&one);
+        v[k] = yy.mul(&Element::splat(like, &D)).masked().add(&one);
+    }
+    // x = u v^3 (u v^7)^((p-5)/8), or that times the root of -1
+    let v2 = v.squares(1);
+    let uv3 = v2.times(&v).times(&u);
+    let root = root_power(v2.times(&v2).times(&uv3)).times(&uv3);
+    let mut out = [(one, one, 0); K];
+    for k in 0..K {
+        let (x, valid) = signed_root(&root[k], &u[k], &v[k], words[k][3].negative());
+        out[k] = (x, y[k], valid);
+    }
+    out
+}
+
+/// The root of u / v with the wanted parity, from a candidate that is right except for a factor
+/// that is a root of ±1.
+#[inline(always)]
+fn signed_root<V: Lanes>(
+    root: &Element<V>,
+    u: &Element<V>,
+    v: &Element<V>,
+    sign: Mask,
+) -> (Element<V>, Mask) {
+    let square = root.square().mul(v).canonical();
+    let u = u.canonical();
+    let right = square.equal(&u);
+    let rotated = square.equal(&u.negate().canonical());
+    let other = root.mul(&Element::splat(u.0[0], &SQRT_M1));
+    let x = Element::select(right, root, &other).canonical();
+    (Element::select(sign ^ x.0[0].odd(), &x.negate().canonical(), &x), right | rotated)
 }

@@ -169,7 +169,7 @@ impl<V: Lanes> Scalar<V> {
         ])
     }
 
-    /// The reverse.
+    /// The scalars as four little-endian words each.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [V; 4] {
         let z = self.0;

@@ -1,16 +1,16 @@
-//! SHA-512 (FIPS 180-4, section 6.4) of eight messages at once.
+//! SHA-512 (FIPS 180-4, section 6.4) of eight messages at once, and the framing of messages.
 
 use crate::lanes::{LANES, Lanes, Mask};
 
 /// The length of a block in bytes.
-pub(crate) const BLOCK: usize = 128;
+pub(crate) const BLOCK_LEN: usize = 128;
 
 /// A block as words in memory order.
-pub(crate) type Block = [[u64; 2]; BLOCK / 16];
+pub(crate) type Block = [[u64; 2]; BLOCK_LEN / 16];
 
 /// The state before the first block: the first 64 bits of the fractional parts of the square roots
 /// of the first eight primes.
-pub(crate) const START: [u64; 8] = [
+pub(crate) const INITIAL_STATE: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
     0x3c6e_f372_fe94_f82b,
@@ -21,8 +21,9 @@ pub(crate) const START: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The constants of the rounds: the same bits of the cube roots of the first eighty primes.
-const ROUNDS: [u64; 80] = [
+/// The constants of the rounds: the first 64 bits of the fractional parts of the cube roots of the
+/// first eighty primes.
+const ROUND_CONSTANTS: [u64; 80] = [
     0x428a_2f98_d728_ae22,
     0x7137_4491_23ef_65cd,
     0xb5c0_fbcf_ec4d_3b2f,
@@ -118,13 +119,13 @@ pub(crate) fn compress<V: Lanes>(state: &mut [V; 8], blocks: &[Block; LANES], li
         (w[2 * n], w[2 * n + 1]) = (pair[0].swap_bytes(), pair[1].swap_bytes());
     }
     let mut working = *state;
-    sixteen_rounds(&mut working, &w, &ROUNDS, 0);
+    sixteen_rounds(&mut working, &w, &ROUND_CONSTANTS, 0);
     let mut round = 16;
     while round < 80 {
         for i in 0..16 {
             w[i] = schedule(&w, i);
         }
-        sixteen_rounds(&mut working, &w, &ROUNDS, round);
+        sixteen_rounds(&mut working, &w, &ROUND_CONSTANTS, round);
         round += 16;
     }
     for k in 0..8 {
@@ -152,4 +153,62 @@ fn sixteen_rounds<V: Lanes>(state: &mut [V; 8], w: &[V; 16], constants: &[u64; 8
         (h, g, f, e, d, c, b, a) = (g, f, e, d.add(t1), c, b, a, t1.add(t2));
     }
     *state = [a, b, c, d, e, f, g, h];
+}
+
+/// The rest of a message of four parts that is not hashed yet.
+#[derive(Clone, Copy)]
+pub(crate) struct FramedMessage<'a> {
+    parts: [&'a [u8]; 4],
+    /// The length of the whole message in bytes.
+    total: u64,
+    /// The state of the padding.
+    padding: Padding,
+}
+
+/// The part of the padding that is still missing (FIPS 180-4, section 5.1.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Padding {
+    /// The bit that ends it, and its length.
+    Whole,
+    /// Only the length.
+    Length,
+    /// No part is missing.
+    Done,
+}
+
+impl<'a> FramedMessage<'a> {
+    /// The message that consists of these parts, one after the other.
+    pub(crate) fn new(parts: [&'a [u8]; 4]) -> Self {
+        let total = parts.iter().map(|part| part.len() as u64).sum();
+        Self { parts, total, padding: Padding::Whole }
+    }
+
+    /// Writes the next block, and returns whether there was one.
+    pub(crate) fn next_block(&mut self, block: &mut Block) -> bool {
+        if self.padding == Padding::Done {
+            return false;
+        }
+        let mut bytes = [0; BLOCK_LEN];
+        let mut filled = 0;
+        for part in &mut self.parts {
+            let (now, later) = part.split_at(part.len().min(BLOCK_LEN - filled));
+            bytes[filled..filled + now.len()].copy_from_slice(now);
+            filled += now.len();
+            *part = later;
+        }
+        if filled < BLOCK_LEN && self.padding == Padding::Whole {
+            bytes[filled] = 0x80;
+            filled += 1;
+            self.padding = Padding::Length;
+        }
+        if filled <= BLOCK_LEN - 16 && self.padding == Padding::Length {
+            bytes[BLOCK_LEN - 16..].copy_from_slice(&(u128::from(self.total) * 8).to_be_bytes());
+            self.padding = Padding::Done;
+        }
+        for (pair, bytes) in block.iter_mut().zip(bytes.as_chunks::<16>().0) {
+            let word = u128::from_le_bytes(*bytes);
+            *pair = [word as u64, (word >> 64) as u64];
+        }
+        true
+    }
 }

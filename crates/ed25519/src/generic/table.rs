@@ -1,9 +1,8 @@
-//! PrecomputedTables of multiples in memory, one row per multiple, and sums of rows that each lane chooses
-//! separately.
+//! PrecomputedTables of multiples in memory, one row per multiple, and sums of rows that each lane
+//! chooses separately.
 
-use super::field::Element;
+use super::field::{self, Element};
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
-use super::power;
 use super::scalar::{Scalar, Windows};
 use crate::lanes::{LANES, Lanes, Mask, Staged};
 
@@ -173,7 +172,7 @@ pub(crate) fn pairs<V: Lanes>(elements: [&Element<V>; 4]) -> [[V; 2]; 10] {
     pairs
 }
 
-/// The reverse.
+/// The elements of limbs as pairs: the reverse of [`pairs`].
 #[inline(always)]
 pub(crate) fn elements<V: Lanes>(pairs: &[[V; 2]; 10]) -> [Element<V>; 4] {
     let mut elements = [Element([pairs[0][0]; 5]); 4];
@@ -188,7 +187,7 @@ pub(crate) trait Multiples<V> {
     fn put(&mut self, multiple: usize, addend: &Addend<V>);
 }
 
-/// For repeated use.
+/// Tables that are kept.
 impl<V: Lanes> Multiples<V> for [KeyTable; LANES] {
     #[inline(always)]
     fn put(&mut self, multiple: usize, addend: &Addend<V>) {
@@ -201,7 +200,7 @@ impl<V: Lanes> Multiples<V> for [KeyTable; LANES] {
     }
 }
 
-/// For one use.
+/// Tables for one use.
 impl<V: Lanes> Multiples<V> for OwnTables {
     #[inline(always)]
     fn put(&mut self, multiple: usize, addend: &Addend<V>) {
@@ -268,7 +267,7 @@ pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [Af
         }
     }
     let [x, y, z] = elements;
-    let inverse = power::inverse(&z);
+    let inverse = field::inverse(&z);
     affine_rows(&AffineAddend::new(&x.mul(&inverse), &y.mul(&inverse)))
 }
 

@@ -2,12 +2,10 @@
 //! against those of the model.
 
 use super::field::Element;
-use super::point::{Addend, AffineAddend, Completed, Point, Projective};
-use super::power;
+use super::point::{Addend, AffineAddend, Completed, DecodedPoint, Point, Projective, decode_points};
 use super::scalar::Scalar;
-use crate::lanes::in_halves::InHalves;
-use crate::lanes::interval::Interval;
 use crate::lanes::model::Model;
+use crate::lanes::test_lanes::{Interval, Radix51};
 use crate::lanes::{LANES, Lanes, Mask};
 
 /// Intervals in one of the two radices.
@@ -48,7 +46,7 @@ impl Intervals for Interval {
 }
 
 /// Radix 2^51, by halves of products.
-impl Intervals for InHalves<Interval> {
+impl Intervals for Radix51<Interval> {
     const LIMBS: [i128; 5] = [(1 << 51) + (1 << 18); 5];
 
     fn of(low: i128, high: i128) -> Self {
@@ -103,7 +101,7 @@ fn bounds_of_doublings_and_sums<V: Intervals>() {
 #[test]
 fn bounds_of_doublings_and_sums_hold_forever() {
     bounds_of_doublings_and_sums::<Interval>();
-    bounds_of_doublings_and_sums::<InHalves<Interval>>();
+    bounds_of_doublings_and_sums::<Radix51<Interval>>();
 }
 
 fn bounds_of_first_points<V: Intervals>() {
@@ -120,7 +118,7 @@ fn bounds_of_first_points<V: Intervals>() {
 #[test]
 fn bounds_of_first_points_hold() {
     bounds_of_first_points::<Interval>();
-    bounds_of_first_points::<InHalves<Interval>>();
+    bounds_of_first_points::<Radix51<Interval>>();
 }
 
 fn bounds_of_decoding_and_canonical_forms<V: Intervals>() {
@@ -130,7 +128,7 @@ fn bounds_of_decoding_and_canonical_forms<V: Intervals>() {
             assert!(limb.interval().low == 0 && limb.interval().high <= most.interval().high, "{name}");
         }
     };
-    for (x, y, _) in power::decode(&[[word; 4]; 2]) {
+    for (x, y, _) in decode_points(&[[word; 4]; 2]) {
         assert_canonical("x", &x);
         assert_canonical("y", &y);
     }
@@ -145,7 +143,7 @@ fn bounds_of_decoding_and_canonical_forms<V: Intervals>() {
 #[test]
 fn bounds_of_decoding_and_canonical_forms_hold() {
     bounds_of_decoding_and_canonical_forms::<Interval>();
-    bounds_of_decoding_and_canonical_forms::<InHalves<Interval>>();
+    bounds_of_decoding_and_canonical_forms::<Radix51<Interval>>();
 }
 
 /// Intervals are too coarse for scalars: only all limbs together show that a difference is not
@@ -182,24 +180,25 @@ fn intervals_notice_what_overflows() {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod against_the_model {
     use super::*;
-    use crate::generic::msm;
     use crate::generic::sign::Signing;
-    use crate::kernel::machine::{Avx2, EightMachine, Ifma, Machine, ScalarHalves, Scalars};
-    use crate::lanes::halves::Halves;
+    use crate::kernel::lane_steps::{
+        Avx2Steps, EightLaneSteps, IfmaSteps, LaneSteps, ModelRadix51Steps, ModelSteps,
+    };
+    use crate::lanes::radix51::SplitProducts;
     use crate::lanes::{EightLanes, avx2};
     use std::io::Write as _;
 
     /// Runs `steps` on both machines from the same random words, and compares everything that they
     /// leave.
-    fn compare<M: Lanes, V: Lanes, K: Machine<V>, const N: usize>(
+    fn compare<M: Lanes, V: Lanes, K: LaneSteps<V>, const N: usize>(
         words: usize,
         (splat, model): (M, impl Fn(&[M]) -> [Vec<[u64; LANES]>; N]),
-        (name, machine): (&str, Option<K>),
+        (name, steps): (&str, Option<K>),
         vector: impl Fn(K, &[V]) -> [Vec<[u64; LANES]>; N],
     ) {
-        let Some(machine) = machine else {
+        let Some(steps) = steps else {
             // Bypass the test harness's capture, so that everyone sees it.
-            let note = format!("not tested: the limbs of {name}, which this machine does not have\n");
+            let note = format!("not tested: the limbs of {name}, which this steps does not have\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;
         };
@@ -208,8 +207,8 @@ mod against_the_model {
             let lanes: Vec<[u64; LANES]> =
                 (0..words).map(|_| std::array::from_fn(|_| random.u64(..))).collect();
             let ours: Vec<_> = lanes.iter().map(|lanes| splat.load(lanes)).collect();
-            let theirs: Vec<_> = lanes.iter().map(|lanes| machine.splat(0).load(lanes)).collect();
-            for (ours, theirs) in model(&ours).iter().zip(&vector(machine, &theirs)) {
+            let theirs: Vec<_> = lanes.iter().map(|lanes| steps.splat(0).load(lanes)).collect();
+            for (ours, theirs) in model(&ours).iter().zip(&vector(steps, &theirs)) {
                 assert_eq!(ours.len(), theirs.len());
                 for (ours, theirs) in ours.iter().zip(theirs) {
                     assert_eq!(ours[..V::COUNT], theirs[..V::COUNT], "{name}");
@@ -220,25 +219,25 @@ mod against_the_model {
 
     const MODEL: Model = Model([0; LANES]);
 
-    fn with_ifma() -> (&'static str, Option<Ifma>) {
-        ("x86_64/avx512ifma", Ifma::detect())
+    fn with_ifma() -> (&'static str, Option<IfmaSteps>) {
+        ("x86_64/avx512ifma", IfmaSteps::detect())
     }
 
-    fn with_avx2() -> (&'static str, Option<Avx2>) {
-        ("x86_64/avx2", Avx2::detect())
+    fn with_avx2() -> (&'static str, Option<Avx2Steps>) {
+        ("x86_64/avx2", Avx2Steps::detect())
     }
 
     #[test]
     fn machines_are_found_where_the_features_are() {
         use std::arch::is_x86_feature_detected as has;
-        assert_eq!(Ifma::detect().is_some(), has!("avx512ifma"));
-        assert_eq!(Avx2::detect().is_some(), has!("avx2") && has!("fma"));
+        assert_eq!(IfmaSteps::detect().is_some(), has!("avx512ifma"));
+        assert_eq!(Avx2Steps::detect().is_some(), has!("avx2") && has!("fma"));
     }
 
     /// Products of factors of every kind, also at the ends of their range and between two halves.
     #[test]
     fn halves_of_products_are_exact() {
-        let Some(machine) = Avx2::detect() else { return };
+        let Some(steps) = Avx2Steps::detect() else { return };
         let mut random = fastrand::Rng::with_seed(19);
         let mut factor = || match random.u8(..8) {
             0 => (1 << 51) + random.u64(..1 << 18),
@@ -250,12 +249,12 @@ mod against_the_model {
         };
         for _ in 0..20_000 {
             let [a, b]: [[u64; LANES]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| factor()));
-            let like = machine.splat(0);
+            let like = steps.splat(0);
             let (mut low, mut high) = (like, like);
             avx2::Vector::add_halves(&mut low, &mut high, like.load(&a).factor(), like.load(&b).factor());
-            let model = [InHalves(Model(a)), InHalves(Model(b))];
-            let (mut model_low, mut model_high) = (InHalves(MODEL), InHalves(MODEL));
-            InHalves::add_halves(&mut model_low, &mut model_high, model[0].factor(), model[1].factor());
+            let model = [Radix51(Model(a)), Radix51(Model(b))];
+            let (mut model_low, mut model_high) = (Radix51(MODEL), Radix51(MODEL));
+            Radix51::add_halves(&mut model_low, &mut model_high, model[0].factor(), model[1].factor());
             for lane in 0..avx2::Vector::COUNT {
                 let low = low.store()[lane].wrapping_sub(avx2::Vector::LOW);
                 let high = high.store()[lane].wrapping_sub(avx2::Vector::HIGH);
@@ -282,47 +281,47 @@ mod against_the_model {
         Point { plus: element(0), minus: element(4), z: element(8), t: element(12) }
     }
 
-    fn points<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 3] {
+    fn points<V: Lanes, M: LaneSteps<V>>(steps: M, words: &[V]) -> [Vec<[u64; LANES]>; 3] {
         let mut p = point(words);
-        machine.double_times(&mut p, 3);
+        steps.double_times(&mut p, 3);
         let doubled = limbs(&[p.plus, p.minus, p.z, p.t]);
         let mut addend = Addend { plus: p.z, minus: p.z, t2d: p.z, z2: p.z };
-        machine.addend(&p, &mut addend);
+        steps.addend(&p, &mut addend);
         let prepared = limbs(&[addend.plus, addend.minus, addend.t2d, addend.z2]);
         let mut sum = point(words);
-        machine.add(&mut sum, &addend);
+        steps.add(&mut sum, &addend);
         [doubled, prepared, limbs(&[sum.plus, sum.minus, sum.z, sum.t])]
     }
 
     #[test]
     fn points_have_the_same_limbs() {
-        compare(16, (MODEL, |words: &[_]| points(Scalars, words)), with_ifma(), points);
-        compare(16, (InHalves(MODEL), |words: &[_]| points(ScalarHalves, words)), with_avx2(), points);
+        compare(16, (MODEL, |words: &[_]| points(ModelSteps, words)), with_ifma(), points);
+        compare(16, (Radix51(MODEL), |words: &[_]| points(ModelRadix51Steps, words)), with_avx2(), points);
     }
 
-    fn hashes<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 2] {
+    fn hashes<V: Lanes, M: LaneSteps<V>>(steps: M, words: &[V]) -> [Vec<[u64; LANES]>; 2] {
         let mut state = std::array::from_fn(|n| words[n]);
         let block: Vec<_> = words[8..24].iter().map(|word| word.store()).collect();
         let blocks =
             std::array::from_fn(|lane| std::array::from_fn(|n| [block[2 * n][lane], block[2 * n + 1][lane]]));
-        machine.compress(&mut state, &blocks, 0b1011_0110);
+        steps.compress(&mut state, &blocks, 0b1011_0110);
         let scalar = Scalar::from_digest(&state);
         [state.map(Lanes::store).to_vec(), scalar.0.map(Lanes::store).to_vec()]
     }
 
     #[test]
     fn hashes_and_scalars_have_the_same_words() {
-        compare(24, (MODEL, |words: &[_]| hashes(Scalars, words)), with_ifma(), hashes);
-        compare(24, (InHalves(MODEL), |words: &[_]| hashes(ScalarHalves, words)), with_avx2(), hashes);
+        compare(24, (MODEL, |words: &[_]| hashes(ModelSteps, words)), with_ifma(), hashes);
+        compare(24, (Radix51(MODEL), |words: &[_]| hashes(ModelRadix51Steps, words)), with_avx2(), hashes);
     }
 
-    fn groups<V: Lanes, M: Machine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
+    fn groups<V: Lanes, M: LaneSteps<V>>(steps: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
         let mut group = crate::generic::verify::Group::new(words[0]);
         group.key = std::array::from_fn(|n| words[n]);
         group.r = std::array::from_fn(|n| words[4 + n]);
-        let mut r: msm::Decoded<V> = (group.x, group.y, 0);
-        machine.decode_key_and_r(&mut group, &mut r);
-        machine.take_scalars(&mut group, &[words[8]; 4], &std::array::from_fn(|n| words[n]));
+        let mut r: DecodedPoint<V> = (group.x, group.y, 0);
+        steps.decode_key_and_r(&mut group, &mut r);
+        steps.take_scalars(&mut group, &[words[8]; 4], &std::array::from_fn(|n| words[n]));
         let mut all = limbs(&[group.x, group.y, r.0, r.1]);
         all.extend(group.k.0.iter().chain(&group.s.0).map(|limb| limb.store()));
         let used = ((1_u16 << V::COUNT) - 1) as Mask;
@@ -332,25 +331,21 @@ mod against_the_model {
 
     #[test]
     fn decoded_points_have_the_same_limbs() {
-        compare(9, (MODEL, |words: &[_]| groups(Scalars, words)), with_ifma(), groups);
-        compare(9, (InHalves(MODEL), |words: &[_]| groups(ScalarHalves, words)), with_avx2(), groups);
+        compare(9, (MODEL, |words: &[_]| groups(ModelSteps, words)), with_ifma(), groups);
+        compare(9, (Radix51(MODEL), |words: &[_]| groups(ModelRadix51Steps, words)), with_avx2(), groups);
     }
 
-    fn signatures<V: EightLanes, M: EightMachine<V>>(machine: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
+    fn signatures<V: EightLanes, M: EightLaneSteps<V>>(steps: M, words: &[V]) -> [Vec<[u64; LANES]>; 1] {
         let mut signing = Signing::new(words[0]);
         let comb = vec![[[0x0000_1234_5678_9abc; 16]; 15]; 51];
-        machine.multiply_nonce(
-            &mut signing,
-            &std::array::from_fn(|n| words[n]),
-            (&*comb).try_into().unwrap(),
-        );
-        machine.encode(std::slice::from_mut(&mut signing));
-        machine.finish(&mut signing, &std::array::from_fn(|n| words[8 + n]));
+        steps.multiply_nonce(&mut signing, &std::array::from_fn(|n| words[n]), (&*comb).try_into().unwrap());
+        steps.encode(std::slice::from_mut(&mut signing));
+        steps.finish(&mut signing, &std::array::from_fn(|n| words[8 + n]));
         [signing.r.iter().chain(&signing.s).map(|word| word.store()).collect()]
     }
 
     #[test]
     fn signatures_have_the_same_words() {
-        compare(16, (MODEL, |words: &[_]| signatures(Scalars, words)), with_ifma(), signatures);
+        compare(16, (MODEL, |words: &[_]| signatures(ModelSteps, words)), with_ifma(), signatures);
     }
 }

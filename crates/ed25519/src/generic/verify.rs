@@ -1,11 +1,10 @@
 //! The steps of strict verification of a group of signatures, one in each lane: s B - k A, compared
 //! with R as bytes.
 
-use super::alone::{self, KeyRows};
-use super::field::Element;
-use super::one_element::{Decoded as OneDecoded, OneElement};
-use super::point::has_small_order;
-use super::power;
+use super::field::{self, Element};
+use super::field64::{Decoded64, Element64};
+use super::pair_sums::{self, KeyRows};
+use super::point::{DecodedPoint, decode_points, has_small_order};
 use super::scalar::Scalar;
 use super::table::{self, BaseTable, KeyTable, OwnTables};
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
@@ -45,7 +44,7 @@ pub(crate) struct Passed {
 }
 
 impl<V: Lanes> Group<V> {
-    /// A group about which nothing is known yet.
+    /// A group of which nothing is computed yet.
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
         Self {
@@ -82,7 +81,7 @@ impl<V: Lanes> Group<V> {
     /// element (0, 1): the formulas are complete only for points of the curve; for other inputs, a
     /// Z may become 0, which would spoil the inversion that groups share.
     #[inline(always)]
-    fn take_key(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
+    fn take_key(&mut self, (x, y, valid): DecodedPoint<V>) {
         let like = x.0[0];
         self.x = Element::select(valid, &x, &Element::small(like, 0));
         self.y = Element::select(valid, &y, &Element::small(like, 1));
@@ -118,7 +117,7 @@ impl<V: Lanes> Group<V> {
     /// Compares with a decoded R instead. A single group can decode R without extra cost, in the
     /// second chain, which is otherwise idle.
     #[inline(always)]
-    pub(crate) fn compare_decoded(&mut self, (x, y, valid): (Element<V>, Element<V>, Mask)) {
+    pub(crate) fn compare_decoded(&mut self, (x, y, valid): DecodedPoint<V>) {
         let canonical = y.canonical().equal(&Element::from_words(&self.r));
         let same_x = self.x.canonical().equal(&x.mul(&self.z).canonical());
         let same_y = self.y.canonical().equal(&y.mul(&self.z).canonical());
@@ -127,18 +126,18 @@ impl<V: Lanes> Group<V> {
 }
 
 impl<V: EightLanes> Group<V> {
-    /// Fills the tables of one lane's key, for one signature: see [`alone`].
+    /// Fills the tables of one lane's key, for one signature: see [`pair_sums`].
     #[inline(always)]
     pub(crate) fn fill_rows(&self, lane: usize, rows: &mut KeyRows) {
-        let mut point = [OneElement::ZERO; 2];
+        let mut point = [Element64::ZERO; 2];
         for (out, element) in point.iter_mut().zip([&self.x, &self.y]) {
             let mut words = [0; 4];
             for (word, vector) in words.iter_mut().zip(element.canonical().to_words()) {
                 *word = vector.store()[lane % LANES];
             }
-            *out = OneElement::from_words(&words);
+            *out = Element64::from_words(&words);
         }
-        alone::fill(self.x.0[0], point, rows);
+        pair_sums::fill_key_rows(self.x.0[0], point, rows);
     }
 }
 
@@ -149,15 +148,15 @@ pub(crate) fn decode_keys<V: Lanes, const K: usize>(groups: &mut [Group<V>; K]) 
     for k in 0..K {
         words[k] = groups[k].negative_key();
     }
-    for (group, decoded) in groups.iter_mut().zip(power::decode(&words)) {
+    for (group, decoded) in groups.iter_mut().zip(decode_points(&words)) {
         group.take_key(decoded);
     }
 }
 
 /// Decodes the keys of one group, and its R.
 #[inline(always)]
-pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, Element<V>, Mask) {
-    let [key, r] = power::decode(&[group.negative_key(), group.r]);
+pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> DecodedPoint<V> {
+    let [key, r] = decode_points(&[group.negative_key(), group.r]);
     group.take_key(key);
     r
 }
@@ -165,22 +164,21 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> (Element<V>, E
 /// Decodes two points in two lanes, for one signature: a chain of squares in lanes takes less time
 /// than two in general registers.
 #[inline(always)]
-pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [OneDecoded; 2] {
+pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
     let mut lanes = [like; 4];
     for n in 0..4 {
         let mut both = [0; LANES];
         (both[0], both[1]) = (words[0][n], words[1][n]);
         lanes[n] = like.load(&both);
     }
-    let [(x, _, valid)] = power::decode(&[lanes]);
-    let mut out = [(OneElement::ZERO, OneElement::ZERO, false); 2];
+    let [(x, _, valid)] = decode_points(&[lanes]);
+    let mut out = [(Element64::ZERO, Element64::ZERO, false); 2];
     for (lane, out) in out.iter_mut().enumerate() {
         let mut x_words = [0; 4];
         for (word, vector) in x_words.iter_mut().zip(x.to_words()) {
             *word = vector.store()[lane];
         }
-        *out =
-            (OneElement::from_words(&x_words), OneElement::from_words(&words[lane]), valid >> lane & 1 == 1);
+        *out = (Element64::from_words(&x_words), Element64::from_words(&words[lane]), valid >> lane & 1 == 1);
     }
     out
 }
@@ -200,7 +198,7 @@ pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
         group.before = product;
         product = product.mul(&group.z);
     }
-    let mut inverse = power::inverse(&product);
+    let mut inverse = field::inverse(&product);
     for group in groups.iter_mut().rev() {
         let own = inverse.mul(&group.before);
         inverse = inverse.mul(&group.z);
@@ -233,8 +231,8 @@ mod tests {
         element.canonical().equal(&self::element(0))
     }
 
-    /// An encoding that is not a point. Decoding leaves coordinates whose fourth multiple, by the
-    /// formulas for points, has Z = 0.
+    /// An encoding that is not a point. PointDecoder leaves coordinates whose fourth multiple, by
+    /// the formulas for points, has Z = 0.
     const OFF_THE_CURVE: [u8; 32] = [
         0xef, 0x29, 0x45, 0xcc, 0x53, 0x83, 0xc1, 0x54, 0xc6, 0xaf, 0x59, 0x56, 0xa5, 0xd7, 0x2e, 0xdc, 0x9a,
         0xfe, 0x26, 0x30, 0x5e, 0x08, 0xb9, 0x55, 0xb5, 0xae, 0xf9, 0x40, 0x77, 0xb8, 0xe6, 0x08,
@@ -242,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_no_point_goes_on_as_the_neutral_element() {
-        let [(x, y, valid)] = power::decode(&[words(&OFF_THE_CURVE)]);
+        let [(x, y, valid)] = decode_points(&[words(&OFF_THE_CURVE)]);
         let four = Point::from_affine(&x, &y).projective().double().projective().double().projective();
         assert_eq!((valid, zero(&four.z)), (0, Mask::MAX), "what decoding leaves would make Z = 0");
 
@@ -270,11 +268,11 @@ mod tests {
     fn accepts(sum: &EdwardsPoint, r: &[u8; 32]) -> bool {
         let mut group = Group::new(LIKE);
         let sum = sum.compress().to_bytes();
-        let [(x, y, _)] = power::decode(&[words(&sum)]);
+        let [(x, y, _)] = decode_points(&[words(&sum)]);
         // With a Z that is not 1.
         (group.x, group.y, group.z) = (x.mul(&element(5)), y.mul(&element(5)), element(5));
         group.r = words(r);
-        let [decoded] = power::decode(&[group.r]);
+        let [decoded] = decode_points(&[group.r]);
         let mut alone = group;
         alone.compare_decoded(decoded);
         let mut groups = [group; 2];

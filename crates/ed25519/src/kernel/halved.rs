@@ -1,71 +1,74 @@
-//! Strict verification of one signature by halved factors, for the kernels that have [`Steps`] for
-//! it.
+//! Strict verification of one signature by halved factors, for every kernel that is a
+//! [`SingleVerifier`].
 
-use super::encodings;
-use crate::generic::halving::Halved;
-use crate::generic::one_element::{Decoded, OneElement};
-use crate::item::VerifyItem;
-use crate::verdict::{InvalidReason, Verdict};
+use super::portable;
+use crate::generic::field64::{Decoded64, Element64};
+use crate::generic::halving::HalvedFactors;
+use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use curve25519_dalek::Scalar;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
 /// Bit 255 of an encoding: the sign of x.
 const SIGN: u64 = 1 << 63;
 
-/// What a kernel computes for one signature.
-pub(super) trait Steps {
+/// The steps for one signature, as a kernel computes them.
+pub(super) trait SingleVerifier {
     /// x and y of two points, and whether they are points.
-    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded; 2];
+    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded64; 2];
     /// Whether d s B + c P + d Q is the neutral element, for `points` P and Q. `base` is d s modulo
     /// l.
-    fn is_neutral(&self, points: &[[OneElement; 2]; 2], halved: &Halved, base: &[u64; 4]) -> bool;
+    fn is_neutral(&self, points: &[[Element64; 2]; 2], halved: &HalvedFactors, base: &[u64; 4]) -> bool;
 }
 
 /// The strict verdict on one signature.
-pub(super) fn verify(steps: &impl Steps, domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
-    match is_valid(steps, domain, item) {
+pub(super) fn verify(verifier: &impl SingleVerifier, domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
+    match is_valid(verifier, domain, item) {
         Ok(true) => Verdict::Valid,
         Ok(false) => Verdict::Invalid(InvalidReason::Mismatch),
         Err(reason) => Verdict::Invalid(reason),
     }
 }
 
-fn is_valid(steps: &impl Steps, domain: &[u8], item: &VerifyItem<'_>) -> Result<bool, InvalidReason> {
+fn is_valid(
+    verifier: &impl SingleVerifier,
+    domain: &[u8],
+    item: &VerifyItem<'_>,
+) -> Result<bool, InvalidReason> {
     let [key, r] = [item.public_key, item.r()].map(words);
-    if !encodings::is_canonical_scalar(item.s()) {
+    if !portable::is_canonical_scalar(item.s()) {
         return Err(InvalidReason::ScalarNotCanonical);
     }
-    let [(key_x, key_y, is_key), (r_x, r_y, is_point)] = steps.decode(&[negative(&key), negative(&r)]);
+    let [(key_x, key_y, is_key), (r_x, r_y, is_point)] = verifier.decode(&[negative(&key), negative(&r)]);
     if !is_key {
         return Err(InvalidReason::KeyNotAPoint);
     }
-    if encodings::has_small_order_y(item.public_key) {
+    if portable::has_small_order_y(item.public_key) {
         return Err(InvalidReason::KeyOfSmallOrder);
     }
-    if encodings::has_small_order_y(item.r()) {
+    if portable::has_small_order_y(item.r()) {
         return Err(InvalidReason::ROfSmallOrder);
     }
     // Only points have encodings, and only canonical ones are compared equal. x is not 0 here.
     if !is_point || r_y.to_words() != [r[0], r[1], r[2], r[3] & !SIGN] {
         return Ok(false);
     }
-    let k = encodings::scalar_of([domain, item.r(), item.public_key, item.message]);
-    Ok(equation_holds(steps, &k, &[[key_x, key_y], [r_x, r_y]], item))
+    let k = portable::scalar_of([domain, item.r(), item.public_key, item.message]);
+    Ok(equation_holds(verifier, &k, &[[key_x, key_y], [r_x, r_y]], item))
 }
 
 /// Whether s B - k A is R. `points` are the negatives of A and R.
 fn equation_holds(
-    steps: &impl Steps,
+    verifier: &impl SingleVerifier,
     k: &Scalar,
-    points: &[[OneElement; 2]; 2],
+    points: &[[Element64; 2]; 2],
     item: &VerifyItem<'_>,
 ) -> bool {
-    let Some(halved) = Halved::of(&words(k.as_bytes())) else {
+    let Some(halved) = HalvedFactors::of(&words(k.as_bytes())) else {
         let key = CompressedEdwardsY(*item.public_key).decompress();
-        return key.is_some_and(|key| encodings::equation_holds(k, &key, item));
+        return key.is_some_and(|key| portable::equation_holds(k, &key, item));
     };
     let base = Scalar::from(halved.d) * Scalar::from_bytes_mod_order(*item.s());
-    steps.is_neutral(points, &halved, &words(base.as_bytes()))
+    verifier.is_neutral(points, &halved, &words(base.as_bytes()))
 }
 
 /// An encoding as little-endian words.
@@ -85,29 +88,29 @@ fn negative(words: &[u64; 4]) -> [u64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::lanes::LaneEngine;
-    use crate::kernel::machine::Scalars;
-    use crate::kernel::portable::Halves;
+    use crate::kernel::lane_engine::LaneEngine;
+    use crate::kernel::lane_steps::ModelSteps;
+    use crate::kernel::portable::GeneralRegisters;
     use crate::lanes::model::Model;
     use curve25519_dalek::EdwardsPoint;
     use curve25519_dalek::constants::EIGHT_TORSION;
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     use {
-        crate::kernel::fours::Fours,
-        crate::kernel::machine::{Avx2, Ifma},
+        crate::kernel::lane_engine::FourLaneEngine,
+        crate::kernel::lane_steps::{Avx2Steps, IfmaSteps},
         crate::lanes::avx2,
         crate::lanes::ifma::Vector,
     };
 
     /// Whether s B - k A is R.
-    fn holds(steps: &impl Steps, [a, r]: [&EdwardsPoint; 2], [k, s]: [&Scalar; 2]) -> bool {
-        let points = steps.decode(&[a, r].map(|point| words(&(-point).compress().to_bytes())));
+    fn holds(verifier: &impl SingleVerifier, [a, r]: [&EdwardsPoint; 2], [k, s]: [&Scalar; 2]) -> bool {
+        let points = verifier.decode(&[a, r].map(|point| words(&(-point).compress().to_bytes())));
         let public_key = a.compress().to_bytes();
         let mut signature = [0; 64];
         signature[..32].copy_from_slice(r.compress().as_bytes());
         signature[32..].copy_from_slice(s.as_bytes());
         let item = VerifyItem { public_key: &public_key, message: &[], signature: &signature };
-        equation_holds(steps, k, &points.map(|(x, y, _)| [x, y]), &item)
+        equation_holds(verifier, k, &points.map(|(x, y, _)| [x, y]), &item)
     }
 
     /// Calls `check` with points, of which one may be of small order, and the factors of A and of
@@ -144,23 +147,23 @@ mod tests {
 
     #[test]
     fn halved_factors_decide_as_the_whole_ones_do() {
-        let model: LaneEngine<Model, Scalars> = LaneEngine::new(Scalars);
+        let model: LaneEngine<Model, ModelSteps> = LaneEngine::new(ModelSteps);
         cases(3, |points, factors, expected| {
             assert_eq!(holds(&model, points, factors), expected, "{points:?} {factors:?}");
         });
         cases(300, |points, factors, expected| {
-            assert_eq!(holds(&Halves, points, factors), expected, "{points:?} {factors:?}");
+            assert_eq!(holds(&GeneralRegisters, points, factors), expected, "{points:?} {factors:?}");
         });
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-        if let Some(avx2) = Avx2::detect() {
-            let engine: Fours<avx2::Vector, Avx2> = Fours::new(avx2);
+        if let Some(avx2) = Avx2Steps::detect() {
+            let engine: FourLaneEngine<avx2::Vector, Avx2Steps> = FourLaneEngine::new(avx2);
             cases(300, |points, factors, expected| {
                 assert_eq!(holds(&engine, points, factors), expected, "{points:?} {factors:?}");
             });
         }
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-        if let Some(ifma) = Ifma::detect() {
-            let engine: LaneEngine<Vector, Ifma> = LaneEngine::new(ifma);
+        if let Some(ifma) = IfmaSteps::detect() {
+            let engine: LaneEngine<Vector, IfmaSteps> = LaneEngine::new(ifma);
             cases(300, |points, factors, expected| {
                 assert_eq!(holds(&engine, points, factors), expected, "{points:?} {factors:?}");
             });
@@ -172,13 +175,13 @@ mod tests {
     fn factors_that_are_too_long_go_another_way() {
         let (k, s, a) =
             (Scalar::from(2_u64).invert(), Scalar::from(5_u64), EdwardsPoint::mul_base(&Scalar::ONE));
-        assert_eq!(Halved::of(&words(k.as_bytes())), None);
+        assert_eq!(HalvedFactors::of(&words(k.as_bytes())), None);
         for torsion in EIGHT_TORSION {
             let key = a + torsion;
             let right = EdwardsPoint::mul_base(&s) - key * k;
-            assert!(holds(&Halves, [&key, &right], [&k, &s]));
-            assert!(!holds(&Halves, [&key, &(right + EIGHT_TORSION[3])], [&k, &s]));
-            assert!(!holds(&Halves, [&key, &a], [&k, &s]));
+            assert!(holds(&GeneralRegisters, [&key, &right], [&k, &s]));
+            assert!(!holds(&GeneralRegisters, [&key, &(right + EIGHT_TORSION[3])], [&k, &s]));
+            assert!(!holds(&GeneralRegisters, [&key, &a], [&k, &s]));
         }
     }
 }

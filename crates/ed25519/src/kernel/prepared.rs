@@ -1,60 +1,59 @@
 //! Keys with tables that are kept.
 
-use super::encodings;
-use super::engine::PreparedKey;
+use super::EngineKey;
 use super::halved::{self, words};
-use super::lanes::{self, LaneEngine};
-use super::machine::{EightMachine, Machine};
-use crate::generic::alone::{EMPTY_KEY_ROWS, Factors, KeyRows};
-use crate::generic::one_element::{self, OneElement};
+use super::lane_engine::{self, LaneEngine};
+use super::lane_steps::{EightLaneSteps, LaneSteps};
+use super::portable;
+use crate::generic::field64::{self, Element64};
+use crate::generic::pair_sums::{EMPTY_KEY_ROWS, KeyRows, PreparedDigits};
 use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
-use crate::item::VerifyItem;
 use crate::lanes::{EightLanes, LANES, Lanes};
-use crate::verdict::{InvalidReason, Verdict};
+use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 
 /// The number of tables with which keys also get those for one signature alone.
-const MOST_TABLES: usize = 4;
+const MAX_TABLES: usize = 4;
 
 /// The number of signatures that are verified one by one under keys with tables for that: a group
 /// takes less time than more.
-const SINGLES: usize = 4;
+const MAX_SINGLES: usize = 4;
 
-impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
+impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
     /// Decodes a group of keys and fills their tables.
-    pub(super) fn prepare_group(&self, keys: &[[u8; 32]], tables: usize) -> (Group<V>, Vec<PreparedKey>) {
-        let machine = self.machine;
-        let mut group = Group::new(machine.splat(0));
+    pub(super) fn prepare_group(&self, keys: &[[u8; 32]], tables: usize) -> (Group<V>, Vec<EngineKey>) {
+        let steps = self.steps;
+        let mut group = Group::new(steps.splat(0));
         let mut words = [[0; LANES]; 4];
         for (lane, key) in keys.iter().enumerate() {
             for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
                 word[lane] = u64::from_le_bytes(*bytes);
             }
         }
-        group.key = words.map(|lanes| machine.splat(0).load(&lanes));
+        group.key = words.map(|lanes| steps.splat(0).load(&lanes));
         let mut two = [group; 2];
-        machine.decode_two(&mut two);
+        steps.decode_two(&mut two);
         let group = two[0];
         let fault = |lane: usize| match () {
             () if group.passed.point >> lane & 1 == 0 => Some(InvalidReason::KeyNotAPoint),
             () if group.passed.large_key >> lane & 1 == 0 => Some(InvalidReason::KeyOfSmallOrder),
             () => None,
         };
-        let bare = |lane| PreparedKey {
+        let bare = |lane| EngineKey {
             fault: fault(lane),
             tables: vec![EMPTY_KEY_TABLE; tables].into_boxed_slice(),
             rows: None,
         };
         let mut prepared: Vec<_> = (0..keys.len()).map(bare).collect();
-        let mut point = Point::identity(machine.splat(0));
-        machine.key_point(&group, &mut point);
+        let mut point = Point::identity(steps.splat(0));
+        steps.key_point(&group, &mut point);
         let mut filled = [EMPTY_KEY_TABLE; LANES];
         for table in 0..tables {
             if table > 0 {
-                machine.double_times(&mut point, 5 * table::key_step(tables));
+                steps.double_times(&mut point, 5 * table::key_step(tables));
             }
-            machine.fill_key_tables(&point, &mut filled);
+            steps.fill_key_tables(&point, &mut filled);
             for (key, filled) in prepared.iter_mut().zip(&filled) {
                 key.tables[table] = *filled;
             }
@@ -66,12 +65,12 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     /// tables. If at most `singles` are left for the last group, each takes less time by `one`.
     pub(super) fn verify_under_by(
         &self,
-        (one, singles): (impl Fn(&VerifyItem<'_>, &PreparedKey) -> Verdict, usize),
+        (one, singles): (impl Fn(&VerifyItem<'_>, &EngineKey) -> Verdict, usize),
         items: &[VerifyItem<'_>],
-        keys: &[&PreparedKey],
+        keys: &[&EngineKey],
         out: &mut [Verdict],
     ) {
-        const GROUPS: usize = 16;
+        const MAX_GROUPS: usize = 16;
         let count = items.len();
         let last = Some(count % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
         let ((items, last), (keys, last_keys)) = (items.split_at(count - last), keys.split_at(count - last));
@@ -79,11 +78,11 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         for ((item, key), verdict) in last.iter().zip(last_keys).zip(last_out) {
             *verdict = one(item, key);
         }
-        let together = GROUPS * V::COUNT;
+        let together = MAX_GROUPS * V::COUNT;
         for ((items, keys), out) in
             items.chunks(together).zip(keys.chunks(together)).zip(out.chunks_mut(together))
         {
-            let mut all = [Group::new(self.machine.splat(0)); GROUPS];
+            let mut all = [Group::new(self.steps.splat(0)); MAX_GROUPS];
             let groups = &mut all[..items.len().div_ceil(V::COUNT)];
             self.take_groups(groups, &[], items);
             for (group, keys) in groups.iter_mut().zip(keys.chunks(V::COUNT)) {
@@ -98,17 +97,17 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
         std::array::from_fn(|n| self.base(10 * n as u32 * table::base_step(4)))
     }
 
-    fn multiply_under(&self, group: &mut Group<V>, keys: &[&PreparedKey]) {
+    fn multiply_under(&self, group: &mut Group<V>, keys: &[&EngineKey]) {
         let key = |lane: usize| keys[lane.min(keys.len() - 1)];
         let table = |n: usize| -> [&KeyTable; LANES] { std::array::from_fn(|lane| &key(lane).tables[n]) };
         match keys[0].tables.len() {
-            1 => self.machine.multiply_by_one(group, &[table(0)], &[self.base(0)]),
-            2 => self.machine.multiply_by_two(
+            1 => self.steps.multiply_by_one(group, &[table(0)], &[self.base(0)]),
+            2 => self.steps.multiply_by_two(
                 group,
                 &[table(0), table(1)],
                 &[self.base(0), self.base(10 * table::base_step(2))],
             ),
-            _ => self.machine.multiply_by_four(
+            _ => self.steps.multiply_by_four(
                 group,
                 &[table(0), table(1), table(2), table(3)],
                 &self.four_bases(),
@@ -118,16 +117,16 @@ impl<V: Lanes + 'static, M: Machine<V>> LaneEngine<V, M> {
     }
 }
 
-impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
+impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
     /// Keys with tables, also those for one signature alone if they have four.
-    pub(crate) fn prepare_all(&self, keys: &[[u8; 32]], tables: usize) -> Vec<PreparedKey> {
+    pub(crate) fn prepare_all(&self, keys: &[[u8; 32]], tables: usize) -> Vec<EngineKey> {
         let mut all = Vec::with_capacity(keys.len());
         for keys in keys.chunks(LANES) {
             let (group, mut prepared) = self.prepare_group(keys, tables);
-            if tables == MOST_TABLES {
+            if tables == MAX_TABLES {
                 for (lane, key) in prepared.iter_mut().enumerate() {
                     let rows = key.rows.insert(Box::new(EMPTY_KEY_ROWS));
-                    self.machine.fill_key_rows(&group, lane, rows);
+                    self.steps.fill_key_rows(&group, lane, rows);
                 }
             }
             all.append(&mut prepared);
@@ -137,24 +136,24 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
 
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
     /// tables.
-    pub(crate) fn verify_under(&self, items: &[VerifyItem<'_>], keys: &[&PreparedKey], out: &mut [Verdict]) {
+    pub(crate) fn verify_under(&self, items: &[VerifyItem<'_>], keys: &[&EngineKey], out: &mut [Verdict]) {
         let singles = match keys {
-            [PreparedKey { rows: Some(_), .. }, ..] => SINGLES,
-            _ => lanes::SINGLES,
+            [EngineKey { rows: Some(_), .. }, ..] => MAX_SINGLES,
+            _ => lane_engine::MAX_SINGLES,
         };
-        let one = |item: &VerifyItem<'_>, key: &PreparedKey| match &key.rows {
-            Some(rows) => self.verify_alone(item, key.fault, rows),
+        let one = |item: &VerifyItem<'_>, key: &EngineKey| match &key.rows {
+            Some(rows) => self.verify_one(item, key.fault, rows),
             None => halved::verify(self, &[], item),
         };
         self.verify_under_by((one, singles), items, keys, out);
     }
 
     /// The strict verdict on one signature under a key with tables for that.
-    fn verify_alone(&self, item: &VerifyItem<'_>, fault: Option<InvalidReason>, rows: &KeyRows) -> Verdict {
+    fn verify_one(&self, item: &VerifyItem<'_>, fault: Option<InvalidReason>, rows: &KeyRows) -> Verdict {
         let reason = match fault {
-            _ if !encodings::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
+            _ if !portable::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
             Some(fault) => fault,
-            None if encodings::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
+            None if portable::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
             None if self.is_sum(item, rows) => return Verdict::Valid,
             None => InvalidReason::Mismatch,
         };
@@ -163,16 +162,16 @@ impl<V: EightLanes + 'static, M: EightMachine<V>> LaneEngine<V, M> {
 
     /// Whether s B - k A has the encoding R.
     fn is_sum(&self, item: &VerifyItem<'_>, rows: &KeyRows) -> bool {
-        let k = encodings::scalar_of([&[], item.r(), item.public_key, item.message]);
-        let factors = Factors::new(&words(k.as_bytes()), &words(item.s()));
-        let mut sum = [OneElement::ZERO; 3];
-        self.machine.multiply_alone(&self.machine.splat(0), &factors, rows, self.base_rows(), &mut sum);
-        one_element::encode_public(&sum) == words(item.r())
+        let k = portable::scalar_of([&[], item.r(), item.public_key, item.message]);
+        let factors = PreparedDigits::new(&words(k.as_bytes()), &words(item.s()));
+        let mut sum = [Element64::ZERO; 3];
+        self.steps.multiply_one(&self.steps.splat(0), &factors, rows, self.base_rows(), &mut sum);
+        field64::encode_public(&sum) == words(item.r())
     }
 }
 
 /// Takes the known properties of a group's keys.
-fn pass_keys<V: Lanes>(group: &mut Group<V>, keys: &[&PreparedKey]) {
+fn pass_keys<V: Lanes>(group: &mut Group<V>, keys: &[&EngineKey]) {
     for (lane, key) in keys.iter().enumerate() {
         let bit = |good: bool| u8::from(good) << lane;
         group.passed.point |= bit(key.fault != Some(InvalidReason::KeyNotAPoint));

@@ -1,6 +1,6 @@
 //! AVX2 with FMA: four lanes in a ymm register, and products by double-precision arithmetic.
 
-use super::halves::{self, Halves};
+use super::radix51::{self, SplitProducts};
 use super::{LANES, Lanes, Mask};
 use core::arch::x86_64::*;
 
@@ -18,12 +18,12 @@ pub(crate) struct Factor(__m256d);
 struct Words([u64; 4]);
 
 /// 2^52: the double whose lowest bit counts 1.
-const ONES: f64 = 4_503_599_627_370_496.0;
+const TWO_52: f64 = 4_503_599_627_370_496.0;
 /// 2^103: the double whose lowest bit counts 2^51.
-const UPPER: f64 = ONES * (1_u64 << 51) as f64;
+const TWO_103: f64 = TWO_52 * (1_u64 << 51) as f64;
 /// In the middle of the doubles whose lowest bit counts 1, so that numbers of both signs can be
 /// added.
-const MIDDLE: f64 = 1.5 * ONES;
+const MIDDLE_52: f64 = 1.5 * TWO_52;
 /// Half of the bits of a limb for scalars.
 const M26: u64 = (1 << 26) - 1;
 
@@ -97,8 +97,8 @@ macro_rules! forward {
 
 impl Lanes for Vector {
     const COUNT: usize = 4;
-    const RADIX: u32 = halves::RADIX;
-    const BIAS: [u64; 5] = halves::BIAS;
+    const RADIX: u32 = radix51::RADIX;
+    const BIAS: [u64; 5] = radix51::BIAS;
 
     forward! {
         fn like(self, word: u64) -> Self = Self(_mm256_set1_epi64x(word.cast_signed()));
@@ -223,15 +223,15 @@ impl Lanes for Vector {
 
     #[inline(always)]
     fn product(a: &[Self; 5], b: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        halves::product(a, b, start)
+        radix51::product(a, b, start)
     }
     #[inline(always)]
     fn square(a: &[Self; 5], start: [Self; 5]) -> [Self; 5] {
-        halves::square(a, start)
+        radix51::square(a, start)
     }
     #[inline(always)]
     fn carry(columns: [Self; 5]) -> [Self; 5] {
-        halves::carry(columns)
+        radix51::carry(columns)
     }
     #[inline(always)]
     fn masked(limbs: [Self; 5]) -> [Self; 5] {
@@ -240,17 +240,17 @@ impl Lanes for Vector {
 }
 
 /// A double of 53 bits cannot hold a product of 102. Two roundings divide it without loss: a sum
-/// with [`UPPER`] keeps the bits from 51 on, and what it lost is the other half, which the second
+/// with [`TWO_103`] keeps the bits from 51 on, and what it lost is the other half, which the second
 /// multiply-add computes exactly. This holds in every rounding mode: the lost part is always
 /// smaller than 2^51. The halves are read from the doubles' bits, as integers.
-impl Halves for Vector {
+impl SplitProducts for Vector {
     type Factor = Factor;
-    const LOW: u64 = MIDDLE.to_bits();
-    const HIGH: u64 = UPPER.to_bits();
+    const LOW: u64 = MIDDLE_52.to_bits();
+    const HIGH: u64 = TWO_103.to_bits();
 
     #[inline(always)]
     fn factor(self) -> Factor {
-        let ones = self.like(ONES.to_bits());
+        let ones = self.like(TWO_52.to_bits());
         // SAFETY: vectors exist only on CPUs with these features, by the contract of `Vector::new`.
         unsafe { Factor(_mm256_sub_pd(_mm256_castsi256_pd(self.or(ones).0), _mm256_castsi256_pd(ones.0))) }
     }
@@ -259,8 +259,8 @@ impl Halves for Vector {
     fn add_halves(low: &mut Self, high: &mut Self, a: Factor, b: Factor) {
         // SAFETY: as above.
         unsafe {
-            let upper = _mm256_fmadd_pd(a.0, b.0, _mm256_set1_pd(UPPER));
-            let rest = _mm256_sub_pd(_mm256_set1_pd(UPPER + MIDDLE), upper);
+            let upper = _mm256_fmadd_pd(a.0, b.0, _mm256_set1_pd(TWO_103));
+            let rest = _mm256_sub_pd(_mm256_set1_pd(TWO_103 + MIDDLE_52), upper);
             let lower = _mm256_fmadd_pd(a.0, b.0, rest);
             *high = high.add(Self(_mm256_castpd_si256(upper)));
             *low = low.add(Self(_mm256_castpd_si256(lower)));

@@ -64,7 +64,7 @@ impl Lanes for Vector {
         fn equal(self, other: Self) -> Mask = _mm512_cmpeq_epi64_mask(self.0, other.0);
         fn negative(self) -> Mask = _mm512_movepi64_mask(self.0);
         fn odd(self) -> Mask = _mm512_test_epi64_mask(self.0, _mm512_set1_epi64(1));
-        fn turned(self, by: usize) -> Self = Self(_mm512_permutexvar_epi64(
+        fn rotated(self, by: usize) -> Self = Self(_mm512_permutexvar_epi64(
             // Only the low three bits of a lane count.
             _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(by as i64)),
             self.0,
@@ -110,12 +110,12 @@ impl Lanes for Vector {
 
 impl EightLanes for Vector {
     forward! {
-        fn in_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
+        fn shuffle_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
         fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self = {
             let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
             Self(_mm512_mask_broadcast_i64x4(low, 0xf0, _mm256_loadu_si256(high.as_ptr().cast())))
         };
-        fn pick(self, row: &[u64; 16]) -> Self = {
+        fn look_up(self, row: &[u64; 16]) -> Self = {
             let low = _mm512_loadu_si512(row.as_ptr().cast());
             let high = _mm512_loadu_si512(row.as_ptr().add(8).cast());
             Self(_mm512_permutex2var_epi64(low, self.0, high))

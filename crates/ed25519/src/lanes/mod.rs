@@ -2,7 +2,7 @@
 //!
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move
 //! data between lanes and memory in another order, and only an inversion for all lanes moves it
-//! from lane to lane ([`Lanes::turned`]), which gives each lane its own inverse. So no item can
+//! from lane to lane ([`Lanes::rotated`]), which gives each lane its own inverse. So no item can
 //! affect its neighbor's verdict. For a single item, all lanes are parts of it, and [`EightLanes`]
 //! moves them too.
 //!
@@ -13,16 +13,14 @@
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx2;
-#[cfg(any(test, all(target_arch = "x86_64", target_feature = "sse2")))]
-pub(crate) mod halves;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod ifma;
-#[cfg(test)]
-pub(crate) mod in_halves;
-#[cfg(test)]
-pub(crate) mod interval;
-#[cfg(any(test, feature = "model"))]
+#[cfg(any(test, feature = "scalar-model"))]
 pub(crate) mod model;
+#[cfg(any(test, all(target_arch = "x86_64", target_feature = "sse2")))]
+pub(crate) mod radix51;
+#[cfg(test)]
+pub(crate) mod test_lanes;
 
 /// The number of lanes of the longest vector. Memory for lanes has this size for every vector;
 /// shorter ones use only its beginning.
@@ -130,13 +128,13 @@ pub(crate) trait Lanes: Copy {
 
     /// Lane i of the result is lane i + `by`, modulo the number of lanes.
     #[inline(always)]
-    fn turned(self, by: usize) -> Self {
+    fn rotated(self, by: usize) -> Self {
         let words = self.store();
-        let mut turned = [0; LANES];
+        let mut rotated = [0; LANES];
         for lane in 0..Self::COUNT {
-            turned[lane] = words[(lane + by) % Self::COUNT];
+            rotated[lane] = words[(lane + by) % Self::COUNT];
         }
-        self.load(&turned)
+        self.load(&rotated)
     }
     /// Writes one word with one store. Vectors are loaded from memory that was written like this,
     /// and the compiler must not assemble them in registers instead.
@@ -150,7 +148,7 @@ pub(crate) trait Lanes: Copy {
     /// Two words for each lane, from eight places: the first words in one vector, the second ones
     /// in the other.
     fn gather(self, from: [&[u64; 2]; LANES]) -> [Self; 2];
-    /// The reverse: lane i of both vectors, as two words.
+    /// Lane i of both vectors, as two words: the reverse of [`Lanes::gather`].
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES];
     /// [`product`], as one function. Vectors inline it into every formula; thousands of copies for
     /// lanes that need not be fast would take minutes to compile.
@@ -179,7 +177,7 @@ pub(crate) trait Lanes: Copy {
 pub(crate) trait EightLanes: Lanes {
     /// Lanes in another order within the lower four lanes, and in the same order within the upper
     /// four: lane i gets lane `ORDER >> 2 i & 3` of its half.
-    fn in_fours<const ORDER: i32>(self) -> Self;
+    fn shuffle_fours<const ORDER: i32>(self) -> Self;
     /// Four lanes from `low`, and four from `high`.
     fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
     /// [`product_51`], as [`Lanes::product`].
@@ -194,7 +192,7 @@ pub(crate) trait EightLanes: Lanes {
     }
     /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits
     /// of a lane are used. No address depends on a lane.
-    fn pick(self, row: &[u64; 16]) -> Self;
+    fn look_up(self, row: &[u64; 16]) -> Self;
 }
 
 /// The folded columns of a product, added to `start`: the implementation of [`Lanes::product`].

@@ -116,13 +116,13 @@ impl Lanes for Model {
 }
 
 impl EightLanes for Model {
-    fn in_fours<const ORDER: i32>(self) -> Self {
+    fn shuffle_fours<const ORDER: i32>(self) -> Self {
         lanes(|i| self.0[(i & 4) + (ORDER >> (2 * (i & 3)) & 3) as usize])
     }
     fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self {
         lanes(|i| if i < 4 { low[i] } else { high[i - 4] })
     }
-    fn pick(self, row: &[u64; 16]) -> Self {
+    fn look_up(self, row: &[u64; 16]) -> Self {
         lanes(|i| row[self.0[i] as usize & 15])
     }
 }

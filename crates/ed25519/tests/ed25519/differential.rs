@@ -6,7 +6,7 @@ use bulla_ed25519::{InvalidReason, PreparedKey, Verdict, VerifyItem};
 
 /// The model is a hundred times slower than the kernels, and takes a part of the cases.
 fn par_split(kernel: Kernel, cases: &[Case]) -> &[Case] {
-    if kernel.name() == "model" { &cases[..cases.len() / 20] } else { cases }
+    if kernel.name() == "scalar-model" { &cases[..cases.len() / 20] } else { cases }
 }
 
 fn verify(kernel: Kernel, cases: &[Case]) -> Vec<Verdict> {
@@ -26,7 +26,7 @@ fn single_signatures_have_the_same_verdicts_and_reasons() {
     let cases = cases::cases(4000, 400, 6);
     let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
     for kernel in kernel::available() {
-        let count = if kernel.name() == "model" { 3 * KINDS.len() } else { cases.len() };
+        let count = if kernel.name() == "scalar-model" { 3 * KINDS.len() } else { cases.len() };
         for ((case, verdict), expected) in cases.iter().zip(verify_each(kernel, &cases[..count])).zip(&dalek)
         {
             assert_eq!(verdict, *expected, "{kernel}: {case:x?}");
@@ -61,7 +61,7 @@ fn every_pair_of_odd_encodings() {
         }
     }
     let dalek = verify(Kernel::by_name("dalek").unwrap(), &cases);
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         assert_eq!(verify(kernel, &cases), dalek, "{kernel}");
         for count in 1..=8 {
             let verdicts: Vec<_> = cases.chunks(count).flat_map(|cases| verify(kernel, cases)).collect();
@@ -116,7 +116,7 @@ fn every_length_of_messages() {
         cases.push(cases::case(0, message.clone(), &odd, &mut random));
         cases.push(cases::case(4, message, &odd, &mut random));
     }
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         for (verdict, case) in verify(kernel, &cases).iter().zip(&cases) {
             let expected =
                 if case.kind == "valid" { Verdict::Valid } else { Verdict::Invalid(InvalidReason::Mismatch) };
@@ -128,7 +128,7 @@ fn every_length_of_messages() {
 #[test]
 fn every_size_of_batches() {
     let cases = cases::cases(280, 200, 3);
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         let all = verify(kernel, &cases);
         for size in 1..=70 {
             let start = size * 3;
@@ -146,7 +146,7 @@ fn every_size_of_batches() {
 fn order_splits_and_neighbors_change_nothing() {
     let mut cases = cases::cases(400, 200, 4);
     let mut random = fastrand::Rng::with_seed(5);
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         for _ in 0..6 {
             let before = verify(kernel, &cases);
             let mut order: Vec<usize> = (0..cases.len()).collect();

@@ -45,7 +45,7 @@ fn reasons_come_in_their_order() {
 #[test]
 fn verification_fits_into_a_small_stack() {
     let cases = cases::cases(140, 50, 14);
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         let verify = || {
             let items: Vec<_> = cases.iter().map(cases::Case::item).collect();
             for count in [1, 4, 8, 9, 140] {
@@ -62,7 +62,7 @@ fn verification_fits_into_a_small_stack() {
 fn kernels_have_names_and_unknown_ones_are_listed() {
     let names: Vec<_> = kernel::available().map(|kernel| kernel.name()).collect();
     assert!(names.contains(&"portable"));
-    assert_eq!(names.contains(&"model"), cfg!(feature = "model"), "{names:?}");
+    assert_eq!(names.contains(&"scalar-model"), cfg!(feature = "scalar-model"), "{names:?}");
     let text = kernel::Kernel::by_name("no such").unwrap_err().to_string();
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
 }

@@ -56,21 +56,21 @@ fn items(batch: &[Case]) -> Vec<VerifyItem<'_>> {
 
 /// All kernels but the model, which is a hundred times slower and has smaller batches of its own.
 fn kernels() -> impl Iterator<Item = Kernel> {
-    kernel::available().filter(|kernel| kernel.name() != "model")
+    kernel::available().filter(|kernel| kernel.name() != "scalar-model")
 }
 
 /// The model with a hostile item in each lane of each of two groups, and each message.
-#[cfg(feature = "model")]
+#[cfg(feature = "scalar-model")]
 #[test]
 fn a_key_that_is_no_point_spoils_no_neighbor_in_the_model() {
-    let model = Kernel::by_name("model").unwrap();
+    let model = Kernel::by_name("scalar-model").unwrap();
     let mut batch = valid(16);
     for place in 0..batch.len() {
         for message in 0..5 {
             let good = std::mem::replace(&mut batch[place], hostile(place, message));
             let mut verdicts = vec![Verdict::Valid; batch.len()];
             model.verify_many_into(&items(&batch), &mut verdicts);
-            assert_verdicts("model", &batch, &verdicts);
+            assert_verdicts("scalar-model", &batch, &verdicts);
             cofactored::verify_many_by(model, &items(&batch), &mut verdicts);
             assert_verdicts("model, cofactored", &batch, &verdicts);
             if message == (place % 5) as u32 {

@@ -13,7 +13,7 @@ fn cofactored_by(kernel: Kernel, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
 
 /// The kernels that are fast enough for many cases.
 fn kernels() -> impl Iterator<Item = Kernel> {
-    kernel::available().filter(|kernel| kernel.name() != "model")
+    kernel::available().filter(|kernel| kernel.name() != "scalar-model")
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn batches_agree_with_single_verification() {
             );
         }
     }
-    if cfg!(feature = "model") {
-        let model = Kernel::by_name("model").unwrap();
+    if cfg!(feature = "scalar-model") {
+        let model = Kernel::by_name("scalar-model").unwrap();
         assert_eq!(cofactored_by(model, &items[..40]), expected[..40]);
     }
 }

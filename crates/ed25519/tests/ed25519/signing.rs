@@ -36,7 +36,7 @@ fn compare(kernel: Kernel, count: usize, length: usize) {
 
 #[test]
 fn signatures_are_those_of_dalek() {
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         for count in (0..=17).chain([63, 64, 65, 130]) {
             compare(kernel, count, 100);
         }
@@ -45,9 +45,9 @@ fn signatures_are_those_of_dalek() {
             compare(kernel, 9, length);
         }
     }
-    if cfg!(feature = "model") {
-        compare(Kernel::by_name("model").unwrap(), 1, 50);
-        compare(Kernel::by_name("model").unwrap(), 9, 50);
+    if cfg!(feature = "scalar-model") {
+        compare(Kernel::by_name("scalar-model").unwrap(), 1, 50);
+        compare(Kernel::by_name("scalar-model").unwrap(), 9, 50);
     }
 }
 
@@ -74,7 +74,7 @@ fn prepared_keys_change_no_verdict() {
     let cases = repeated();
     let items: Vec<_> = cases.iter().map(Case::item).collect();
     let keys: Vec<_> = cases.iter().step_by(2).map(|case| case.public_key).collect();
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         let mut expected = vec![Verdict::Valid; items.len()];
         kernel.verify_many_into(&items, &mut expected);
         for tables in [PrecomputedTables::One, PrecomputedTables::Two, PrecomputedTables::Four] {
@@ -98,7 +98,7 @@ fn keys_that_are_used_much_get_more_tables_while_there_is_room() {
 fn a_prepared_key_alone_changes_no_verdict() {
     let cases = cases::cases(640, 100, 26);
     for kernel in kernel::available() {
-        let cases = if kernel.name() == "model" { &cases[..32] } else { &cases[..] };
+        let cases = if kernel.name() == "scalar-model" { &cases[..32] } else { &cases[..] };
         for case in cases {
             let mut expected = [Verdict::Valid];
             kernel.verify_many_into(&[case.item()], &mut expected);
@@ -111,7 +111,7 @@ fn a_prepared_key_alone_changes_no_verdict() {
 #[test]
 fn every_size_of_batches_under_prepared_keys() {
     let cases = cases::cases(80, 100, 27);
-    for kernel in kernel::available().filter(|kernel| kernel.name() != "model") {
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         let keys: Vec<_> =
             cases.iter().map(|case| PreparedKey::with_kernel(kernel, &case.public_key)).collect();
         let items = keys.iter().zip(&cases).map(|(key, case)| PreparedItem {

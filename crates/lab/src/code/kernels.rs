@@ -28,7 +28,7 @@ const ONE: &[&str] = &["compress_2b", "compress_2s"];
 const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
 
 /// The steps of Ed25519 that both kernels have, as `steps!` in
-/// `crates/ed25519/src/kernel/machine.rs` lists them.
+/// `crates/ed25519/src/kernel/lane_steps.rs` lists them.
 const STEPS: &[&str] = &[
     "compress",
     "take_scalars",
@@ -55,9 +55,9 @@ const STEPS_OF_EIGHT: &[&str] = &[
     "multiply_nonce",
     "encode",
     "fill_key_rows",
-    "multiply_alone",
-    "multiply_nonce_alone",
-    "encode_alone",
+    "multiply_one",
+    "multiply_one_nonce",
+    "encode_one",
     "finish",
     "add",
     "require_canonical",
@@ -119,7 +119,7 @@ pub static LIBRARIES: [Library; 3] = [
     Library {
         package: "bulla-ed25519",
         crate_name: "bulla_ed25519::",
-        module: "bulla_ed25519::kernel::machine::",
+        module: "bulla_ed25519::kernel::lane_steps::",
         // Between the steps, vectors are stored to memory and loaded from it.
         after_detection: &["bulla_ed25519::wipe::vector_registers", "core::core_arch::x86::avx"],
         sets: &ED25519,

@@ -10,9 +10,9 @@ use super::image::{Function, Image};
 /// The steps that process nonces, prefixes and private scalars.
 /// `crates/ed25519/src/kernel/signing.rs` calls no others.
 pub const STEPS: [&str; 6] =
-    ["compress", "multiply_nonce", "encode", "multiply_nonce_alone", "encode_alone", "finish"];
+    ["compress", "multiply_nonce", "encode", "multiply_one_nonce", "encode_one", "finish"];
 
-const MODULE: &str = "bulla_ed25519::kernel::machine::ifma::";
+const MODULE: &str = "bulla_ed25519::kernel::lane_steps::ifma::";
 
 /// The findings in one step.
 #[derive(Clone, Debug)]

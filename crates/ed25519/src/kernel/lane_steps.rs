@@ -1,19 +1,17 @@
-//! The steps that are compiled once for each kind of machine. Each becomes a separate function that
+//! The steps that are compiled once for each instruction set. Each becomes a separate function that
 //! calls nothing; the generic body is inlined into it.
 
-use crate::generic::alone::{self, Factors as AloneFactors, KeyRows};
-use crate::generic::comb::Comb;
-use crate::generic::msm::{self, Bucket, Decoded, Digits};
-use crate::generic::one_element::{Decoded as OneDecoded, OneElement};
+use crate::generic::field64::{Decoded64, Element64};
+use crate::generic::msm::{self, Bucket, Digits};
 use crate::generic::pair::{self, Pair};
-use crate::generic::point::{Addend, Point};
+use crate::generic::pair_sums::{self, BaseRows, HalvedDigits, KeyRows, OwnRows, PreparedDigits};
+use crate::generic::point::{Addend, DecodedPoint, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
-use crate::generic::sign::{self, Signing};
-use crate::generic::single::{self, BaseRows, Factors, OwnRows};
+use crate::generic::sign::{self, Comb, Signing};
 use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
-#[cfg(any(test, feature = "model"))]
+#[cfg(any(test, feature = "scalar-model"))]
 use crate::lanes::model::Model;
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -40,19 +38,19 @@ macro_rules! steps {
                 verify::decode_keys(groups)
             }
             /// [`verify::decode_key_and_r`].
-            fn decode_key_and_r(group: &mut Group<V>, r: &mut Decoded<V>) {
+            fn decode_key_and_r(group: &mut Group<V>, r: &mut DecodedPoint<V>) {
                 *r = verify::decode_key_and_r(group)
             }
             /// [`verify::decode_pair`].
             #[cfg_attr(
                 not(all(target_arch = "x86_64", target_feature = "sse2")),
-                expect(dead_code, reason = "only machines with four lanes use it")
+                expect(dead_code, reason = "only vectors with four lanes use it")
             )]
-            fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [OneDecoded; 2]) {
+            fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [Decoded64; 2]) {
                 *out = verify::decode_pair(*like, words)
             }
             /// [`Group::compare_decoded`].
-            fn compare_decoded(group: &mut Group<V>, r: &Decoded<V>) {
+            fn compare_decoded(group: &mut Group<V>, r: &DecodedPoint<V>) {
                 group.compare_decoded(*r)
             }
             /// [`verify::compare`].
@@ -111,7 +109,7 @@ macro_rules! steps {
     };
 }
 
-/// The same for steps that only machines with eight lanes have.
+/// Passes the list of the steps that only vectors with eight lanes have.
 macro_rules! eight_steps {
     ($emit:ident! $to:tt) => {
         $emit! { $to
@@ -127,32 +125,32 @@ macro_rules! eight_steps {
             fn fill_key_rows(group: &Group<V>, lane: usize, rows: &mut KeyRows) {
                 group.fill_rows(lane, rows)
             }
-            /// [`alone::multiply`].
-            fn multiply_alone(like: &V, factors: &AloneFactors, rows: &KeyRows, base: &BaseRows, out: &mut [OneElement; 3]) {
-                *out = alone::multiply(*like, factors, rows, base)
+            /// [`pair_sums::multiply_prepared`].
+            fn multiply_one(like: &V, factors: &PreparedDigits, rows: &KeyRows, base: &BaseRows, out: &mut [Element64; 3]) {
+                *out = pair_sums::multiply_prepared(*like, factors, rows, base)
             }
-            /// [`Signing::multiply_alone`].
-            fn multiply_nonce_alone(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {
-                signing.multiply_alone(digest, comb)
+            /// [`Signing::multiply_one`].
+            fn multiply_one_nonce(signing: &mut Signing<V>, digest: &[V; 8], comb: &Comb) {
+                signing.multiply_one(digest, comb)
             }
-            /// [`Signing::encode_alone`].
-            fn encode_alone(signing: &Signing<V>, r: &mut [u64; 4]) {
-                *r = signing.encode_alone()
+            /// [`Signing::encode_one`].
+            fn encode_one(signing: &Signing<V>, r: &mut [u64; 4]) {
+                *r = signing.encode_one()
             }
             /// [`Signing::finish`].
             fn finish(signing: &mut Signing<V>, digest: &[V; 8]) {
                 signing.finish(digest)
             }
             /// [`Group::require_canonical`].
-            fn require_canonical(group: &mut Group<V>, r: &Decoded<V>) {
+            fn require_canonical(group: &mut Group<V>, r: &DecodedPoint<V>) {
                 group.require_canonical(r)
             }
             /// [`Group::weigh`].
-            fn weigh(group: &mut Group<V>, z: &Scalar<V>, r: &Decoded<V>, rows: &mut [[AffineRow; LANES]; 2]) {
+            fn weigh(group: &mut Group<V>, z: &Scalar<V>, r: &DecodedPoint<V>, rows: &mut [[AffineRow; LANES]; 2]) {
                 *rows = group.weigh(z, r)
             }
             /// [`Group::compare_cofactored`].
-            fn compare_cofactored(group: &mut Group<V>, r: &Decoded<V>) {
+            fn compare_cofactored(group: &mut Group<V>, r: &DecodedPoint<V>) {
                 group.compare_cofactored(r)
             }
             /// [`msm::accumulate`].
@@ -168,38 +166,38 @@ macro_rules! eight_steps {
                 *out = msm::is_torsion(point)
             }
             /// [`pair::root_powers`].
-            fn root_powers(like: &V, elements: &[OneElement; 2], out: &mut [OneElement; 2]) {
+            fn root_powers(like: &V, elements: &[Element64; 2], out: &mut [Element64; 2]) {
                 *out = pair::root_powers(*like, elements)
             }
-            /// [`single::fill_own`].
+            /// [`pair_sums::fill_own_rows`].
             fn fill_own_rows(points: &Pair<V>, rows: &mut OwnRows) {
-                single::fill_own(points, rows)
+                pair_sums::fill_own_rows(points, rows)
             }
-            /// [`single::fill_base`].
+            /// [`pair_sums::fill_base_rows`].
             fn fill_base_rows(like: &V, rows: &mut BaseRows) {
-                single::fill_base(*like, OneElement::BASE, rows)
+                pair_sums::fill_base_rows(*like, Element64::BASE, rows)
             }
-            /// [`single::is_neutral`].
-            fn is_neutral(like: &V, factors: &Factors, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
-                *out = single::is_neutral(*like, factors, rows, base)
+            /// [`pair_sums::is_neutral`].
+            fn is_neutral(like: &V, factors: &HalvedDigits, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
+                *out = pair_sums::is_neutral(*like, factors, rows, base)
             }
         }
     };
 }
 
 macro_rules! define {
-    ((Machine) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
-        /// A kind of machine, with vectors `V`. A value of the type is the proof that this machine
-        /// is of that kind.
-        pub(crate) trait Machine<V: Lanes>: Copy + Sync + 'static {
+    ((LaneSteps) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// The steps of one instruction set, with vectors `V`. A value of the type is the proof
+        /// that this machine has the instructions.
+        pub(crate) trait LaneSteps<V: Lanes>: Copy + Sync + 'static {
             /// `word` in every lane.
             fn splat(self, word: u64) -> V;
             $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
         }
     };
-    ((EightMachine) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
-        /// A machine with eight lanes.
-        pub(crate) trait EightMachine<V: EightLanes>: Machine<V> {
+    ((EightLaneSteps) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// The steps of vectors with eight lanes.
+        pub(crate) trait EightLaneSteps<V: EightLanes>: LaneSteps<V> {
             /// Clears the vector registers, so that nothing of the computation remains there.
             fn wipe_registers(self);
             $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
@@ -208,7 +206,7 @@ macro_rules! define {
 }
 
 macro_rules! implement {
-    (($trait:ident, $machine:ty, { $($own:tt)* }, #[$attribute:meta])
+    (($trait:ident, $proof:ty, { $($own:tt)* }, #[$attribute:meta])
      $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
         $(
             #[$attribute]
@@ -216,7 +214,7 @@ macro_rules! implement {
             fn $name($($arg: $type),*) $body
         )*
 
-        impl $trait<V> for $machine {
+        impl $trait<V> for $proof {
             $($own)*
             $(
                 #[inline(always)]
@@ -231,23 +229,23 @@ macro_rules! implement {
     };
 }
 
-/// Any machine: lanes in plain Rust.
-#[cfg(any(test, feature = "model"))]
+/// The steps for any machine: lanes in plain Rust.
+#[cfg(any(test, feature = "scalar-model"))]
 #[derive(Clone, Copy)]
-pub(crate) struct Scalars;
+pub(crate) struct ModelSteps;
 
-/// AVX-512 IFMA.
+/// The steps for AVX-512 IFMA.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[derive(Clone, Copy)]
-pub(crate) struct Ifma(());
+pub(crate) struct IfmaSteps(());
 
-/// AVX2 with FMA.
+/// The steps for AVX2 with FMA.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2Steps(());
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-impl Ifma {
+impl IfmaSteps {
     /// The proof, on a machine that has AVX-512 F, BW, DQ, VL and IFMA.
     pub(crate) fn detect() -> Option<Self> {
         supports(Isa::Avx512Ifma).then_some(Self(()))
@@ -255,50 +253,50 @@ impl Ifma {
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-impl Avx2 {
+impl Avx2Steps {
     /// The proof, on a machine that has AVX2 and FMA.
     pub(crate) fn detect() -> Option<Self> {
         supports(Isa::Avx2Fma).then_some(Self(()))
     }
 }
 
-steps!(define!(Machine));
-eight_steps!(define!(EightMachine));
+steps!(define!(LaneSteps));
+eight_steps!(define!(EightLaneSteps));
 
 /// The compiled steps in plain Rust.
-#[cfg(any(test, feature = "model"))]
+#[cfg(any(test, feature = "scalar-model"))]
 mod model {
     use super::*;
 
     /// The vectors.
     type V = Model;
 
-    steps!(implement! (Machine, Scalars, {
+    steps!(implement! (LaneSteps, ModelSteps, {
         fn splat(self, word: u64) -> V {
             Model([word; LANES])
         }
     }, #[doc = "In plain Rust."]));
     eight_steps!(
-        implement! (EightMachine, Scalars, { fn wipe_registers(self) {} }, #[doc = "In plain Rust."])
+        implement! (EightLaneSteps, ModelSteps, { fn wipe_registers(self) {} }, #[doc = "In plain Rust."])
     );
 }
 
-/// Any machine: the lanes of the tests with the field arithmetic of AVX2.
+/// The steps for any machine, with the field arithmetic of AVX2.
 #[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
 #[derive(Clone, Copy)]
-pub(crate) struct ScalarHalves;
+pub(crate) struct ModelRadix51Steps;
 
 /// The compiled steps with the field arithmetic of AVX2.
 #[cfg(all(test, target_arch = "x86_64", target_feature = "sse2"))]
-mod halves {
+mod model_radix51 {
     use super::*;
 
     /// The vectors.
-    type V = crate::lanes::in_halves::InHalves<Model>;
+    type V = crate::lanes::test_lanes::Radix51<Model>;
 
-    steps!(implement! (Machine, ScalarHalves, {
+    steps!(implement! (LaneSteps, ModelRadix51Steps, {
         fn splat(self, word: u64) -> V {
-            crate::lanes::in_halves::InHalves(Model([word; LANES]))
+            crate::lanes::test_lanes::Radix51(Model([word; LANES]))
         }
     }, #[doc = "In plain Rust."]));
 }
@@ -311,14 +309,14 @@ mod ifma {
     /// The vectors.
     type V = crate::lanes::ifma::Vector;
 
-    steps!(implement! (Machine, Ifma, {
+    steps!(implement! (LaneSteps, IfmaSteps, {
         #[inline(always)]
         fn splat(self, word: u64) -> V {
-            // SAFETY: a value of `Ifma` exists only where detection has found the features.
+            // SAFETY: a value of `IfmaSteps` exists only where detection has found the features.
             unsafe { V::new(word) }
         }
     }, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]));
-    eight_steps!(implement! (EightMachine, Ifma, {
+    eight_steps!(implement! (EightLaneSteps, IfmaSteps, {
         #[inline(always)]
         fn wipe_registers(self) {
             // SAFETY: as above.
@@ -335,10 +333,10 @@ mod avx2 {
     /// The vectors.
     type V = crate::lanes::avx2::Vector;
 
-    steps!(implement! (Machine, Avx2, {
+    steps!(implement! (LaneSteps, Avx2Steps, {
         #[inline(always)]
         fn splat(self, word: u64) -> V {
-            // SAFETY: a value of `Avx2` exists only where detection has found the features.
+            // SAFETY: a value of `Avx2Steps` exists only where detection has found the features.
             unsafe { V::new(word) }
         }
     }, #[target_feature(enable = "avx2,fma,bmi1,bmi2")]));

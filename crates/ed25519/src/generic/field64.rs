@@ -1,8 +1,9 @@
-//! Elements of the field of 2^255 - 19 in general registers.
+//! Elements of the field of 2^255 - 19 in general registers of 64 bits, and the encodings of
+//! points.
 //!
 //! No branch and no address depends on an element.
 
-use super::chain::{self, Multiply};
+use super::field::{self, Multiply};
 use super::{divsteps, euclid};
 
 /// The low 51 bits.
@@ -11,10 +12,10 @@ const M51: u64 = (1 << 51) - 1;
 /// An element in radix 2^51; limbs are below 2^52, and those of a sum without carries below 2^54,
 /// which products take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OneElement([u64; 5]);
+pub(crate) struct Element64([u64; 5]);
 
 /// The constant d of the curve (RFC 8032, section 5.1).
-const D: OneElement = OneElement([
+const D: Element64 = Element64([
     0x3_4dca_1359_78a3,
     0x1_a828_3b15_6ebd,
     0x5_e7a2_6001_c029,
@@ -22,7 +23,7 @@ const D: OneElement = OneElement([
     0x5_2036_cee2_b6ff,
 ]);
 /// A square root of -1.
-const SQRT_M1: OneElement = OneElement([
+const SQRT_M1: Element64 = Element64([
     0x6_1b27_4a0e_a0b0,
     0x0_d5a5_fc8f_189d,
     0x7_ef5e_9cbd_0c60,
@@ -30,7 +31,7 @@ const SQRT_M1: OneElement = OneElement([
     0x2_b832_4804_fc1d,
 ]);
 /// The inverse of 2^590, by which [`divsteps::scaled_inverse`] is too large.
-const SCALE: OneElement = OneElement([
+const SCALE: Element64 = Element64([
     0x1_9e23_7502_2099,
     0x7_e3a2_64b2_b41f,
     0x6_b149_0aa3_1a3c,
@@ -48,8 +49,7 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// What does not fit into each limb goes to the next one, and 19 times that of the top to the
-/// lowest.
+/// Adds the high part of each limb to the next limb, and 19 times that of the top to the lowest.
 #[inline(always)]
 fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
     [low[0] + 19 * high[4], low[1] + high[0], low[2] + high[1], low[3] + high[2], low[4] + high[3]]
@@ -59,7 +59,7 @@ fn passed_on(low: &[u64; 5], high: &[u64; 5]) -> [u64; 5] {
 /// a chain of squares waits for each of them. The limbs are written out, because `map` would be a
 /// call for each product where units of code are not optimized together (`lto = "off"`).
 #[inline(always)]
-fn carried(z: [u128; 5]) -> OneElement {
+fn carried(z: [u128; 5]) -> Element64 {
     let low = |column: u128| column as u64 & M51;
     let high = |column: u128| (column >> 51) as u64;
     let [z0, z1, z2, z3, z4] = z;
@@ -69,10 +69,10 @@ fn carried(z: [u128; 5]) -> OneElement {
     );
     let low = [t[0] & M51, t[1] & M51, t[2] & M51, t[3] & M51, t[4] & M51];
     let high = [t[0] >> 51, t[1] >> 51, t[2] >> 51, t[3] >> 51, t[4] >> 51];
-    OneElement(passed_on(&low, &high))
+    Element64(passed_on(&low, &high))
 }
 
-impl OneElement {
+impl Element64 {
     pub(crate) const ZERO: Self = Self([0; 5]);
     pub(crate) const ONE: Self = Self([1, 0, 0, 0, 0]);
     /// x and y of the base point (RFC 8032, section 5.1).
@@ -224,13 +224,13 @@ impl OneElement {
         euclid::inverse(&self.to_words()).map_or_else(|| self.inverse(), |words| Self::from_words(&words))
     }
 
-    /// [`chain::root_power`].
+    /// [`field::root_power`].
     pub(crate) fn root_power(&self) -> Self {
-        chain::root_power(*self)
+        field::root_power(*self)
     }
 }
 
-impl Multiply for OneElement {
+impl Multiply for Element64 {
     #[inline(always)]
     fn squares(mut self, times: u32) -> Self {
         for _ in 0..times {
@@ -246,30 +246,30 @@ impl Multiply for OneElement {
 }
 
 /// x and y, and whether the encoding was that of a point.
-pub(crate) type Decoded = (OneElement, OneElement, bool);
+pub(crate) type Decoded64 = (Element64, Element64, bool);
 
-/// Points that are decoded (RFC 8032, section 5.1.3), before their roots: x = u v^3 (u
+/// Decodes points (RFC 8032, section 5.1.3). This is the state before their roots: x = u v^3 (u
 /// v^7)^((p-5)/8), or that times a root of -1.
 #[derive(Clone, Copy)]
-pub(crate) struct Decoding<const N: usize> {
+pub(crate) struct PointDecoder<const N: usize> {
     sign: [u64; N],
-    y: [OneElement; N],
-    u: [OneElement; N],
-    v: [OneElement; N],
-    uv3: [OneElement; N],
+    y: [Element64; N],
+    u: [Element64; N],
+    v: [Element64; N],
+    uv3: [Element64; N],
     /// To be raised to the power (p - 5) / 8.
-    pub(crate) uv7: [OneElement; N],
+    pub(crate) uv7: [Element64; N],
 }
 
-impl<const N: usize> Decoding<N> {
+impl<const N: usize> PointDecoder<N> {
     #[inline(always)]
     pub(crate) fn new(words: &[[u64; 4]; N]) -> Self {
-        let zero = [OneElement::ZERO; N];
+        let zero = [Element64::ZERO; N];
         let mut this = Self { sign: [0; N], y: zero, u: zero, v: zero, uv3: zero, uv7: zero };
         for (n, words) in words.iter().enumerate() {
-            let y = OneElement::from_words(words);
+            let y = Element64::from_words(words);
             let yy = y.square();
-            let (u, v) = (yy.sub(&OneElement::ONE), yy.mul(&D).add(&OneElement::ONE));
+            let (u, v) = (yy.sub(&Element64::ONE), yy.mul(&D).add(&Element64::ONE));
             let vv = v.square();
             let uv3 = vv.mul(&v).mul(&u);
             (this.sign[n], this.y[n], this.u[n], this.v[n]) = (words[3] >> 63, y, u, v);
@@ -281,8 +281,8 @@ impl<const N: usize> Decoding<N> {
     /// The points. As in ed25519-dalek, y may be 2^255 - 19 or more, and x = 0 may have the sign
     /// bit.
     #[inline(always)]
-    pub(crate) fn finish(&self, powers: &[OneElement; N]) -> [Decoded; N] {
-        let mut out = [(OneElement::ZERO, OneElement::ONE, false); N];
+    pub(crate) fn finish(&self, powers: &[Element64; N]) -> [Decoded64; N] {
+        let mut out = [(Element64::ZERO, Element64::ONE, false); N];
         for n in 0..N {
             let root = powers[n].mul(&self.uv3[n]);
             let (x, valid) = signed_root(&root, &self.u[n], &self.v[n], self.sign[n]);
@@ -295,14 +295,14 @@ impl<const N: usize> Decoding<N> {
 /// The root of u / v with the wanted parity, from a candidate that is right except for a factor
 /// that is a root of ±1. Only for public numbers.
 #[inline(always)]
-fn signed_root(root: &OneElement, u: &OneElement, v: &OneElement, sign: u64) -> (OneElement, bool) {
+fn signed_root(root: &Element64, u: &Element64, v: &Element64, sign: u64) -> (Element64, bool) {
     let square = root.square().mul(v);
     let right = square.sub(u).to_words() == [0; 4];
-    let turned = square.add(u).to_words() == [0; 4];
+    let rotated = square.add(u).to_words() == [0; 4];
     let x = if right { *root } else { root.mul(&SQRT_M1) };
     let words = x.to_words();
-    let x = if words[0] & 1 == sign { x } else { OneElement::ZERO.sub(&x) };
-    (x, right || turned)
+    let x = if words[0] & 1 == sign { x } else { Element64::ZERO.sub(&x) };
+    (x, right || rotated)
 }
 
 /// 19 times `top` into the lowest limb, and all carries; the top limb is cut.
@@ -319,17 +319,17 @@ fn carry_down(mut z: [u64; 5], top: u64) -> [u64; 5] {
 
 /// The encoding of the point X/Z, Y/Z (RFC 8032, section 5.1.2), as little-endian words.
 #[inline(always)]
-pub(crate) fn encode([x, y, z]: &[OneElement; 3]) -> [u64; 4] {
+pub(crate) fn encode([x, y, z]: &[Element64; 3]) -> [u64; 4] {
     encoded([x, y], &z.inverse())
 }
 
-/// The same for elements that are public.
-pub(crate) fn encode_public([x, y, z]: &[OneElement; 3]) -> [u64; 4] {
+/// Like [`encode`], in less time, for a point that is public.
+pub(crate) fn encode_public([x, y, z]: &[Element64; 3]) -> [u64; 4] {
     encoded([x, y], &z.public_inverse())
 }
 
 #[inline(always)]
-fn encoded([x, y]: [&OneElement; 2], inverse: &OneElement) -> [u64; 4] {
+fn encoded([x, y]: [&Element64; 2], inverse: &Element64) -> [u64; 4] {
     let mut words = y.mul(inverse).to_words();
     words[3] |= x.mul(inverse).to_words()[0] << 63;
     words
@@ -339,7 +339,7 @@ fn encoded([x, y]: [&OneElement; 2], inverse: &OneElement) -> [u64; 4] {
 mod tests {
     use super::*;
     use crate::generic::field::Element;
-    use crate::generic::power;
+    use crate::generic::point::decode_points;
     use crate::lanes::model::Model;
     use crate::lanes::{LANES, Lanes};
 
@@ -371,12 +371,12 @@ mod tests {
     fn products_squares_and_inverses_are_those_of_the_lanes() {
         let samples = samples();
         for pair in samples.windows(2) {
-            let [a, b] = [pair[0], pair[1]].map(|words| OneElement::from_words(&words));
+            let [a, b] = [pair[0], pair[1]].map(|words| Element64::from_words(&words));
             let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
             assert_eq!(a.to_words(), words(&lanes_a), "{:x?}", pair[0]);
             assert_eq!(a.mul(&b).to_words(), words(&lanes_a.mul(&lanes_b)), "{pair:x?}");
             assert_eq!(a.square().to_words(), words(&lanes_a.square()), "{:x?}", pair[0]);
-            assert_eq!(a.inverse().to_words(), words(&power::inverse(&lanes_a)), "{:x?}", pair[0]);
+            assert_eq!(a.inverse().to_words(), words(&field::inverse(&lanes_a)), "{:x?}", pair[0]);
         }
     }
 
@@ -390,9 +390,9 @@ mod tests {
                     word.0[lane] = *sample;
                 }
             }
-            let inverses = power::inverse(&Element::from_words(&words)).canonical().to_words();
+            let inverses = field::inverse(&Element::from_words(&words)).canonical().to_words();
             for (lane, sample) in lanes.iter().enumerate() {
-                let expected = OneElement::from_words(sample).inverse().to_words();
+                let expected = Element64::from_words(sample).inverse().to_words();
                 assert_eq!(inverses.map(|word| word.store()[lane]), expected, "{lane}: {sample:x?}");
             }
         }
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn an_inverse_times_its_element_is_one() {
         for words in samples() {
-            let element = OneElement::from_words(&words);
+            let element = Element64::from_words(&words);
             let zero = element.to_words() == [0; 4];
             let expected = if zero { [0; 4] } else { [1, 0, 0, 0] };
             assert_eq!(element.mul(&element.inverse()).to_words(), expected, "{words:x?}");
@@ -412,7 +412,7 @@ mod tests {
     fn sums_differences_and_points_are_those_of_the_lanes() {
         let samples = samples();
         for pair in samples.windows(2) {
-            let [a, b] = [pair[0], pair[1]].map(|words| OneElement::from_words(&words));
+            let [a, b] = [pair[0], pair[1]].map(|words| Element64::from_words(&words));
             let (lanes_a, lanes_b) = (in_lanes(&pair[0]), in_lanes(&pair[1]));
             assert_eq!(a.add(&b).to_words(), words(&lanes_a.add(&lanes_b)), "{pair:x?}");
             assert_eq!(a.sub(&b).to_words(), words(&lanes_a.sub(&lanes_b)), "{pair:x?}");
@@ -420,10 +420,10 @@ mod tests {
             assert_eq!(a.minus(&b).to_words(), a.sub(&b).to_words(), "{pair:x?}");
             assert_eq!(b.minus_sum(&a.minus(&b)).to_words(), b.sub(&a.sub(&b)).to_words(), "{pair:x?}");
         }
-        let powers = |z: [OneElement; 2]| {
+        let powers = |z: [Element64; 2]| {
             z.map(|z| {
                 // (p - 5) / 8 = (p - 2 - 3) / 8: 2^252 - 3
-                let (mut power, bits) = (OneElement::ONE, [u64::MAX - 2, u64::MAX, u64::MAX, (1 << 60) - 1]);
+                let (mut power, bits) = (Element64::ONE, [u64::MAX - 2, u64::MAX, u64::MAX, (1 << 60) - 1]);
                 for bit in (0..252).rev() {
                     power = power.square();
                     if bits[bit / 64] >> (bit % 64) & 1 == 1 {
@@ -438,9 +438,9 @@ mod tests {
             .flat_map(|words| [0, 1 << 63].map(|sign| [words[0], words[1], words[2], words[3] | sign]));
         let mut points = 0;
         for encoding in signed {
-            let decoding = Decoding::new(&[encoding, samples[1]]);
+            let decoding = PointDecoder::new(&[encoding, samples[1]]);
             let [(x, y, valid), other] = decoding.finish(&powers(decoding.uv7));
-            let [(lanes_x, lanes_y, lanes)] = power::decode(&[encoding.map(|word| Model([word; LANES]))]);
+            let [(lanes_x, lanes_y, lanes)] = decode_points(&[encoding.map(|word| Model([word; LANES]))]);
             assert_eq!(valid, lanes != 0, "{encoding:x?}");
             assert!(other.2);
             if valid {
@@ -453,17 +453,17 @@ mod tests {
 
     #[test]
     fn the_largest_limbs_do_not_overflow() {
-        let largest = OneElement([(1 << 52) - 1; 5]);
+        let largest = Element64([(1 << 52) - 1; 5]);
         let square = largest.mul(&largest);
         assert_eq!(square.to_words(), largest.square().to_words());
         assert!(square.0.iter().all(|limb| *limb < 1 << 52), "{:x?}", square.0);
-        let sum = OneElement([(1 << 54) - 1; 5]);
-        let carried = OneElement::from_words(&sum.to_words());
+        let sum = Element64([(1 << 54) - 1; 5]);
+        let carried = Element64::from_words(&sum.to_words());
         let products = [sum.mul(&sum), sum.square(), carried.mul(&carried)];
         assert!(products.iter().all(|product| product.0.iter().all(|limb| *limb < 1 << 52)), "{products:x?}");
         assert!(products.iter().all(|product| product.to_words() == products[2].to_words()));
         let prime = [M51 - 18, M51, M51, M51, M51];
-        assert_eq!(OneElement(prime).to_words(), [0; 4]);
-        assert_eq!(OneElement(prime.map(|limb| 2 * limb)).to_words(), [0; 4]);
+        assert_eq!(Element64(prime).to_words(), [0; 4]);
+        assert_eq!(Element64(prime.map(|limb| 2 * limb)).to_words(), [0; 4]);
     }
 }

@@ -14,7 +14,7 @@ const M51: u64 = (1 << RADIX) - 1;
 const PRIME: [u64; 2] = [M51 - 18, M51];
 /// Every product starts from this multiple of the prime: halves with a sign never make a column
 /// negative.
-const OWN: u64 = 128;
+const OWN_MULTIPLE: u64 = 128;
 /// This multiple of the prime is above the sum of two columns of products.
 pub(crate) const BIAS: [u64; 5] = multiple(1024);
 
@@ -23,11 +23,11 @@ const fn multiple(times: u64) -> [u64; 5] {
     [times * PRIME[0], rest, rest, rest, rest]
 }
 
-/// Lanes that divide products.
-pub(crate) trait Halves: Lanes {
+/// Lanes that split products at bit 51.
+pub(crate) trait SplitProducts: Lanes {
     /// A limb, ready for multiplications.
     type Factor: Copy;
-    /// What each lower half and each upper half has too much, modulo 2^64.
+    /// The excess of each lower half and of each upper half, modulo 2^64.
     const LOW: u64;
     const HIGH: u64;
 
@@ -43,16 +43,16 @@ const fn lower_halves(k: usize) -> u64 {
     if k < 5 { k as u64 + 1 } else { 9 - k as u64 }
 }
 
-/// What column `k` of a product starts from: [`OWN`], without what its halves have too much.
+/// The start of column `k` of a product: [`OWN_MULTIPLE`], without the excess of its halves.
 #[inline(always)]
-const fn start<V: Halves>(k: usize) -> u64 {
-    let own = if k < 5 { multiple(OWN)[k] } else { 0 };
+const fn start<V: SplitProducts>(k: usize) -> u64 {
+    let own = if k < 5 { multiple(OWN_MULTIPLE)[k] } else { 0 };
     let upper_halves = if k == 0 { 0 } else { lower_halves(k - 1) };
     own.wrapping_sub(lower_halves(k).wrapping_mul(V::LOW)).wrapping_sub(upper_halves.wrapping_mul(V::HIGH))
 }
 
 #[inline(always)]
-fn factors<V: Halves>(limbs: &[V; 5]) -> [V::Factor; 5] {
+fn factors<V: SplitProducts>(limbs: &[V; 5]) -> [V::Factor; 5] {
     [limbs[0].factor(), limbs[1].factor(), limbs[2].factor(), limbs[3].factor(), limbs[4].factor()]
 }
 
@@ -71,7 +71,7 @@ macro_rules! add_products {
     clippy::needless_range_loop,
     reason = "loops over values are not unrolled, which keeps the columns in memory"
 )]
-pub(crate) fn product<V: Halves>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5] {
+pub(crate) fn product<V: SplitProducts>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5] {
     let mut z = [from[0]; 10];
     for k in 0..10 {
         z[k] = from[0].like(start::<V>(k));
@@ -92,7 +92,7 @@ pub(crate) fn product<V: Halves>(a: &[V; 5], b: &[V; 5], from: [V; 5]) -> [V; 5]
 /// doubled, together with `from`, except for its column 0.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "as for products")]
-pub(crate) fn square<V: Halves>(a: &[V; 5], from: [V; 5]) -> [V; 5] {
+pub(crate) fn square<V: SplitProducts>(a: &[V; 5], from: [V; 5]) -> [V; 5] {
     let mut z = [from[0]; 10];
     for k in 0..10 {
         let start = start::<V>(k);
