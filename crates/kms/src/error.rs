@@ -225,8 +225,8 @@ impl KmsError {
         self
     }
 
-    /// An input or output error; `what` reads like "cannot write /a/b".
-    pub(crate) fn io(what: impl fmt::Display, error: std::io::Error) -> Self {
+    /// An input or output error. `what` reads like "cannot write /a/b".
+    pub fn io(what: impl fmt::Display, error: std::io::Error) -> Self {
         use std::io::ErrorKind;
         let code = match error.kind() {
             ErrorKind::NotFound => Code::NotFound,

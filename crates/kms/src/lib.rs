@@ -82,7 +82,9 @@ pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name};
 pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};
-pub use keystore::{Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, VerifyItem};
+pub use keystore::{
+    DataCipher, Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, StoreChange, VerifyItem,
+};
 pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};

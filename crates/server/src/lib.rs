@@ -25,7 +25,7 @@ mod traces;
 mod transit;
 mod ui;
 
-pub use self::cluster::PublishedCheckpoint;
+pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
     AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, KeystoreConfig, LimitsConfig,
     ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, ServiceConfig, SocketMode, StoreKind,

@@ -13,9 +13,9 @@ use crate::output::{JsonPath, Out};
 use crate::store::{EtcdSource, Log, LogFolder, Remote};
 use crate::trust::GivenKey;
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
-use bulla_kms::audit_log::{self, Checkpoint, LogId, NodeCheckpoint, Problem, ProblemKind, Report};
+use bulla_kms::audit_log::{Checkpoint, LogId, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
-use bulla_server::{Config, PublishedCheckpoint};
+use bulla_server::{Config, NodeCheckpoint, PublishedCheckpoint};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
     // What nodes remember comes first: etcd has it, or something newer.
     let remembered = folders
         .iter()
-        .map(|folder| audit_log::read_peer_checkpoints(folder))
+        .map(|folder| bulla_server::read_peer_checkpoints(folder))
         .collect::<Result<Vec<_>, _>>()?;
     let gathered = cluster.gathered()?;
     let trust = match &args.public_key {

@@ -1,6 +1,6 @@
 //! Reads other processes' changes of a shared store.
 
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -38,14 +38,26 @@ impl Keystore {
         })
     }
 
-    /// Has each change of [`Keystore::token_roots`] that another process makes announced by
-    /// `changed`, until the keystore is dropped. A channel with a capacity of one is enough: one
-    /// notice covers any number of changes. The first call counts.
-    pub fn notify_of_token_roots(&self, changed: SyncSender<()>) {
-        // There is one already.
-        let _ = self.roots_changed.set(changed);
+    /// Calls `listener` after each change that another process made to a shared store and that
+    /// readers of this keystore now see. It is called on the thread that follows the store: it must
+    /// not wait. A keystore has one listener. A later one is ignored.
+    pub fn set_change_listener(&self, listener: impl Fn(StoreChange) + Send + Sync + 'static) {
+        let _ = self.change_listener.set(Box::new(listener));
     }
 }
+
+/// A change, or several, that other processes made to a shared store.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreChange {
+    /// The newest change that readers see: see [`Keystore::revision`].
+    pub revision: u64,
+    /// Whether a root key of tokens changed: see [`Keystore::token_roots`].
+    pub token_roots_changed: bool,
+}
+
+/// Is called after changes of other processes.
+pub(super) type ChangeListener = Box<dyn Fn(StoreChange) + Send + Sync>;
 
 /// The following thread's view of its keystore. It must not keep the keystore alive.
 struct Follower {
@@ -55,7 +67,7 @@ struct Follower {
     guard: Arc<dyn RollbackGuard>,
     /// The root keys of tokens, as last seen.
     roots: [u8; 32],
-    roots_changed: Arc<OnceLock<SyncSender<()>>>,
+    change_listener: Arc<OnceLock<ChangeListener>>,
 }
 
 /// How a writer learns of changes.
@@ -72,7 +84,7 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
         cipher: Arc::clone(&keystore.cipher),
         guard: Arc::clone(&keystore.guard),
         roots: keystore.token_roots(),
-        roots_changed: Arc::clone(&keystore.roots_changed),
+        change_listener: Arc::clone(&keystore.change_listener),
     };
     let run = move || {
         while let Ok(Changed) = changed.recv() {
@@ -98,13 +110,12 @@ impl Follower {
         let learned = shared_snapshot::refresh(&*index, &*writer, |writer, index| {
             learn(writer, &self.cipher, &*self.guard, index)
         });
-        // Whoever brought the change here, its notice came to this thread.
-        let roots = index.load().token_roots();
-        if std::mem::replace(&mut self.roots, roots) != roots
-            && let Some(changed) = self.roots_changed.get()
-        {
-            // If the channel is full, a notice is waiting there.
-            let _ = changed.try_send(());
+        // Another thread may have read the change, but the notice came to this one.
+        let seen = index.load();
+        let token_roots_changed =
+            std::mem::replace(&mut self.roots, seen.token_roots()) != seen.token_roots();
+        if let Some(listener) = self.change_listener.get() {
+            listener(StoreChange { revision: seen.generation(), token_roots_changed });
         }
         Some(learned)
     }

@@ -31,7 +31,6 @@ mod tokens;
 mod transfer;
 
 use std::fmt;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -43,9 +42,12 @@ pub use self::batch::{SignItem, VerifyItem};
 use self::changes::Writer;
 #[cfg(feature = "soft-seal")]
 pub use self::decapsulation::KeystoreProvider;
+use self::follow::ChangeListener;
+pub use self::follow::StoreChange;
 use self::index::Index;
 pub use self::index::Snapshot;
 pub use self::keys::NewKey;
+pub use self::shared::DataCipher;
 pub(crate) use self::signing::SignedContent;
 use crate::audit_log::AuditSink;
 use crate::backend::Backends;
@@ -78,8 +80,8 @@ pub struct Keystore {
     file: Option<Arc<FileIdentity>>,
     /// Limits the use of private keys; none for a keystore that no other process changes.
     lease: Option<Arc<StoreLease>>,
-    /// Notified when another process changes a token root key.
-    roots_changed: Arc<OnceLock<SyncSender<()>>>,
+    /// Is called when another process changes the store.
+    change_listener: Arc<OnceLock<ChangeListener>>,
 }
 
 impl fmt::Debug for Keystore {

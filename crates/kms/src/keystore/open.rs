@@ -288,6 +288,6 @@ fn assemble(
         observers: options.into(),
         file,
         lease: None,
-        roots_changed: Arc::default(),
+        change_listener: Arc::default(),
     }
 }

@@ -1,17 +1,60 @@
-//! What processes that share a store need beside the keys: how current the keys are, and how to
-//! keep notes that only these processes can read.
+//! What a program needs beside the keys: how current they are, and a cipher for data of its own that
+//! only programs with the same keystore can read.
 
+use std::fmt;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use super::Keystore;
-use crate::encryption::EnvelopeKind;
+use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
 use crate::lease::StoreLease;
 
-/// The longest name of a note.
-const LONGEST_NAME: usize = 512;
+/// Encrypts small data of a program under a keystore's root key, for example what several programs
+/// with the same keystore keep in a place that others can read. See [`Keystore::data_cipher`].
+pub struct DataCipher<'a>(&'a StoreCipher);
+
+impl DataCipher<'_> {
+    /// The maximum length of a name in bytes.
+    pub const MAX_NAME_LEN: usize = 512;
+
+    /// Encrypts data under a name.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for a name that is too long; [`Code::RandomUnavailable`].
+    pub fn encrypt(&self, name: &str, data: &[u8]) -> Result<Vec<u8>> {
+        self.0.encrypt(envelope_kind(name)?, data)
+    }
+
+    /// Decrypts data.
+    ///
+    /// # Errors
+    /// [`Code::KeystoreCorrupt`] if these bytes were not encrypted under that name with this
+    /// keystore; [`Code::InvalidArgument`].
+    pub fn decrypt(&self, name: &str, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.decrypt(&envelope_kind(name)?, encrypted)
+    }
+
+    /// A digest that only programs with the same keystore can compute.
+    pub fn keyed_digest(&self, bytes: &[u8]) -> [u8; 32] {
+        self.0.note_digest(bytes)
+    }
+}
+
+impl fmt::Debug for DataCipher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataCipher").finish_non_exhaustive()
+    }
+}
+
+fn envelope_kind(name: &str) -> Result<EnvelopeKind> {
+    if name.len() <= DataCipher::MAX_NAME_LEN {
+        return Ok(EnvelopeKind::Note(name.to_owned()));
+    }
+    let message = format!("a name of encrypted data has at most {} bytes", DataCipher::MAX_NAME_LEN);
+    Err(KmsError::new(Code::InvalidArgument, message))
+}
 
 impl Keystore {
     /// Permits the use of private keys from now on only while `lease` lasts. Verifying needs no
@@ -33,31 +76,14 @@ impl Keystore {
         self.index.load().token_roots()
     }
 
-    /// Encrypts a note under the keystore's root key. Whoever has the same keystore open can
-    /// decrypt it, under the same name only.
-    ///
-    /// # Errors
-    /// [`Code::InvalidArgument`] for a name of more than 512 bytes; [`Code::RandomUnavailable`].
-    pub fn seal_note(&self, name: &str, note: &[u8]) -> Result<Vec<u8>> {
-        self.cipher.encrypt(place(name)?, note)
+    /// A cipher under the root key of this keystore. What it encrypts can be decrypted by every
+    /// program that has the same keystore open, and by nobody else.
+    pub fn data_cipher(&self) -> DataCipher<'_> {
+        DataCipher(&self.cipher)
     }
 
-    /// Decrypts a note.
-    ///
-    /// # Errors
-    /// [`Code::KeystoreCorrupt`] if this keystore did not encrypt these bytes under that name;
-    /// [`Code::InvalidArgument`].
-    pub fn open_note(&self, name: &str, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        self.cipher.decrypt(&place(name)?, encrypted)
-    }
-
-    /// A digest that only processes with the same keystore can compute.
-    pub fn note_digest(&self, bytes: &[u8]) -> [u8; 32] {
-        self.cipher.note_digest(bytes)
-    }
-
-    /// To be called before the keys are looked at: keys that are looked at later are at least as
-    /// current as the lease says.
+    /// Call this before the keys are looked at: then they are at least as current as the lease
+    /// says.
     ///
     /// # Errors
     /// [`Code::Unavailable`] if the keystore has a lease and it has ended;
@@ -68,13 +94,6 @@ impl Keystore {
         }
         self.lease.as_ref().map_or(Ok(()), |lease| lease.check())
     }
-}
-
-fn place(name: &str) -> Result<EnvelopeKind> {
-    if name.len() <= LONGEST_NAME {
-        return Ok(EnvelopeKind::Note(name.to_owned()));
-    }
-    Err(KmsError::new(Code::InvalidArgument, format!("a note's name has at most {LONGEST_NAME} bytes")))
 }
 
 #[cfg(test)]
@@ -91,18 +110,24 @@ mod tests {
     }
 
     #[test]
-    fn a_note_opens_under_its_name_in_its_keystore_and_nowhere_else() {
+    fn data_is_decrypted_under_its_name_in_its_keystore_and_nowhere_else() {
         let (keystore, other) = (Keystore::in_memory(), Keystore::in_memory());
-        let encrypted = keystore.seal_note("a", b"note").unwrap();
-        assert_eq!(**keystore.open_note("a", &encrypted).unwrap(), *b"note");
+        let encrypted = keystore.data_cipher().encrypt("a", b"note").unwrap();
+        assert_eq!(**keystore.data_cipher().decrypt("a", &encrypted).unwrap(), *b"note");
         assert!(!encrypted.windows(4).any(|part| part == b"note"));
         for (keystore, name) in [(&keystore, "b"), (&other, "a")] {
-            assert_eq!(keystore.open_note(name, &encrypted).unwrap_err().code, Code::KeystoreCorrupt);
+            assert_eq!(
+                keystore.data_cipher().decrypt(name, &encrypted).unwrap_err().code,
+                Code::KeystoreCorrupt
+            );
         }
-        assert_eq!(keystore.seal_note(&"n".repeat(513), b"").unwrap_err().code, Code::InvalidArgument);
-        assert_eq!(keystore.note_digest(b"x"), keystore.note_digest(b"x"));
-        assert_ne!(keystore.note_digest(b"x"), other.note_digest(b"x"));
-        assert_ne!(keystore.note_digest(b"x"), keystore.note_digest(b"y"));
+        assert_eq!(
+            keystore.data_cipher().encrypt(&"n".repeat(513), b"").unwrap_err().code,
+            Code::InvalidArgument
+        );
+        assert_eq!(keystore.data_cipher().keyed_digest(b"x"), keystore.data_cipher().keyed_digest(b"x"));
+        assert_ne!(keystore.data_cipher().keyed_digest(b"x"), other.data_cipher().keyed_digest(b"x"));
+        assert_ne!(keystore.data_cipher().keyed_digest(b"x"), keystore.data_cipher().keyed_digest(b"y"));
     }
 
     #[test]

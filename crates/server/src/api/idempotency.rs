@@ -115,7 +115,7 @@ async fn digest(
     Ok(match worker.service.cluster {
         None => worker.service.digest(&text),
         // All nodes must find the same.
-        Some(_) => unsealed.keystore.note_digest(&text),
+        Some(_) => unsealed.keystore.data_cipher().keyed_digest(&text),
     })
 }
 

@@ -82,9 +82,10 @@ impl ClusterNode {
         // The answer is kept for a day. So it must not be one by an old view, for example that a
         // new key does not exist.
         keystore.catch_up()?;
-        let tenant = hex::encode(keystore.note_digest(owner.tenant.as_str().as_bytes()));
+        let tenant = hex::encode(keystore.data_cipher().keyed_digest(owner.tenant.as_str().as_bytes()));
         // No actor has a line break in its name.
-        let of_caller = hex::encode(keystore.note_digest(format!("{}\n{key}", owner.actor).as_bytes()));
+        let of_caller =
+            hex::encode(keystore.data_cipher().keyed_digest(format!("{}\n{key}", owner.actor).as_bytes()));
         let folder = format!("{ANSWER_FOLDER}/{tenant}");
         let name = format!("{folder}/{of_caller}");
         let row = seal(keystore, &name, request, AnswerRowState::Running(attached.name.clone()))?;
@@ -173,11 +174,11 @@ impl From<&StoredAnswer> for AnswerRowState {
 
 fn seal(keystore: &Keystore, name: &str, request: RequestDigest, state: AnswerRowState) -> Result<Vec<u8>> {
     let kept = AnswerRow { request, state };
-    keystore.seal_note(name, &serde_json::to_vec(&kept).unwrap_or_default())
+    keystore.data_cipher().encrypt(name, &serde_json::to_vec(&kept).unwrap_or_default())
 }
 
 fn open(keystore: &Keystore, row: &TableRow) -> Result<AnswerRow> {
-    let note = keystore.open_note(&row.name, &row.value)?;
+    let note = keystore.data_cipher().decrypt(&row.name, &row.value)?;
     serde_json::from_slice(&note).map_err(malformed)
 }
 

@@ -3,10 +3,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bulla_kms::audit_log::{self, AuditLog, AuditSink as _, LogId, NodeCheckpoint};
-use bulla_kms::{Keystore, Result};
+use bulla_files::{AtomicFile, IfExists, Visibility, sync_folder};
+use bulla_kms::audit_log::{AuditLog, AuditSink as _, Checkpoint, LogId};
+use bulla_kms::{Code, Keystore, KmsError, Result};
+use serde::{Deserialize, Serialize};
 
 use super::presence;
 use super::table::{InsertOutcome, Table, TableRow, open_table};
@@ -143,7 +148,7 @@ impl CheckpointExchange {
         let (rows, read) = table.read(CHECKPOINT_FOLDER, self.read.unwrap_or(0))?;
         let mut news = self.failed;
         if self.read.is_none() {
-            let before = audit_log::read_peer_checkpoints(&folder).unwrap_or_default();
+            let before = read_peer_checkpoints(&folder).unwrap_or_default();
             before.into_iter().for_each(|other| news |= self.remember(other, keystore, log));
             prune(table, log, &rows)?;
         }
@@ -151,7 +156,7 @@ impl CheckpointExchange {
         published.for_each(|other| news |= self.remember(other, keystore, log));
         self.read = Some(read);
         if news {
-            let written = audit_log::write_peer_checkpoints(&folder, self.others.values());
+            let written = write_peer_checkpoints(&folder, self.others.values());
             if let (Err(error), false) = (&written, self.failed) {
                 let code = error.code.as_str();
                 tracing::warn!(code, "cannot exchange the checkpoints of other nodes: {}", error.message);
@@ -201,4 +206,66 @@ fn place_of(log: &AuditLog) -> String {
     #[cfg(not(unix))]
     let machine = std::env::var("COMPUTERNAME").unwrap_or_default();
     format!("{machine}:{folder}")
+}
+
+/// The newest checkpoints of the other nodes' logs, in a log's folder.
+const PEER_CHECKPOINTS: &str = "others";
+
+/// A checkpoint of a node's log, and where that log is. Nobody signs the place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeCheckpoint {
+    /// The machine and the folder, for people.
+    pub place: String,
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+}
+
+impl NodeCheckpoint {
+    /// The text form: a JSON object on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("plain structures serialize")
+    }
+
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// [`Code::MalformedProof`].
+    pub fn from_json(text: &[u8]) -> Result<Self> {
+        let malformed = |_| KmsError::new(Code::MalformedProof, "it is not a checkpoint of a node's log");
+        serde_json::from_slice(text).map_err(malformed)
+    }
+}
+
+/// The checkpoints of other logs that are kept beside a log. Lines that cannot be read are left
+/// out: somebody altered them.
+///
+/// # Errors
+/// Errors of reading.
+pub fn read_peer_checkpoints(folder: &Path) -> Result<Vec<NodeCheckpoint>> {
+    let path = folder.join(PEER_CHECKPOINTS);
+    match fs::read(&path) {
+        Ok(text) => Ok(text
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| NodeCheckpoint::from_json(line).ok())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(KmsError::io(format!("cannot read {}", path.display()), error)),
+    }
+}
+
+/// Keeps checkpoints of other logs beside a log, instead of those that are there.
+///
+/// # Errors
+/// Errors of writing.
+pub(super) fn write_peer_checkpoints<'a>(
+    folder: &Path,
+    others: impl IntoIterator<Item = &'a NodeCheckpoint>,
+) -> Result<()> {
+    let text: String = others.into_iter().map(|other| other.to_json() + "\n").collect();
+    let path = folder.join(PEER_CHECKPOINTS);
+    let cannot = |error| KmsError::io(format!("cannot write {}", path.display()), error);
+    let mut file = AtomicFile::create(folder, Visibility::OwnerOnly).map_err(cannot)?;
+    file.file().and_then(|file| file.write_all(text.as_bytes())).map_err(cannot)?;
+    file.persist(&path, IfExists::Replace).and_then(|()| sync_folder(folder)).map_err(cannot)
 }

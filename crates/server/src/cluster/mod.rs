@@ -14,7 +14,7 @@ mod revocations;
 mod table;
 
 pub(crate) use self::answers::{ClaimOutcome, RequestClaim};
-pub use self::checkpoints::PublishedCheckpoint;
+pub use self::checkpoints::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub(crate) use self::node::{ClusterListener, ClusterNode, Freshness};
 pub(crate) use self::revision::require_revision;
 pub(crate) use self::revocations::Revocation;

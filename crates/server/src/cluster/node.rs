@@ -179,7 +179,13 @@ impl ClusterNode {
         let (wake, woken) = sync_channel(1);
         // The keystore itself learns of changed keys. These two need more.
         table.notify(revocations::REVOCATION_FOLDER, wake.clone());
-        keystore.notify_of_token_roots(wake.clone());
+        let roots_changed = wake.clone();
+        keystore.set_change_listener(move |change| {
+            if change.token_roots_changed {
+                // If the channel is full, a notice is waiting there.
+                let _ = roots_changed.try_send(());
+            }
+        });
         let (answers, pending) = (Mutex::default(), Mutex::default());
         let mut name = [0; 8];
         getrandom::fill(&mut name)

@@ -31,7 +31,7 @@ impl Revocation {
     /// # Errors
     /// [`Code::KeystoreCorrupt`].
     pub(super) fn read(keystore: &Keystore, row: &TableRow) -> Result<Self> {
-        let note = keystore.open_note(&row.name, &row.value)?;
+        let note = keystore.data_cipher().decrypt(&row.name, &row.value)?;
         serde_json::from_slice(&note).map_err(|error| {
             KmsError::new(Code::KeystoreCorrupt, format!("a revocation is malformed: {error}"))
         })
@@ -51,11 +51,12 @@ impl Revocation {
     fn insert(&self, keystore: &Keystore, table: &Table) -> Result<()> {
         // A tenant has rows of its own, so that no other tenant can change what they say.
         let subject = match &self.tenant {
-            Some(tenant) => keystore.note_digest(format!("{tenant}\n{}", self.id).as_bytes()),
-            None => keystore.note_digest(self.id.as_bytes()),
+            Some(tenant) => keystore.data_cipher().keyed_digest(format!("{tenant}\n{}", self.id).as_bytes()),
+            None => keystore.data_cipher().keyed_digest(self.id.as_bytes()),
         };
         let name = format!("{REVOCATION_FOLDER}/{}", hex::encode(subject));
-        let seal = |one: &Self| keystore.seal_note(&name, &serde_json::to_vec(one).unwrap_or_default());
+        let seal =
+            |one: &Self| keystore.data_cipher().encrypt(&name, &serde_json::to_vec(one).unwrap_or_default());
         let mut value = seal(self)?;
         for _ in 0..MAX_WRITE_TRIES {
             let InsertOutcome::Exists(row) = table.insert(&name, &value, None)? else { return Ok(()) };
