@@ -4,7 +4,6 @@
 mod audit_log;
 mod keys;
 mod seal;
-mod serve;
 mod server;
 mod shared;
 mod sums;
@@ -14,7 +13,7 @@ mod token;
 mod transfer;
 mod work;
 
-pub(crate) use self::audit_log::{
+pub use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
     AuditLogShowArgs, AuditLogVerifyArgs, AuditLogWitnessArgs,
 };
@@ -25,9 +24,9 @@ pub(crate) use self::seal::{
     IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
     ResealArgs, SealArgs, SealToArgs,
 };
-pub(crate) use self::serve::{Create, ServeArgs};
-pub(crate) use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, KeystoreArgs, ReportArgs};
+pub use self::server::{NamedServer, ServerArgs};
+pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs};
+pub use self::shared::{KeystoreArgs, ReportArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, HiddenNames, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
@@ -153,7 +152,6 @@ pub(crate) enum Command {
     Identity(IdentityArgs),
     Keys(KeysArgs),
     Token(TokenArgs),
-    Serve(ServeArgs),
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),

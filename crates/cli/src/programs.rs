@@ -24,13 +24,24 @@ pub(crate) struct Program {
     package: &'static str,
 }
 
-/// All of them.
-pub(crate) const PROGRAMS: [Program; 1] = [Program {
+/// The audit of binaries.
+const AUDIT: Program = Program {
     command: "audit",
     about: "Show which vector instructions and kernels a compiled binary really contains",
     file: "bulla-audit",
     package: "bulla-audit",
-}];
+};
+
+/// The service.
+pub(crate) const SERVE: Program = Program {
+    command: "serve",
+    about: "Run the key management service over HTTP",
+    file: "bulla-serve",
+    package: "bulla-server",
+};
+
+/// All programs.
+pub(crate) const PROGRAMS: [Program; 2] = [AUDIT, SERVE];
 
 /// The program that a command line of bulla starts, and its arguments.
 pub(crate) fn asked(words: &[OsString]) -> Option<(&'static Program, Vec<OsString>)> {
@@ -65,6 +76,15 @@ impl Program {
             serde_json::from_slice(&output.stdout).ok()
         };
         described().map_or_else(|| self.stub(), |tree| tree.into_command(self.command))
+    }
+
+    /// Starts this program with the arguments of this process: it carries out this command.
+    ///
+    /// # Errors
+    /// It is missing, or cannot be started.
+    pub(crate) fn start_same(&self) -> Result<Exit> {
+        let args: Vec<_> = env::args_os().skip(1).collect();
+        self.start(&args)
     }
 
     /// Becomes this program, where the system can do that; else runs it, and ends as it does.

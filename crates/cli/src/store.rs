@@ -7,22 +7,15 @@ mod known_keys;
 mod local;
 mod prompt;
 mod remote;
-mod serving;
-#[cfg(feature = "etcd")]
-mod serving_etcd;
 
-pub(crate) use self::audit_logs::LogCondition;
-#[cfg(feature = "etcd")]
-pub(crate) use self::audit_logs::{Log, LogFolder};
-pub(crate) use self::key_source::{KeySource, keystore_folder, open_log};
+pub use self::audit_logs::{Log, LogCondition, LogFolder, WitnessPolicy};
+pub use self::key_source::keystore_folder;
+pub(crate) use self::key_source::{KeySource, open_log};
 pub(crate) use self::keys::{
     BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, parse_name, time_from_now,
 };
 pub(crate) use self::known_keys::KnownKeys;
 pub(crate) use self::local::{LocalKeystore, default_secret};
+pub use self::local::{note_recovered, secrets};
 pub(crate) use self::prompt::{Prompt, key_passphrase, passphrase_of};
-#[cfg(feature = "etcd")]
-pub(crate) use self::remote::Remote;
-pub(crate) use self::serving::{FolderSource, MemorySource, print_variable};
-#[cfg(feature = "etcd")]
-pub(crate) use self::serving_etcd::EtcdSource;
+pub use self::remote::Remote;

@@ -31,7 +31,7 @@ pub(crate) enum Trust {
 }
 
 /// A key of `--public-key`, or one that such a key vouches for.
-pub(crate) struct GivenKey {
+pub struct GivenKey {
     key: PublicKey,
     /// The name that came with it, if any.
     name: Option<KeyVersionId>,
@@ -225,12 +225,12 @@ pub(crate) fn public_key(text: &str) -> Result<PublicKey> {
 
 impl GivenKey {
     /// The key, unless it came with another key's name.
-    pub(crate) fn for_id(&self, id: &KeyVersionId) -> Option<PublicKey> {
+    pub fn for_id(&self, id: &KeyVersionId) -> Option<PublicKey> {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
     }
 
     /// Reads the only public key of a file, or the text itself.
-    pub(crate) fn read(text: &str) -> Result<Self> {
+    pub fn read(text: &str) -> Result<Self> {
         let mut keys = Self::read_all(text)?;
         match (keys.pop(), keys.len()) {
             (Some(key), 0) => Ok(key),

@@ -23,13 +23,13 @@ Examples:
   bulla audit-log verify --proof entry-17.json --public-key audit.pub
 
 Exit status: 0 success, 1 the log or the proof does not verify, 2 the command could not be carried out.")]
-pub(crate) struct AuditLogArgs {
+pub struct AuditLogArgs {
     #[command(subcommand)]
-    pub(crate) command: AuditLogCommand,
+    pub command: AuditLogCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum AuditLogCommand {
+pub enum AuditLogCommand {
     /// Start the log, and create the key `audit-log` that signs it
     #[command(after_help = "\
 Examples:
@@ -52,12 +52,12 @@ Exit status: 0 printed, 1 the log is damaged or was altered, 2 it could not be r
 }
 
 #[derive(Args)]
-pub(crate) struct AuditLogInitArgs {
+pub struct AuditLogInitArgs {
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 
     #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub report: ReportArgs,
 }
 
 /// Check that nobody altered, removed or moved an entry
@@ -78,61 +78,57 @@ Examples:
   bulla audit-log verify --cluster --config /etc/bulla/serve.toml --node https://10.0.0.2:8200 --token-file token
 
 Exit status: 0 the log, all logs of the nodes, or the proof verify, 1 something does not, 2 something could not be checked.")]
-pub(crate) struct AuditLogVerifyArgs {
+pub struct AuditLogVerifyArgs {
     /// The log's folder [default: `audit-log` in the keystore's folder]; with --cluster, more logs,
     /// and may be given several times
     #[arg(long, value_name = "DIR")]
-    pub(crate) log: Vec<PathBuf>,
+    pub log: Vec<PathBuf>,
 
     /// Check the logs of all nodes against the checkpoints that the nodes gather in etcd
     #[arg(long, requires = "config", conflicts_with = "proof")]
-    pub(crate) cluster: bool,
+    pub cluster: bool,
 
     /// The settings of the service (`bulla serve`): a node's for --cluster, and the witnesses that
     /// must have cosigned the log
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 
     /// Have this running node verify its log and prove the result; may be given several times
     #[arg(long, value_name = "URL", requires = "cluster")]
-    #[cfg_attr(
-        not(feature = "etcd"),
-        allow(dead_code, reason = "only nodes over etcd have logs to compare")
-    )]
-    pub(crate) node: Vec<Address>,
+    pub node: Vec<Address>,
 
     /// Trust only this public key: a file, or the key itself in base64
     #[arg(short, long, value_name = "FILE|KEY")]
-    pub(crate) public_key: Option<String>,
+    pub public_key: Option<String>,
 
     /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be
     /// given several times
     #[arg(short, long, value_name = "FILE", conflicts_with = "proof")]
-    pub(crate) checkpoint: Vec<PathBuf>,
+    pub checkpoint: Vec<PathBuf>,
 
     /// Check the output of `bulla audit-log prove` instead of a log
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
-    pub(crate) proof: Option<PathBuf>,
+    pub proof: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 
     #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub report: ReportArgs,
 }
 
 #[derive(Args)]
-pub(crate) struct AuditLogShowArgs {
+pub struct AuditLogShowArgs {
     /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
-    pub(crate) log: Option<PathBuf>,
+    pub log: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 
     /// Print JSON Lines, one object per entry, instead of text
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// Prove an entry, or prove that the log only grew
@@ -147,25 +143,25 @@ Examples:
   bulla audit-log prove --since head.note --output growth.json
 
 Exit status: 0 proved, 2 not proved.")]
-pub(crate) struct AuditLogProveArgs {
+pub struct AuditLogProveArgs {
     /// The entry's number
     #[arg(value_name = "ENTRY", required_unless_present = "since", conflicts_with = "since")]
-    pub(crate) entry: Option<u64>,
+    pub entry: Option<u64>,
 
     /// Prove that the log still begins with the entries that this older checkpoint sealed
     #[arg(long, value_name = "FILE")]
-    pub(crate) since: Option<PathBuf>,
+    pub since: Option<PathBuf>,
 
     /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
-    pub(crate) log: Option<PathBuf>,
+    pub log: Option<PathBuf>,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 }
 
 /// Sign all entries so far, and print the checkpoint
@@ -179,17 +175,17 @@ Examples:
   bulla audit-log checkpoint --json
 
 Exit status: 0 signed, 2 not signed.")]
-pub(crate) struct AuditLogCheckpointArgs {
+pub struct AuditLogCheckpointArgs {
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 
     /// Print a JSON object instead of the note
     #[arg(long, conflicts_with = "output")]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// Have witnesses cosign all entries so far, and print the cosigned checkpoint
@@ -206,16 +202,16 @@ Examples:
   bulla audit-log witness --config /etc/bulla/serve.toml
 
 Exit status: 0 enough witnesses cosigned, 1 a witness has seen another log, 2 not enough witnesses cosigned.")]
-pub(crate) struct AuditLogWitnessArgs {
+pub struct AuditLogWitnessArgs {
     /// The settings that name the witnesses
     #[arg(long, value_name = "FILE", required_unless_present = "print_key")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 
     /// Print the log's keys in the form that witnesses take, and exit: NAME+HASH+KEY, one line for
     /// each version of the key
     #[arg(long, conflicts_with = "config")]
-    pub(crate) print_key: bool,
+    pub print_key: bool,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 }

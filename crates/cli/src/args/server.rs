@@ -5,8 +5,8 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// A service that has the keys, and how to reach it.
-#[derive(Args, Clone)]
-pub(crate) struct ServerArgs {
+#[derive(Args, Clone, Default)]
+pub struct ServerArgs {
     /// Use the keys of a service (`bulla serve`) instead of a keystore: https://HOST:PORT,
     /// http://HOST:PORT or unix:PATH
     ///
@@ -14,33 +14,33 @@ pub(crate) struct ServerArgs {
     /// you are by the token in the variable BULLA_TOKEN or in the file of --token-file, by a client
     /// certificate, or by your user on a Unix socket.
     #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true, value_parser = named)]
-    pub(crate) server: Option<NamedServer>,
+    pub server: Option<NamedServer>,
 
     /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
     /// system's authorities]
     #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true)]
-    pub(crate) server_ca: Option<PathBuf>,
+    pub server_ca: Option<PathBuf>,
 
     /// Read the token for the service from FILE, instead of from the variable BULLA_TOKEN
     #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
+    pub token_file: Option<PathBuf>,
 
     /// Show the service the client certificate in FILE (PEM); needs --client-key
     #[arg(long, value_name = "FILE", env = "BULLA_CLIENT_CERTIFICATE", hide_env_values = true)]
-    pub(crate) client_certificate: Option<PathBuf>,
+    pub client_certificate: Option<PathBuf>,
 
     /// The private key of --client-certificate (PEM)
     #[arg(long, value_name = "FILE", env = "BULLA_CLIENT_KEY", hide_env_values = true)]
-    pub(crate) client_key: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
 }
 
 /// The value of --server.
 #[derive(Clone)]
-pub(crate) struct NamedServer {
+pub struct NamedServer {
     /// The value as it was given.
-    pub(crate) text: String,
+    pub text: String,
     /// The address; none for an empty variable, which is as good as an unset one.
-    pub(crate) address: Option<Address>,
+    pub address: Option<Address>,
 }
 
 fn named(text: &str) -> Result<NamedServer, bulla_client::Error> {

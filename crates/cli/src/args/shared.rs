@@ -9,24 +9,24 @@ use std::time::Duration;
 
 /// How much a command prints on standard output, and in which form.
 #[derive(Args, Clone, Copy)]
-pub(crate) struct ReportArgs {
+pub struct ReportArgs {
     /// Print JSON Lines, one object per line, instead of text
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 
     /// Print only problems
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// Where the keystore is and what opens it; or which service has the keys.
 #[derive(Args, Clone)]
-pub(crate) struct KeystoreArgs {
+pub struct KeystoreArgs {
     /// The keystore's folder [default: `bulla` in your data folder]
     ///
     /// `bulla keys init` creates a keystore there.
     #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
-    pub(crate) keystore: Option<PathBuf>,
+    pub keystore: Option<PathBuf>,
 
     /// Read the keystore's passphrase from the first line of FILE
     ///
@@ -34,12 +34,12 @@ pub(crate) struct KeystoreArgs {
     /// this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens
     /// needs no passphrase.
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
-    pub(crate) passphrase_file: Option<PathBuf>,
+    pub passphrase_file: Option<PathBuf>,
 
     /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen; FILE may have
     /// several
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
-    pub(crate) identity: Option<PathBuf>,
+    pub identity: Option<PathBuf>,
 
     /// The PKCS#11 token that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
     ///
@@ -49,10 +49,10 @@ pub(crate) struct KeystoreArgs {
     /// pin-source it asks for the PIN on the terminal. bulla verifies signatures itself and never
     /// asks the token to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
-    pub(crate) pkcs11: Option<DeviceConfig>,
+    pub pkcs11: Option<DeviceConfig>,
 
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub server: ServerArgs,
 }
 
 /// What counts of a folder.

@@ -1,9 +1,6 @@
 //! `bulla audit-log`: the tamper-evident log of every key use.
 
-#[cfg(feature = "etcd")]
-use super::audit_log_cluster;
-use super::log_checks::{Trust, checkpoints, print_problems, read_checkpoint, read_text};
-use super::serve::load;
+use super::log_checks::{Trust, print_problems, read_checkpoint, read_checkpoints, read_text};
 use crate::args::{
     AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
     AuditLogVerifyArgs, AuditLogWitnessArgs,
@@ -16,9 +13,11 @@ use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::replaceable::check_replaceable;
 use crate::output::{JsonPath, Out};
-use crate::store::{self, KeySource, LocalKeystore, LogCondition};
+use crate::programs::SERVE;
+use crate::store::{self, KeySource, LocalKeystore, LogCondition, WitnessPolicy};
 use bulla_kms::audit_log::{
-    Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, verifier_key,
+    Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, Witnesses,
+    verifier_key,
 };
 use bulla_kms::{Code, Verdict, VersionState};
 use serde::Serialize;
@@ -27,11 +26,14 @@ use std::path::Path;
 pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
     match command {
         AuditLogCommand::Init(args) => init(args),
-        AuditLogCommand::Verify(args) => return verify(args),
+        AuditLogCommand::Verify(args) if args.config.is_some() => return SERVE.start_same(),
+        AuditLogCommand::Verify(args) => return verify(args, &WitnessPolicy::default()),
         AuditLogCommand::Show(args) => return show(args),
         AuditLogCommand::Prove(args) => prove(args),
         AuditLogCommand::Checkpoint(args) => checkpoint(args),
-        AuditLogCommand::Witness(args) => return witness(args),
+        AuditLogCommand::Witness(args) if args.print_key => return print_witness_keys(args),
+        // The settings of the service name the witnesses.
+        AuditLogCommand::Witness(_) => return SERVE.start_same(),
     }?;
     Ok(Exit::Ok)
 }
@@ -57,13 +59,11 @@ fn init(args: &AuditLogInitArgs) -> Result<()> {
     out.flush()
 }
 
-fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
-    if let (true, Some(config)) = (args.cluster, &args.config) {
-        #[cfg(feature = "etcd")]
-        return audit_log_cluster::verify(args, config);
-        #[cfg(not(feature = "etcd"))]
-        return Err(super::serve::without_etcd().about(shown(config)));
-    }
+/// Verifies a log, and that the witnesses of the policy have cosigned it.
+///
+/// # Errors
+/// Something could not be checked.
+pub fn verify(args: &AuditLogVerifyArgs, policy: &WitnessPolicy) -> Result<Exit> {
     let trust = Trust::new(args.public_key.as_deref(), &args.keystore)?;
     if let Some(path) = &args.proof {
         return verify_proof(args, &trust, path);
@@ -74,11 +74,10 @@ fn verify(args: &AuditLogVerifyArgs) -> Result<Exit> {
         _ => return Err(Error::new("usage", "only --cluster takes more than one --log")),
     };
     let log = store::open_log(folder, &args.keystore)?;
-    let known = checkpoints(&args.checkpoint)?;
+    let known = read_checkpoints(&args.checkpoint)?;
     let mut report = log.verify(&|id| trust.find(id), &known)?;
-    let config = args.config.as_deref().map(|path| load(Some(path))).transpose()?.unwrap_or_default();
-    let mut cosigned = log.verify_cosigned(&|id| trust.find(id), &config)?;
-    if cosigned.is_none() && config.cosignature_quorum() > 0 {
+    let mut cosigned = log.verify_cosigned(&|id| trust.find(id), policy)?;
+    if cosigned.is_none() && policy.quorum > 0 {
         return Err(Error::new("invalid_argument", "a service does not send its log's cosignatures")
             .hint("verify the log's folder, with --log"));
     }
@@ -268,23 +267,27 @@ fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
     out.flush()
 }
 
-fn witness(args: &AuditLogWitnessArgs) -> Result<Exit> {
+/// Prints the log's keys in the form that witnesses take.
+fn print_witness_keys(args: &AuditLogWitnessArgs) -> Result<Exit> {
     let holder = KeySource::existing(&args.keystore)?;
     let mut out = Out::new();
-    if args.print_key {
-        let log = store::open_log(None, &args.keystore)?.id()?;
-        for version in holder.log_key()?.versions {
-            if version.state != VersionState::Revoked {
-                out.line(verifier_key(log, &version.public_key))?;
-            }
+    let log = store::open_log(None, &args.keystore)?.id()?;
+    for version in holder.log_key()?.versions {
+        if version.state != VersionState::Revoked {
+            out.line(verifier_key(log, &version.public_key))?;
         }
-        out.flush()?;
-        return Ok(Exit::Ok);
     }
-    let config = load(args.config.as_deref())?;
-    let none =
-        || Error::new("invalid_argument", "the settings name no witnesses").hint("add tables [[witness]]");
-    let mut witnesses = bulla_server::configured_witnesses(&config)?.ok_or_else(none)?;
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+/// Has witnesses cosign the log, and prints the cosigned checkpoint.
+///
+/// # Errors
+/// The keystore cannot be opened, or has no log.
+pub fn witness(args: &AuditLogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
+    let holder = KeySource::existing(&args.keystore)?;
+    let mut out = Out::new();
     let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const MAX_FILE: u64 = 1 << 20;
 
 /// The keys whose checkpoints count.
-pub(super) enum Trust {
+pub enum Trust {
     Keystore(Attestation),
     Given(Box<GivenKey>),
 }
@@ -30,7 +30,7 @@ impl Trust {
         }
     }
 
-    pub(super) fn find(&self, id: &KeyVersionId) -> Option<PublicKey> {
+    pub fn find(&self, id: &KeyVersionId) -> Option<PublicKey> {
         match self {
             Self::Keystore(key) => checkpoint_key(key, id),
             Self::Given(given) => given.for_id(id),
@@ -38,7 +38,7 @@ impl Trust {
     }
 }
 
-pub(super) fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
+pub fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
     let bad = out.style(color::BAD);
     problems.iter().try_for_each(|problem| {
         let (file, word) = (shown(&folder.join(&problem.file)), problem.kind.as_str());
@@ -46,7 +46,7 @@ pub(super) fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem])
     })
 }
 
-pub(super) fn checkpoints(paths: &[PathBuf]) -> Result<Vec<Checkpoint>> {
+pub fn read_checkpoints(paths: &[PathBuf]) -> Result<Vec<Checkpoint>> {
     paths.iter().map(|path| read_checkpoint(path)).collect()
 }
 

@@ -1,8 +1,6 @@
 //! One file for each command.
 
-mod audit_log;
-#[cfg(feature = "etcd")]
-mod audit_log_cluster;
+pub(crate) mod audit_log;
 mod backup;
 mod check;
 mod completions;
@@ -11,12 +9,10 @@ mod hashing;
 mod kernels;
 mod key_change;
 mod keys;
-mod log_checks;
+pub(crate) mod log_checks;
 mod man;
 mod policy;
 mod seal;
-mod serve;
-mod service_manager;
 mod sign;
 mod sign_before;
 mod sign_report;
@@ -49,7 +45,6 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Identity(args) => seal::identity(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Token(args) => token::run(&args.command),
-        Command::Serve(args) => serve::run(&args),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => kernels::run(&args),

@@ -3,21 +3,28 @@
 use crate::error::Result;
 use bulla_kms::audit_log::{
     self, Checkpoint, ConsistencyProof, CosignedReport, Entry, FindKey, InclusionProof, LogId, Report,
+    WitnessKey,
 };
-use bulla_server::Config;
 use std::path::{Path, PathBuf};
 
 /// What reading a log shows of its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogCondition {
+pub enum LogCondition {
     /// Nothing was wrong, as far as reading shows it.
     NoProblems,
     /// Something was wrong.
     Problems,
 }
 
+/// Which witnesses count, and how many of them must have cosigned a log.
+#[derive(Clone, Debug, Default)]
+pub struct WitnessPolicy {
+    pub witnesses: Vec<WitnessKey>,
+    pub quorum: usize,
+}
+
 /// An audit log.
-pub(crate) trait Log {
+pub trait Log {
     /// What names the log for people. The names of its files are in it.
     fn place(&self) -> &Path;
 
@@ -34,13 +41,13 @@ pub(crate) trait Log {
     /// Verifies the log, which must have the known checkpoints.
     fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report>;
 
-    /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses of the settings.
+    /// Verifies the newest checkpoint that witnesses cosigned, by the witnesses that count.
     /// `None` if there is none, or if it cannot be seen from here.
-    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<CosignedReport>>;
+    fn verify_cosigned(&self, keys: &FindKey<'_>, policy: &WitnessPolicy) -> Result<Option<CosignedReport>>;
 }
 
 /// A log in a folder.
-pub(crate) struct LogFolder(pub(crate) PathBuf);
+pub struct LogFolder(pub PathBuf);
 
 impl Log for LogFolder {
     fn place(&self) -> &Path {
@@ -78,8 +85,7 @@ impl Log for LogFolder {
         Ok(audit_log::verify(&self.0, keys, known)?)
     }
 
-    fn verify_cosigned(&self, keys: &FindKey<'_>, config: &Config) -> Result<Option<CosignedReport>> {
-        let witnesses: Vec<_> = config.witness.iter().map(|witness| witness.key.clone()).collect();
-        Ok(audit_log::verify_cosigned(&self.0, keys, &witnesses, config.cosignature_quorum())?)
+    fn verify_cosigned(&self, keys: &FindKey<'_>, policy: &WitnessPolicy) -> Result<Option<CosignedReport>> {
+        Ok(audit_log::verify_cosigned(&self.0, keys, &policy.witnesses, policy.quorum)?)
     }
 }

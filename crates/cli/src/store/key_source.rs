@@ -146,7 +146,7 @@ fn server(args: &KeystoreArgs) -> Result<Option<&Address>> {
 ///
 /// # Errors
 /// The user names a service, and the command needs a keystore on this machine.
-pub(crate) fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
+pub fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
     if let Some(address) = server(args)? {
         let message = format!(
             "this command needs a keystore on this machine, and the keys are those of the service {address}"

@@ -209,7 +209,7 @@ pub(crate) fn default_secret(args: &KeystoreArgs) -> NewSecret {
 }
 
 /// The secrets that the user gave, or can be asked for.
-pub(super) fn secrets(args: &KeystoreArgs) -> Secrets {
+pub fn secrets(args: &KeystoreArgs) -> Secrets {
     let mut secrets = Secrets::new().passphrase(CommandPassphrase::new(args.passphrase_file.as_deref()));
     if let Some(path) = &args.identity {
         secrets = secrets.identity_file(path);
@@ -229,7 +229,7 @@ fn noted(open: OpenFolder) -> Keystore {
 }
 
 /// Notes that a crash had left an incomplete line in the log.
-pub(super) fn note_recovered(log: &AuditLog) {
+pub fn note_recovered(log: &AuditLog) {
     if let Some(recovered) = log.recovered() {
         note_line(&format!(
             "the audit log ended in an incomplete line ({} bytes), left by a crash; bulla removed it and recorded that in the log",

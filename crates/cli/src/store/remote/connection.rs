@@ -19,14 +19,14 @@ const MAX_PEM: usize = 1 << 20;
 
 /// A service that has keys.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub struct Remote {
     client: Arc<Blocking>,
     log: PathBuf,
 }
 
 impl Remote {
     /// The service at an address. It is not asked anything yet.
-    pub(crate) fn new(address: &Address, args: &ServerArgs) -> Result<Self> {
+    pub fn new(address: &Address, args: &ServerArgs) -> Result<Self> {
         let mut settings = Settings::new(address.clone());
         if let Some(token) = token(args)? {
             let unusable = |error: bulla_client::Error| {

@@ -1,6 +1,6 @@
 //! The audit log of a service.
 
-use super::super::audit_logs::{Log, LogCondition};
+use super::super::audit_logs::{Log, LogCondition, WitnessPolicy};
 use super::connection::{Remote, unexpected};
 use super::convert::read;
 use crate::error::{Error, Result};
@@ -11,7 +11,6 @@ use bulla_kms::audit_log::{
     ProblemKind, Report,
 };
 use bulla_kms::{Code, Verdict};
-use bulla_server::Config;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -96,7 +95,11 @@ impl Log for Remote {
     }
 
     /// Cosignatures are beside the log, and the service does not send them.
-    fn verify_cosigned(&self, _keys: &FindKey<'_>, _config: &Config) -> Result<Option<CosignedReport>> {
+    fn verify_cosigned(
+        &self,
+        _keys: &FindKey<'_>,
+        _policy: &WitnessPolicy,
+    ) -> Result<Option<CosignedReport>> {
         Ok(None)
     }
 }

@@ -6,4 +6,4 @@ mod decrypter;
 mod keys;
 mod log;
 
-pub(crate) use self::connection::Remote;
+pub use self::connection::Remote;

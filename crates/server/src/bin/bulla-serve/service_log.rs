@@ -1,6 +1,6 @@
 //! What `bulla serve` writes to standard error while it runs, and where its traces go.
 
-use crate::error::{Error, Result};
+use bulla_command::error::{Error, Result};
 use bulla_server::{ACCESS_LOG_TARGET, Config, LogConfig, LogFormat, LogLevel, SPAN_TARGET};
 use std::io::{IsTerminal, stderr};
 use tracing::level_filters::LevelFilter;
@@ -73,7 +73,7 @@ fn wanted(config: &LogConfig) -> Targets {
     // Libraries of others say what they need for their own search of errors, and some quote what
     // they read.
     Targets::new()
-        .with_target("bulla", level)
+        .with_target("bulla_serve", level)
         .with_target("bulla_server", level)
         .with_target("bulla_kms", level)
         .with_target(ACCESS_LOG_TARGET, access)

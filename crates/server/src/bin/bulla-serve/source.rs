@@ -1,9 +1,7 @@
 //! What opens a keystore for the service.
 
-use super::key_source::keystore_folder;
-use super::local::{note_recovered, secrets};
-use crate::args::KeystoreArgs;
-use crate::error::Result;
+use bulla_cli::keystore::{KeystoreArgs, keystore_folder, note_recovered, secrets};
+use bulla_command::error::Result;
 use bulla_keystore::{
     KeystoreFolder, OpenFolder, PassphraseCredential, PassphraseDescriptor, Secrets, UnlockedFolder,
     audit_log,
@@ -62,7 +60,7 @@ pub(crate) fn print_variable(name: &str, value: &str) {
 }
 
 /// How the service writes an audit log.
-pub(super) fn service_log_options(config: &Config) -> AuditLogOptions {
+pub(crate) fn service_log_options(config: &Config) -> AuditLogOptions {
     let durability = match config.audit.durability {
         AuditDurability::Grouped => Durability::Grouped,
         AuditDurability::AtCheckpoints => Durability::AtCheckpoints,
@@ -80,7 +78,7 @@ pub(super) fn service_log_options(config: &Config) -> AuditLogOptions {
 }
 
 /// The flags, and what the settings say where no flag does.
-pub(super) fn with_settings(args: &KeystoreArgs, config: &Config) -> KeystoreArgs {
+pub(crate) fn with_settings(args: &KeystoreArgs, config: &Config) -> KeystoreArgs {
     let mut args = args.clone();
     args.keystore = args.keystore.or_else(|| config.keystore.folder.clone());
     args.passphrase_file = args.passphrase_file.or_else(|| config.keystore.passphrase_file.clone());
@@ -89,7 +87,7 @@ pub(super) fn with_settings(args: &KeystoreArgs, config: &Config) -> KeystoreArg
 
 /// The secrets of the service, with the source of the passphrase: a file, a descriptor or a
 /// credential of the settings, or a terminal. None if an operator must give the passphrase.
-pub(super) fn passphrase_secrets(args: &KeystoreArgs, config: &Config) -> Option<Secrets> {
+pub(crate) fn passphrase_secrets(args: &KeystoreArgs, config: &Config) -> Option<Secrets> {
     let secrets = secrets(args);
     if args.passphrase_file.is_some() {
         Some(secrets)
@@ -103,7 +101,7 @@ pub(super) fn passphrase_secrets(args: &KeystoreArgs, config: &Config) -> Option
 }
 
 /// The error of a service that no operator has given the passphrase.
-pub(super) fn no_passphrase_given() -> KmsError {
+pub(crate) fn no_passphrase_given() -> KmsError {
     KmsError::new(Code::WrongPassphrase, "the keystore opens with a passphrase, which nobody gave")
 }
 

@@ -1,12 +1,11 @@
 //! What opens a keystore that nodes of the service share in etcd, and what makes one.
 
-use super::key_source::keystore_folder;
-use super::local::{note_recovered, secrets};
-use super::serving::{no_passphrase_given, passphrase_secrets, service_log_options, with_settings};
-use crate::args::{Create, KeystoreArgs};
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::file_name::shown;
+use crate::args::NewPart;
+use crate::source::{no_passphrase_given, passphrase_secrets, service_log_options, with_settings};
+use bulla_cli::keystore::{KeystoreArgs, keystore_folder, note_recovered, secrets};
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::file_name::shown;
 use bulla_keystore::audit_log::{checkpoint_key, ensure_log_key, find_log_key, find_untrusted};
 use bulla_keystore::{
     AuditLogFolder, KeystoreFolder, PassphrasePrompt, Secrets, ensure_default_key, find_provider,
@@ -43,7 +42,7 @@ impl EtcdSource {
         let no_keystore = |error: KmsError| {
             let is_missing = error.code == Code::NotFound;
             let error = Error::from(error);
-            if is_missing { error.hint("create one with `bulla serve --create keystore`") } else { error }
+            if is_missing { error.hint("create one with `bulla serve init keystore`") } else { error }
         };
         source.unlock = match Keystore::unlock_method_etcd(&source.etcd).map_err(no_keystore)? {
             UnlockMethod::KeyFile => Some(Unlock::KeyFile(source.folder.key_file())),
@@ -87,16 +86,16 @@ impl EtcdSource {
     ///
     /// # Errors
     /// There is one already; the cluster cannot be reached.
-    pub(crate) fn create(args: &KeystoreArgs, config: &Config, what: Create) -> Result<()> {
+    pub(crate) fn create(args: &KeystoreArgs, config: &Config, what: NewPart) -> Result<()> {
         match what {
-            Create::Guard => {
+            NewPart::Guard => {
                 let none = || Error::new("invalid_argument", "the settings name no `guard` in [keystore]");
                 let path = config.keystore.guard.as_ref().ok_or_else(none)?;
                 FileGuard::create(path)?;
                 note_line(&format!("created the rollback guard {}", shown(path)));
             }
-            Create::Keystore => Self::create_keystore(args, config)?,
-            Create::AuditLog => {
+            NewPart::Keystore => Self::create_keystore(args, config)?,
+            NewPart::AuditLog => {
                 let source = Self::find(args, config)?;
                 let keystore = source.opened(None)?;
                 ensure_log_key(&keystore)?;
@@ -185,7 +184,7 @@ impl EtcdSource {
         let keystore = Self::find(args, &config)?.opened(None)?;
         let none = || {
             Error::new("not_found", "the nodes keep no audit logs")
-                .hint("have them begin with `bulla serve --create audit-log`")
+                .hint("have them begin with `bulla serve init audit-log`")
         };
         let key = find_log_key(&keystore)?.ok_or_else(none)?;
         Ok(keystore.attest(&key)?)

@@ -1,35 +1,35 @@
-//! What the service says to systemd, and asks of Unix. Elsewhere it does neither.
+//! Notifications to systemd, and the limit on open files. Other systems have neither.
 
 /// What the service does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum ServiceState {
     Ready,
     Reloading,
     Stopping,
 }
 
-/// Tells systemd, if it started the service.
+/// Notifies systemd, if it started the service.
 #[cfg(unix)]
-pub(super) fn tell(state: State) {
+pub(crate) fn notify(state: ServiceState) {
     use sd_notify::NotifyState;
-    let told = match (state, NotifyState::monotonic_usec_now()) {
-        (State::Ready, _) => sd_notify::notify(&[NotifyState::Ready]),
-        (State::Stopping, _) => sd_notify::notify(&[NotifyState::Stopping]),
-        (State::Reloading, Ok(now)) => sd_notify::notify(&[NotifyState::Reloading, now]),
-        (State::Reloading, Err(_)) => sd_notify::notify(&[NotifyState::Reloading]),
+    let notified = match (state, NotifyState::monotonic_usec_now()) {
+        (ServiceState::Ready, _) => sd_notify::notify(&[NotifyState::Ready]),
+        (ServiceState::Stopping, _) => sd_notify::notify(&[NotifyState::Stopping]),
+        (ServiceState::Reloading, Ok(now)) => sd_notify::notify(&[NotifyState::Reloading, now]),
+        (ServiceState::Reloading, Err(_)) => sd_notify::notify(&[NotifyState::Reloading]),
     };
-    if let Err(error) = told {
+    if let Err(error) = notified {
         tracing::warn!("cannot tell the service manager: {error}");
     }
 }
 
 #[cfg(not(unix))]
-pub(super) fn tell(_state: State) {}
+pub(crate) fn notify(_state: ServiceState) {}
 
 /// Lets this process have as many files open as the system permits. Each connection is one, and few
 /// programs may open more than 1024 unless they ask.
 #[cfg(unix)]
-pub(super) fn raise_file_limit(connections: usize) {
+pub(crate) fn raise_file_limit(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     /// How many files the service has open besides its connections, at most.
     const OTHER_FILES: u64 = 64;
@@ -47,4 +47,4 @@ pub(super) fn raise_file_limit(connections: usize) {
 }
 
 #[cfg(not(unix))]
-pub(super) fn raise_file_limit(_connections: usize) {}
+pub(crate) fn raise_file_limit(_connections: usize) {}

@@ -1,17 +1,18 @@
 //! `bulla audit-log verify --cluster`: the logs of all nodes, against the checkpoints that the
 //! nodes gather in etcd.
 
-use super::log_checks::{Trust, checkpoints, print_problems};
-use super::serve::load;
-use crate::args::AuditLogVerifyArgs;
-use crate::color;
-use crate::diagnostics::error_line;
-use crate::error::Result;
-use crate::exit::Exit;
-use crate::file_name::shown;
-use crate::output::{JsonPath, Out};
-use crate::store::{EtcdSource, Log, LogFolder, Remote};
-use crate::trust::GivenKey;
+use crate::etcd::EtcdSource;
+use crate::witness_policy;
+use bulla_cli::audit_log::{
+    AuditLogVerifyArgs, GivenKey, Log, LogFolder, Remote, Trust, WitnessPolicy, print_problems,
+    read_checkpoints,
+};
+use bulla_command::color;
+use bulla_command::diagnostics::error_line;
+use bulla_command::error::Result;
+use bulla_command::exit::Exit;
+use bulla_command::file_name::shown;
+use bulla_command::output::{JsonPath, Out};
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{Checkpoint, LogId, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
@@ -71,9 +72,9 @@ struct Verified<'a> {
     read: &'a [Read],
 }
 
-pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
-    let config = load(Some(config))?;
-    let cluster = EtcdSource::unopened(&args.keystore, &config)?;
+pub(crate) fn verify(args: &AuditLogVerifyArgs, config: &Config) -> Result<Exit> {
+    let policy = witness_policy(config);
+    let cluster = EtcdSource::unopened(&args.keystore, config)?;
     // A node that has not started yet has no log. A lost one is found by its checkpoints.
     let own = Some(cluster.log_folder().path().to_owned()).filter(|own| own.exists());
     let folders: Vec<_> = own.into_iter().chain(args.log.iter().cloned()).collect();
@@ -85,7 +86,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
     let gathered = cluster.gathered()?;
     let trust = match &args.public_key {
         Some(text) => Trust::Given(Box::new(GivenKey::read(text)?)),
-        None => Trust::Keystore(EtcdSource::log_key(&args.keystore, &config)?),
+        None => Trust::Keystore(EtcdSource::log_key(&args.keystore, config)?),
     };
     let (mut known, mut exit) = (BTreeMap::new(), Exit::Ok);
     let mut out = Out::new();
@@ -104,7 +105,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
             }
         }
     }
-    for checkpoint in checkpoints(&args.checkpoint)? {
+    for checkpoint in read_checkpoints(&args.checkpoint)? {
         remember(&mut known, checkpoint, &trust);
     }
     for log in sources(args, folders)? {
@@ -117,7 +118,7 @@ pub(super) fn verify(args: &AuditLogVerifyArgs, config: &Path) -> Result<Exit> {
         }
     }
     for (id, known) in &mut known {
-        exit = exit.and(verify_one(args, &config, &trust, *id, known, &mut out)?);
+        exit = exit.and(verify_one(args, &policy, &trust, *id, known, &mut out)?);
     }
     out.flush()?;
     Ok(exit)
@@ -179,7 +180,7 @@ fn sources(args: &AuditLogVerifyArgs, folders: Vec<PathBuf>) -> Result<Vec<Box<d
 
 fn verify_one(
     args: &AuditLogVerifyArgs,
-    config: &Config,
+    policy: &WitnessPolicy,
     trust: &Trust,
     id: LogId,
     known: &mut Known,
@@ -187,7 +188,7 @@ fn verify_one(
 ) -> Result<Exit> {
     let (mut read, mut exit) = (Vec::new(), Exit::Ok);
     for log in &known.sources {
-        match verify_log(&**log, config, trust, &known.checkpoints) {
+        match verify_log(&**log, policy, trust, &known.checkpoints) {
             Ok(report) => read.push(Read { path: log.place().into(), place: log.place().to_owned(), report }),
             Err(error) => {
                 error_line(&format!("{}: {error}", shown(log.place())));
@@ -224,10 +225,10 @@ fn verify_one(
 }
 
 /// Verifies a log, and its cosignatures if they are beside it.
-fn verify_log(log: &dyn Log, config: &Config, trust: &Trust, known: &[Checkpoint]) -> Result<Report> {
+fn verify_log(log: &dyn Log, policy: &WitnessPolicy, trust: &Trust, known: &[Checkpoint]) -> Result<Report> {
     let keys = |id: &KeyVersionId| trust.find(id);
     let mut report = log.verify(&keys, known)?;
-    if let Some(cosigned) = log.verify_cosigned(&keys, config)? {
+    if let Some(cosigned) = log.verify_cosigned(&keys, policy)? {
         report.problems.extend(cosigned.problems);
     }
     Ok(report)

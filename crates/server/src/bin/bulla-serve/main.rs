@@ -1,46 +1,67 @@
-//! `bulla serve`: the key management service.
+//! The program `bulla-serve`, which `bulla serve` starts: the key management service.
+#![forbid(unsafe_code)]
 
-use super::service_manager::{State, raise_file_limit, tell};
-use crate::args::{Create, ServeArgs};
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::file_name::shown;
-use crate::interrupt;
-use crate::output::Out;
-use crate::service_log;
+mod args;
 #[cfg(feature = "etcd")]
-use crate::store::EtcdSource;
-use crate::store::{FolderSource, MemorySource, print_variable};
+mod cluster_logs;
+#[cfg(feature = "etcd")]
+mod etcd;
+mod service_log;
+mod service_manager;
+mod source;
+
+use crate::args::{AuditLogArgs, AuditLogCommand, Cli, InitArgs, ServeArgs, ServeCommand};
+#[cfg(feature = "etcd")]
+use crate::etcd::EtcdSource;
+use crate::service_manager::{ServiceState, notify, raise_file_limit};
+use crate::source::{FolderSource, MemorySource, print_variable};
+use bulla_cli::audit_log::{AuditLogVerifyArgs, WitnessPolicy};
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::exit::Exit;
+use bulla_command::file_name::shown;
+use bulla_command::output::Out;
+use bulla_command::{interrupt, program};
 use bulla_server::{Config, KeystoreSource, ListenConfig, Server, ServerHandle, StoreKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli: Cli = match program::parse() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    cli.color.apply();
+    program::exit_code(bulla_cli::run_as_user(|| run(cli)))
+}
+
+fn run(cli: Cli) -> Result<Exit> {
+    match cli.command {
+        None => serve(&cli.serve)?,
+        Some(ServeCommand::CheckConfig(args)) => {
+            Server::check(&settings(&args)?)?;
+            note_line("the settings are valid");
+        }
+        Some(ServeCommand::PrintConfig(args)) => print(&settings(&args)?.to_toml()?)?,
+        Some(ServeCommand::PrintOpenapi) => print(&bulla_server::openapi())?,
+        Some(ServeCommand::Init(args)) => init(&args)?,
+        Some(ServeCommand::AuditLog(args)) => return audit_log(args),
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = Out::new();
+    out.bytes(text.as_bytes())?;
+    out.flush()
+}
 
 /// Where the service listens in development, and where clients of Vault look for it.
-const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8200);
+const DEVELOPMENT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8200);
 
-pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
-    if args.print_openapi {
-        let mut out = Out::new();
-        out.bytes(bulla_server::openapi().as_bytes())?;
-        out.flush()?;
-        return Ok(Exit::Ok);
-    }
+fn serve(args: &ServeArgs) -> Result<()> {
     let config = settings(args)?;
-    if args.print_config {
-        let mut out = Out::new();
-        out.bytes(config.to_toml()?.as_bytes())?;
-        out.flush()?;
-        return Ok(Exit::Ok);
-    }
-    if args.check_config {
-        Server::check(&config)?;
-        note_line("the settings are valid");
-        return Ok(Exit::Ok);
-    }
-    if let Some(what) = args.create {
-        return create(args, &config, what).map(|()| Exit::Ok);
-    }
     let _observing = service_log::start(&config)?;
     raise_file_limit(config.limits.max_connections_per_listener.saturating_mul(config.listen.len()));
     let source: Box<dyn KeystoreSource> = if args.dev {
@@ -56,7 +77,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     interrupt::handle_signals_with(
         move || {
             tracing::info!("the service stops");
-            tell(State::Stopping);
+            notify(ServiceState::Stopping);
             stopped.shut_down();
         },
         move || reload(&again, &reloaded),
@@ -72,29 +93,30 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     for address in server.addresses() {
         tracing::info!("listening on {address}");
     }
-    tell(State::Ready);
+    notify(ServiceState::Ready);
     server.run()?;
     tracing::info!("the service was shut down");
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// The keystore that the settings name.
 fn source(args: &ServeArgs, config: &Config) -> Result<Box<dyn KeystoreSource>> {
     Ok(match config.keystore.store {
-        StoreKind::File => Box::new(FolderSource::find(&args.keystore, config)?),
+        StoreKind::File => Box::new(FolderSource::find(&args.keystore.to_command(), config)?),
         #[cfg(feature = "etcd")]
-        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore, config)?),
+        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore.to_command(), config)?),
         #[cfg(not(feature = "etcd"))]
         StoreKind::Etcd => return Err(without_etcd()),
     })
 }
 
 #[cfg(feature = "etcd")]
-fn create(args: &ServeArgs, config: &Config, what: Create) -> Result<()> {
+fn init(args: &InitArgs) -> Result<()> {
+    let config = load(args.config.as_deref())?;
     match config.keystore.store {
-        StoreKind::Etcd => EtcdSource::create(&args.keystore, config, what),
+        StoreKind::Etcd => EtcdSource::create(&args.keystore.to_command(), &config, args.what),
         StoreKind::File => {
-            let message = "--create is for a keystore in etcd, and the settings name a file";
+            let message = "`bulla serve init` is for a keystore in etcd, and the settings name a file";
             Err(Error::new("invalid_argument", message)
                 .hint("create a keystore in a file with `bulla keys init`"))
         }
@@ -102,18 +124,58 @@ fn create(args: &ServeArgs, config: &Config, what: Create) -> Result<()> {
 }
 
 #[cfg(not(feature = "etcd"))]
-fn create(_args: &ServeArgs, _config: &Config, _what: Create) -> Result<()> {
+fn init(args: &InitArgs) -> Result<()> {
+    let InitArgs { what: _, config: _, keystore: _ } = args;
     Err(without_etcd())
 }
 
 #[cfg(not(feature = "etcd"))]
-pub(super) fn without_etcd() -> Error {
+fn without_etcd() -> Error {
     Error::new("invalid_argument", "this program was built without etcd (the feature `etcd`)")
+}
+
+fn audit_log(args: AuditLogArgs) -> Result<Exit> {
+    match args.command {
+        AuditLogCommand::Verify(args) if args.cluster => verify_cluster(&args),
+        AuditLogCommand::Verify(args) => {
+            let config = load(args.config.as_deref())?;
+            bulla_cli::audit_log::verify(&args, &witness_policy(&config))
+        }
+        AuditLogCommand::Witness(args) => {
+            let none = || {
+                Error::new("invalid_argument", "the settings name no witnesses")
+                    .hint("add tables [[witness]]")
+            };
+            let config = load(args.config.as_deref())?;
+            let witnesses = bulla_server::configured_witnesses(&config)?.ok_or_else(none)?;
+            bulla_cli::audit_log::witness(&args, witnesses)
+        }
+    }
+}
+
+#[cfg(feature = "etcd")]
+fn verify_cluster(args: &AuditLogVerifyArgs) -> Result<Exit> {
+    cluster_logs::verify(args, &load(args.config.as_deref())?)
+}
+
+#[cfg(not(feature = "etcd"))]
+fn verify_cluster(args: &AuditLogVerifyArgs) -> Result<Exit> {
+    let error = without_etcd();
+    Err(match &args.config {
+        Some(config) => error.about(shown(config)),
+        None => error,
+    })
+}
+
+/// The witnesses that the settings name.
+fn witness_policy(config: &Config) -> WitnessPolicy {
+    let witnesses = config.witness.iter().map(|witness| witness.key.clone()).collect();
+    WitnessPolicy { witnesses, quorum: config.cosignature_quorum() }
 }
 
 /// Reads the settings again, as they were read first.
 fn reload(args: &ServeArgs, service: &ServerHandle) {
-    tell(State::Reloading);
+    notify(ServiceState::Reloading);
     match settings(args) {
         // The log has the outcome.
         Ok(config) => drop(service.reload(config)),
@@ -124,11 +186,11 @@ fn reload(args: &ServeArgs, service: &ServerHandle) {
             );
         }
     }
-    tell(State::Ready);
+    notify(ServiceState::Ready);
 }
 
 /// The settings in a file, with the variables over them.
-pub(super) fn load(path: Option<&Path>) -> Result<Config> {
+fn load(path: Option<&Path>) -> Result<Config> {
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         // What is not text cannot be one of ours.
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -150,11 +212,8 @@ fn settings(args: &ServeArgs) -> Result<Config> {
         config.keystore.passphrase_file.clone_from(&given.passphrase_file);
         (config.keystore.passphrase_fd, config.keystore.credential) = (None, None);
     }
-    if args.create.is_some() {
-        return Ok(config);
-    }
     if args.dev {
-        in_development(&mut config, listen(&ADDRESS))?;
+        in_development(&mut config, listen(&DEVELOPMENT_ADDRESS))?;
     }
     if config.listen.is_empty() {
         let hint = match &args.config {
