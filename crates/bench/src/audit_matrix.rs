@@ -50,7 +50,8 @@ const VARIANTS: [Variant; 7] = [
 
 pub(crate) fn run(_: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
-    let bulla = build_program(context.cargo().args(["build", "--release", "-p", "bulla"]))?;
+    let bulla =
+        build_program(context.cargo().args(["build", "--release", "-p", "bulla", "-p", "bulla-audit"]))?;
     println!(
         "| build | LTO | program | xmm | ymm | zmm | kernel | verdict | where |\n|---|---|---|--:|--:|--:|---|---|---|"
     );

@@ -13,10 +13,11 @@ mod token;
 mod transfer;
 mod work;
 
-pub use self::audit_log::{
+pub(crate) use self::audit_log::{
     AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
-    AuditLogShowArgs, AuditLogVerifyArgs, AuditLogWitnessArgs,
+    AuditLogShowArgs,
 };
+pub use self::audit_log::{AuditLogVerifyArgs, AuditLogWitnessArgs};
 pub(crate) use self::keys::{
     KeyArgs, KeysArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysShowArgs,
 };

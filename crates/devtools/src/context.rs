@@ -73,11 +73,12 @@ pub fn build_program(command: &mut Command) -> Result<PathBuf> {
         .context("cannot start cargo build")?;
     ensure!(output.status.success(), "cargo build: {}", output.status);
     let messages = String::from_utf8_lossy(&output.stdout);
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo build names no program")
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut programs: Vec<_> =
+        messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect();
+    // The command, if it was built with the programs beside it.
+    programs.sort_by_key(|program| program.file_stem().is_none_or(|name| name != "bulla"));
+    programs.into_iter().next().context("cargo build names no program")
 }
 
 /// Whether cargo keeps what the next build of the same crate can take over.

@@ -1,4 +1,4 @@
-//! Archives: one folder with the command and all that belongs to it. Their bytes depend on the
+//! Archives: one folder with the programs and all that belongs to them. Their bytes depend on the
 //! files alone.
 
 use std::{
@@ -34,7 +34,9 @@ pub(super) fn write(
     files::fresh(&parent)?;
     let folder = parent.join(&name);
     let tree = work.join("source");
-    files::copy(command, &folder.join(platform.command()))?;
+    for program in platform.programs() {
+        files::copy(&command.with_file_name(&program), &folder.join(program))?;
+    }
     for document in DOCUMENTS {
         files::copy(&tree.join(document), &folder.join(document))?;
     }

@@ -14,7 +14,7 @@ use super::{
     archive, deb, files,
     launcher::Launcher,
     pages::Pages,
-    platform::{Form, Platform},
+    platform::{Form, PROGRAMS, Platform},
     sbom,
     source::Source,
 };
@@ -54,7 +54,7 @@ pub(super) fn one(
     sbom::write(context, platform, source, &work, out)
 }
 
-/// Compiles the command, and returns its path.
+/// Compiles the command and the programs beside it, and returns the command's path.
 fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) -> Result<PathBuf> {
     let triple = platform.triple();
     let compiler = platform.compiler().program;
@@ -62,7 +62,8 @@ fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) 
     let prefixes = prefixes(work)?;
     let mut cargo = context.cargo();
     cargo.current_dir(work.join("source"));
-    cargo.args(["build", "--quiet", "--locked", "--profile=dist", "--package=bulla", "--target", triple]);
+    cargo.args(["build", "--quiet", "--locked", "--profile=dist", "--target", triple]);
+    cargo.args(PROGRAMS.map(|(package, _)| format!("--package={package}")));
     cargo.args(["--features", platform.features(), "--target-dir"]).arg(work.join("target"));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rust_flags(platform, &prefixes).join("\x1f"));
     cargo.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), compiler);
@@ -72,7 +73,9 @@ fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) 
     cargo.env("SOURCE_DATE_EPOCH", source.time.to_string());
     let command = build_program(&mut cargo).with_context(|| format!("cannot build {triple}"))?;
     if platform == Platform::WindowsX86 {
-        remove_random_names(&command)?;
+        for program in platform.programs() {
+            remove_random_names(&command.with_file_name(program))?;
+        }
     }
     Ok(command)
 }

@@ -1,4 +1,4 @@
-//! The Debian package: the command, its manual, completions, and the unit of the service, which
+//! The Debian package: the programs, its manual, completions, and the unit of the service, which
 //! nobody enables but the administrator.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::quiet;
 
-use super::{files, pages::Pages, source::Source};
+use super::{files, pages::Pages, platform::Platform, source::Source};
 
 /// The scripts that dpkg runs, each with its mode.
 const SCRIPTS: [(&str, &str); 3] = [
@@ -53,8 +53,11 @@ pub(super) fn write(source: &Source, command: &Path, pages: &Pages, work: &Path,
 
 /// Writes the files that are installed.
 fn fill(source: &Source, command: &Path, pages: &Pages, tree: &Path, root: &Path) -> Result<()> {
-    files::copy(command, &root.join("usr/bin/bulla"))?;
-    quiet(Command::new("strip").arg("--strip-unneeded").arg(root.join("usr/bin/bulla")))?;
+    for program in Platform::DebianX86.programs() {
+        let installed = root.join("usr/bin").join(&program);
+        files::copy(&command.with_file_name(program), &installed)?;
+        quiet(Command::new("strip").arg("--strip-unneeded").arg(installed))?;
+    }
     for (name, text) in &pages.manual {
         compressed(&root.join("usr/share/man/man1").join(name), text)?;
     }
@@ -82,13 +85,14 @@ fn compressed(file: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The packages with the libraries that the command uses, in the versions that it needs.
+/// The packages with the libraries that the programs use, in the versions that they need.
 fn depends(work: &Path, command: &Path) -> Result<String> {
     let folder = work.join("shlibdeps");
     files::fresh(&folder)?;
     // The program asks for this file, and takes nothing from it that counts here.
     files::write(&folder.join("debian/control"), "Source: bulla\n\nPackage: bulla\nArchitecture: any\n")?;
-    let said = quiet(Command::new("dpkg-shlibdeps").arg("-O").arg(command).current_dir(&folder))?;
+    let programs = Platform::DebianX86.programs().map(|program| command.with_file_name(program));
+    let said = quiet(Command::new("dpkg-shlibdeps").arg("-O").args(programs).current_dir(&folder))?;
     let line = said.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
     line.map(str::to_owned).context("dpkg-shlibdeps names no package")
 }

@@ -4,6 +4,10 @@ use anyhow::Result;
 use bulla_devtools::install::{self, DebianFile, DebianTool};
 use clap::{ValueEnum, builder::PossibleValue};
 
+/// The packages of a release that have programs, and the programs' names.
+pub(super) const PROGRAMS: [(&str, &str); 3] =
+    [("bulla", "bulla"), ("bulla-audit", "bulla-audit"), ("bulla-server", "bulla-serve")];
+
 /// A platform that gets binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Platform {
@@ -83,6 +87,12 @@ impl Platform {
             Self::WindowsX86 => "bulla.exe",
             _ => "bulla",
         }
+    }
+
+    /// The file names of the command and of the programs that it starts: they are in one folder.
+    pub(super) fn programs(self) -> [String; 3] {
+        let end = if self == Self::WindowsX86 { ".exe" } else { "" };
+        PROGRAMS.map(|(_, program)| format!("{program}{end}"))
     }
 
     /// Installs what a build for it needs.

@@ -32,7 +32,8 @@ pub(crate) fn check(context: &Context, optimized: &Path) -> Result<()> {
     // The build below replaces this command.
     let mut commands = run(context, optimized, AUDIT).context(AUDIT)?;
     // As it is shipped: with those features of our crates that its own manifest names.
-    let build = ["build", "--quiet", "--profile=test", "-p", "bulla", "-p", FEATURES];
+    let packages = ["-p", "bulla", "-p", "bulla-audit", "-p", "bulla-server", "-p", FEATURES];
+    let build = ["build", "--quiet", "--profile=test"].into_iter().chain(packages);
     let program = build_program(context.cargo().args(build).args(QUICK))?;
     for document in DOCUMENTS {
         commands += run(context, &program, document).with_context(|| document.to_owned())?;

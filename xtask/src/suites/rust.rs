@@ -75,7 +75,7 @@ fn vectors(context: &Context) -> Result<()> {
 /// The tests compare keys, signatures and age recipients with those of the real programs, and trace
 /// the system calls of a keystore in memory. Shared keystores are on nodes of etcd that the tests
 /// start.
-const PEERS: [DebianTool; 5] = [
+pub(super) const PEERS: [DebianTool; 5] = [
     DebianTool { program: "openssl", package: "openssl" },
     DebianTool { program: "ssh-keygen", package: "openssh-client" },
     DebianTool { program: "age", package: "age" },
@@ -111,7 +111,7 @@ fn read_vectors(context: &Context) -> Result<()> {
 }
 
 /// Nodes of the service are behind haproxy, and the commands of the runbook need these.
-const CLUSTER: [DebianTool; 4] = [
+pub(super) const CLUSTER: [DebianTool; 4] = [
     DebianTool { program: "haproxy", package: "haproxy" },
     DebianTool { program: "etcdctl", package: "etcd-client" },
     DebianTool { program: "socat", package: "socat" },
@@ -121,7 +121,7 @@ const CLUSTER: [DebianTool; 4] = [
 pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.need(SOFTHSM.program, |_| install::debian(&SOFTHSM));
     runner.need("minisign", |_| install::debian(&MINISIGN));
-    for tool in PEERS.iter().chain(&CLUSTER) {
+    for tool in &PEERS {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.programs(|package| package == "bulla");

@@ -11,7 +11,7 @@ use super::{
     programs,
     python::client_tests,
     runner::Runner,
-    server_described, server_ops, server_page,
+    rust, server_described, server_ops, server_page,
     serving::{Prepared, Serving},
     serving_tls::ServingTls,
 };
@@ -21,6 +21,9 @@ const OPERATIONS: [&str; 7] = ["sign", "verify", "create", "rotate", "update", "
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     server_ops::run(runner);
+    for tool in rust::PEERS.iter().chain(&rust::CLUSTER) {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
     runner.programs(|package| matches!(package, "bulla-client" | "bulla-server"));
     let bulla = match programs::built(runner.context) {
         Ok(programs) => programs.command.clone(),
@@ -57,7 +60,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
 
 /// A witness of the Go ecosystem cosigns audit logs of the command and of a service.
 fn witness(runner: &mut Runner<'_>, bulla: &Path) {
-    let folder = runner.context.root.join("crates/cli/tests/witness");
+    let folder = runner.context.root.join("crates/server/tests/witness");
     runner.check("gofmt, the test with a witness", |_| formatted(&folder));
     runner.command("go vet, the test with a witness", go(&folder).args(["vet", "./..."]));
     let mut test = go(&folder);

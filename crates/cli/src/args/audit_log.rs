@@ -23,13 +23,13 @@ Examples:
   bulla audit-log verify --proof entry-17.json --public-key audit.pub
 
 Exit status: 0 success, 1 the log or the proof does not verify, 2 the command could not be carried out.")]
-pub struct AuditLogArgs {
+pub(crate) struct AuditLogArgs {
     #[command(subcommand)]
-    pub command: AuditLogCommand,
+    pub(crate) command: AuditLogCommand,
 }
 
 #[derive(Subcommand)]
-pub enum AuditLogCommand {
+pub(crate) enum AuditLogCommand {
     /// Start the log, and create the key `audit-log` that signs it
     #[command(after_help = "\
 Examples:
@@ -52,12 +52,12 @@ Exit status: 0 printed, 1 the log is damaged or was altered, 2 it could not be r
 }
 
 #[derive(Args)]
-pub struct AuditLogInitArgs {
+pub(crate) struct AuditLogInitArgs {
     #[command(flatten)]
-    pub keystore: KeystoreArgs,
+    pub(crate) keystore: KeystoreArgs,
 
     #[command(flatten)]
-    pub report: ReportArgs,
+    pub(crate) report: ReportArgs,
 }
 
 /// Check that nobody altered, removed or moved an entry
@@ -118,17 +118,17 @@ pub struct AuditLogVerifyArgs {
 }
 
 #[derive(Args)]
-pub struct AuditLogShowArgs {
+pub(crate) struct AuditLogShowArgs {
     /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
-    pub log: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
 
     #[command(flatten)]
-    pub keystore: KeystoreArgs,
+    pub(crate) keystore: KeystoreArgs,
 
     /// Print JSON Lines, one object per entry, instead of text
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// Prove an entry, or prove that the log only grew
@@ -143,25 +143,25 @@ Examples:
   bulla audit-log prove --since head.note --output growth.json
 
 Exit status: 0 proved, 2 not proved.")]
-pub struct AuditLogProveArgs {
+pub(crate) struct AuditLogProveArgs {
     /// The entry's number
     #[arg(value_name = "ENTRY", required_unless_present = "since", conflicts_with = "since")]
-    pub entry: Option<u64>,
+    pub(crate) entry: Option<u64>,
 
     /// Prove that the log still begins with the entries that this older checkpoint sealed
     #[arg(long, value_name = "FILE")]
-    pub since: Option<PathBuf>,
+    pub(crate) since: Option<PathBuf>,
 
     /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
-    pub log: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub keystore: KeystoreArgs,
+    pub(crate) keystore: KeystoreArgs,
 }
 
 /// Sign all entries so far, and print the checkpoint
@@ -175,17 +175,17 @@ Examples:
   bulla audit-log checkpoint --json
 
 Exit status: 0 signed, 2 not signed.")]
-pub struct AuditLogCheckpointArgs {
+pub(crate) struct AuditLogCheckpointArgs {
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub keystore: KeystoreArgs,
+    pub(crate) keystore: KeystoreArgs,
 
     /// Print a JSON object instead of the note
     #[arg(long, conflicts_with = "output")]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// Have witnesses cosign all entries so far, and print the cosigned checkpoint

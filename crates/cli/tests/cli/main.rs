@@ -26,10 +26,6 @@ mod remote_transfer;
 mod seal;
 mod seal_keys;
 mod secrets;
-mod serve;
-mod serve_crash;
-#[cfg(feature = "otel")]
-mod serve_traces;
 mod sign;
 mod sign_safely;
 #[path = "../../../kms/tests/kms/support/strikes.rs"]

@@ -44,7 +44,7 @@ fn the_committed_description_is_the_one_of_this_program() {
     }
     assert!(
         is_same,
-        "spec/openapi.json is out of date: take {fresh}, or `bulla serve --print-openapi`, and read what changed"
+        "spec/openapi.json is out of date: take {fresh}, or `bulla serve print-openapi`, and read what changed"
     );
 }
 

@@ -36,12 +36,12 @@ impl Built {
 
     /// A command with keystores in etcd.
     pub(super) fn with_etcd(context: &Context) -> Result<Self> {
-        Self::with(context, &["--features", "etcd"])
+        Self::with(context, &["--features", "bulla-server/etcd"])
     }
 
     fn with(context: &Context, features: &[&str]) -> Result<Self> {
         let mut build = context.cargo();
-        build.args(["build", "--profile", "dist", "-p", "bulla"]).args(features);
+        build.args(["build", "--profile", "dist", "-p", "bulla", "-p", "bulla-server"]).args(features);
         Ok(Self::of(context, build_program(&mut build)?))
     }
 

@@ -58,8 +58,8 @@ impl<'a> Nodes<'a> {
     pub(super) fn create(built: &'a Built, etcd: &'a Etcd, folder: &Path, processors: &str) -> Result<Self> {
         let mut nodes = Self::of(built, etcd, folder);
         let (first, _) = nodes.prepare(0)?;
-        let mut create = nodes.command(&first, processors);
-        bulla_devtools::quiet(create.args(["--create", "keystore"]))?;
+        let mut create = nodes.command(&first, processors, &["init", "keystore"]);
+        bulla_devtools::quiet(&mut create)?;
         nodes.begin(processors)?;
         Ok(nodes)
     }
@@ -89,7 +89,7 @@ impl<'a> Nodes<'a> {
         let number = self.all.len();
         let (folder, address) = self.prepare(number)?;
         let log = File::create(folder.join("log"))?;
-        let mut command = self.command(&folder, processors);
+        let mut command = self.command(&folder, processors, &[]);
         let start = Instant::now();
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let mut node = Node { process: process.context("cannot start a node")?, address, folder };
@@ -132,10 +132,10 @@ impl<'a> Nodes<'a> {
         )
     }
 
-    fn command(&self, folder: &Path, processors: &str) -> Command {
+    fn command(&self, folder: &Path, processors: &str, words: &[&str]) -> Command {
         let mut command = Command::new("taskset");
-        command.args(["-c", processors]).arg(&self.built.program).args(["serve", "--config"]);
-        command.arg(folder.join(SETTINGS));
+        command.args(["-c", processors]).arg(&self.built.program).arg("serve").args(words);
+        command.arg("--config").arg(folder.join(SETTINGS));
         command
     }
 

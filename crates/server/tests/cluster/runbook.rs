@@ -3,6 +3,7 @@
 use crate::node::{Guarded, Nodes, eventually};
 use crate::support::etcd::Cluster;
 use crate::upgrade::Balancer;
+use bulla_testing::bulla;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -106,7 +107,7 @@ impl Site {
             script.replace(name, &place.display().to_string())
         });
         let script = script.replace("/node1 ", &format!("/node{} ", node + 1));
-        let bulla = Path::new(env!("CARGO_BIN_EXE_bulla")).parent().expect("a folder");
+        let bulla = Path::new(bulla()).parent().expect("a folder");
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("sh");
         command.args(["-euc", &script]).env("PATH", format!("{}:{path}", bulla.display()));
@@ -168,8 +169,8 @@ fn the_settings_for_kubernetes_are_settings() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("serve.toml");
     fs::write(&path, settings).expect("the settings are written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bulla"));
-    let done = command.args(["serve", "--print-config", "--config"]).arg(&path).output().expect("it runs");
+    let mut command = Command::new(bulla());
+    let done = command.args(["serve", "print-config", "--config"]).arg(&path).output().expect("it runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let printed = String::from_utf8_lossy(&done.stdout);
     assert!(printed.contains("store = \"etcd\"") && printed.contains("prefix = \"bulla/main\""), "{printed}");

@@ -1,5 +1,5 @@
 // A module of its own: nothing else of the repository needs what it requires. It runs in a checkout only: nobody fetches it.
-module github.com/bulla-dev/bulla/crates/cli/tests/witness
+module github.com/bulla-dev/bulla/crates/server/tests/witness
 
 go 1.26
 

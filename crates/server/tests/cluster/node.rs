@@ -3,14 +3,13 @@
 use crate::client::{Client, Place};
 use crate::support::etcd::Cluster;
 use crate::support::proxy::{Gate, Proxy};
+use bulla_testing::bulla;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-const BULLA: &str = env!("CARGO_BIN_EXE_bulla");
 
 /// For how long nodes sign without etcd.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(3);
@@ -120,15 +119,23 @@ impl Node {
     }
 
     fn command(&self) -> Command {
+        self.command_of(&[])
+    }
+
+    fn command_of(&self, words: &[&str]) -> Command {
         let mut command = Command::new("env");
         // A program that a test runner starts may ignore signals, and so do its children.
-        command.args(["--default-signal=HUP,INT,TERM", BULLA, "serve", "--config"]);
-        command.arg(self.folder.join("serve.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["--default-signal=HUP,INT,TERM", bulla(), "serve"]).args(words);
+        command
+            .arg("--config")
+            .arg(self.folder.join("serve.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command
     }
 
     pub(crate) fn create(&self, what: &str) {
-        let done = self.command().args(["--create", what]).stdout(Stdio::piped()).output().expect("it runs");
+        let done = self.command_of(&["init", what]).stdout(Stdio::piped()).output().expect("it runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 

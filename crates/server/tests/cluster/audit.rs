@@ -4,6 +4,7 @@
 use crate::node::{Guarded, Node, Nodes, eventually};
 use crate::support::etcd::Cluster;
 use crate::support::proxy::Gate;
+use bulla_testing::bulla;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ fn size(line: &Value) -> Option<u64> {
 }
 
 fn verify(node: &Node, more: &[&str]) -> (i32, Vec<Found>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bulla"));
+    let mut command = Command::new(bulla());
     command.args(["audit-log", "verify", "--cluster", "--json", "--config"]);
     let done = command.arg(node.folder().join("serve.toml")).args(more).output().expect("it runs");
     let text = String::from_utf8_lossy(&done.stdout);

@@ -229,14 +229,14 @@ fn the_settings_are_printed_and_checked() {
     let home = home();
     home.write_secret("pass", "correct horse\n");
     settings(&home, "[keystore]\npassphrase_file = \"pass\"");
-    let print = ["serve", "--config", "serve.toml", "--print-config", "--log-level", "debug"];
+    let print = ["serve", "print-config", "--config", "serve.toml", "--log-level", "debug"];
     let printed = home.run(print).exits(0).says("max_body_bytes = 33554432").says("level = \"debug\"");
     assert!(!printed.stdout.contains("horse"), "{}", printed.stdout);
     // What is printed says the same again.
     home.write("printed.toml", &printed.stdout);
-    let again = home.run(["serve", "--config", "printed.toml", "--print-config"]).exits(0);
+    let again = home.run(["serve", "print-config", "--config", "printed.toml"]).exits(0);
     assert_eq!(again.stdout, printed.stdout);
-    let check = ["serve", "--config", "serve.toml", "--check-config"];
+    let check = ["serve", "check-config", "--config", "serve.toml"];
     home.run(check).exits(0).complains("the settings are valid");
     let tls = "tls = { certificate = \"missing.pem\", key = \"missing.key\" }";
     settings(&home, &format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{tls}"));
