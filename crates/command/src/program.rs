@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::output::Out;
 use crate::tree::{CommandTree, DESCRIBE};
 use clap::Parser;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// The arguments of this process; or its end, for a wrong command line, and for one that asks for
@@ -29,12 +30,22 @@ pub fn parse<Arguments: Parser>() -> Result<Arguments, ExitCode> {
 pub fn accept<Arguments>(parsed: Result<Arguments, clap::Error>) -> Result<Arguments, ExitCode> {
     let asked = match parsed {
         Ok(arguments) => return Ok(arguments),
-        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        Err(wrong) if wrong.use_stderr() => {
+            print_usage_error(&wrong);
+            return Err(Exit::Error.into());
+        }
         Err(asked) => asked,
     };
     // The parser itself would ignore that it cannot print.
     let mut out = Out::new();
     Err(exit_code(out.styled(&asked.render()).and_then(|()| out.flush()).map(|()| Exit::Ok)))
+}
+
+/// Prints what is wrong with a command line, in the style of all other errors.
+fn print_usage_error(wrong: &clap::Error) {
+    let text = wrong.render().ansi().to_string();
+    let text = text.replacen("error:", "bulla:", 1).replacen("tip:", "hint:", 1);
+    let _ = write!(anstream::stderr(), "{text}");
 }
 
 /// The exit status of a program. An error is printed.

@@ -172,7 +172,8 @@ mod tests {
     fn packages_that_are_built_alone_need_no_crate_that_the_tests_do_not_have() {
         let features = features(&Context::find().unwrap()).unwrap();
         let tests = ["--workspace", "--features", &features, TESTS];
-        share(&tests, &["-p", "bulla", "-p", FEATURES, PROGRAMS]);
+        let shipped = ["-p", "bulla", "-p", "bulla-audit", "-p", "bulla-server", "-p", FEATURES, PROGRAMS];
+        share(&tests, &shipped);
         share(&tests, &["-p", "bulla-kms", "-p", FEATURES, TESTS]);
     }
 

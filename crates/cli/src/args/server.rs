@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// A service that has the keys, and how to reach it.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Service")]
 pub struct ServerArgs {
     /// Use the keys of a service (`bulla serve`) instead of a keystore: https://HOST:PORT,
     /// http://HOST:PORT or unix:PATH

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// How much a command prints on standard output, and in which form.
 #[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Output")]
 pub struct ReportArgs {
     /// Print JSON Lines, one object per line, instead of text
     #[arg(long)]
@@ -21,6 +22,7 @@ pub struct ReportArgs {
 
 /// Where the keystore is and what opens it; or which service has the keys.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Keystore")]
 pub struct KeystoreArgs {
     /// The keystore's folder [default: `bulla` in your data folder]
     ///

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// How bulla reads files.
 #[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Reading")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) work: WorkArgs,
@@ -32,6 +33,7 @@ pub(crate) enum HiddenNames {
 
 /// Which folders are walked, and how.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Folders")]
 pub(crate) struct WalkArgs {
     /// Hash all files in folders; other flags leave some out
     ///
@@ -46,6 +48,7 @@ pub(crate) struct WalkArgs {
 
 /// Which files of a folder count.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Folders")]
 pub(crate) struct FilterArgs {
     /// Only files that match GLOB, as in .gitignore; after `!`, only files that do not; may be
     /// given several times

@@ -7,6 +7,7 @@ use clap::Args;
 
 /// How much of the machine the work may take, and what is told of it.
 #[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Work")]
 pub(crate) struct WorkArgs {
     /// The maximum number of threads; 0 means RAYON_NUM_THREADS, or else the number of processors
     #[arg(

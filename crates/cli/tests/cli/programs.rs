@@ -52,7 +52,7 @@ fn a_program_is_found_beside_the_file_that_a_link_leads_to() {
 fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     let home = Home::new();
     let list = home.run(["--help"]).exits(0).stdout;
-    for command in ["audit"] {
+    for command in ["audit", "serve"] {
         let program = crate::support::program(&format!("bulla-{command}"));
         let help = Done::of(home.program(&program).arg("--help")).exits(0).stdout;
         assert_eq!(home.run([command, "--help"]).exits(0).stdout, help);
@@ -63,7 +63,8 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         assert!(list.lines().any(|line| line.trim().starts_with(command) && line.ends_with(about)), "{list}");
     }
     home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
+    home.run(["man", "serve", "init"]).exits(0).says(".TH BULLA-SERVE-INIT 1");
     for shell in ["bash", "zsh", "fish", "powershell"] {
-        home.run(["completions", shell]).exits(0).says("manifest-path");
+        home.run(["completions", shell]).exits(0).says("manifest-path").says("print-openapi");
     }
 }
