@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 ///
 /// The first two may have a path, for a service behind a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(Place);
+pub struct Address(AddressKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum AddressKind {
     Network(Network),
     Unix(PathBuf),
 }
@@ -47,7 +47,7 @@ pub(crate) enum Peer<'a> {
 impl Address {
     /// Whether others can read the traffic: it is not encrypted, and leaves this machine.
     pub fn is_exposed(&self) -> bool {
-        let Place::Network(Network { encryption: Encryption::None, host, .. }) = &self.0 else {
+        let AddressKind::Network(Network { encryption: Encryption::None, host, .. }) = &self.0 else {
             return false;
         };
         let is_loopback = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
@@ -56,24 +56,24 @@ impl Address {
 
     pub(crate) fn peer(&self) -> Peer<'_> {
         match &self.0 {
-            Place::Network(network) => Peer::Network(network),
-            Place::Unix(path) => Peer::Unix(path),
+            AddressKind::Network(network) => Peer::Network(network),
+            AddressKind::Unix(path) => Peer::Unix(path),
         }
     }
 
     /// The value of the header `Host`.
     pub(crate) fn host(&self) -> &str {
         match &self.0 {
-            Place::Network(network) => &network.authority,
-            Place::Unix(_) => "localhost",
+            AddressKind::Network(network) => &network.authority,
+            AddressKind::Unix(_) => "localhost",
         }
     }
 
     /// The prefix of all paths, without a slash at its end.
     pub(crate) fn prefix(&self) -> &str {
         match &self.0 {
-            Place::Network(network) => &network.prefix,
-            Place::Unix(_) => "",
+            AddressKind::Network(network) => &network.prefix,
+            AddressKind::Unix(_) => "",
         }
     }
 }
@@ -89,7 +89,7 @@ impl FromStr for Address {
         };
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() { Err(invalid()) } else { Ok(Self(Place::Unix(path.into()))) };
+            return if path.is_empty() { Err(invalid()) } else { Ok(Self(AddressKind::Unix(path.into()))) };
         }
         let uri: Uri = text.parse().map_err(|_| invalid())?;
         let (encryption, port) = match uri.scheme_str() {
@@ -108,15 +108,21 @@ impl FromStr for Address {
             _ => authority.port_u16().ok_or_else(invalid)?,
         };
         let prefix = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self(Place::Network(Network { encryption, host, port, authority: authority.to_string(), prefix })))
+        Ok(Self(AddressKind::Network(Network {
+            encryption,
+            host,
+            port,
+            authority: authority.to_string(),
+            prefix,
+        })))
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Unix(path) => write!(f, "unix:{}", path.display()),
-            Place::Network(Network { encryption, authority, prefix, .. }) => {
+            AddressKind::Unix(path) => write!(f, "unix:{}", path.display()),
+            AddressKind::Network(Network { encryption, authority, prefix, .. }) => {
                 let scheme = if *encryption == Encryption::Tls { "https" } else { "http" };
                 write!(f, "{scheme}://{authority}{prefix}")
             }

@@ -17,9 +17,9 @@ use crate::secret::wiped;
 use crate::transport::{Connection, Reuse, interrupted};
 
 /// The longest answer that is read. A batch of 10,000 post-quantum signatures has about 80 MB.
-const LONGEST: usize = 256 << 20;
+const MAX_ANSWER_BYTES: usize = 256 << 20;
 /// The most memory that is reserved for an answer before it arrives.
-const EXPECTED: usize = 1 << 20;
+const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -87,7 +87,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Which requests may be repeated after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
+enum RepeatPolicy {
     No,
     /// Those that change nothing: the service may have done what was asked.
     WithoutEffect,
@@ -96,32 +96,32 @@ enum Repeat {
 
 /// A failed attempt.
 #[derive(Debug)]
-struct Failed {
+struct FailedAttempt {
     error: Error,
-    repeat: Repeat,
+    repeat: RepeatPolicy,
     /// How long the answer asks to wait.
     pause: Duration,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for FailedAttempt {
     fn from(error: Error) -> Self {
         let repeat = match &error {
-            Error::Refused(refusal) if refusal.retryable => Repeat::All,
-            Error::Unreachable(_) => Repeat::All,
-            Error::Interrupted(_) => Repeat::WithoutEffect,
-            _ => Repeat::No,
+            Error::Refused(refusal) if refusal.retryable => RepeatPolicy::All,
+            Error::Unreachable(_) => RepeatPolicy::All,
+            Error::Interrupted(_) => RepeatPolicy::WithoutEffect,
+            _ => RepeatPolicy::No,
         };
         Self { error, repeat, pause: Duration::ZERO }
     }
 }
 
-impl Failed {
+impl FailedAttempt {
     /// Whether a repetition may help, and does no harm.
     fn may_repeat(&self, effect: Effect) -> bool {
         match self.repeat {
-            Repeat::No => false,
-            Repeat::WithoutEffect => effect == Effect::None,
-            Repeat::All => true,
+            RepeatPolicy::No => false,
+            RepeatPolicy::WithoutEffect => effect == Effect::None,
+            RepeatPolicy::All => true,
         }
     }
 }
@@ -219,15 +219,17 @@ impl Client {
         &self,
         answer: Response<Incoming>,
         connection: Connection,
-    ) -> Result<Zeroizing<Vec<u8>>, Failed> {
+    ) -> Result<Zeroizing<Vec<u8>>, FailedAttempt> {
         let (head, mut body) = answer.into_parts();
-        let expected = usize::try_from(body.size_hint().lower()).unwrap_or(EXPECTED).min(EXPECTED);
+        let expected = usize::try_from(body.size_hint().lower())
+            .unwrap_or(MAX_PREALLOCATED_BYTES)
+            .min(MAX_PREALLOCATED_BYTES);
         // It may have a secret in it.
         let mut whole = Zeroizing::new(Vec::with_capacity(expected));
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| interrupted(&error))?;
             let data = frame.data_ref().map_or(&[][..], |data| data);
-            if whole.len() + data.len() > LONGEST {
+            if whole.len() + data.len() > MAX_ANSWER_BYTES {
                 return Err(Error::Unexpected("it is too long".to_owned()).into());
             }
             whole.extend_from_slice(data);
@@ -236,7 +238,10 @@ impl Client {
         if head.status.is_success() {
             return Ok(whole);
         }
-        Err(Failed { pause: retry_after(&head.headers), ..refusal(head.status, &head.headers, &whole) })
+        Err(FailedAttempt {
+            pause: retry_after(&head.headers),
+            ..refusal(head.status, &head.headers, &whole)
+        })
     }
 }
 
@@ -245,7 +250,7 @@ fn no_refusal() -> Error {
 }
 
 /// The failure that an answer reports.
-fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
+fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> FailedAttempt {
     let request_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(body) {
         return Error::from(Refusal { status: status.as_u16(), request_id, ..refusal }).into();
@@ -253,9 +258,9 @@ fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
     // A proxy in between answered. Some proxies answer 503, too, when the service got the request
     // and its answer was lost.
     let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let repeat = if is_busy { Repeat::WithoutEffect } else { Repeat::No };
+    let repeat = if is_busy { RepeatPolicy::WithoutEffect } else { RepeatPolicy::No };
     let error = Error::Unexpected(format!("its status is {}", status.as_u16()));
-    Failed { repeat, ..error.into() }
+    FailedAttempt { repeat, ..error.into() }
 }
 
 /// How long an answer asks to wait. The service writes seconds. A time, as some proxies write it,
@@ -286,16 +291,16 @@ fn no_random(_: getrandom::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, body: &str) -> Failed {
+    fn answered(status: u16, body: &str) -> FailedAttempt {
         refusal(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes())
     }
 
-    fn refused(retryable: bool) -> Failed {
+    fn refused(retryable: bool) -> FailedAttempt {
         answered(503, &format!(r#"{{"code":"busy","message":"a","retryable":{retryable}}}"#))
     }
 
     /// Whether a request without an effect is repeated, and whether a change is.
-    fn repeated(failed: impl Into<Failed>) -> (bool, bool) {
+    fn repeated(failed: impl Into<FailedAttempt>) -> (bool, bool) {
         let failed = failed.into();
         (failed.may_repeat(Effect::None), failed.may_repeat(Effect::Change))
     }

@@ -13,7 +13,7 @@ use crate::tls::{Authorities, Identity, tls};
 use crate::transport::Transport;
 
 /// The most items of a request, as the service's default setting has it.
-const ITEMS: usize = 10_000;
+const MAX_BATCH_ITEMS: usize = 10_000;
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Settings {
             deadline: Duration::from_secs(30),
             retries: 3,
             backoff: Duration::from_millis(50),
-            items: ITEMS,
+            items: MAX_BATCH_ITEMS,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::keys::{Key, NewKey, PublicKeyFormat};
 
 /// At least the length of the JSON around a request's secret.
-const FRAME: usize = 4096;
+const JSON_FRAME_LEN: usize = 4096;
 
 /// A shared key, and the ciphertext that carries it.
 #[non_exhaustive]
@@ -201,7 +201,7 @@ impl<'a> Import<'a> {
             // A character has at most six bytes in JSON.
             encoded(key.data.0.len()) + 6 * key.passphrase.map_or(0, str::len)
         });
-        FRAME + secret
+        JSON_FRAME_LEN + secret
     }
 }
 
@@ -230,7 +230,7 @@ impl Client {
         let body = Encrypt { data: Base64(data), keys, recipients };
         let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
         let call = Call::post("/api/v1/encrypt", Effect::None);
-        let call = call.secret_body(&body, FRAME + encoded(data.len()) + names);
+        let call = call.secret_body(&body, JSON_FRAME_LEN + encoded(data.len()) + names);
         Ok(self.call::<Encrypted>(call).await?.encrypted_data)
     }
 

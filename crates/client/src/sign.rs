@@ -8,9 +8,9 @@ use crate::client::Client;
 use crate::error::{Error, Refusal, Result};
 
 /// The most bytes of a request with many items. The service's default setting takes twice as many.
-const BODY: usize = 16 << 20;
+const MAX_BATCH_BODY_BYTES: usize = 16 << 20;
 /// About what an item has around its texts.
-const FRAME: usize = 64;
+const JSON_FRAME_LEN: usize = 64;
 
 /// A signature, and the key version that made it.
 #[non_exhaustive]
@@ -109,7 +109,7 @@ impl Item<'_> {
     /// About how many bytes it takes in a request.
     fn length(&self) -> usize {
         let signature = self.signature.as_ref().map_or(0, |signature| encoded(signature.0.len()));
-        FRAME + self.key.map_or(0, str::len) + encoded(self.message.0.len()) + signature
+        JSON_FRAME_LEN + self.key.map_or(0, str::len) + encoded(self.message.0.len()) + signature
     }
 }
 
@@ -267,7 +267,7 @@ fn part(items: &[Item<'_>], most: usize) -> usize {
     let mut length = 0;
     let fits = |item: &&Item<'_>| {
         length += item.length();
-        length <= BODY
+        length <= MAX_BATCH_BODY_BYTES
     };
     items.iter().take(most).take_while(fits).count().max(1)
 }

@@ -19,9 +19,9 @@ use crate::stream::connect;
 use crate::tls::{Tls, certificate_error};
 
 /// The most idle connections that are kept.
-const IDLE: usize = 64;
+const MAX_IDLE_CONNECTIONS: usize = 64;
 /// How long one is kept: the service closes those that are idle for 60 seconds.
-const KEPT: Duration = Duration::from_secs(30);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection that has answered.
 pub(crate) struct Connection(SendRequest<Full<Bytes>>);
@@ -76,7 +76,7 @@ impl Transport {
     /// Keeps a connection for reuse. Its last answer must have been read to the end.
     pub(crate) fn keep(&self, connection: Connection) {
         let mut idle = self.idle();
-        if idle.len() < IDLE && !connection.0.is_closed() {
+        if idle.len() < MAX_IDLE_CONNECTIONS && !connection.0.is_closed() {
             idle.push((connection, Instant::now()));
         }
     }
@@ -88,7 +88,7 @@ impl Transport {
         }
         let mut idle = self.idle();
         let (connection, since) = idle.pop()?;
-        if since.elapsed() < KEPT {
+        if since.elapsed() < IDLE_CONNECTION_TIMEOUT {
             return Some(connection);
         }
         // All others are older.

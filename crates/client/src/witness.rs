@@ -14,9 +14,9 @@ use crate::tls::{Authorities, tls};
 use crate::transport::{Reuse, Transport};
 
 /// How long a witness may take. It writes to a disk, and does nothing else.
-const DEADLINE: Duration = Duration::from_secs(20);
+const WITNESS_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest answer that is read: a few lines.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// A witness: somebody else's service that cosigns the checkpoints of a log, if the log only grew.
 pub struct Witness {
@@ -46,8 +46,8 @@ impl Witness {
     /// # Panics
     /// On a thread that already runs a runtime.
     pub fn add_checkpoint(&self, body: &str) -> Result<(u16, String)> {
-        let asking = async { timeout(DEADLINE, self.ask(body)).await };
-        self.runtime.block_on(asking).unwrap_or(Err(Error::Deadline(DEADLINE)))
+        let asking = async { timeout(WITNESS_TIMEOUT, self.ask(body)).await };
+        self.runtime.block_on(asking).unwrap_or(Err(Error::Deadline(WITNESS_TIMEOUT)))
     }
 
     async fn ask(&self, body: &str) -> Result<(u16, String)> {
@@ -60,7 +60,8 @@ impl Witness {
         let (response, _connection) = self.transport.send(request, Reuse::Never).await?;
         let status = response.status().as_u16();
         let unreadable = |error| Error::Unexpected(format!("the witness' answer cannot be read: {error}"));
-        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await.map_err(unreadable)?;
+        let body =
+            Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await.map_err(unreadable)?;
         let text = String::from_utf8(body.to_bytes().to_vec());
         Ok((status, text.map_err(|_| Error::Unexpected("the witness' answer is not text".to_owned()))?))
     }

@@ -47,11 +47,11 @@ pub fn configured_witnesses(config: &Config) -> Result<Option<Witnesses>> {
     if config.witness.is_empty() {
         return Ok(None);
     }
-    let all = config.witness.iter().map(|witness| Ok((witness.key.clone(), ask(witness)?)));
+    let all = config.witness.iter().map(|witness| Ok((witness.key.clone(), witness_transport(witness)?)));
     Ok(Some(Witnesses::new(all.collect::<Result<_>>()?, config.cosignature_quorum())))
 }
 
-fn ask(witness: &WitnessConfig) -> Result<Box<WitnessTransport>> {
+fn witness_transport(witness: &WitnessConfig) -> Result<Box<WitnessTransport>> {
     let invalid = |error: bulla_client::Error| {
         let message = format!("the witness {}: {error}", witness.key.name());
         KmsError::new(Code::InvalidArgument, message)
@@ -106,7 +106,7 @@ fn run(
         let is_new = last.is_none_or(|(size, time)| size != log.len() || time.elapsed() >= MAX_COSIGN_AGE);
         if is_new {
             let outcome = log_key(&keystore, &log).and_then(|key| witnesses.witness(&log, &*keystore, &key));
-            last = note(outcome, &mut troubles).map(|size| (size, Instant::now()));
+            last = log_outcome(outcome, &mut troubles).map(|size| (size, Instant::now()));
         }
         drop((keystore, log));
         if let Err(RecvTimeoutError::Disconnected) = stopped.recv_timeout(interval) {
@@ -117,7 +117,7 @@ fn run(
 
 /// Logs the outcome of a round where it changed. Returns how many entries all witnesses have
 /// cosigned.
-fn note(outcome: Result<WitnessReport>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
+fn log_outcome(outcome: Result<WitnessReport>, troubles: &mut BTreeMap<String, String>) -> Option<u64> {
     let (failed, size) = match outcome {
         Ok(WitnessReport { checkpoint, failed, .. }) => {
             let size = failed.is_empty().then(|| checkpoint.size());

@@ -140,7 +140,7 @@ impl TokenRateLimiters {
     }
 
     /// The limiter for `id`: the same one each time, also after a session was forgotten.
-    pub(crate) fn of(&self, id: &str) -> Option<Arc<RateLimiter>> {
+    pub(crate) fn limiter_for(&self, id: &str) -> Option<Arc<RateLimiter>> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let rate = table.rate?;
         if let Some(limiter) = table.by_id.get(id) {
@@ -231,15 +231,15 @@ mod tests {
             Some(RequestRate { per_second: per_second.try_into().unwrap(), burst: 5.try_into().unwrap() })
         };
         let limiters = TokenRateLimiters::new(None);
-        assert!(limiters.of("a").is_none());
+        assert!(limiters.limiter_for("a").is_none());
         limiters.set_rate(rate(1));
-        let first = limiters.of("a").unwrap();
-        assert!(Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
-        assert!(!Arc::ptr_eq(&first, &limiters.of("b").unwrap()));
+        let first = limiters.limiter_for("a").unwrap();
+        assert!(Arc::ptr_eq(&first, &limiters.limiter_for("a").unwrap()));
+        assert!(!Arc::ptr_eq(&first, &limiters.limiter_for("b").unwrap()));
         limiters.set_rate(rate(1));
-        assert!(Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
+        assert!(Arc::ptr_eq(&first, &limiters.limiter_for("a").unwrap()));
         limiters.set_rate(rate(2));
-        assert!(!Arc::ptr_eq(&first, &limiters.of("a").unwrap()));
+        assert!(!Arc::ptr_eq(&first, &limiters.limiter_for("a").unwrap()));
     }
 
     #[test]
@@ -247,14 +247,14 @@ mod tests {
         let second = 1.try_into().unwrap();
         let limiters =
             TokenRateLimiters::new(Some(RequestRate { per_second: second, burst: 5.try_into().unwrap() }));
-        let busy = limiters.of("busy").unwrap();
+        let busy = limiters.limiter_for("busy").unwrap();
         busy.take(5).unwrap();
         let address = Arc::as_ptr(&busy);
         drop(busy);
         for number in 0..MAX_LIMITERS {
-            limiters.of(&number.to_string());
+            limiters.limiter_for(&number.to_string());
         }
         assert!(limiters.table.lock().unwrap().by_id.len() < 10);
-        assert_eq!(Arc::as_ptr(&limiters.of("busy").unwrap()), address);
+        assert_eq!(Arc::as_ptr(&limiters.limiter_for("busy").unwrap()), address);
     }
 }

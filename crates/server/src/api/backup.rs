@@ -34,9 +34,9 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
 }
 
 /// The bytes that are sent together.
-const PIECE: usize = 64 << 10;
+const PIECE_LEN: usize = 64 << 10;
 /// How many pieces may wait for the network. Then the backup itself waits.
-const PIECES: usize = 4;
+const MAX_BUFFERED_PIECES: usize = 4;
 
 /// A backup to make.
 #[derive(Deserialize, ToSchema)]
@@ -73,10 +73,10 @@ async fn backup(State(worker): State<Worker>, caller: Caller, Content(body): Con
     let MakeBackup { recipients } = parse(&body)?;
     let to = recipients.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;
     check_recipients(&worker, &caller, &to)?;
-    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let (sender, mut pieces) = mpsc::channel(MAX_BUFFERED_PIECES);
     let (unsealed, session) = (caller.unsealed.clone(), caller.session.clone());
-    let patience = worker.service.limits().body_timeout();
-    let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), patience };
+    let timeout = worker.service.limits().body_timeout();
+    let mut sink = Sink { sender, network: Handle::current(), buffer: Vec::new(), timeout };
     let (told, summary) = oneshot::channel();
     spawn_blocking(move || {
         let to: Vec<_> = to.iter().map(|recipient| recipient as &dyn KeyProvider).collect();
@@ -130,12 +130,12 @@ struct Sink {
     network: Handle,
     buffer: Vec<u8>,
     /// How long a caller may take for a piece.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Sink {
     fn send(&self, piece: Piece) -> io::Result<()> {
-        let sent = self.network.block_on(self.sender.send_timeout(piece, self.patience));
+        let sent = self.network.block_on(self.sender.send_timeout(piece, self.timeout));
         sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the caller went away, or is too slow"))
     }
 
@@ -147,7 +147,7 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() >= PIECE {
+        if self.buffer.len() >= PIECE_LEN {
             self.send_buffer()?;
         }
         self.buffer.extend_from_slice(bytes);
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn the_last_piece_waits_until_it_is_sent() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let (sender, mut pieces) = mpsc::channel(PIECES);
-        let (network, patience) = (runtime.handle().clone(), Duration::from_secs(60));
-        let mut sink = Sink { sender, network, buffer: Vec::new(), patience };
-        sink.write_all(&[1; PIECE]).unwrap();
+        let (sender, mut pieces) = mpsc::channel(MAX_BUFFERED_PIECES);
+        let (network, timeout) = (runtime.handle().clone(), Duration::from_secs(60));
+        let mut sink = Sink { sender, network, buffer: Vec::new(), timeout };
+        sink.write_all(&[1; PIECE_LEN]).unwrap();
         sink.flush().unwrap();
         assert!(pieces.try_recv().is_err());
         sink.write_all(&[2]).unwrap();
-        assert_eq!(pieces.try_recv().unwrap().unwrap(), vec![1; PIECE]);
+        assert_eq!(pieces.try_recv().unwrap().unwrap(), vec![1; PIECE_LEN]);
         sink.flush().unwrap();
         assert!(pieces.try_recv().is_err());
         sink.send_buffer().unwrap();

@@ -185,7 +185,7 @@ async fn decrypt(State(worker): State<Worker>, caller: Caller, Content(body): Co
 
 /// At least the JSON around the values of an answer: the names of its fields, and a key version's
 /// name.
-const FRAME: usize = 512;
+const KEM_JSON_FRAME_LEN: usize = 512;
 
 /// The version to encapsulate to.
 #[derive(Default, Deserialize, ToSchema)]
@@ -237,7 +237,7 @@ async fn encapsulate(
         ciphertext: encode(&made.ciphertext),
         shared_key: &shared_key,
     };
-    let length = FRAME + answer.ciphertext.len() + shared_key.len();
+    let length = KEM_JSON_FRAME_LEN + answer.ciphertext.len() + shared_key.len();
     secret_json(&answer, length)
 }
 
@@ -287,5 +287,5 @@ async fn decapsulate(
     let shared = worker.run_blocking(&caller.unsealed, &caller.session, shared).await?;
     let shared_key = Zeroizing::new(encode(&*shared));
     let answer = Decapsulated { key: key.to_string(), version: key.version(), shared_key: &shared_key };
-    secret_json(&answer, FRAME + shared_key.len())
+    secret_json(&answer, KEM_JSON_FRAME_LEN + shared_key.len())
 }

@@ -54,7 +54,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static 
 }
 
 /// The answers of every endpoint that needs a credential.
-const COMMON: [(&str, &str, &str); 4] = [
+const COMMON_RESPONSES: [(&str, &str, &str); 4] = [
     ("401", "Unauthenticated", "The request carries no credential"),
     ("403", "Refused", "The credential does not permit this, or what the request names does not exist"),
     ("429", "RateLimited", "The credential's rate limit is reached"),
@@ -63,13 +63,13 @@ const COMMON: [(&str, &str, &str); 4] = [
 
 /// The prefix of the names of the same answers to clients of Vault. For them, 403 also answers a
 /// request without a credential.
-const VAULT: &str = "Vault";
+const VAULT_RESPONSE_PREFIX: &str = "Vault";
 
 /// Completes the description: every operation gets an id of its own and the answers that all have
 /// in common.
 pub(crate) fn complete(description: &mut OpenApi) {
     let components = description.components.get_or_insert_default();
-    for (status, name, text) in COMMON {
+    for (status, name, text) in COMMON_RESPONSES {
         let mut add = |name: String, schema: &str| {
             let content = Content::new(Some(Ref::from_schema_name(schema)));
             let response =
@@ -78,7 +78,7 @@ pub(crate) fn complete(description: &mut OpenApi) {
         };
         add(name.to_owned(), "ErrorBody");
         if status != "401" {
-            add(format!("{VAULT}{name}"), "VaultErrorBody");
+            add(format!("{VAULT_RESPONSE_PREFIX}{name}"), "VaultErrorBody");
         }
     }
     let paths = description.paths.paths.iter_mut();
@@ -98,10 +98,10 @@ pub(crate) fn complete(description: &mut OpenApi) {
         if permission.is_some_and(|permission| permission == "open") {
             continue;
         }
-        for (status, name, _) in COMMON {
+        for (status, name, _) in COMMON_RESPONSES {
             let response = match is_vault {
                 true if status == "401" => continue,
-                true => Ref::from_response_name(format!("{VAULT}{name}")),
+                true => Ref::from_response_name(format!("{VAULT_RESPONSE_PREFIX}{name}")),
                 false => Ref::from_response_name(name),
             };
             operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());

@@ -55,7 +55,7 @@ struct SealState {
 async fn seal(State(worker): State<Worker>, caller: Caller) -> Result<Json<SealState>> {
     check_operator(&worker, &caller, TokenOperation::Update)?;
     let Caller { session, unsealed } = caller;
-    worker.service.close(unsealed, &session.actor).await?;
+    worker.service.seal_by_operator(unsealed, &session.actor).await?;
     Ok(Json(SealState { sealed: true }))
 }
 
@@ -92,7 +92,7 @@ async fn unseal(
                 .try_passphrase(SecretString::from(&*passphrase), connected.peer()?.as_deref())
                 .await?;
         }
-        Unseal { passphrase: None } => open_again(&worker, connected).await?,
+        Unseal { passphrase: None } => unseal_by_operator(&worker, connected).await?,
     }
     Ok(Json(SealState { sealed: false }))
 }
@@ -103,7 +103,7 @@ async fn unseal(
 /// # Errors
 /// The connection does not prove that the caller is such an operator; those of opening the
 /// keystore.
-pub(crate) async fn open_again(worker: &Worker, connected: ConnectionCaller) -> Result<()> {
+pub(crate) async fn unseal_by_operator(worker: &Worker, connected: ConnectionCaller) -> Result<()> {
     if !worker.service.is_sealed() {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub(crate) async fn open_again(worker: &Worker, connected: ConnectionCaller) -> 
     let session = connected.caller()?.ok_or_else(|| ApiError::new(ApiErrorCode::Unauthenticated, message))?;
     session.count(1)?;
     check_operator_session(worker, &session, TokenOperation::Update)?;
-    worker.service.open_again(&session.actor).await
+    worker.service.unseal_by_operator(&session.actor).await
 }
 
 /// The caller may do `operation` in its tenant, and that is the operators' tenant.

@@ -105,7 +105,7 @@ struct PublicKeyView {
 }
 
 /// Caches may keep public keys for a minute, for this caller.
-const CACHING: [(HeaderName, HeaderValue); 2] = [
+const CACHE_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60")),
     (header::VARY, HeaderValue::from_static("authorization, x-vault-token")),
 ];
@@ -135,7 +135,7 @@ async fn public(
     let NamedPublicKey { key, .. } = named;
     let (version, algorithm) = (key.version(), key.key_id().algorithm().as_str());
     let view = PublicKeyView { key: key.to_string(), version, algorithm, format, public_key };
-    Ok((CACHING, Json(view)))
+    Ok((CACHE_HEADERS, Json(view)))
 }
 
 /// A JSON Web Key Set (RFC 7517).
@@ -199,7 +199,7 @@ async fn jwks(
         let text = serde_json::to_vec(&Jwks { keys: sets.into_iter().flatten().collect() });
         text.map_err(|_| KmsError::new(Code::Internal, "a set of keys has no JSON"))
     });
-    Ok((CACHING, json(made.await?)))
+    Ok((CACHE_HEADERS, json(made.await?)))
 }
 
 /// The usable versions of a key.

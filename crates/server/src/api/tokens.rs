@@ -252,7 +252,7 @@ struct RevokedToken {
 }
 
 /// The longest revocation id: twice that of today.
-const LONGEST_ID: usize = 256;
+const MAX_REVOCATION_ID_LEN: usize = 256;
 
 /// Revoke a token, and all tokens that were made from it.
 ///
@@ -272,7 +272,11 @@ async fn revoke(
         Some(_) if !session.authority.can_mint_tokens => return Err(ApiError::forbidden()),
         Some(id) => {
             let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            if id.is_empty() || id.len() > LONGEST_ID || id.len() % 2 != 0 || !id.bytes().all(is_digit) {
+            if id.is_empty()
+                || id.len() > MAX_REVOCATION_ID_LEN
+                || id.len() % 2 != 0
+                || !id.bytes().all(is_digit)
+            {
                 return Err(ApiError::malformed("a revocation id is lower-case hexadecimal"));
             }
             (id, expires, RevokedBy::Minter)

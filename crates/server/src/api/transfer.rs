@@ -347,7 +347,7 @@ fn imported(worker: &Worker, key: &Attestation) -> Json<KeyView> {
 }
 
 /// The lifetime of the token that the service makes for a caller who has none, in milliseconds.
-const LIFE: u64 = 60_000;
+const EXPORT_TOKEN_LIFETIME: u64 = 60_000;
 
 /// The recipient of an export: exactly one of `recipient` and `recipient_key`.
 #[derive(Deserialize, ToSchema)]
@@ -432,7 +432,7 @@ fn read_token(token: &[u8]) -> Result<Token> {
 /// A token for one export, for a caller who has none and is permitted the export. It never leaves
 /// the service.
 fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token> {
-    let end = Timestamp::now()?.unix_millis() + LIFE;
+    let end = Timestamp::now()?.unix_millis() + EXPORT_TOKEN_LIFETIME;
     let keys = GrantedKeys::These(vec![key.key_id().clone()]);
     let expires = Timestamp::from_unix_millis(end)?;
     let grant = Grant {

@@ -96,7 +96,7 @@ impl ClusterNode {
                 if rows > MAX_ROWS_PER_TENANT
                     && let Err(error) = evict_oldest(keystore, &attached.table, &folder, &claim.name)
                 {
-                    attached.finish_later(PendingRow { name: claim.name, old: claim.row, new: None });
+                    attached.queue_row(PendingRow { name: claim.name, old: claim.row, new: None });
                     return Err(error);
                 }
                 Ok(ClaimOutcome::Run(claim))
@@ -107,7 +107,7 @@ impl ClusterNode {
             Err(error) => {
                 attached.forget_lease();
                 // It may be there nonetheless, and must not say for a day that the request runs.
-                attached.finish_later(PendingRow { name, old: row, new: None });
+                attached.queue_row(PendingRow { name, old: row, new: None });
                 Err(error.into())
             }
         }
@@ -118,14 +118,14 @@ impl ClusterNode {
     pub(crate) fn end(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
         self.finish(keystore, claim, ended, |attached, row| {
             if row.write(&attached.table).is_err() {
-                attached.finish_later(row);
+                attached.queue_row(row);
             }
         });
     }
 
     /// As [`ClusterNode::end`], without waiting for etcd.
     pub(crate) fn end_later(&self, keystore: &Keystore, claim: RequestClaim, ended: &RequestOutcome) {
-        self.finish(keystore, claim, ended, |attached, row| attached.finish_later(row));
+        self.finish(keystore, claim, ended, |attached, row| attached.queue_row(row));
     }
 
     fn finish(
@@ -153,7 +153,7 @@ impl ClusterNode {
 }
 
 impl AttachedKeystore {
-    fn finish_later(&self, row: PendingRow) {
+    fn queue_row(&self, row: PendingRow) {
         let mut pending = locked(&self.pending);
         if pending.len() < MAX_PENDING_ROWS {
             pending.push(row);
@@ -198,7 +198,7 @@ fn prior_request(
         return Ok(PriorRequest::AnotherRequest);
     }
     Ok(match kept.state {
-        AnswerRowState::Running(node) if presence::is_there(table, &node)? => PriorRequest::Running,
+        AnswerRowState::Running(node) if presence::is_present(table, &node)? => PriorRequest::Running,
         AnswerRowState::Running(_) => {
             // That node is gone, or cut off for long. Nobody knows what it did, so the request must
             // never be run again.

@@ -119,7 +119,7 @@ impl ClusterNode {
     pub(crate) fn new(settings: &EtcdConfig) -> Self {
         Self {
             settings: settings.clone(),
-            lease: Arc::new(StoreLease::new(settings.stale_after())),
+            lease: Arc::new(StoreLease::new(settings.key_use_lease())),
             listener: OnceLock::new(),
             synced: watch::Sender::new(0),
             nodes: AtomicU32::new(1),
@@ -242,7 +242,7 @@ impl ClusterNode {
         if let Some(log) = attached.log.as_ref().and_then(Weak::upgrade) {
             known.checkpoints.exchange(&attached.table, &attached.name, keystore, &log)?;
         }
-        attached.finish()?;
+        attached.write_pending()?;
         let passed = known.ends.passed();
         if known.swept.is_none_or(|swept| swept.elapsed() >= REVOCATION_SWEEP_INTERVAL) {
             revocations::remove_expired(keystore, &attached.table, passed)?;
@@ -267,7 +267,7 @@ impl ClusterNode {
 
     /// Records how reading the newest state ended, and logs when that changes. Returns the pause
     /// until the next time.
-    fn note(&self, outcome: Result<()>, known: &mut FollowerState) -> Duration {
+    fn record_outcome(&self, outcome: Result<()>, known: &mut FollowerState) -> Duration {
         let trouble = outcome.as_ref().err().map(|error| error.code);
         if let Err(error) = outcome {
             self.failures.inc();
@@ -281,7 +281,7 @@ impl ClusterNode {
             tracing::info!("the node follows the store again");
         }
         known.trouble = trouble;
-        if trouble.is_some() { RETRY_INTERVAL } else { SYNC_INTERVAL.min(self.settings.stale_after() / 4) }
+        if trouble.is_some() { RETRY_INTERVAL } else { SYNC_INTERVAL.min(self.settings.key_use_lease() / 4) }
     }
 
     /// How current the node is; `None` while the service is sealed.
@@ -300,7 +300,7 @@ impl ClusterNode {
     ///
     /// # Errors
     /// It takes too long.
-    pub(super) async fn reach(&self, revision: u64) -> crate::error::Result<()> {
+    pub(super) async fn wait_for_revision(&self, revision: u64) -> crate::error::Result<()> {
         let mut synced = self.synced.subscribe();
         let behind = |known: u64| {
             let message = format!("the request wants revision {revision}, and this node is at {known}");
@@ -323,7 +323,7 @@ impl ClusterNode {
                 }
             }
         };
-        timeout(self.settings.wait(), asking).await.map_err(|_| behind(*self.synced.borrow()))
+        timeout(self.settings.revision_wait(), asking).await.map_err(|_| behind(*self.synced.borrow()))
     }
 
     /// Refuses a token on all nodes. It waits for etcd.
@@ -387,7 +387,7 @@ impl AttachedKeystore {
     ///
     /// # Errors
     /// Those of etcd.
-    fn finish(&self) -> Result<()> {
+    fn write_pending(&self) -> Result<()> {
         loop {
             let Some(next) = locked(&self.pending).last().cloned() else { return Ok(()) };
             next.write(&self.table)?;
@@ -419,7 +419,7 @@ fn follow_store(
         let outcome = cluster.sync(&attached, &keystore, &mut known, cause);
         drop(keystore);
         let failed = outcome.is_err();
-        wait = cluster.note(outcome, &mut known);
+        wait = cluster.record_outcome(outcome, &mut known);
         // A pause follows a failure, even if a watch or a caller wakes the node.
         std::thread::sleep(if failed { wait } else { MIN_SYNC_INTERVAL });
     }

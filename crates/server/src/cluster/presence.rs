@@ -23,7 +23,7 @@ pub(super) fn row(node: &str) -> String {
 ///
 /// # Errors
 /// Those of etcd.
-pub(super) fn is_there(table: &Table, node: &str) -> Result<bool> {
+pub(super) fn is_present(table: &Table, node: &str) -> Result<bool> {
     Ok(table.get(&row(node))?.is_some())
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn require_revision(
         Err(error) => return refused(&request, error),
     };
     if let Some(revision) = min_revision
-        && let Err(error) = cluster.reach(revision).await
+        && let Err(error) = cluster.wait_for_revision(revision).await
     {
         return refused(&request, error);
     }

@@ -94,11 +94,11 @@ impl EtcdConfig {
         Ok(())
     }
 
-    pub(crate) fn stale_after(&self) -> Duration {
+    pub(crate) fn key_use_lease(&self) -> Duration {
         Duration::from_secs(self.key_use_lease_seconds)
     }
 
-    pub(crate) fn wait(&self) -> Duration {
+    pub(crate) fn revision_wait(&self) -> Duration {
         Duration::from_millis(self.revision_wait_milliseconds)
     }
 

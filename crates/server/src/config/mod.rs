@@ -167,11 +167,11 @@ pub struct ServiceConfig {
 }
 
 /// The tenant of all keys that the command line makes.
-const LOCAL: &str = "local";
+const DEFAULT_TENANT: &str = "local";
 
 impl Default for ServiceConfig {
     fn default() -> Self {
-        let operator_tenant = LOCAL.parse().expect("the name is one");
+        let operator_tenant = DEFAULT_TENANT.parse().expect("the name is one");
         Self {
             threads: None,
             operator_tenant,
@@ -184,13 +184,13 @@ impl Default for ServiceConfig {
 
 impl ServiceConfig {
     /// How long a shutdown takes at most.
-    pub(crate) fn shutdown_time(&self) -> Duration {
+    pub(crate) fn shutdown_timeout(&self) -> Duration {
         Duration::from_secs(self.shutdown_timeout_seconds)
     }
 
     /// How long of it requests are answered. The rest is for the end of what cannot be interrupted.
-    pub(crate) fn time_for_requests(&self) -> Duration {
-        let all = self.shutdown_time();
+    pub(crate) fn request_drain_time(&self) -> Duration {
+        let all = self.shutdown_timeout();
         all - (all / 10).min(Duration::from_secs(2))
     }
 }

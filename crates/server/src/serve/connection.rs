@@ -120,12 +120,12 @@ impl ConnectionServer {
             ended = connection.as_mut() => ended,
             () = activity.idle(|| self.worker.service.limits().idle_timeout()) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = self.worker.service.config.service.time_for_requests().min(CLOSE_TIMEOUT);
+                let grace = self.worker.service.config.service.request_drain_time().min(CLOSE_TIMEOUT);
                 timeout(grace, connection).await.unwrap_or(Ok(()))
             }
             () = shut_down(&mut shutdown) => {
                 connection.as_mut().graceful_shutdown();
-                let grace = self.worker.service.config.service.time_for_requests();
+                let grace = self.worker.service.config.service.request_drain_time();
                 timeout(grace, connection).await.unwrap_or(Ok(()))
             }
         };
@@ -148,7 +148,7 @@ async fn answer(
     let span = traces::span(&request, &id);
     let answer = router.call(request).instrument(span.clone()).await;
     answer.map(|mut response| {
-        worker.service.http_metrics.answered(worker.number, response.status(), start.elapsed());
+        worker.service.http_metrics.record_answer(worker.number, response.status(), start.elapsed());
         traces::answered(&span, response.status());
         if let Some(entry) = entry {
             entry.end(&id, response.status());

@@ -33,17 +33,17 @@ impl LiveSettings {
             let Some(settings) = &listen.tls else { return Ok(None) };
             let loaded = tls::load(settings)?;
             // The service starts, because callers on a Unix socket need no certificate.
-            loaded.remind(now);
+            loaded.warn_if_expiring(now);
             Ok(Some(ListenerTls::new(loaded)))
         };
         let tls = config.listen.iter().map(load).collect::<Result<_>>()?;
         let live = Self { service, peers: ArcSwap::from_pointee(peers), tls, config: Mutex::new(config) };
-        live.tell_expiry();
+        live.report_certificate_expiry();
         Ok(live)
     }
 
     /// Tells the metrics when the first of the certificates expires.
-    fn tell_expiry(&self) {
+    fn report_certificate_expiry(&self) {
         let first = self.tls.iter().flatten().map(ListenerTls::end).min();
         self.service.http_metrics.set_certificate_expiry(first);
     }
@@ -69,7 +69,7 @@ impl LiveSettings {
                 tls.replace(loaded.clone());
             }
         }
-        self.tell_expiry();
+        self.report_certificate_expiry();
         self.peers.store(Arc::new(peers));
         self.service.set_limits(new.limits);
         let needing_restart = config.needing_restart(&new);
@@ -94,7 +94,7 @@ pub(super) fn read(config: &Config, nodes: &NodeCount) -> Result<(NamedCallers, 
         if let Some(settings) = &listen.tls {
             let loaded = tls::load(settings)?;
             loaded.check_time(now)?;
-            loaded.remind(now);
+            loaded.warn_if_expiring(now);
             certificates.push((listen.address, loaded));
         }
     }

@@ -170,7 +170,7 @@ impl Server {
                     shared.service.stop_blocking_pools();
                 }
                 // Work that is being computed cannot be interrupted, and must not delay the end.
-                let end = stopped + shared.service.config.service.shutdown_time();
+                let end = stopped + shared.service.config.service.shutdown_timeout();
                 runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
             });
             running.push(spawned.map_err(cannot_start)?);

@@ -60,7 +60,7 @@ impl LoadedCertificate {
     }
 
     /// Logs a warning for a certificate that expires soon or has expired.
-    pub(super) fn remind(&self, now: Timestamp) {
+    pub(super) fn warn_if_expiring(&self, now: Timestamp) {
         if let Err(error) = self.check_time(now) {
             tracing::warn!("{}: clients will refuse it", error.message);
         } else if self.validity.ends_soon(now) {

@@ -81,7 +81,7 @@ impl ServiceMetrics {
     }
 
     /// Counts an answer of a thread.
-    pub(crate) fn answered(&self, thread: usize, status: StatusCode, took: Duration) {
+    pub(crate) fn record_answer(&self, thread: usize, status: StatusCode, took: Duration) {
         let Some(thread) = self.threads.get(thread) else { return };
         let class = usize::from(status.as_u16() / 100).wrapping_sub(1);
         if let Some(class) = thread.classes.get(class) {
@@ -170,7 +170,7 @@ mod tests {
         let counts = ServiceMetrics::new(2);
         for (thread, status, nanos) in [(0, 200, 5_000), (0, 201, 10_001), (1, 404, 700), (1, 500, u64::MAX)]
         {
-            counts.answered(thread, StatusCode::from_u16(status).unwrap(), Duration::from_nanos(nanos));
+            counts.record_answer(thread, StatusCode::from_u16(status).unwrap(), Duration::from_nanos(nanos));
         }
         counts.connections.store(7, Ordering::Relaxed);
         counts.set_certificate_expiry("2026-01-31T09:30:00.999Z".parse().ok());

@@ -317,7 +317,7 @@ impl Service {
     ///
     /// # Errors
     /// There were too many.
-    pub(super) fn count_try(&self, identity: Option<&Actor>) -> Result<()> {
+    pub(super) fn count_unseal_try(&self, identity: Option<&Actor>) -> Result<()> {
         let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         let limiter = tries
             .entry(identity.cloned())
@@ -399,7 +399,7 @@ impl Service {
         // Ids that another program wrote into the file must stay in it.
         let read = revoked.read_again();
         revoked.add(revocation.clone(), by)?;
-        self.refuse(&revoked);
+        self.apply_revocations(&revoked);
         read.map_err(|error| {
             let message = format!("the token is refused until the service ends, but {}", error.message);
             KmsError::new(Code::Io, message)
@@ -416,12 +416,12 @@ impl Service {
     pub(crate) fn reload_revocations(&self) -> bulla_kms::Result<()> {
         let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.read_again()?;
-        self.refuse(&revoked);
+        self.apply_revocations(&revoked);
         Ok(())
     }
 
     /// Refuses what the list says, from the next request on.
-    fn refuse(&self, revoked: &RevocationFile) {
+    fn apply_revocations(&self, revoked: &RevocationFile) {
         if **self.revoked_tokens.load() != *revoked.tokens() {
             self.revoked_tokens.store(Arc::new(revoked.tokens().clone()));
             self.forget_sessions();
@@ -466,7 +466,7 @@ impl Service {
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
         let actor: Actor = format!("token {last}").parse()?;
         // The first block is the minted token. All tokens that are made from it share one rate.
-        let limiter = ids.first().and_then(|minted| self.limiters.of(minted));
+        let limiter = ids.first().and_then(|minted| self.limiters.limiter_for(minted));
         Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids })
     }
 }
@@ -478,7 +478,7 @@ impl ClusterListener for Service {
             // Only holders can be refused, and another node has decided that already.
             let _ = revoked.add(revocation, RevokedBy::Minter);
         }
-        self.refuse(&revoked);
+        self.apply_revocations(&revoked);
     }
 
     fn roots_changed(&self) {
@@ -495,7 +495,11 @@ impl Service {
     ///
     /// # Errors
     /// Closing it panicked.
-    pub(crate) async fn close(self: &Arc<Self>, unsealed: Arc<UnsealedService>, actor: &Actor) -> Result<()> {
+    pub(crate) async fn seal_by_operator(
+        self: &Arc<Self>,
+        unsealed: Arc<UnsealedService>,
+        actor: &Actor,
+    ) -> Result<()> {
         let service = Arc::clone(self);
         // The last user of the keystore closes its files, which takes long.
         run_off_thread(move || {
@@ -512,13 +516,13 @@ impl Service {
     ///
     /// # Errors
     /// The service was not given a passphrase, and the keystore needs one; those of the source.
-    pub(crate) async fn open_again(self: &Arc<Self>, actor: &Actor) -> Result<()> {
+    pub(crate) async fn unseal_by_operator(self: &Arc<Self>, actor: &Actor) -> Result<()> {
         if !self.auto_unseals() {
             let message = "the keystore opens with a passphrase, which the request does not have";
             return Err(KmsError::new(Code::WrongPassphrase, message).into());
         }
         tracing::warn!(%actor, "an operator unseals the service");
-        self.unseal_apart(None).await
+        self.unseal_off_thread(None).await
     }
 
     /// Opens the keystore with a passphrase, if it is not open. Callers need no other credential,
@@ -535,12 +539,12 @@ impl Service {
         if !self.is_sealed() {
             return Ok(());
         }
-        self.count_try(peer.map(|session| &session.actor))?;
-        self.unseal_apart(Some(passphrase)).await
+        self.count_unseal_try(peer.map(|session| &session.actor))?;
+        self.unseal_off_thread(Some(passphrase)).await
     }
 
     /// Opens the keystore on a thread that may wait.
-    async fn unseal_apart(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
+    async fn unseal_off_thread(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
         let service = Arc::clone(self);
         Ok(run_off_thread(move || service.unseal(passphrase)).await??)
     }

@@ -292,7 +292,7 @@ pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result
 }
 
 /// The headers in which clients name a namespace.
-const HEADERS: [&str; 2] = ["x-vault-namespace", "x-bao-namespace"];
+const NAMESPACE_HEADERS: [&str; 2] = ["x-vault-namespace", "x-bao-namespace"];
 
 /// Refuses a request in a namespace. Otherwise two namespaces would share the keys of one tenant.
 pub(super) async fn root_only(request: Request, next: Next) -> Response {
@@ -305,7 +305,7 @@ pub(super) async fn root_only(request: Request, next: Next) -> Response {
 }
 
 fn is_root(headers: &HeaderMap) -> bool {
-    let mut named = HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let mut named = NAMESPACE_HEADERS.iter().flat_map(|name| headers.get_all(*name));
     named.all(|value| matches!(trimmed(value), b"" | b"root"))
 }
 

@@ -19,7 +19,7 @@ use super::answer;
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
 use super::request::{PathName, SecretVaultBody, VaultCaller, flag};
 use crate::api::operator::check_operator;
-use crate::api::operator::open_again;
+use crate::api::operator::unseal_by_operator;
 use crate::error::ApiError;
 use crate::request::{Caller, ConnectionCaller, SecretText, no_store, token};
 use crate::service::Worker;
@@ -224,7 +224,7 @@ async fn transit_initialized() -> Response {
 async fn transit_seal(State(worker): State<Worker>, VaultCaller(caller): VaultCaller) -> Result<Response> {
     check_operator(&worker, &caller, TokenOperation::Update)?;
     let Caller { session, unsealed } = caller;
-    worker.service.close(unsealed, &session.actor).await?;
+    worker.service.seal_by_operator(unsealed, &session.actor).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -262,7 +262,7 @@ async fn transit_unseal(
         if !worker.service.auto_unseals() {
             return Err(VaultError::invalid("'key' must be the keystore's passphrase, or 'reset' true"));
         }
-        open_again(&worker, connected).await?;
+        unseal_by_operator(&worker, connected).await?;
         return Ok(seal_status(&worker));
     };
     let unsealed =
