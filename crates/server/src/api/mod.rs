@@ -56,7 +56,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static 
 /// The answers of every endpoint that needs a credential.
 const COMMON_RESPONSES: [(&str, &str, &str); 4] = [
     ("401", "Unauthenticated", "The request carries no credential"),
-    ("403", "Refused", "The credential does not permit this, or what the request names does not exist"),
+    ("403", "Forbidden", "The credential does not permit this, or what the request names does not exist"),
     ("429", "RateLimited", "The credential's rate limit is reached"),
     ("503", "Unavailable", "The service is sealed, or has too much to do"),
 ];

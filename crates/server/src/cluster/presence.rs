@@ -37,7 +37,6 @@ pub(super) fn nodes(table: &Table) -> Result<HashSet<String>> {
     Ok(rows.into_iter().filter_map(name).collect())
 }
 
-/// A node's row.
 #[derive(Debug, Default)]
 pub(super) struct NodePresence {
     lease: Option<EtcdLease>,

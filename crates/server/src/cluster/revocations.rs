@@ -12,14 +12,12 @@ pub(super) const REVOCATION_FOLDER: &str = "revoked";
 /// How often a row that others change meanwhile is tried again.
 const MAX_WRITE_TRIES: usize = 8;
 
-/// A revoked token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revocation {
     /// The token's tenant. Without it, the id is revoked for every tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Name>,
-    /// The revocation id.
     pub(crate) id: String,
     /// When the token expires, if that is known. Without it, the token is refused for good.
     pub(crate) expires: Option<Timestamp>,

@@ -39,7 +39,7 @@ pub struct EtcdConfig {
     pub password_file: Option<PathBuf>,
     /// How many seconds a request to the cluster may take.
     pub request_timeout_seconds: u64,
-    /// For how many seconds a node uses private keys without having heard from the cluster.
+    /// For how many seconds a node uses private keys without an answer from the cluster.
     pub key_use_lease_seconds: u64,
     /// For how many milliseconds a request waits for the revision that it wants.
     pub revision_wait_milliseconds: u64,

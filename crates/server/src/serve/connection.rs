@@ -136,7 +136,6 @@ impl ConnectionServer {
     }
 }
 
-/// Answers one request.
 async fn answer(
     mut router: Router,
     worker: Arc<WorkerState>,

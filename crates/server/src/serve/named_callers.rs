@@ -14,7 +14,6 @@ use crate::request::ConnectionProof;
 /// The evidence of a connection, verified once, when it begins.
 #[derive(Clone, Debug)]
 pub(super) enum Evidence {
-    /// Nothing.
     Nothing,
     /// The user at the other end of a Unix socket.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has such sockets"))]
@@ -23,7 +22,6 @@ pub(super) enum Evidence {
     Certificate(Arc<ClientCertificate>),
 }
 
-/// A client certificate.
 #[derive(Debug)]
 pub(super) struct ClientCertificate {
     digest: String,

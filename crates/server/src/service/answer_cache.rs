@@ -57,7 +57,6 @@ pub(crate) enum PriorRequest {
     AnotherRequest,
     /// The first request is still running.
     Running,
-    /// The answer.
     Answered(StoredAnswer),
     /// The request ended, and its answer was not kept.
     Unkept,

@@ -26,15 +26,14 @@ pub(crate) enum JobStep<T> {
 /// How much is done at once, and how much may wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolLimits {
-    /// The most threads.
-    pub(super) threads: usize,
+    pub(super) max_threads: usize,
     /// The most threads that work for one caller. Others always find a thread that is free or soon
     /// will be.
-    pub(super) of_caller: usize,
+    pub(super) max_threads_per_caller: usize,
     /// The most jobs of one caller that wait.
-    pub(super) waiting: usize,
+    pub(super) max_waiting_jobs: usize,
     /// The most bytes that the results of one caller's jobs will have. A single job may have more.
-    pub(super) results: usize,
+    pub(super) max_result_bytes: usize,
 }
 
 /// The jobs of all callers.
@@ -96,7 +95,7 @@ impl Drop for JobTicket<'_> {
 
 impl fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlowWork").field("shape", &self.limits).finish_non_exhaustive()
+        f.debug_struct("BlockingPool").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -152,8 +151,8 @@ impl BlockingPool {
         }
         let caller: Arc<str> = caller.into();
         let jobs = state.callers.entry(Arc::clone(&caller)).or_default();
-        let is_long = jobs.results > 0 && jobs.results.saturating_add(results) > self.limits.results;
-        if jobs.waiting.len() >= self.limits.waiting || (results > 0 && is_long) {
+        let is_long = jobs.results > 0 && jobs.results.saturating_add(results) > self.limits.max_result_bytes;
+        if jobs.waiting.len() >= self.limits.max_waiting_jobs || (results > 0 && is_long) {
             let message = "too much slow work of this caller waits: wait for its answers, and try again";
             return Err(KmsError::new(Code::Busy, message).into());
         }
@@ -161,7 +160,7 @@ impl BlockingPool {
         let id = state.next_id;
         state.next_id += 1;
         state.put(&caller, Job { id, step }, self.limits);
-        if state.threads < self.limits.threads && !state.turns.is_empty() {
+        if state.threads < self.limits.max_threads && !state.turns.is_empty() {
             state.threads += 1;
             let work = Arc::clone(self);
             spawn_blocking(move || work.work());
@@ -219,7 +218,7 @@ impl PoolState {
         let Some(jobs) = self.callers.get_mut(caller) else { return };
         if jobs.is_over() {
             self.callers.remove(caller);
-        } else if !jobs.has_turn && !jobs.waiting.is_empty() && jobs.running < limits.of_caller {
+        } else if !jobs.has_turn && !jobs.waiting.is_empty() && jobs.running < limits.max_threads_per_caller {
             jobs.has_turn = true;
             self.turns.push_back(Arc::clone(caller));
         }
@@ -293,7 +292,8 @@ mod tests {
 
     use super::*;
 
-    const ONE: PoolLimits = PoolLimits { threads: 1, of_caller: 1, waiting: 2, results: 10 };
+    const ONE: PoolLimits =
+        PoolLimits { max_threads: 1, max_threads_per_caller: 1, max_waiting_jobs: 2, max_result_bytes: 10 };
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().unwrap()
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn one_caller_does_not_get_all_threads() {
         runtime().block_on(async {
-            let work = BlockingPool::new(PoolLimits { threads: 2, ..ONE });
+            let work = BlockingPool::new(PoolLimits { max_threads: 2, ..ONE });
             let (gates, others) = (gate(), gate());
             let (mut one, mut two) = (pin!(work.run("a", 0, gates.2)), pin!(work.run("a", 0, others.2)));
             start(one.as_mut());

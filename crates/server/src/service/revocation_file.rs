@@ -15,7 +15,6 @@ const MAX_HOLDER_REVOCATIONS: usize = 10_000;
 /// Who revokes a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokedBy {
-    /// Its holder.
     Holder,
     /// A caller who may revoke every token of its tenant.
     Minter,

@@ -151,9 +151,7 @@ pub(crate) struct Service {
     pub(crate) config: Config,
     limits: ArcSwap<LimitsConfig>,
     pub(crate) threads: usize,
-    /// The keystore's metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// The service's counters.
     pub(crate) http_metrics: ServiceMetrics,
     /// The memory of the bodies of callers who were verified.
     pub(crate) bodies: BodyMemory,
@@ -205,21 +203,21 @@ impl Service {
             StoreKind::File => None,
         };
         let revoked = RevocationFile::read(source.revocations())?;
-        let of_caller = thread::available_parallelism()
+        let max_threads_per_caller = thread::available_parallelism()
             .map_or(MIN_THREADS_PER_CALLER, usize::from)
             .max(MIN_THREADS_PER_CALLER);
-        let shape = PoolLimits {
-            threads: 2 * of_caller,
-            of_caller,
-            waiting: MAX_WAITING_JOBS,
-            results: MAX_RESULT_BYTES,
+        let pool_limits = PoolLimits {
+            max_threads: 2 * max_threads_per_caller,
+            max_threads_per_caller,
+            max_waiting_jobs: MAX_WAITING_JOBS,
+            max_result_bytes: MAX_RESULT_BYTES,
         };
         Ok(Self {
-            blocking_pool: BlockingPool::new(shape),
+            blocking_pool: BlockingPool::new(pool_limits),
             operator_pool: BlockingPool::new(PoolLimits {
-                threads: MIN_THREADS_PER_CALLER,
-                of_caller: MIN_THREADS_PER_CALLER,
-                ..shape
+                max_threads: MIN_THREADS_PER_CALLER,
+                max_threads_per_caller: MIN_THREADS_PER_CALLER,
+                ..pool_limits
             }),
             limits: ArcSwap::from_pointee(config.limits),
             threads,
