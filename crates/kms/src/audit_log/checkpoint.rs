@@ -1,20 +1,60 @@
-//! Checkpoints: the signed head of the tree, as a signed note of C2SP (`tlog-checkpoint`,
-//! `signed-note`), which other programs can read too.
+//! Checkpoints: the signed size and root of a log's tree, as a signed note of C2SP (`tlog-checkpoint`,
+//! `signed-note`), which other programs can read too. A log has a number, and a keystore signs its
+//! checkpoints.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::log_id::LogId;
-use super::note::{self, SIGNATURE};
+use bulla_blake3::Hash;
+
+use super::note;
+use super::note::SIGNATURE;
+use super::witness::TreeHead;
 use crate::algorithm::Algorithm;
-use crate::encoding::{self, serde_as_text};
+use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyVersionId;
+use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
+use crate::key_signature::Signature;
 use crate::public_key::PublicKey;
-use crate::reserved;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
-use bulla_blake3::Hash;
+use crate::{encoding, random, reserved};
+
+/// A log's own number: 16 random bytes, as 32 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId([u8; 16]);
+
+impl LogId {
+    pub(super) fn random() -> Result<Self> {
+        let mut bytes = [0; 16];
+        random::fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Where the chain of this log begins.
+    pub(super) fn chain(self) -> Hash {
+        bulla_blake3::derive_key("bulla audit log v1 first link", &self.0).into()
+    }
+}
+
+impl fmt::Display for LogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for LogId {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let number = u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()));
+        number.filter(|id| id.to_string() == text).ok_or_else(|| {
+            KmsError::new(Code::InvalidArgument, "a log's number is 32 lower-case hexadecimal digits")
+        })
+    }
+}
+
+serde_as_text!(LogId);
 
 const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
     Ok(origin) => origin,
@@ -133,6 +173,41 @@ fn parse(text: &str) -> Option<Checkpoint> {
 }
 
 serde_as_text!(Checkpoint);
+
+/// Signs the checkpoints of a log: a [`Keystore`](crate::Keystore) does.
+pub trait CheckpointSigner {
+    /// The tenant's key with this label.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    fn find_key(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>>;
+
+    /// The right to sign one checkpoint with a key's head. Taking it may rotate the key, and the
+    /// rotation is recorded. Using it records nothing, so that the log's lock may be held
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// The errors of [`Keystore::sign`](crate::Keystore::sign).
+    fn checkpoint_signing_key(&self, key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>>;
+}
+
+/// The right to sign one checkpoint: see [`CheckpointSigner::checkpoint_signing_key`].
+pub trait CheckpointSigningKey {
+    /// The public key that verifies the signature.
+    fn public_key(&self) -> &PublicKey;
+
+    /// Signs [`UnsignedCheckpoint::signed_text`].
+    ///
+    /// # Errors
+    /// Errors of the key's backend.
+    fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature>;
+
+    /// Signs [`TreeHead::signed_text`].
+    ///
+    /// # Errors
+    /// Errors of the key's backend.
+    fn sign_tree_head(&self, head: &TreeHead) -> Result<Signature>;
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::LogId;
 use super::event::Actor;
 #[cfg(test)]
 use super::event::AuditEvent;
-use super::log_id::LogId;
 use super::tree::{self, Frontier};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
@@ -77,7 +77,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What an entry says of an event: [`Group`](super::group::Group) writes the same, without
+    /// What an entry says of an event: [`Group`](super::writer::Group) writes the same, without
     /// making one.
     #[cfg(test)]
     pub(super) fn new(number: u64, event: &AuditEvent<'_>) -> Result<Self> {
@@ -194,7 +194,7 @@ struct CheckpointLine {
 
 /// A line's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum LineContent {
     Entry(Entry),
     /// The text of a signed note.
     Checkpoint(String),
@@ -203,7 +203,7 @@ pub(super) enum Content {
 /// A line in the right form. Its link has not been checked against the lines before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    pub(super) content: Content,
+    pub(super) content: LineContent,
     pub(super) link: Hash,
     /// The bytes that the link hashes.
     pub(super) body: String,
@@ -211,7 +211,7 @@ pub(super) struct Line {
 
 impl Line {
     /// The line for `content` that follows the link `chain`, and the new line's link.
-    pub(super) fn write(content: &Content, chain: &Hash) -> (String, Hash) {
+    pub(super) fn write(content: &LineContent, chain: &Hash) -> (String, Hash) {
         let body = body(content);
         let link = tree::link(chain, &tree::body(body.as_bytes()));
         (format!("{body}{LINK}{}{END}", link.to_hex()), link)
@@ -227,9 +227,9 @@ impl Line {
         let link = link.and_then(encoding::digest).ok_or_else(|| malformed("it has no link at its end"))?;
         let object = format!("{body}}}");
         let content = if body.starts_with("{\"checkpoint\"") {
-            serde_json::from_str(&object).map(|line: CheckpointLine| Content::Checkpoint(line.checkpoint))
+            serde_json::from_str(&object).map(|line: CheckpointLine| LineContent::Checkpoint(line.checkpoint))
         } else {
-            serde_json::from_str(&object).map(Content::Entry)
+            serde_json::from_str(&object).map(LineContent::Entry)
         };
         let content = content.map_err(|_| malformed("it is neither an entry nor a checkpoint"))?;
         if self::body(&content) != body {
@@ -240,10 +240,10 @@ impl Line {
 }
 
 /// The JSON of a line's content without the brace at its end.
-fn body(content: &Content) -> String {
+fn body(content: &LineContent) -> String {
     let json = match content {
-        Content::Entry(entry) => serde_json::to_string(entry),
-        Content::Checkpoint(note) => serde_json::to_string(&CheckpointLine { checkpoint: note.clone() }),
+        LineContent::Entry(entry) => serde_json::to_string(entry),
+        LineContent::Checkpoint(note) => serde_json::to_string(&CheckpointLine { checkpoint: note.clone() }),
     };
     let mut json = json.expect("plain structures serialize");
     json.pop();

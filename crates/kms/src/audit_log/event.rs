@@ -1,4 +1,4 @@
-//! The recorded events: who did what with which key, and with which result.
+//! The recorded events: which actor did what with which key, and with which result.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bulla_blake3::Hash;
 
-use super::signer::CheckpointSigner;
+use super::checkpoint::CheckpointSigner;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyRef;

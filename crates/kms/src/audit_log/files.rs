@@ -7,9 +7,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
-use super::cosigned::CosignedCheckpoint;
+use super::checkpoint::LogId;
 use super::entry::{Header, MAX_LINE};
-use super::log_id::LogId;
+use super::witness::CosignedCheckpoint;
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 
@@ -26,12 +26,12 @@ const MAX_NOTE: u64 = 128 << 10;
 
 /// A file of entries, by the number of the first one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Part {
+pub(super) struct LogFile {
     pub(super) first: u64,
     pub(super) path: PathBuf,
 }
 
-impl Part {
+impl LogFile {
     pub(super) fn new(folder: &Path, first: u64) -> Self {
         Self { first, path: folder.join(format!("{first:020}{ENDING}")) }
     }
@@ -49,7 +49,7 @@ impl Part {
 }
 
 /// The files of entries in a folder, the oldest first.
-pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
+pub(super) fn parts(folder: &Path) -> Result<Vec<LogFile>> {
     let cannot = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => no_log(folder),
         _ => KmsError::io(format!("cannot read {}", folder.display()), error),
@@ -59,7 +59,7 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<Part>> {
         let name = file.map_err(cannot)?.file_name();
         let digits = name.to_str().and_then(|name| name.strip_suffix(ENDING));
         let first = digits.filter(|digits| digits.len() == 20).and_then(|digits| digits.parse().ok());
-        parts.extend(first.map(|first| Part::new(folder, first)));
+        parts.extend(first.map(|first| LogFile::new(folder, first)));
     }
     parts.sort_unstable();
     if parts.is_empty() { Err(no_log(folder)) } else { Ok(parts) }
@@ -89,14 +89,14 @@ pub(super) fn no_log(folder: &Path) -> KmsError {
 
 /// Creates a file with its first line. When this returns, the file is complete and on the disk. A
 /// crash leaves the complete file or none.
-pub(super) fn create_part(part: &Part, header: &Header) -> Result<(File, u64)> {
+pub(super) fn create_part(part: &LogFile, header: &Header) -> Result<(File, u64)> {
     let line = header.to_line() + "\n";
     files::create(&part.path, line.as_bytes())?;
     Ok((append_to(part)?, line.len() as u64))
 }
 
 /// Opens a file to write at its end.
-pub(super) fn append_to(part: &Part) -> Result<File> {
+pub(super) fn append_to(part: &LogFile) -> Result<File> {
     let file = File::options().append(true).open(&part.path);
     file.map_err(|error| KmsError::io(format!("cannot open {}", part.path.display()), error))
 }

@@ -1,23 +1,21 @@
-//! The writer of a log: it appends entries, makes them durable in groups, and seals them by
-//! checkpoints.
+//! A log that is open for writing: it records events, makes checkpoints, and has a thread for those.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::checkpoint::{Checkpoint, UnsignedCheckpoint};
+use super::checkpoint::{Checkpoint, CheckpointSigner, LogId, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
 use super::event::{AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
-use super::files::{self, Lock, Part};
-use super::log_id::LogId;
-use super::owed::OwedEntry;
+use super::files;
+use super::files::{Lock, LogFile};
 use super::reading::{for_each_entry, verify};
-use super::signer::CheckpointSigner;
-use super::state::{Folder, Medium, State, Syncing};
 use super::tree::Frontier;
-use super::walk::{End, FindKey, Report, Stand, Walk};
+use super::walk::{FileEnd, FindKey, Report, Walk, WalkedLog};
+use super::writer::{Folder, LogState, Medium, OwedEntry, SyncState};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, Name};
 use crate::time::Timestamp;
@@ -44,7 +42,7 @@ pub enum Verifications {
 
 /// When a checkpoint is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum CheckpointCondition {
     Always,
     /// Unless another thread has just made the one that was due.
     IfDue,
@@ -72,7 +70,7 @@ pub struct AuditLogOptions {
     /// When a file has reached this many bytes, the log continues in a new one.
     pub max_file_bytes: u64,
     /// Checkpoints that were kept elsewhere. [`AuditLog::open`] refuses a log with the number of
-    /// one of them that lacks what it seals. Those of other logs, and those in files before the
+    /// one of them that lacks what it covers. Those of other logs, and those in files before the
     /// newest one's, are not looked at. The signatures are the caller's to check.
     pub known: Vec<Checkpoint>,
 }
@@ -108,11 +106,11 @@ pub struct Recovered {
 #[derive(Debug)]
 pub struct AuditLog {
     options: AuditLogOptions,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// A sync has ended.
     synced: Condvar,
     /// Its holder makes a checkpoint: the newest one is made last. It is taken before `state`.
-    sealing: Mutex<()>,
+    checkpointing: Mutex<()>,
     recovered: Option<Recovered>,
 }
 
@@ -125,7 +123,7 @@ impl AuditLog {
         let id = LogId::random()?;
         let header = Header::new(id, &id.chain(), &Frontier::default());
         let stand =
-            Stand { log: id, chain: id.chain(), tree: Frontier::default(), report: Report::default() };
+            WalkedLog { log: id, chain: id.chain(), tree: Frontier::default(), report: Report::default() };
         let text = (header.to_line() + "\n").into_bytes();
         Self::new(options, Medium::Memory(text), stand, None)
     }
@@ -135,7 +133,7 @@ impl AuditLog {
     /// # Errors
     /// [`Code::AlreadyExists`] if the folder has a log; [`Code::Locked`]; errors of writing.
     pub fn create(folder: &Path, options: AuditLogOptions) -> Result<Self> {
-        let part = Part::new(folder, 0);
+        let part = LogFile::new(folder, 0);
         match files::parts(folder) {
             Err(error) if error.code == Code::NotFound => {}
             Ok(_) => return Err(crate::files::already_exists(folder)),
@@ -145,7 +143,7 @@ impl AuditLog {
         let tree = Frontier::default();
         // `create_part` makes the folder if it is missing.
         let (file, length) = files::create_part(&part, &Header::new(id, &id.chain(), &tree))?;
-        let stand = Stand { log: id, chain: id.chain(), tree, report: Report::default() };
+        let stand = WalkedLog { log: id, chain: id.chain(), tree, report: Report::default() };
         let lock = Lock::take(folder)?;
         let medium = Folder::new(folder.to_owned(), part, file, length, lock);
         Self::new(options, Medium::Folder(medium), stand, None)
@@ -158,7 +156,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`], also if the
-    /// log ends before what a checkpoint seals. Then nothing is changed. Errors of reading and
+    /// log ends before what a checkpoint covers. Then nothing is changed. Errors of reading and
     /// writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         files::parts(folder)?;
@@ -193,32 +191,32 @@ impl AuditLog {
     fn new(
         options: AuditLogOptions,
         medium: Medium,
-        stand: Stand,
+        stand: WalkedLog,
         recovered: Option<Recovered>,
     ) -> Result<Self> {
-        let Stand { log, chain, tree, report } = stand;
-        let state = State {
+        let WalkedLog { log, chain, tree, report } = stand;
+        let state = LogState {
             medium,
             id: log,
             chain,
             durable: tree.size(),
             tree,
-            sealed: report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size),
-            sealed_at: Instant::now(),
+            checkpointed: report.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size),
+            checkpointed_at: Instant::now(),
             checkpoint: report.checkpoint,
-            sync: Syncing::Idle,
+            sync: SyncState::Idle,
             reserved: 0,
             owed: Vec::new(),
             unsynced: 0,
-            sealer: None,
+            checkpoint_thread: None,
             broken: None,
-            unsealed: None,
+            checkpoint_error: None,
         };
         Ok(Self {
             options,
             state: Mutex::new(state),
             synced: Condvar::new(),
-            sealing: Mutex::new(()),
+            checkpointing: Mutex::new(()),
             recovered,
         })
     }
@@ -263,12 +261,12 @@ impl AuditLog {
 
     /// Why the last due checkpoint could not be made; `None` if all is well. Each new entry tries
     /// again.
-    pub fn unsealed(&self) -> Option<KmsError> {
-        self.state().unsealed.clone()
+    pub fn checkpoint_error(&self) -> Option<KmsError> {
+        self.state().checkpoint_error.clone()
     }
 
-    /// Seals all entries so far with a signature by the key's head. If no entry came after the last
-    /// checkpoint, it returns that checkpoint. The checkpoint and everything that it seals are on
+    /// Makes a checkpoint of all entries so far with a signature by the key's head. If no entry came after the last
+    /// checkpoint, it returns that checkpoint. The checkpoint and everything that it covers are on
     /// the disk when this returns. Operations go on meanwhile.
     ///
     /// # Errors
@@ -278,7 +276,7 @@ impl AuditLog {
         signer: &dyn CheckpointSigner,
         key: impl Into<KeyRef<'a>>,
     ) -> Result<Checkpoint> {
-        self.checkpoint_if(Wanted::Always, signer, key.into())
+        self.checkpoint_if(CheckpointCondition::Always, signer, key.into())
     }
 
     /// Verifies the whole log as it is at the moment: see [`verify`](super::verify).
@@ -295,7 +293,7 @@ impl AuditLog {
             }
             Medium::Memory(text) => {
                 let mut walk = Walk::new(Some(keys), known.to_vec());
-                walk.file("memory", &text[..], End::Last, &mut |_, _| Ok(()))?;
+                walk.file("memory", &text[..], FileEnd::Last, &mut |_, _| Ok(()))?;
                 Ok(walk.finish())
             }
         }
@@ -320,7 +318,7 @@ impl AuditLog {
             }
             Medium::Memory(text) => {
                 let mut walk = Walk::new(None, Vec::new());
-                walk.file("memory", &text[..], End::Last, &mut each)?;
+                walk.file("memory", &text[..], FileEnd::Last, &mut each)?;
                 walk.finish()
             }
         };
@@ -332,27 +330,27 @@ impl AuditLog {
 
     /// A panic while the lock is held can leave only the end of the file half-written, and the
     /// known length shows that.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the first `entries` entries are on the disk. One waiting thread syncs for all of
     /// them.
-    fn wait_for_disk<'a>(&'a self, mut state: MutexGuard<'a, State>, entries: u64) -> Result<()> {
+    fn wait_for_disk<'a>(&'a self, mut state: MutexGuard<'a, LogState>, entries: u64) -> Result<()> {
         while state.durable < entries {
             state.check()?;
-            if state.sync == Syncing::Running {
+            if state.sync == SyncState::Running {
                 state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let Medium::Folder(folder) = &state.medium else { return Ok(()) };
             let (file, written) = (Arc::clone(&folder.file), state.tree.size());
-            state.sync = Syncing::Running;
+            state.sync = SyncState::Running;
             state.unsynced = 0;
             drop(state);
             let synced = self.sync(&file);
             state = self.state();
-            state.sync = Syncing::Idle;
+            state.sync = SyncState::Idle;
             if synced.is_ok() {
                 state.durable = state.durable.max(written);
             }
@@ -371,8 +369,8 @@ impl AuditLog {
     }
 
     /// Whether a checkpoint is due.
-    fn is_due(&self, state: &State) -> bool {
-        let (open, since_last) = (state.tree.size() - state.sealed, state.sealed_at.elapsed());
+    fn is_due(&self, state: &LogState) -> bool {
+        let (open, since_last) = (state.tree.size() - state.checkpointed, state.checkpointed_at.elapsed());
         let (entries, interval) = (self.options.checkpoint_entries, self.options.checkpoint_interval);
         self.options.signer.is_some() && (open >= entries || (open > 0 && since_last >= interval))
     }
@@ -415,16 +413,16 @@ impl AuditSink for AuditLog {
     fn recorded(&self, signer: &dyn CheckpointSigner) {
         let state = self.state();
         let due = self.is_due(&state);
-        if let Some(sealer) = &state.sealer {
+        if let Some(thread) = &state.checkpoint_thread {
             let wake = due || state.unsynced >= FLUSH;
             // If a word waits already, the thread has not looked yet.
-            if !wake || sealer.try_send(()) != Err(TrySendError::Disconnected(())) {
+            if !wake || thread.try_send(()) != Err(TrySendError::Disconnected(())) {
                 return;
             }
         }
         drop(state);
         if due {
-            self.seal(Wanted::IfDue, signer);
+            self.make_due_checkpoint(CheckpointCondition::IfDue, signer);
         }
     }
 
@@ -432,10 +430,10 @@ impl AuditSink for AuditLog {
         let mut state = self.state();
         // The last chance; the callers know that these entries are missing.
         let _ = state.append_owed();
-        let is_open = state.tree.size() > state.sealed;
+        let is_open = state.tree.size() > state.checkpointed;
         drop(state);
         if is_open {
-            self.seal(Wanted::Always, signer);
+            self.make_due_checkpoint(CheckpointCondition::Always, signer);
         }
     }
 }
@@ -446,19 +444,19 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if there is one.
-    pub(super) fn seal_aside(&self, wake: SyncSender<()>) -> Result<()> {
+    pub(super) fn set_checkpoint_thread(&self, wake: SyncSender<()>) -> Result<()> {
         let mut state = self.state();
-        if state.sealer.is_some() {
+        if state.checkpoint_thread.is_some() {
             let message = "another thread makes the checkpoints of the audit log";
             return Err(KmsError::new(Code::AlreadyExists, message));
         }
-        state.sealer = Some(wake);
+        state.checkpoint_thread = Some(wake);
         Ok(())
     }
 
     /// From now on, operations make checkpoints. The thread that made them ends.
-    pub(super) fn seal_with_operations(&self) {
-        self.state().sealer = None;
+    pub(super) fn remove_checkpoint_thread(&self) {
+        self.state().checkpoint_thread = None;
     }
 
     pub(super) fn checkpoint_interval(&self) -> Duration {
@@ -470,7 +468,7 @@ impl AuditLog {
         let state = self.state();
         if self.is_due(&state) {
             drop(state);
-            self.seal(Wanted::IfDue, signer);
+            self.make_due_checkpoint(CheckpointCondition::IfDue, signer);
         } else if state.unsynced >= FLUSH {
             let written = state.tree.size();
             // After an error the log refuses all entries, and says why.
@@ -482,16 +480,17 @@ impl AuditLog {
     /// log records.
     fn checkpoint_if(
         &self,
-        wanted: Wanted,
+        wanted: CheckpointCondition,
         signer: &dyn CheckpointSigner,
         key: KeyRef<'_>,
     ) -> Result<Checkpoint> {
         let signing = signer.checkpoint_signing_key(key)?;
-        let _sealing = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _checkpointing = self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         state.check()?;
         if let Some(checkpoint) = &state.checkpoint
-            && (checkpoint.size == state.tree.size() || (wanted == Wanted::IfDue && !self.is_due(&state)))
+            && (checkpoint.size == state.tree.size()
+                || (wanted == CheckpointCondition::IfDue && !self.is_due(&state)))
         {
             return Ok(checkpoint.clone());
         }
@@ -514,7 +513,7 @@ impl AuditLog {
         let mut state = self.state();
         state.durable = state.durable.max(size);
         if head.is_ok() {
-            (state.sealed, state.sealed_at) = (size, Instant::now());
+            (state.checkpointed, state.checkpointed_at) = (size, Instant::now());
             state.checkpoint = Some(checkpoint.clone());
         }
         drop(state);
@@ -523,7 +522,7 @@ impl AuditLog {
     }
 
     /// Writes the entries of events.
-    fn append(&self, state: &mut State, mut events: &[AuditEvent<'_>]) -> Result<()> {
+    fn append(&self, state: &mut LogState, mut events: &[AuditEvent<'_>]) -> Result<()> {
         // A change has its place in the present file.
         let is_reserved = events.iter().any(|event| event.operation.changes_keystore());
         while !events.is_empty() {
@@ -537,28 +536,32 @@ impl AuditLog {
     }
 
     /// Makes a checkpoint with the key of the options.
-    fn seal(&self, wanted: Wanted, signer: &dyn CheckpointSigner) {
+    fn make_due_checkpoint(&self, wanted: CheckpointCondition, signer: &dyn CheckpointSigner) {
         let Some((tenant, label)) = &self.options.signer else { return };
         let missing = || {
             let message = format!("there is no key with the label {label}, which must sign checkpoints");
             KmsError::new(Code::KeyNotFound, message)
         };
-        let sealed = signer
+        let made = signer
             .find_key(tenant, label)
             .and_then(|key| key.ok_or_else(missing))
             .and_then(|key| self.checkpoint_if(wanted, signer, (&key).into()));
-        self.state().unsealed = sealed.err();
+        self.state().checkpoint_error = made.err();
     }
 }
 
 /// Walks through the log from the file that holds `head` or the newest of the known checkpoints,
 /// whichever file is the older one. Returns where the log stands, its newest file, and how many
 /// bytes of that are whole lines.
-fn read_from(folder: &Path, head: Option<Checkpoint>, known: Vec<Checkpoint>) -> Result<(Stand, Part, u64)> {
+fn read_from(
+    folder: &Path,
+    head: Option<Checkpoint>,
+    known: Vec<Checkpoint>,
+) -> Result<(WalkedLog, LogFile, u64)> {
     let mut parts = files::parts(folder)?;
-    // A checkpoint follows the last entry that it seals: it is in that entry's file or, if that
+    // A checkpoint follows the last entry that it covers: it is in that entry's file or, if that
     // file was full, at the beginning of the next.
-    let part_of = |sealed: u64| parts.iter().rposition(|part| part.first < sealed).unwrap_or(0);
+    let part_of = |covered: u64| parts.iter().rposition(|part| part.first < covered).unwrap_or(0);
     let sizes = [head.as_ref().map(|head| head.size), known.iter().map(|known| known.size).max()];
     let begin = sizes.into_iter().flatten().map(part_of).min().unwrap_or(parts.len() - 1);
     let newest = parts.pop().ok_or_else(|| files::no_log(folder))?;
@@ -568,14 +571,14 @@ fn read_from(folder: &Path, head: Option<Checkpoint>, known: Vec<Checkpoint>) ->
     walk.begin_at(first);
     let mut each = |_: &Entry, _: &str| Ok(());
     for part in parts.iter().skip(begin) {
-        walk.file(&part.name(), part.reader()?, End::Inner, &mut each)?;
+        walk.file(&part.name(), part.reader()?, FileEnd::Inner, &mut each)?;
     }
-    let whole = walk.file(&newest.name(), newest.reader()?, End::Growing, &mut each)?;
+    let whole = walk.file(&newest.name(), newest.reader()?, FileEnd::Growing, &mut each)?;
     let stand = walk.stand().map_err(|report| damaged(folder, &newest, &report))?;
     Ok((stand, newest, whole))
 }
 
-fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
+fn damaged(folder: &Path, newest: &LogFile, report: &Report) -> KmsError {
     let (file, line, message) = match report.problems.first() {
         Some(problem) => (problem.file.clone(), problem.line, problem.message.as_str()),
         None => (newest.name(), 1, "it has no first line"),
@@ -590,5 +593,147 @@ fn damaged(folder: &Path, newest: &Part, report: &Report) -> KmsError {
     )
 }
 
+/// Makes the due checkpoints of a log on a thread of its own, until it is dropped. Without one, the
+/// operation after which a checkpoint is due makes it, and waits for the disk.
+///
+/// It also covers the last entries before a pause, and has the disk write a long file before the
+/// file is full.
+#[derive(Debug)]
+pub struct CheckpointThread {
+    log: Arc<AuditLog>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CheckpointThread {
+    /// Starts the thread. A log has one at a time.
+    ///
+    /// # Errors
+    /// [`Code::AlreadyExists`] if the log has one; [`Code::Io`] if no thread can be started.
+    pub fn start<S>(signer: &Arc<S>, log: &Arc<AuditLog>) -> Result<Self>
+    where
+        S: CheckpointSigner + Send + Sync + 'static,
+    {
+        // One word is enough: the thread looks at the log itself.
+        let (wake, woken) = sync_channel(1);
+        log.set_checkpoint_thread(wake)?;
+        let (signer, watched) = (Arc::downgrade(signer), Arc::downgrade(log));
+        let interval = log.checkpoint_interval();
+        let run = move || run(&signer, &watched, interval, &woken);
+        // If there is no thread, dropping this value lets operations make checkpoints again.
+        let mut thread = Self { log: Arc::clone(log), thread: None };
+        let started = Builder::new().name("bulla-checkpoint".to_owned()).spawn(run);
+        let cannot = |error| KmsError::new(Code::Io, format!("cannot start a thread: {error}"));
+        thread.thread = Some(started.map_err(cannot)?);
+        Ok(thread)
+    }
+}
+
+impl Drop for CheckpointThread {
+    /// Makes the checkpoint that is due, and waits for it: whoever opens the log next finds it
+    /// unlocked.
+    fn drop(&mut self) {
+        self.log.remove_checkpoint_thread();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, there is one checkpoint less.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run<S: CheckpointSigner>(
+    signer: &Weak<S>,
+    log: &Weak<AuditLog>,
+    interval: Duration,
+    woken: &Receiver<()>,
+) {
+    loop {
+        // Nobody speaks of entries that become due by the time that passes.
+        let ended = woken.recv_timeout(interval) == Err(RecvTimeoutError::Disconnected);
+        let Some((signer, log)) = signer.upgrade().zip(log.upgrade()) else { return };
+        log.settle(&*signer);
+        if ended {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::audit_log::Actor;
+    use crate::audit_log::CheckpointSigningKey;
+    use crate::id::KeyId;
+
+    /// Signs nothing.
+    struct Nobody;
+
+    impl CheckpointSigner for Nobody {
+        fn find_key(&self, _tenant: &Name, _label: &Name) -> Result<Option<KeyId>> {
+            Ok(None)
+        }
+
+        fn checkpoint_signing_key(&self, _key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>> {
+            Err(KmsError::new(Code::KeyNotFound, "no key"))
+        }
+    }
+
+    #[test]
+    fn the_disk_gets_a_long_file_before_it_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() };
+        let log = AuditLog::create(folder.path(), options).unwrap();
+        let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
+        let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
+        let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
+        let mut on_the_disk = Vec::new();
+        while on_the_disk.last().is_none_or(|durable| *durable == 0) {
+            log.record(&events).unwrap();
+            log.settle(&Nobody);
+            on_the_disk.push(log.state().durable);
+        }
+        assert!(on_the_disk.len() > 1 && log.state().unsynced == 0);
+        assert_eq!(on_the_disk.last(), Some(&log.len()));
+    }
+
+    /// A clock that went forward and back leaves a last checkpoint that lies ahead of it.
+    #[test]
+    fn a_checkpoint_is_due_by_the_time_that_passed_whatever_the_clock_says() {
+        let (interval, id) = (Duration::from_nanos(1), LogId::random().unwrap());
+        let tomorrow = Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() + 86_400_000);
+        let key = "local/audit/ed25519/0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11/v1".parse().unwrap();
+        let public_key = crate::PublicKey::from_bytes(
+            crate::Algorithm::Ed25519,
+            &[
+                0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07,
+                0x3a, 0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07,
+                0x51, 0x1a,
+            ],
+        );
+        let unsigned = UnsignedCheckpoint {
+            log: id,
+            size: 0,
+            root: Frontier::<super::super::tree::Blake3>::default().root(),
+            time: tomorrow.unwrap(),
+        };
+        let checkpoint = Some(unsigned.signed(key, &public_key.unwrap(), vec![0; 64]));
+        let report = Report { checkpoint, ..Report::default() };
+        let stand = WalkedLog { log: id, chain: id.chain(), tree: Frontier::default(), report };
+        let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
+        let options = AuditLogOptions { signer, checkpoint_interval: interval, ..AuditLogOptions::default() };
+        let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
+        let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Sign, Outcome::Done);
+        log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();
+        while log.state().checkpointed_at.elapsed() < interval {}
+        assert!(log.is_due(&log.state()));
+    }
+
+    #[test]
+    fn an_error_that_another_threads_sync_got_is_the_error_of_this_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = AuditLog::create(folder.path(), AuditLogOptions::default()).unwrap();
+        let file = File::open(folder.path().join("00000000000000000000.jsonl")).unwrap();
+        log.sync(&file).unwrap();
+        log.state().fail("cannot sync the audit log", std::io::Error::other("the disk failed"));
+        assert_eq!(log.sync(&file).unwrap_err().code, Code::Io);
+    }
+}

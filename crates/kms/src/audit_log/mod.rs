@@ -1,5 +1,5 @@
-//! The audit log: who did what with which key, when, and how it ended; append-only, chained, and
-//! sealed by checkpoints.
+//! The audit log: which actor did what with which key, when, and how it ended; append-only, chained, and
+//! covered by checkpoints.
 //!
 //! Every line has a hash of all lines before it, every entry is a leaf of a Merkle tree in the
 //! shape of RFC 9162, and from time to time a key of the keystore signs the tree's root. So
@@ -24,36 +24,28 @@
 //! ```
 
 mod checkpoint;
-mod cosigned;
 mod entry;
 mod event;
 mod files;
-mod fuzz;
-mod group;
 mod log;
-mod log_id;
 mod note;
-mod owed;
 mod proof;
 mod reading;
-mod sealer;
-mod signer;
-mod state;
 mod tree;
 mod walk;
-mod witnessing;
+mod witness;
+mod writer;
 
-pub use self::checkpoint::{Checkpoint, UnsignedCheckpoint};
-pub use self::cosigned::{CosignedCheckpoint, TreeHead, WitnessKey, verifier_key};
+pub use self::checkpoint::{Checkpoint, CheckpointSigner, CheckpointSigningKey, LogId, UnsignedCheckpoint};
 pub use self::entry::{Entry, EventName};
 pub use self::event::{Actor, AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
-pub(crate) use self::fuzz::fuzz;
-pub use self::log::{AuditLog, AuditLogOptions, Durability, Recovered, Verifications};
-pub use self::log_id::LogId;
+pub use self::log::{AuditLog, AuditLogOptions, CheckpointThread, Durability, Recovered, Verifications};
 pub use self::proof::{ConsistencyProof, InclusionProof, prove_consistency, prove_inclusion};
 pub use self::reading::{CosignedReport, for_each_entry, read_entry_page, verify, verify_cosigned};
-pub use self::sealer::CheckpointThread;
-pub use self::signer::{CheckpointSigner, CheckpointSigningKey};
+pub(crate) use self::walk::fuzz;
 pub use self::walk::{FindKey, Problem, ProblemKind, Report};
-pub use self::witnessing::{WitnessAnswer, WitnessReport, WitnessTransport, Witnesses};
+pub use self::witness::{
+    CosignedCheckpoint, TreeHead, WitnessAnswer, WitnessKey, WitnessReport, WitnessTransport, Witnesses,
+    verifier_key,
+};

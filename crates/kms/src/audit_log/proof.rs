@@ -6,7 +6,7 @@ use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
-use super::entry::{Content, Digest, Entry, Line};
+use super::entry::{Digest, Entry, Line, LineContent};
 use super::tree::Frontier;
 use super::walk::ProblemKind;
 use super::{reading, tree};
@@ -14,7 +14,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 use crate::verdict::Verdict;
 
-/// A proof that an entry is in the log that a checkpoint seals.
+/// A proof that an entry is in the log that a checkpoint covers.
 ///
 /// serde gives `{"entry", "path", "checkpoint"}`: the entry's line, the siblings on the path from
 /// its leaf to the root in hexadecimal, and the checkpoint's text.
@@ -34,7 +34,7 @@ impl InclusionProof {
     /// [`Code::MalformedProof`].
     pub fn entry(&self) -> Result<Entry> {
         match Line::parse(&self.entry) {
-            Ok(Line { content: Content::Entry(entry), .. }) => Ok(entry),
+            Ok(Line { content: LineContent::Entry(entry), .. }) => Ok(entry),
             _ => Err(KmsError::new(Code::MalformedProof, "the proof does not contain an entry of a log")),
         }
     }
@@ -52,7 +52,7 @@ impl InclusionProof {
     }
 }
 
-/// A proof that the log that a checkpoint seals begins with the log that an older checkpoint seals.
+/// A proof that the log that a checkpoint covers begins with the log that an older checkpoint covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
@@ -85,10 +85,10 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
     path.into_iter().map(Digest).collect()
 }
 
-/// Proves that an entry is in the log that its newest checkpoint seals.
+/// Proves that an entry is in the log that its newest checkpoint covers.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if no checkpoint seals an entry of that number; [`Code::AuditLogCorrupt`]
+/// [`Code::InvalidArgument`] if no checkpoint covers an entry of that number; [`Code::AuditLogCorrupt`]
 /// if the log contradicts the checkpoint; errors of reading.
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
@@ -110,11 +110,11 @@ fn place(number: u64, leaves: &[Hash]) -> Option<usize> {
     usize::try_from(number).ok().filter(|index| *index < leaves.len())
 }
 
-/// Proves that the log that its newest checkpoint seals begins with the log that an older
-/// checkpoint seals.
+/// Proves that the log that its newest checkpoint covers begins with the log that an older
+/// checkpoint covers.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or seals more entries;
+/// [`Code::InvalidArgument`] if the older checkpoint belongs to another log or covers more entries;
 /// [`Code::AuditLogCorrupt`] if the log contradicts one of the checkpoints; errors of reading.
 pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyProof> {
     let Tree { leaves, checkpoint: new, .. } = Tree::read(folder, None)?;
@@ -133,7 +133,7 @@ pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyP
     Ok(ConsistencyProof { old: old.clone(), new, path: digests(path) })
 }
 
-/// The leaves that the newest checkpoint seals.
+/// The leaves that the newest checkpoint covers.
 struct Tree {
     leaves: Vec<Hash>,
     /// The requested entry's line.

@@ -6,16 +6,16 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
-use super::cosigned::WitnessKey;
-use super::entry::{Content, Entry, Header, Line, MAX_LINE};
+use super::entry::{Entry, Header, Line, LineContent, MAX_LINE};
 use super::files::{self, Lock};
 use super::tree::{Frontier, Sha256, TreeHash as _};
-use super::walk::{End, FindKey, Problem, ProblemKind, Report, Walk};
+use super::walk::{FileEnd, FindKey, Problem, ProblemKind, Report, Walk};
+use super::witness::WitnessKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::time::Timestamp;
 
-/// Verifies a whole log: that no entry that a checkpoint seals was altered, removed or moved.
+/// Verifies a whole log: that no entry that a checkpoint covers was altered, removed or moved.
 ///
 /// `keys` gives the public keys whose checkpoints count. `known` are checkpoints that were kept
 /// elsewhere: the log must still contain them. The newest checkpoint, which is beside the entries,
@@ -93,7 +93,7 @@ fn page_of(
         if number_of(text).is_some_and(|number| number < from) {
             continue;
         }
-        let Content::Entry(entry) = Line::parse(text)?.content else { continue };
+        let LineContent::Entry(entry) = Line::parse(text)?.content else { continue };
         if entry.number != entries.last().map_or(from, |(last, _)| last.number + 1) {
             let message = format!("entry {} is in the wrong place", entry.number);
             return Err(KmsError::new(Code::AuditLogCorrupt, message));
@@ -148,7 +148,7 @@ pub(super) fn sha256_tree(folder: &Path, size: u64) -> Result<Frontier<Sha256>> 
 }
 
 /// Verifies the newest checkpoint that witnesses cosigned: that the log has the entries that it
-/// seals, that a trusted key signed it, and that `required` of the witnesses did. `None` if there
+/// covers, that a trusted key signed it, and that `required` of the witnesses did. `None` if there
 /// is none, and none is required.
 ///
 /// The log itself is what [`verify`] verifies.
@@ -195,7 +195,7 @@ pub fn verify_cosigned(
         }
         Err(error) => return Err(error),
     }
-    match sealing_key(folder, checkpoint.size())? {
+    match checkpoint_key(folder, checkpoint.size())? {
         Some(id) if keys(&id).is_some_and(|key| checkpoint.is_signed_by(&key)) => {}
         _ => problems.push(problem(
             ProblemKind::BadSignature,
@@ -219,7 +219,7 @@ pub fn verify_cosigned(
 /// What a checkpoint that witnesses cosigned shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CosignedReport {
-    /// How many entries it seals.
+    /// How many entries it covers.
     pub size: u64,
     /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their
     /// own clocks.
@@ -229,11 +229,11 @@ pub struct CosignedReport {
 }
 
 /// The key version that signed the log's own checkpoint of the first `size` entries.
-fn sealing_key(folder: &Path, size: u64) -> Result<Option<KeyVersionId>> {
+fn checkpoint_key(folder: &Path, size: u64) -> Result<Option<KeyVersionId>> {
     let mut found = None;
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first < size).unwrap_or(0);
-    // A checkpoint is in the file of the last entry that it seals or, if that file was full, at the
+    // A checkpoint is in the file of the last entry that it covers or, if that file was full, at the
     // beginning of the next.
     for part in parts[begin..].iter().take(2) {
         for line in part.reader()?.lines() {
@@ -244,9 +244,11 @@ fn sealing_key(folder: &Path, size: u64) -> Result<Option<KeyVersionId>> {
             if !line.starts_with("{\"checkpoint\"") {
                 continue;
             }
-            let Ok(Line { content: Content::Checkpoint(note), .. }) = Line::parse(&line) else { continue };
-            let sealed = note.parse::<Checkpoint>().ok().filter(|checkpoint| checkpoint.size == size);
-            found = sealed.map(|checkpoint| checkpoint.key).or(found);
+            let Ok(Line { content: LineContent::Checkpoint(note), .. }) = Line::parse(&line) else {
+                continue;
+            };
+            let checkpoint = note.parse::<Checkpoint>().ok().filter(|checkpoint| checkpoint.size == size);
+            found = checkpoint.map(|checkpoint| checkpoint.key).or(found);
         }
     }
     Ok(found)
@@ -263,7 +265,7 @@ fn walk(
     known: &[Checkpoint],
     each: &mut dyn FnMut(&Entry, &str) -> Result<()>,
 ) -> Result<Report> {
-    // Read the checkpoint first: the entries that it seals were written before it.
+    // Read the checkpoint first: the entries that it covers were written before it.
     let head = files::head(folder);
     let is_growing = Lock::is_taken(folder);
     let parts = files::parts(folder)?;
@@ -272,9 +274,9 @@ fn walk(
     let mut walk = Walk::new(keys, pins);
     for (index, part) in parts.iter().enumerate() {
         let end = match index + 1 == parts.len() {
-            true if is_growing => End::Growing,
-            true => End::Last,
-            false => End::Inner,
+            true if is_growing => FileEnd::Growing,
+            true => FileEnd::Last,
+            false => FileEnd::Inner,
         };
         walk.file(&part.name(), part.reader()?, end, each)?;
     }

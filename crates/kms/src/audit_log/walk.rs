@@ -5,10 +5,11 @@ use std::io::{BufRead, Read as _};
 use bulla_blake3::Hash;
 use serde::Serialize;
 
-use super::checkpoint::Checkpoint;
-use super::entry::{Content, Entry, Header, Line, MAX_LINE};
-use super::log_id::LogId;
-use super::tree::{self, Frontier};
+use super::checkpoint::{Checkpoint, LogId};
+use super::entry::{Entry, Header, Line, LineContent, MAX_LINE};
+use super::proof::InclusionProof;
+use super::tree;
+use super::tree::Frontier;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::public_key::PublicKey;
@@ -37,7 +38,7 @@ pub enum ProblemKind {
     BadSignature,
     /// A checkpoint is signed by a key that the caller does not know.
     UnknownKey,
-    /// A log that a checkpoint seals is nowhere.
+    /// A log that a checkpoint covers is nowhere.
     Lost,
     /// Two checkpoints of one log contradict each other.
     Forked,
@@ -84,7 +85,7 @@ pub struct Report {
     pub entries: u64,
     /// How many valid checkpoints were read.
     pub checkpoints: u64,
-    /// How many entries the last of these checkpoints seals. Later entries are chained but not
+    /// How many entries the last of these checkpoints covers. Later entries are chained but not
     /// signed yet: anyone who can write to the file could have invented them.
     pub sealed: u64,
     /// The problems; at most a thousand are listed.
@@ -124,7 +125,7 @@ enum Met {
 
 /// What the end of a file means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum FileEnd {
     /// Other files follow.
     Inner,
     /// The newest file of a log that no process is writing to.
@@ -134,7 +135,7 @@ pub(super) enum End {
 }
 
 /// The state of a log after a walk without problems.
-pub(super) struct Stand {
+pub(super) struct WalkedLog {
     pub(super) log: LogId,
     pub(super) chain: Hash,
     pub(super) tree: Frontier,
@@ -165,7 +166,7 @@ impl<'a> Walk<'a> {
         &mut self,
         name: &str,
         mut reader: impl BufRead,
-        end: End,
+        end: FileEnd,
         each: &mut dyn FnMut(&Entry, &str) -> Result<()>,
     ) -> Result<u64> {
         name.clone_into(&mut self.file);
@@ -197,16 +198,16 @@ impl<'a> Walk<'a> {
     }
 
     /// The end of a file without a line feed.
-    fn torn(&mut self, end: End, bytes: usize) {
+    fn torn(&mut self, end: FileEnd, bytes: usize) {
         match end {
             // The writer is in the middle of a line.
-            End::Growing => {}
-            End::Last if bytes < MAX_LINE => self.problem(
+            FileEnd::Growing => {}
+            FileEnd::Last if bytes < MAX_LINE => self.problem(
                 ProblemKind::Torn,
                 self.next,
                 "the last line is incomplete: the program crashed while it wrote the line, or somebody cut the file",
             ),
-            End::Last | End::Inner => self.unreadable("a line is too long or incomplete"),
+            FileEnd::Last | FileEnd::Inner => self.unreadable("a line is too long or incomplete"),
         }
     }
 
@@ -281,8 +282,8 @@ impl<'a> Walk<'a> {
         let links: Vec<_> = self.chain.iter().map(|chain| tree::link(chain, &body)).collect();
         let follows = links.is_empty() || links.contains(&line.link);
         match &line.content {
-            Content::Entry(entry) => {
-                if self.entry(entry, follows) == Place::Elsewhere {
+            LineContent::Entry(entry) => {
+                if self.entry(entry, follows) == EntryPosition::Elsewhere {
                     // The lines before and after it still follow each other.
                     return Ok(());
                 }
@@ -292,7 +293,7 @@ impl<'a> Walk<'a> {
                 }
                 each(entry, text)?;
             }
-            Content::Checkpoint(note) => self.checkpoint(note, follows),
+            LineContent::Checkpoint(note) => self.checkpoint(note, follows),
         }
         self.chain = vec![line.link];
         if !follows {
@@ -301,14 +302,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry, follows: bool) -> Place {
+    fn entry(&mut self, entry: &Entry, follows: bool) -> EntryPosition {
         let number = entry.number;
         match self.next {
             Some(next) if number > next => self.gap(next, number),
             Some(next) if number < next => {
                 let message = format!("entry {number} is in the place of entry {next}");
                 self.problem(ProblemKind::OutOfPlace, Some(number), message);
-                return Place::Elsewhere;
+                return EntryPosition::Elsewhere;
             }
             _ if !follows => {
                 let message = format!("entry {number} was altered, or a checkpoint before it was removed");
@@ -317,7 +318,7 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         self.next = number.checked_add(1);
-        Place::Here
+        EntryPosition::Here
     }
 
     fn gap(&mut self, next: u64, number: u64) {
@@ -405,11 +406,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The state of the log for a writer that continues it, or the report if there are problems.
-    pub(super) fn stand(mut self) -> std::result::Result<Stand, Box<Report>> {
+    pub(super) fn stand(mut self) -> std::result::Result<WalkedLog, Box<Report>> {
         self.look_for_missed_pins();
         match (self.log, self.chain.first().copied(), self.tree) {
             (Some(log), Some(chain), Some(tree)) if self.report.problems.is_empty() => {
-                Ok(Stand { log, chain, tree, report: self.report })
+                Ok(WalkedLog { log, chain, tree, report: self.report })
             }
             _ => Err(Box::new(self.report)),
         }
@@ -423,7 +424,29 @@ impl<'a> Walk<'a> {
 
 /// The position of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EntryPosition {
     Here,
     Elsewhere,
+}
+
+/// Reads bytes as a file of a log; for the fuzzers.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let mut walk = Walk::new(None, Vec::new());
+    let mut whole = true;
+    let read = walk.file("fuzz", bytes, FileEnd::Last, &mut |_, line| {
+        whole &= bytes.windows(line.len()).any(|window| window == line.as_bytes());
+        Ok(())
+    });
+    assert!(whole, "an entry is a line of the file");
+    if read.is_ok() {
+        let _ = walk.finish();
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        if let Ok(checkpoint) = text.parse::<Checkpoint>() {
+            assert_eq!(checkpoint.to_string(), text);
+        }
+        if let Ok(proof) = serde_json::from_str::<InclusionProof>(text) {
+            let _ = proof.entry();
+        }
+    }
 }

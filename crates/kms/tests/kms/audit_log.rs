@@ -359,9 +359,9 @@ fn checkpoints_are_made_when_they_are_due() {
     // The key is disabled: that is told, and the next entry after it is enabled again makes up for
     // it.
     place.keystore.disable(place.key.key_id()).unwrap();
-    assert_eq!(place.log.unsealed().unwrap().code, Code::KeyDisabled);
+    assert_eq!(place.log.checkpoint_error().unwrap().code, Code::KeyDisabled);
     place.keystore.enable(place.key.key_id()).unwrap();
-    assert!(place.log.unsealed().is_none());
+    assert!(place.log.checkpoint_error().is_none());
     assert_eq!(place.verify().sealed, 5);
 }
 

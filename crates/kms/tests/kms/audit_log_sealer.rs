@@ -130,5 +130,5 @@ fn a_keystore_that_is_closed_leaves_no_entry_open() {
     drop(keystore);
     assert_eq!((report().entries, report().sealed, report().checkpoints), (4, 4, 1));
     assert_eq!(log.newest_checkpoint().map(|newest| newest.size), Some(4));
-    assert!(log.unsealed().is_none());
+    assert!(log.checkpoint_error().is_none());
 }
