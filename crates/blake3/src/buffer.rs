@@ -306,7 +306,8 @@ mod storage {
 
         /// Gives this thread a zeroed large part, so that every byte of it may be read.
         fn plant() {
-            // SAFETY: zeros are valid for every field: lengths, bits and the first variant of an enum.
+            // SAFETY: zeros are valid for every field: lengths, bits and the first variant of an
+            // enum.
             SPARE_BUFFER.set(Some(unsafe { Box::<WideBuffer>::new_zeroed().assume_init() }));
         }
 
@@ -339,8 +340,8 @@ mod storage {
             }
         }
 
-        /// In Miri, the input ends early in the second chunk: the paths of chunks have their own tests
-        /// there.
+        /// In Miri, the input ends early in the second chunk: the paths of chunks have their own
+        /// tests there.
         const MAX_LEN: usize = if cfg!(miri) { 1000 } else { 50_000 };
 
         #[test]

@@ -168,8 +168,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The chaining values of the chunks of all inputs of at most `MAX_SHARED_CHUNKS` chunks; `counts`
-    /// says how many each has, 0 for longer inputs.
+    /// The chaining values of the chunks of all inputs of at most `MAX_SHARED_CHUNKS` chunks;
+    /// `counts` says how many each has, 0 for longer inputs.
     fn leaves(&self, values: &mut [[Value; MAX_SHARED_CHUNKS]; BATCH_LEN], counts: &mut [usize; BATCH_LEN]) {
         let mut jobs = [LaneJob { lane: EMPTY_LANE, place: 0 }; BATCH_LEN];
         let mut n = 0;

@@ -26,7 +26,8 @@
 #endif
 
 /**
- * BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one for one input on 64-bit machines.
+ * BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one
+ * for one input on 64-bit machines.
  */
 #define BULLA_BLAKE2B 0
 
@@ -76,21 +77,6 @@
 #define BULLA_BLAKE3_KEY_LEN 32
 
 /**
- * Bytes in the seed of a private key, which RFC 8032 calls the private key.
- */
-#define BULLA_ED25519_SEED_LEN 32
-
-/**
- * Bytes in a public key.
- */
-#define BULLA_ED25519_PUBLIC_KEY_LEN 32
-
-/**
- * Bytes in a signature.
- */
-#define BULLA_ED25519_SIGNATURE_LEN 64
-
-/**
  * Hash on the calling thread alone.
  */
 #define BULLA_ONE_THREAD 0
@@ -111,7 +97,8 @@
 #define BULLA_BLAKE3_KEYED_HASH 1
 
 /**
- * A mode of BLAKE3: key derivation; the input is the key material. The key is that of a context: see bulla_blake3_context_key.
+ * A mode of BLAKE3: key derivation; the input is the key material. The key is that of a context:
+ * see bulla_blake3_context_key.
  */
 #define BULLA_BLAKE3_DERIVE_KEY 2
 
@@ -131,8 +118,24 @@
 #define BULLA_BLAKE3_STATE_ALIGN 8
 
 /**
- * A BLAKE3 hasher, which bulla_blake3_hasher_free frees. It collects small pieces of input for the widest vectors of the CPU. One thread
- * at a time may use a hasher; calls that take it as const may run at the same time.
+ * Bytes in the seed of a private key, which RFC 8032 calls the private key.
+ */
+#define BULLA_ED25519_SEED_LEN 32
+
+/**
+ * Bytes in a public key.
+ */
+#define BULLA_ED25519_PUBLIC_KEY_LEN 32
+
+/**
+ * Bytes in a signature.
+ */
+#define BULLA_ED25519_SIGNATURE_LEN 64
+
+/**
+ * A BLAKE3 hasher, which bulla_blake3_hasher_free frees. It collects small pieces of input for the
+ * widest vectors of the CPU. One thread at a time may use a hasher; calls that take it as const
+ * may run at the same time.
  */
 typedef struct bulla_blake3_hasher bulla_blake3_hasher;
 
@@ -147,9 +150,10 @@ typedef struct bulla_ed25519_key bulla_ed25519_key;
 typedef int32_t bulla_status;
 
 /**
- * A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init initializes it. Nothing has to be
- * freed, and a copy of the bytes is another hasher in the same state. One thread at a time may use a state; calls that take it as const
- * may run at the same time.
+ * A BLAKE2 hasher in memory that the caller allocates, for example on the stack. bulla_blake2_init
+ * initializes it. Nothing has to be freed, and a copy of the bytes is another hasher in the same
+ * state. One thread at a time may use a state; calls that take it as const may run at the same
+ * time.
  */
 typedef struct BULLA_ALIGNED(16) {
   /**
@@ -187,7 +191,8 @@ typedef struct {
    */
   size_t salt_len;
   /**
-   * A personalization, which names the purpose of the hash; padded with zeros. NULL if `personal_len` is 0.
+   * A personalization, which names the purpose of the hash; padded with zeros. NULL if
+   * `personal_len` is 0.
    */
   const uint8_t *personal;
   /**
@@ -211,6 +216,29 @@ typedef struct {
 } bulla_bytes;
 
 /**
+ * Called after each piece of a file, and at least once: `done` bytes are hashed, of `total` bytes;
+ * `total` is 0 if the length is not known, as for a pipe. It returns 0 to go on, and another value
+ * to cancel. It runs on the calling thread, and must neither throw nor jump away.
+ */
+typedef int32_t (*bulla_progress)(void *user, uint64_t done, uint64_t total);
+
+/**
+ * A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
+ *
+ * bulla_blake3_init and the like initialize it. Nothing has to be freed. A copy of the bytes is
+ * another hasher in the same state, but the bytes mean nothing to another version of this library:
+ * to save a state, use bulla_blake3_save. It holds one block of input, so that bulla_blake3_hasher
+ * is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that
+ * take it as const may run at the same time.
+ */
+typedef struct {
+  /**
+   * Private.
+   */
+  uint64_t opaque[240];
+} bulla_blake3_state;
+
+/**
  * A signature to verify.
  */
 typedef struct {
@@ -231,27 +259,6 @@ typedef struct {
    */
   const uint8_t *signature;
 } bulla_ed25519_item;
-
-/**
- * Called after each piece of a file, and at least once: `done` bytes are hashed, of `total` bytes; `total` is 0 if the length is not known,
- * as for a pipe. It returns 0 to go on, and another value to cancel. It runs on the calling thread, and must neither throw nor jump away.
- */
-typedef int32_t (*bulla_progress)(void *user, uint64_t done, uint64_t total);
-
-/**
- * A BLAKE3 hasher in memory that the caller allocates, for example on the stack.
- *
- * bulla_blake3_init and the like initialize it. Nothing has to be freed. A copy of the bytes is another hasher in the same state, but the
- * bytes mean nothing to another version of this library: to save a state, use bulla_blake3_save. It holds one block of input, so that
- * bulla_blake3_hasher is faster for pieces of less than about 16 KiB. One thread at a time may use a state; calls that take it as const
- * may run at the same time.
- */
-typedef struct {
-  /**
-   * Private.
-   */
-  uint64_t opaque[240];
-} bulla_blake3_state;
 
 /**
  * The call did what it says.
@@ -338,9 +345,10 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the algorithm. The length is part of what is
- * hashed: a short digest is not the beginning of a long one. With a key, it is a message authentication code; `key` may be NULL if
- * `key_len` is 0. Thread-safe.
+ * The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the
+ * algorithm. The length is part of what is hashed: a short digest is not the beginning of a long
+ * one. With a key, it is a message authentication code; `key` may be NULL if `key_len` is 0.
+ * Thread-safe.
  *
  * Preconditions: `key` has `key_len` bytes, `input` has `len`, `out` has room for `out_len`.
  */
@@ -355,7 +363,8 @@ bulla_status bulla_blake2(uint32_t algorithm,
 /**
  * Initializes a state with these parameters. Thread-safe.
  *
- * Preconditions: `state` has room for a state; `params` are parameters, whose key, salt and personalization have their lengths.
+ * Preconditions: `state` has room for a state; `params` are parameters, whose key, salt and personalization have
+ * their lengths.
  */
 bulla_status bulla_blake2_init(bulla_blake2_state *state, const bulla_blake2_params *params);
 
@@ -367,17 +376,17 @@ bulla_status bulla_blake2_init(bulla_blake2_state *state, const bulla_blake2_par
 bulla_status bulla_blake2_update(bulla_blake2_state *state, const void *input, size_t len);
 
 /**
- * Writes the digest of the input so far. `out_len` must be the length from the parameters: BULLA_ERROR_LENGTH otherwise. The state does not
- * change, and can take more input. Several threads may call this at once.
+ * Writes the digest of the input so far. `out_len` must be the length from the parameters:
+ * BULLA_ERROR_LENGTH otherwise. The state does not change, and can take more input. Several
+ * threads may call this at once.
  *
  * Preconditions: `state` was initialized, `out` has room for `out_len` bytes.
  */
-bulla_status bulla_blake2_finalize(const bulla_blake2_state *state,
-                                   uint8_t *out,
-                                   size_t out_len);
+bulla_status bulla_blake2_finalize(const bulla_blake2_state *state, uint8_t *out, size_t out_len);
 
 /**
- * Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.
+ * Overwrites a state with zeros, so that neither the key nor the input is left in memory. One
+ * thread at a time for each state.
  *
  * Preconditions: `state` has room for a state.
  */
@@ -391,20 +400,18 @@ bulla_status bulla_blake2_wipe(bulla_blake2_state *state);
 bulla_status bulla_blake3(const void *input, size_t len, uint8_t *out);
 
 /**
- * The BLAKE3 digest under a key of 32 bytes: a message authentication code. Compare codes with bulla_equal. Thread-safe.
+ * The BLAKE3 digest under a key of 32 bytes: a message authentication code. Compare codes with
+ * bulla_equal. Thread-safe.
  *
  * Preconditions: `key` has 32 bytes, `input` has `len`, `out` has room for 32.
  */
-bulla_status bulla_blake3_keyed(const uint8_t *key,
-                                const void *input,
-                                size_t len,
-                                uint8_t *out);
+bulla_status bulla_blake3_keyed(const uint8_t *key, const void *input, size_t len, uint8_t *out);
 
 /**
  * Derives `out_len` bytes of key from key material.
  *
- * The context says what the key is for: hardcoded, globally unique, for example "example.com 2026-11-24 session tokens". It should be
- * text, and need not end with a zero byte. Thread-safe.
+ * The context says what the key is for: hardcoded, globally unique, for example "example.com
+ * 2026-11-24 session tokens". It should be text, and need not end with a zero byte. Thread-safe.
  *
  * Preconditions: `context` has `context_len` bytes, `material` has `material_len`, `out` has room for `out_len`.
  */
@@ -416,124 +423,53 @@ bulla_status bulla_blake3_derive_key(const void *context,
                                      size_t out_len);
 
 /**
- * The key of a context: the first step of key derivation. bulla_blake3_hasher_new_with takes it. Thread-safe.
+ * The key of a context: the first step of key derivation. bulla_blake3_hasher_new_with takes it.
+ * Thread-safe.
  *
  * Preconditions: `context` has `context_len` bytes of UTF-8, `out` has room for 32.
  */
 bulla_status bulla_blake3_context_key(const void *context, size_t context_len, uint8_t *out);
 
 /**
- * The BLAKE3 digests of `n` inputs, side by side in the vectors of the CPU: 32 bytes each, at `out`, in order.
+ * The BLAKE3 digests of `n` inputs, side by side in the vectors of the CPU: 32 bytes each, at
+ * `out`, in order.
  *
- * This is several times as fast as one call for each, if the inputs are short. `out` must not overlap the inputs. Thread-safe.
+ * This is several times as fast as one call for each, if the inputs are short. `out` must not
+ * overlap the inputs. Thread-safe.
  *
  * Preconditions: `inputs` has `n` elements, each with its bytes; `out` has room for 32 `n` bytes.
  */
-bulla_status bulla_blake3_many(const bulla_bytes *inputs,
-                               size_t n,
-                               uint8_t *out);
+bulla_status bulla_blake3_many(const bulla_bytes *inputs, size_t n, uint8_t *out);
 
 /**
  * Like bulla_blake3_many, under a key of 32 bytes. Thread-safe.
  *
- * Preconditions: `key` has 32 bytes; `inputs` has `n` elements, each with its bytes; `out` has room for 32 `n` bytes.
+ * Preconditions: `key` has 32 bytes; `inputs` has `n` elements, each with its bytes; `out` has room for 32 `n`
+ * bytes.
  */
 bulla_status bulla_blake3_keyed_many(const uint8_t *key, const bulla_bytes *inputs, size_t n, uint8_t *out);
 
 /**
- * Whether `len` bytes are the same: 1 if they are, 0 if not or if a pointer is NULL. The time does not depend on where they differ: use
- * it for codes and keys. Thread-safe.
+ * Whether `len` bytes are the same: 1 if they are, 0 if not or if a pointer is NULL. The time does
+ * not depend on where they differ: use it for codes and keys. Thread-safe.
  *
  * Preconditions: Both have `len` bytes.
  */
-int32_t bulla_equal(const void *left,
-                    const void *right,
-                    size_t len);
+int32_t bulla_equal(const void *left, const void *right, size_t len);
 
 /**
- * Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret. Thread-safe.
- *
- * Preconditions: `seed` has room for 32 bytes.
- */
-bulla_status bulla_ed25519_new_seed(uint8_t *seed);
-
-/**
- * Makes the private key of a seed of 32 bytes. This costs as much as a signature: keep the key. Thread-safe.
- *
- * Preconditions: `seed` has 32 bytes, `key` points to a pointer.
- */
-bulla_status bulla_ed25519_key_new(const uint8_t *seed, bulla_ed25519_key **key);
-
-/**
- * Wipes and frees a private key. NULL is allowed. No other thread may use it any more.
- *
- * Preconditions: `key` is a key that was not freed, or NULL.
- */
-void bulla_ed25519_key_free(bulla_ed25519_key *key);
-
-/**
- * Writes the public key: 32 bytes. Thread-safe.
- *
- * Preconditions: `key` is a key, `public_key` has room for 32 bytes.
- */
-bulla_status bulla_ed25519_public_key(const bulla_ed25519_key *key, uint8_t *public_key);
-
-/**
- * Signs a message: 64 bytes (RFC 8032, Ed25519). The same key and message give the same signature. Thread-safe.
- *
- * Preconditions: `key` is a key, `message` has `len` bytes, `signature` has room for 64.
- */
-bulla_status bulla_ed25519_sign(const bulla_ed25519_key *key, const void *message, size_t len, uint8_t *signature);
-
-/**
- * Signs `n` messages by one key, side by side in the vectors of the CPU: 64 bytes each, at `signatures`, in order, which must not overlap
- * the messages. Thread-safe.
- *
- * Preconditions: `key` is a key; `messages` has `n` elements, each with its bytes; `signatures` has room for 64 `n` bytes.
- */
-bulla_status bulla_ed25519_sign_many(const bulla_ed25519_key *key,
-                                     const bulla_bytes *messages,
-                                     size_t n,
-                                     uint8_t *signatures);
-
-/**
- * Verifies one signature: BULLA_OK if it is valid, otherwise the reason (BULLA_ED25519_MISMATCH and so on) or an error. The predicate is
- * strict: no key or R of small order, S below the order, no cofactor. It needs about 96 KiB of stack. Thread-safe.
- *
- * Preconditions: `public_key` has 32 bytes, `message` has `len`, `signature` has 64.
- */
-bulla_status bulla_ed25519_verify(const uint8_t *public_key,
-                                  const void *message,
-                                  size_t len,
-                                  const uint8_t *signature);
-
-/**
- * Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each: BULLA_OK, or the reason why it is not
- * valid. Each verdict is that of bulla_ed25519_verify, whatever its neighbors.
- *
- * Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It needs about 96 KiB of stack. Thread-safe.
- *
- * Preconditions: `items` has `n` elements, each with its key, message and signature; `verdicts` has room for `n`.
- */
-bulla_status bulla_ed25519_verify_many(const bulla_ed25519_item *items,
-                                       size_t n,
-                                       bulla_status *verdicts);
-
-/**
- * Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with BULLA_ERROR_IO if the file cannot be read,
- * and with BULLA_ERROR_CANCELED if the callback says so; `out` is then not written. Thread-safe.
+ * Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with
+ * BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELED if the callback says
+ * so; `out` is then not written. Thread-safe.
  *
  * Preconditions: `path` is a C string, `out` has room for 32 bytes.
  */
-bulla_status bulla_blake3_file(const char *path,
-                               uint32_t threads,
-                               bulla_progress progress,
-                               void *user,
-                               uint8_t *out);
+bulla_status bulla_blake3_file(const char *path, uint32_t threads, bulla_progress progress, void *user, uint8_t *out);
 
 /**
- * Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`. After an error or a cancellation, the
- * hasher has the input that was read before. One thread at a time for each hasher.
+ * Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`.
+ * After an error or a cancellation, the hasher has the input that was read before. One thread at a
+ * time for each hasher.
  *
  * Preconditions: `hasher` is a hasher, `path` is a C string.
  */
@@ -558,15 +494,17 @@ bulla_status bulla_blake3_hasher_new(bulla_blake3_hasher **hasher);
 bulla_status bulla_blake3_hasher_new_keyed(const uint8_t *key, bulla_blake3_hasher **hasher);
 
 /**
- * Makes a hasher for key derivation: its input is the key material. The context must be UTF-8. Thread-safe.
+ * Makes a hasher for key derivation: its input is the key material. The context must be UTF-8.
+ * Thread-safe.
  *
  * Preconditions: `context` has `context_len` bytes, `hasher` points to a pointer.
  */
 bulla_status bulla_blake3_hasher_new_derive_key(const void *context, size_t context_len, bulla_blake3_hasher **hasher);
 
 /**
- * Makes a hasher of any mode (BULLA_BLAKE3_HASH and so on) that uses this kernel, or the process's kernel if `kernel` is NULL.
- * `key` is NULL for plain hashing; it has 32 bytes for the other modes. Thread-safe.
+ * Makes a hasher of any mode (BULLA_BLAKE3_HASH and so on) that uses this kernel, or the process's
+ * kernel if `kernel` is NULL. `key` is NULL for plain hashing; it has 32 bytes for the other
+ * modes. Thread-safe.
  *
  * Preconditions: `kernel` is a C string, `key` has 32 bytes, `hasher` points to a pointer.
  */
@@ -597,16 +535,17 @@ void bulla_blake3_hasher_free(bulla_blake3_hasher *hasher);
 bulla_status bulla_blake3_hasher_update(bulla_blake3_hasher *hasher, const void *input, size_t len);
 
 /**
- * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
- * on this thread. One thread at a time for each hasher.
+ * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is
+ * hashed on this thread. One thread at a time for each hasher.
  *
  * Preconditions: `hasher` is a hasher, `input` has `len` bytes.
  */
 bulla_status bulla_blake3_hasher_update_threads(bulla_blake3_hasher *hasher, const void *input, size_t len);
 
 /**
- * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The hasher does not change,
- * and can take more input. Several threads may call this at once.
+ * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from
+ * position 0. The hasher does not change, and can take more input. Several threads may call this
+ * at once.
  *
  * Preconditions: `hasher` is a hasher, `out` has room for `out_len` bytes.
  */
@@ -630,11 +569,13 @@ bulla_status bulla_blake3_hasher_reset(bulla_blake3_hasher *hasher);
 uint64_t bulla_blake3_hasher_count(const bulla_blake3_hasher *hasher);
 
 /**
- * Saves the state, which any implementation of this project can restore, on any machine: version 1 of `spec/blake3-state.md`. Writes its length to
- * `saved_len`, and the state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
+ * Saves the state, which any implementation of this project can restore, on any machine: version 1
+ * of `spec/blake3-state.md`. Writes its length to `saved_len`, and the state to `saved`, which has
+ * room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with
  * BULLA_ERROR_LENGTH if there is too little room, and then still writes the length.
  *
- * **The state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+ * **The state contains the key of a keyed hash and the last bytes of the input.** Several threads
+ * may call this at once.
  *
  * Preconditions: `hasher` is a hasher, `saved` has room for `room` bytes, `saved_len` points to a number.
  */
@@ -644,44 +585,12 @@ bulla_status bulla_blake3_hasher_save(const bulla_blake3_hasher *hasher,
                                       size_t *saved_len);
 
 /**
- * Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
+ * Makes a hasher from a state that bulla_blake3_hasher_save has saved. Fails with
+ * BULLA_ERROR_STATE if the bytes are not exactly one. Thread-safe.
  *
  * Preconditions: `saved` has `len` bytes, `hasher` points to a pointer.
  */
-bulla_status bulla_blake3_hasher_restore(const uint8_t *saved,
-                                         size_t len,
-                                         bulla_blake3_hasher **hasher);
-
-/**
- * The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
- *
- * The process chooses it once: the best that this CPU has, or the one that the environment variable `BULLA_BLAKE3_FORCE_KERNEL` names.
- * Fails with BULLA_ERROR_KERNEL if the variable names one that this machine does not have; all functions of BLAKE3 then do. Thread-safe.
- *
- * Preconditions: `name` points to a pointer.
- */
-bulla_status bulla_blake3_kernel(const char **name);
-
-/**
- * The names of the BLAKE3 kernels of this machine, best first: at most `n` of them are written to `names`, which may be NULL if `n` is 0.
- * Returns how many there are. The names are never freed. Thread-safe.
- *
- * Preconditions: `names` has room for `n` pointers.
- */
-size_t bulla_blake3_kernels(const char **names,
-                            size_t n);
-
-/**
- * Sets how many threads the pool has that the functions with threads use: 0 means as many as the machine has processors.
- *
- * Without this call, the pool starts at its first use, with that many threads or as many as `RAYON_NUM_THREADS` says. If no threads can
- * be started then, the caller's thread does the work. Fails with BULLA_ERROR_STATE if the pool has already started, and with
- * BULLA_ERROR_INTERNAL if threads cannot be started. Thread-safe.
- *
- * A process that `fork` makes has no pool at first. Its own one has as many threads as that of its parent, unless it calls this
- * function before.
- */
-bulla_status bulla_start_threads(size_t threads);
+bulla_status bulla_blake3_hasher_restore(const uint8_t *saved, size_t len, bulla_blake3_hasher **hasher);
 
 /**
  * Initializes a state for plain hashing. Thread-safe.
@@ -698,7 +607,8 @@ bulla_status bulla_blake3_init(bulla_blake3_state *state);
 bulla_status bulla_blake3_init_keyed(bulla_blake3_state *state, const uint8_t *key);
 
 /**
- * Initializes a state for key derivation: the input is the key material. The context should be text. Thread-safe.
+ * Initializes a state for key derivation: the input is the key material. The context should be
+ * text. Thread-safe.
  *
  * Preconditions: `state` has room for a state, `context` has `context_len` bytes.
  */
@@ -712,23 +622,21 @@ bulla_status bulla_blake3_init_derive_key(bulla_blake3_state *state, const void 
 bulla_status bulla_blake3_update(bulla_blake3_state *state, const void *input, size_t len);
 
 /**
- * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is hashed
- * on this thread. One thread at a time for each state.
+ * Hashes more input, on all threads of the pool: see bulla_start_threads. Input under 64 KiB is
+ * hashed on this thread. One thread at a time for each state.
  *
  * Preconditions: `state` was initialized, `input` has `len` bytes.
  */
 bulla_status bulla_blake3_update_threads(bulla_blake3_state *state, const void *input, size_t len);
 
 /**
- * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from position 0. The state does not change,
- * and can take more input. Several threads may call this at once.
+ * Writes `out_len` bytes of output from position `seek` on. The digest is the first 32 bytes from
+ * position 0. The state does not change, and can take more input. Several threads may call this at
+ * once.
  *
  * Preconditions: `state` was initialized, `out` has room for `out_len` bytes.
  */
-bulla_status bulla_blake3_finalize(const bulla_blake3_state *state,
-                                   uint64_t seek,
-                                   uint8_t *out,
-                                   size_t out_len);
+bulla_status bulla_blake3_finalize(const bulla_blake3_state *state, uint64_t seek, uint8_t *out, size_t out_len);
 
 /**
  * Resets the state: same mode, same key, no input. One thread at a time for each state.
@@ -738,42 +646,147 @@ bulla_status bulla_blake3_finalize(const bulla_blake3_state *state,
 bulla_status bulla_blake3_reset(bulla_blake3_state *state);
 
 /**
- * The number of bytes hashed so far; 0 if the memory is not a state. Several threads may call this at once.
+ * The number of bytes hashed so far; 0 if the memory is not a state. Several threads may call this
+ * at once.
  *
  * Preconditions: `state` was initialized.
  */
 uint64_t bulla_blake3_count(const bulla_blake3_state *state);
 
 /**
- * Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`. Writes its length to `saved_len`, and the
- * state to `saved`, which has room for `room` bytes; BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is
- * too little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
+ * Saves the state for bulla_blake3_restore, on any machine: version 2 of `spec/blake3-state.md`.
+ * Writes its length to `saved_len`, and the state to `saved`, which has room for `room` bytes;
+ * BULLA_BLAKE3_MAX_SAVED_LEN is always enough. Fails with BULLA_ERROR_LENGTH if there is too
+ * little room, and then still writes the length. bulla_blake3_hasher_restore does not take it.
  *
- * **The saved state contains the key of a keyed hash and the last bytes of the input.** Several threads may call this at once.
+ * **The saved state contains the key of a keyed hash and the last bytes of the input.** Several
+ * threads may call this at once.
  *
  * Preconditions: `state` was initialized, `saved` has room for `room` bytes, `saved_len` points to a number.
  */
-bulla_status bulla_blake3_save(const bulla_blake3_state *state,
-                               uint8_t *saved,
-                               size_t room,
-                               size_t *saved_len);
+bulla_status bulla_blake3_save(const bulla_blake3_state *state, uint8_t *saved, size_t room, size_t *saved_len);
 
 /**
- * Initializes a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails with BULLA_ERROR_STATE if the bytes are
- * not exactly one, and then does not change `state`. Thread-safe.
+ * Initializes a state with one that bulla_blake3_save or bulla_blake3_hasher_save has saved. Fails
+ * with BULLA_ERROR_STATE if the bytes are not exactly one, and then does not change `state`.
+ * Thread-safe.
  *
  * Preconditions: `saved` has `len` bytes, `state` has room for a state.
  */
-bulla_status bulla_blake3_restore(const uint8_t *saved,
-                                  size_t len,
-                                  bulla_blake3_state *state);
+bulla_status bulla_blake3_restore(const uint8_t *saved, size_t len, bulla_blake3_state *state);
 
 /**
- * Overwrites a state with zeros, so that neither the key nor the input is left in memory. One thread at a time for each state.
+ * Overwrites a state with zeros, so that neither the key nor the input is left in memory. One
+ * thread at a time for each state.
  *
  * Preconditions: `state` has room for a state.
  */
 bulla_status bulla_blake3_wipe(bulla_blake3_state *state);
+
+/**
+ * Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret.
+ * Thread-safe.
+ *
+ * Preconditions: `seed` has room for 32 bytes.
+ */
+bulla_status bulla_ed25519_new_seed(uint8_t *seed);
+
+/**
+ * Makes the private key of a seed of 32 bytes. This costs as much as a signature: keep the key.
+ * Thread-safe.
+ *
+ * Preconditions: `seed` has 32 bytes, `key` points to a pointer.
+ */
+bulla_status bulla_ed25519_key_new(const uint8_t *seed, bulla_ed25519_key **key);
+
+/**
+ * Wipes and frees a private key. NULL is allowed. No other thread may use it any more.
+ *
+ * Preconditions: `key` is a key that was not freed, or NULL.
+ */
+void bulla_ed25519_key_free(bulla_ed25519_key *key);
+
+/**
+ * Writes the public key: 32 bytes. Thread-safe.
+ *
+ * Preconditions: `key` is a key, `public_key` has room for 32 bytes.
+ */
+bulla_status bulla_ed25519_public_key(const bulla_ed25519_key *key, uint8_t *public_key);
+
+/**
+ * Signs a message: 64 bytes (RFC 8032, Ed25519). The same key and message give the same signature.
+ * Thread-safe.
+ *
+ * Preconditions: `key` is a key, `message` has `len` bytes, `signature` has room for 64.
+ */
+bulla_status bulla_ed25519_sign(const bulla_ed25519_key *key, const void *message, size_t len, uint8_t *signature);
+
+/**
+ * Signs `n` messages by one key, side by side in the vectors of the CPU: 64 bytes each, at
+ * `signatures`, in order, which must not overlap the messages. Thread-safe.
+ *
+ * Preconditions: `key` is a key; `messages` has `n` elements, each with its bytes; `signatures` has room for 64
+ * `n` bytes.
+ */
+bulla_status bulla_ed25519_sign_many(const bulla_ed25519_key *key,
+                                     const bulla_bytes *messages,
+                                     size_t n,
+                                     uint8_t *signatures);
+
+/**
+ * Verifies one signature: BULLA_OK if it is valid, otherwise the reason (BULLA_ED25519_MISMATCH
+ * and so on) or an error. The predicate is strict: no key or R of small order, S below the order,
+ * no cofactor. It needs about 96 KiB of stack. Thread-safe.
+ *
+ * Preconditions: `public_key` has 32 bytes, `message` has `len`, `signature` has 64.
+ */
+bulla_status bulla_ed25519_verify(const uint8_t *public_key, const void *message, size_t len, const uint8_t *signature);
+
+/**
+ * Verifies `n` signatures, side by side in the vectors of the CPU, and writes a verdict for each:
+ * BULLA_OK, or the reason why it is not valid. Each verdict is that of bulla_ed25519_verify,
+ * whatever its neighbors.
+ *
+ * Returns BULLA_OK only if all are valid, and BULLA_ERROR_SIGNATURES if at least one is not. It
+ * needs about 96 KiB of stack. Thread-safe.
+ *
+ * Preconditions: `items` has `n` elements, each with its key, message and signature; `verdicts` has room for `n`.
+ */
+bulla_status bulla_ed25519_verify_many(const bulla_ed25519_item *items, size_t n, bulla_status *verdicts);
+
+/**
+ * The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
+ *
+ * The process chooses it once: the best that this CPU has, or the one that the environment
+ * variable `BULLA_BLAKE3_FORCE_KERNEL` names. Fails with BULLA_ERROR_KERNEL if the variable names
+ * one that this machine does not have; all functions of BLAKE3 then do. Thread-safe.
+ *
+ * Preconditions: `name` points to a pointer.
+ */
+bulla_status bulla_blake3_kernel(const char **name);
+
+/**
+ * The names of the BLAKE3 kernels of this machine, best first: at most `n` of them are written to
+ * `names`, which may be NULL if `n` is 0. Returns how many there are. The names are never freed.
+ * Thread-safe.
+ *
+ * Preconditions: `names` has room for `n` pointers.
+ */
+size_t bulla_blake3_kernels(const char **names, size_t n);
+
+/**
+ * Sets how many threads the pool has that the functions with threads use: 0 means as many as the
+ * machine has processors.
+ *
+ * Without this call, the pool starts at its first use, with that many threads or as many as
+ * `RAYON_NUM_THREADS` says. If no threads can be started then, the caller's thread does the work.
+ * Fails with BULLA_ERROR_STATE if the pool has already started, and with BULLA_ERROR_INTERNAL if
+ * threads cannot be started. Thread-safe.
+ *
+ * A process that `fork` makes has no pool at first. Its own one has as many threads as that of its
+ * parent, unless it calls this function before.
+ */
+bulla_status bulla_start_threads(size_t threads);
 
 /**
  * The text of a status, in English: never NULL, never freed. Thread-safe.
@@ -781,8 +794,9 @@ bulla_status bulla_blake3_wipe(bulla_blake3_state *state);
 const char *bulla_status_text(bulla_status status);
 
 /**
- * The details of the last failure on this thread, in English: never NULL. Empty, if there was none. It contains no secret.
- * The text is valid until the next call on this thread that fails. Thread-safe.
+ * The details of the last failure on this thread, in English: never NULL. Empty, if there was
+ * none. It contains no secret. The text is valid until the next call on this thread that fails.
+ * Thread-safe.
  */
 const char *bulla_last_error(void);
 

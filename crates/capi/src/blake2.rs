@@ -2,13 +2,12 @@
 //! allocates.
 
 use crate::args;
-use crate::ready::Ready;
+use crate::kernels;
 use crate::status::{
     BULLA_ERROR_ARGUMENT, BULLA_ERROR_LENGTH, BULLA_ERROR_STATE, Failure, bulla_status, guard,
 };
 use bulla_blake2::blake2b::{self, blake2bp};
 use bulla_blake2::blake2s::{self, blake2sp};
-use bulla_blake2::kernel;
 use std::ffi::c_void;
 
 /// BLAKE2b: digests and keys of at most 64 bytes, salt and personalization of 16. The fastest one
@@ -75,7 +74,7 @@ enum AnyState {
 
 /// What is in the memory.
 #[repr(C)]
-struct Content {
+struct Blake2Memory {
     /// [`MAGIC`], if it was initialized.
     magic: u64,
     out_len: usize,
@@ -85,10 +84,10 @@ struct Content {
 const _: () = assert!(
     size_of::<bulla_blake2_state>() == BULLA_BLAKE2_STATE_SIZE
         && align_of::<bulla_blake2_state>() == BULLA_BLAKE2_STATE_ALIGN
-        && size_of::<Content>() <= BULLA_BLAKE2_STATE_SIZE
-        && align_of::<Content>() <= BULLA_BLAKE2_STATE_ALIGN
+        && size_of::<Blake2Memory>() <= BULLA_BLAKE2_STATE_SIZE
+        && align_of::<Blake2Memory>() <= BULLA_BLAKE2_STATE_ALIGN
         // Copies of the bytes are hashers of their own, and nobody drops them.
-        && !std::mem::needs_drop::<Content>()
+        && !std::mem::needs_drop::<Blake2Memory>()
 );
 
 const MAGIC: u64 = u64::from_le_bytes(*b"bullaB2\x01");
@@ -109,11 +108,11 @@ fn limits(algorithm: u32) -> Result<Limits, Failure> {
     }
 }
 
-fn at_most(what: &str, len: usize, most: usize) -> Result<(), Failure> {
+fn check_at_most(name: &str, len: usize, most: usize) -> Result<(), Failure> {
     if len <= most {
         return Ok(());
     }
-    Err(Failure::new(BULLA_ERROR_LENGTH, format!("the {what} has {len} bytes, and may have at most {most}")))
+    Err(Failure::new(BULLA_ERROR_LENGTH, format!("the {name} has {len} bytes, and may have at most {most}")))
 }
 
 /// A state with these parameters.
@@ -125,10 +124,10 @@ unsafe fn start(params: &bulla_blake2_params) -> Result<(AnyState, usize), Failu
     ready()?;
     let most = limits(params.algorithm)?;
     let out_len = if params.out_len == 0 { most.out } else { params.out_len };
-    at_most("digest", out_len, most.out)?;
-    at_most("key", params.key_len, most.out)?;
-    at_most("salt", params.salt_len, most.salt)?;
-    at_most("personalization", params.personal_len, most.salt)?;
+    check_at_most("digest", out_len, most.out)?;
+    check_at_most("key", params.key_len, most.out)?;
+    check_at_most("salt", params.salt_len, most.salt)?;
+    check_at_most("personalization", params.personal_len, most.salt)?;
     // SAFETY: the caller promised it.
     let (key, salt, personal) = unsafe {
         (
@@ -171,15 +170,7 @@ impl AnyState {
     }
 }
 
-/// Checks that there is a kernel: without one, every function of the Rust library panics.
-fn ready() -> Result<(), Failure> {
-    static READY: Ready = Ready::new();
-    READY.check(kernel::FORCE_VARIABLE, || {
-        kernel::forced()?;
-        let _ = kernel::active();
-        Ok::<_, kernel::UnknownKernel>(())
-    })
-}
+kernels::kernel_check!(bulla_blake2);
 
 /// The BLAKE2 digest of `len` bytes at `input`: `out_len` bytes, which may be 1 to the most of the
 /// algorithm. The length is part of what is hashed: a short digest is not the beginning of a long
@@ -242,7 +233,7 @@ pub unsafe extern "C" fn bulla_blake2_init(
         // SAFETY: the caller promised the parameters and the room, which is aligned.
         unsafe {
             let (new, out_len) = start(args::object(params)?)?;
-            state.cast::<Content>().write(Content { magic: MAGIC, out_len, state: new });
+            state.cast::<Blake2Memory>().write(Blake2Memory { magic: MAGIC, out_len, state: new });
         }
         Ok(())
     })
@@ -251,12 +242,12 @@ pub unsafe extern "C" fn bulla_blake2_init(
 /// # Safety
 ///
 /// If `at` is not NULL, nobody else may use it meanwhile.
-unsafe fn content<'a>(at: *mut bulla_blake2_state) -> Result<&'a mut Content, Failure> {
+unsafe fn initialized<'a>(at: *mut bulla_blake2_state) -> Result<&'a mut Blake2Memory, Failure> {
     args::aligned(at)?;
     // SAFETY: the caller promised the memory. If it begins like a state, it was initialized, or is
     // a copy of one that was.
     unsafe {
-        let at = at.cast::<Content>();
+        let at = at.cast::<Blake2Memory>();
         if (&raw const (*at).magic).read() == MAGIC {
             return Ok(&mut *at);
         }
@@ -277,7 +268,7 @@ pub unsafe extern "C" fn bulla_blake2_update(
 ) -> bulla_status {
     guard(|| {
         // SAFETY: the caller promised the state and the input.
-        unsafe { content(state)?.state.update(args::bytes(input, len)?) };
+        unsafe { initialized(state)?.state.update(args::bytes(input, len)?) };
         Ok(())
     })
 }
@@ -297,7 +288,7 @@ pub unsafe extern "C" fn bulla_blake2_finalize(
 ) -> bulla_status {
     guard(|| {
         // SAFETY: the caller promised the state and the room; the reference is only read from.
-        let content = unsafe { &*content(state.cast_mut())? };
+        let content = unsafe { &*initialized(state.cast_mut())? };
         if out_len != content.out_len {
             let text = format!("the digest has {} bytes, not {out_len}", content.out_len);
             return Err(Failure::new(BULLA_ERROR_LENGTH, text));

@@ -22,7 +22,7 @@ pub struct bulla_bytes {
 }
 
 /// How many inputs are passed on at once: as many as the Rust library hashes side by side at most.
-const BATCH: usize = 64;
+const BATCH_LEN: usize = 64;
 
 /// The BLAKE3 digest of `len` bytes at `input`. `out` may be a part of the input. Thread-safe.
 ///
@@ -186,9 +186,9 @@ unsafe fn in_batches(
     }
     // SAFETY: as above.
     let out = unsafe { args::output(out, n.saturating_mul(BULLA_BLAKE3_OUT_LEN)) }?;
-    for (inputs, out) in inputs.chunks(BATCH).zip(out.chunks_mut(BATCH * BULLA_BLAKE3_OUT_LEN)) {
-        let mut slices: [&[u8]; BATCH] = [&[]; BATCH];
-        let mut digests = [Hash::from_bytes([0; BULLA_BLAKE3_OUT_LEN]); BATCH];
+    for (inputs, out) in inputs.chunks(BATCH_LEN).zip(out.chunks_mut(BATCH_LEN * BULLA_BLAKE3_OUT_LEN)) {
+        let mut slices: [&[u8]; BATCH_LEN] = [&[]; BATCH_LEN];
+        let mut digests = [Hash::from_bytes([0; BULLA_BLAKE3_OUT_LEN]); BATCH_LEN];
         for (slice, input) in slices.iter_mut().zip(inputs) {
             // SAFETY: as above.
             *slice = unsafe { args::bytes(input.data, input.len) }?;

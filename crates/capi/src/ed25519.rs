@@ -2,14 +2,14 @@
 
 use crate::args;
 use crate::blake3::bulla_bytes;
-use crate::ready::Ready;
+use crate::kernels;
 use crate::status::{
     BULLA_ED25519_KEY_NOT_A_POINT, BULLA_ED25519_KEY_OF_SMALL_ORDER, BULLA_ED25519_MISMATCH,
     BULLA_ED25519_R_OF_SMALL_ORDER, BULLA_ED25519_SCALAR_NOT_CANONICAL, BULLA_ERROR_LENGTH,
     BULLA_ERROR_RANDOM, BULLA_ERROR_SIGNATURES, BULLA_OK, Failure, bulla_status, guard,
 };
 use bulla_ed25519::{
-    InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, kernel, sign_many_into, verify_many_into,
+    InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, sign_many_into, verify_many_into,
 };
 use std::ffi::c_void;
 use std::ptr;
@@ -22,7 +22,7 @@ pub const BULLA_ED25519_PUBLIC_KEY_LEN: usize = 32;
 pub const BULLA_ED25519_SIGNATURE_LEN: usize = 64;
 
 /// How many signatures are passed on at once.
-const BATCH: usize = 64;
+const BATCH_LEN: usize = 64;
 
 /// A private key, which bulla_ed25519_key_free wipes and frees. Several threads may use it at once.
 pub struct bulla_ed25519_key {
@@ -43,15 +43,7 @@ pub struct bulla_ed25519_item {
     pub signature: *const u8,
 }
 
-/// Checks that there is a kernel: without one, every function of the Rust library panics.
-fn ready() -> Result<(), Failure> {
-    static READY: Ready = Ready::new();
-    READY.check(kernel::FORCE_VARIABLE, || {
-        kernel::forced()?;
-        let _ = kernel::active();
-        Ok::<_, kernel::UnknownKernel>(())
-    })
-}
+kernels::kernel_check!(bulla_ed25519);
 
 /// Fills `seed` with 32 bytes from the operating system: a new private key. Keep it secret.
 /// Thread-safe.
@@ -173,8 +165,8 @@ pub unsafe extern "C" fn bulla_ed25519_sign_many(
         let room = room.ok_or_else(|| Failure::new(BULLA_ERROR_LENGTH, "so many signatures fit nowhere"))?;
         // SAFETY: as above.
         let out = unsafe { args::output(signatures, room) }?;
-        for (messages, out) in messages.chunks(BATCH).zip(out.as_chunks_mut().0.chunks_mut(BATCH)) {
-            let mut items = [SignItem { key, message: &[] }; BATCH];
+        for (messages, out) in messages.chunks(BATCH_LEN).zip(out.as_chunks_mut().0.chunks_mut(BATCH_LEN)) {
+            let mut items = [SignItem { key, message: &[] }; BATCH_LEN];
             for (item, message) in items.iter_mut().zip(messages) {
                 // SAFETY: as above.
                 item.message = unsafe { args::bytes(message.data, message.len) }?;
@@ -253,8 +245,8 @@ unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> R
     }
     ready()?;
     let mut all_valid = true;
-    for (number, items) in items.chunks(BATCH).enumerate() {
-        let mut slices = [VerifyItem { public_key: &[0; 32], message: &[], signature: &[0; 64] }; BATCH];
+    for (number, items) in items.chunks(BATCH_LEN).enumerate() {
+        let mut slices = [VerifyItem { public_key: &[0; 32], message: &[], signature: &[0; 64] }; BATCH_LEN];
         for (slice, item) in slices.iter_mut().zip(items) {
             // SAFETY: the caller promised what the items point to; arrays of bytes have no
             // alignment.
@@ -266,12 +258,12 @@ unsafe fn verify(items: &[bulla_ed25519_item], verdicts: *mut bulla_status) -> R
                 };
             }
         }
-        let mut found = [Verdict::Invalid(InvalidReason::Mismatch); BATCH];
+        let mut found = [Verdict::Invalid(InvalidReason::Mismatch); BATCH_LEN];
         verify_many_into(&slices[..items.len()], &mut found[..items.len()]);
         let codes = found.map(code);
         all_valid &= codes[..items.len()].iter().all(|code| *code == BULLA_OK);
         // SAFETY: there is room for all verdicts, and these are the next ones.
-        unsafe { ptr::copy_nonoverlapping(codes.as_ptr(), verdicts.add(BATCH * number), items.len()) };
+        unsafe { ptr::copy_nonoverlapping(codes.as_ptr(), verdicts.add(BATCH_LEN * number), items.len()) };
     }
     if all_valid { Ok(()) } else { Err(Failure::new(BULLA_ERROR_SIGNATURES, "at least one is not valid")) }
 }

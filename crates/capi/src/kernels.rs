@@ -1,15 +1,65 @@
-//! The kernels of this machine, by name.
+//! The kernels of this machine, by name, and whether there is one: if an environment variable names
+//! a kernel that this machine does not have, every function of a Rust library panics. In C, that is
+//! an error.
 
 use crate::args;
-use crate::pool::{self, Start};
-use crate::ready::Ready;
+use crate::pool::{self, PoolStart};
 use crate::status::{
-    BULLA_ERROR_INTERNAL, BULLA_ERROR_KERNEL, BULLA_ERROR_NULL, BULLA_ERROR_STATE, Failure, bulla_status,
-    guard,
+    BULLA_ERROR_INTERNAL, BULLA_ERROR_KERNEL, BULLA_ERROR_STATE, Failure, bulla_status, guard,
 };
 use bulla_blake3::kernel::{self, Kernel};
 use std::ffi::{CStr, CString, c_char};
+use std::fmt::Display;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the environment has been read, and names no kernel or one that is there.
+pub(crate) struct KernelCheck(AtomicBool);
+
+impl KernelCheck {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Checks once that there is a kernel. `choose` reads `variable`; when it succeeds, the process
+    /// has a kernel, whatever happens to its environment.
+    #[inline(always)]
+    pub(crate) fn check<E: Display>(
+        &self,
+        variable: &str,
+        choose: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), Failure> {
+        if self.0.load(Ordering::Relaxed) { Ok(()) } else { self.check_first(variable, choose) }
+    }
+
+    #[cold]
+    fn check_first<E: Display>(
+        &self,
+        variable: &str,
+        choose: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), Failure> {
+        choose().map_err(|unknown| Failure::new(BULLA_ERROR_KERNEL, format!("{variable}: {unknown}")))?;
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Makes the function `ready` for the kernels of a Rust library.
+macro_rules! kernel_check {
+    ($library:ident) => {
+        /// Checks that there is a kernel: without one, every function of the Rust library panics.
+        #[inline(always)]
+        pub(crate) fn ready() -> Result<(), $crate::status::Failure> {
+            static CHECK: $crate::kernels::KernelCheck = $crate::kernels::KernelCheck::new();
+            CHECK.check($library::kernel::FORCE_VARIABLE, || {
+                $library::kernel::forced()?;
+                let _ = $library::kernel::active();
+                Ok::<_, $library::kernel::UnknownKernel>(())
+            })
+        }
+    };
+}
+pub(crate) use kernel_check;
 
 /// The name of the BLAKE3 kernel in use, for example "x86_64/avx2". It is never freed.
 ///
@@ -66,16 +116,7 @@ pub(crate) unsafe fn named(name: *const c_char) -> Result<Kernel, Failure> {
     }
 }
 
-/// Checks that there is a kernel: without one, every function of the Rust library panics.
-#[inline(always)]
-pub(crate) fn ready() -> Result<(), Failure> {
-    static READY: Ready = Ready::new();
-    READY.check(kernel::FORCE_VARIABLE, || {
-        kernel::forced()?;
-        let _ = kernel::active();
-        Ok::<_, kernel::UnknownKernel>(())
-    })
-}
+kernel_check!(bulla_blake3);
 
 fn all_names() -> &'static [(Kernel, CString)] {
     static NAMES: OnceLock<Vec<(Kernel, CString)>> = OnceLock::new();
@@ -102,13 +143,10 @@ fn c_name(kernel: Kernel) -> &'static CStr {
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_start_threads(threads: usize) -> bulla_status {
     guard(|| match pool::start(threads) {
-        Ok(Start::Now) => Ok(()),
-        Ok(Start::Before) => Err(Failure::new(BULLA_ERROR_STATE, "the threads have already been started")),
+        Ok(PoolStart::Now) => Ok(()),
+        Ok(PoolStart::Before) => {
+            Err(Failure::new(BULLA_ERROR_STATE, "the threads have already been started"))
+        }
         Err(error) => Err(Failure::new(BULLA_ERROR_INTERNAL, error.to_string())),
     })
-}
-
-/// The failure of an output that is needed.
-pub(crate) fn needed<T>(at: *mut T) -> Result<(), Failure> {
-    if at.is_null() { Err(Failure::new(BULLA_ERROR_NULL, "a pointer is NULL")) } else { args::aligned(at) }
 }

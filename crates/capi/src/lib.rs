@@ -15,19 +15,17 @@ pub mod blake2;
 #[cfg(feature = "native")]
 pub mod blake3;
 #[cfg(feature = "native")]
+pub mod blake3_file;
+#[cfg(feature = "native")]
+pub mod blake3_hasher;
+#[cfg(feature = "native")]
+pub mod blake3_state;
+#[cfg(feature = "native")]
 pub mod ed25519;
-#[cfg(feature = "native")]
-pub mod file;
-#[cfg(feature = "native")]
-pub mod hasher;
 #[cfg(feature = "native")]
 pub mod kernels;
 #[cfg(feature = "official")]
 pub mod official;
 mod pool;
-#[cfg(feature = "native")]
-mod ready;
-#[cfg(feature = "native")]
-pub mod state;
 #[cfg(feature = "native")]
 pub mod status;

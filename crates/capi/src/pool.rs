@@ -23,7 +23,7 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether a call started the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum PoolStart {
     Now,
     Before,
 }
@@ -34,37 +34,37 @@ pub(crate) fn pool(len: usize) -> Option<&'static ThreadPool> {
     if len < MIN_PARALLEL_LEN {
         return None;
     }
-    let (pool, _) = of_process(None).ok()?;
+    let (pool, _) = process_pool(None).ok()?;
     (pool.threads.current_num_threads() > 1).then_some(&pool.threads)
 }
 
 /// Starts the pool with so many threads, unless it has started: 0 means the default.
 #[cfg(feature = "native")]
-pub(crate) fn start(count: usize) -> Result<Start, ThreadPoolBuildError> {
-    of_process(Some(count)).map(|(_, start)| start)
+pub(crate) fn start(count: usize) -> Result<PoolStart, ThreadPoolBuildError> {
+    process_pool(Some(count)).map(|(_, start)| start)
 }
 
 /// The pool of this process. If it starts now and nobody says with how many threads, it gets as
 /// many as that of the parent process, whose program may have chosen them.
-fn of_process(count: Option<usize>) -> Result<(&'static Pool, Start), ThreadPoolBuildError> {
+fn process_pool(count: Option<usize>) -> Result<(&'static Pool, PoolStart), ThreadPoolBuildError> {
     let last = POOL.load(Ordering::Acquire);
     // SAFETY: it is NULL, or a box that was leaked below.
     let last_pool = unsafe { last.as_ref() };
     if let Some(pool) = last_pool.filter(|pool| pool.process == process::id()) {
-        return Ok((pool, Start::Before));
+        return Ok((pool, PoolStart::Before));
     }
     let count = count.or(last_pool.map(|parents| parents.threads.current_num_threads()));
     let threads = ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build()?;
     let pool = Box::into_raw(Box::new(Pool { process: process::id(), threads }));
     match POOL.compare_exchange(last, pool, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: it came from a box, and nobody frees it any more.
-        Ok(_) => Ok((unsafe { &*pool }, Start::Now)),
+        Ok(_) => Ok((unsafe { &*pool }, PoolStart::Now)),
         // Another thread was faster.
         Err(faster) => {
             // SAFETY: `pool` came from a box, and nobody else saw it.
             drop(unsafe { Box::from_raw(pool) });
             // SAFETY: it is a leaked box: nobody stores NULL.
-            Ok((unsafe { &*faster }, Start::Before))
+            Ok((unsafe { &*faster }, PoolStart::Before))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The traits of vectors, and the forms of kernels: of BLAKE3, with words of 32 bits, and of BLAKE2,
-//! with words of 32 and of 64 bits.
+//! The traits of vectors, and the forms of kernels: of BLAKE3, with words of 32 bits, and of
+//! BLAKE2, with words of 32 and of 64 bits.
 
 use core::mem::MaybeUninit;
 
@@ -31,8 +31,8 @@ pub trait Vector: Copy + 'static {
     unsafe fn xor(a: Self, b: Self) -> Self;
     /// Every lane rotated right by the distance of rotate number `I`, from 0 to 3.
     unsafe fn rotate<const I: usize>(a: Self) -> Self;
-    /// `a`, as a value that the optimizer cannot look into. It keeps `(a + m) + b` from becoming `a + (m +
-    /// b)`, which would put a second addition on the critical path of a round.
+    /// `a`, as a value that the optimizer cannot look into. So `(a + m) + b` does not become
+    /// `a + (m + b)`, which would put a second addition on the critical path of a round.
     unsafe fn opaque(a: Self) -> Self;
 
     /// Copies `n` bytes from `from`, followed by zeros, to the block of sixteen words at `to`. The
@@ -116,7 +116,8 @@ pub trait Rows: Vector<Word = u32> {
     /// Two rows of every state, 32 bytes a state, one state after the other (`32 * STATES` bytes at
     /// `to`).
     unsafe fn store_row_pairs(first: Self, second: Self, to: *mut u8);
-    /// The row of every state, rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0) for
+    /// The row of every state, rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0)
+    /// for
     /// 1. N is 1, 2 or 3.
     unsafe fn rotate_words_left<const N: i32>(a: Self) -> Self;
     /// `a ^ b` rotated right by 16 bits, where `b` is ready later than `a`. A backend may use more
@@ -156,8 +157,8 @@ pub trait WordColumns: Vector {
     /// The sixteen little-endian words of `LANES` blocks, transposed: vector w holds word w of each
     /// block. Block i is at `blocks[i] + offset`; `blocks` points at `LANES` pointers.
     unsafe fn load_blocks(blocks: *const *const u8, offset: usize) -> [Self; 16];
-    /// The states of `LANES` inputs, transposed: eight words each, in native byte order. Those of lane
-    /// i are at `states[i]`; `states` points at `LANES` pointers.
+    /// The states of `LANES` inputs, transposed: eight words each, in native byte order. Those of
+    /// lane i are at `states[i]`; `states` points at `LANES` pointers.
     unsafe fn load_states(states: *const *mut Self::Word) -> [Self; 8];
     /// Writes the states in `words`: the reverse of `load_states`.
     unsafe fn store_states(words: [Self; 8], states: *const *mut Self::Word);
@@ -176,8 +177,8 @@ pub trait WordRows: Vector {
     unsafe fn gather<const A: usize, const B: usize, const C: usize, const D: usize>(
         block: *const u8,
     ) -> Self;
-    /// The row rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0) for 1. N is 1, 2 or
-    /// 3.
+    /// The row rotated left by N words: from (w0, w1, w2, w3) to (w1, w2, w3, w0) for 1. N is 1, 2
+    /// or 3.
     unsafe fn rotate_words_left<const N: i32>(a: Self) -> Self;
 }
 

@@ -1,19 +1,40 @@
 //! Chunks, parents and many inputs through the two forms of the kernel.
 
-use crate::spec::{
-    BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, DERIVE_KEY_MATERIAL, IV, KEYED_HASH, OUT_LEN, PARENT, ROOT,
-    Value, Words,
-};
-use crate::trap::{found, require};
+use crate::{found, require};
 use bulla_blake3::kernel::wasm32::{U32x4, absorb4, copy_padded, fold1, store_chaining_values};
 use core::arch::wasm32::{u32x4, u32x4_ge, u32x4_splat, v128, v128_and, v128_bitselect, v128_or};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
+/// Eight words: a chaining value or a key.
+pub(crate) type Words = [u32; 8];
+
+/// A chaining value as bytes.
+pub(crate) type Value = [u8; OUT_LEN];
+
+/// Sizes in bytes (specification of BLAKE3, section 2).
+pub(crate) const OUT_LEN: usize = 32;
+pub(crate) const BLOCK_LEN: usize = 64;
+pub(crate) const CHUNK_LEN: usize = 1024;
+
+/// Initialization vector (table 1 of the specification).
+pub(crate) const IV: Words =
+    [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
+
+/// Flags (table 3 of the specification).
+pub(crate) const CHUNK_START: u32 = 1;
+pub(crate) const CHUNK_END: u32 = 1 << 1;
+pub(crate) const PARENT: u32 = 1 << 2;
+pub(crate) const ROOT: u32 = 1 << 3;
+pub(crate) const KEYED_HASH: u32 = 1 << 4;
+pub(crate) const DERIVE_KEY_CONTEXT: u32 = 1 << 5;
+pub(crate) const DERIVE_KEY_MATERIAL: u32 = 1 << 6;
+
 /// The number of inputs side by side.
 pub(crate) const LANES: usize = 4;
 
-/// A second chunk of at most this length is hashed after the first one: hashing both side by side would cost more.
+/// A second chunk of at most this length is hashed after the first one: hashing both side by side
+/// would cost more.
 const SHORT: usize = 11 * BLOCK_LEN;
 
 /// The key and the flags of a mode.
@@ -52,13 +73,15 @@ impl KeyedKernel {
         }
     }
 
-    /// The output of one input of at most a chunk. The first half is its chaining value. `edges` are the flags of the first
-    /// and of the last block. The input begins at a multiple of 64 bytes of an area, or is part of a block.
+    /// The output of one input of at most a chunk. The first half is its chaining value. `edges`
+    /// are the flags of the first and of the last block. The input begins at a multiple of 64 bytes
+    /// of an area, or is part of a block.
     #[inline(always)]
     pub(crate) fn fold(&self, input: &[u8], counter: u64, edges: (u32, u32), out: &mut [u8; BLOCK_LEN]) {
         let (first, second) = out.split_at_mut(OUT_LEN);
         let halves = [first.as_mut_ptr(), second.as_mut_ptr()];
-        // SAFETY: an area is a whole number of blocks, so that the input's last block is readable as a whole; both halves are writable.
+        // SAFETY: an area is a whole number of blocks, so that the input's last block is readable
+        // as a whole; both halves are writable.
         unsafe { fold1(input.as_ptr(), input.len(), &self.key, counter, self.flags, edges, halves) }
     }
 
@@ -69,7 +92,8 @@ impl KeyedKernel {
         *found(out.first_chunk())
     }
 
-    /// The chaining values of the chunks of `input`, at most 64, the last perhaps short; returns how many.
+    /// The chaining values of the chunks of `input`, at most 64, the last perhaps short; returns
+    /// how many.
     pub(crate) fn leaves(&self, input: &[u8], counter: u64, values: &mut [Value; 64]) -> usize {
         let (groups, _) = values.as_chunks_mut::<LANES>();
         for (i, (input, values)) in input.chunks(LANES * CHUNK_LEN).zip(groups).enumerate() {
@@ -157,8 +181,8 @@ impl KeyedKernel {
         values[last] = ended;
     }
 
-    /// The parents of neighbors, in place, level by level, until at most `target` of the `n` values are left. Returns how many there are. An
-    /// odd value at the end moves up unchanged.
+    /// The parents of neighbors, in place, level by level, until at most `target` of the `n` values
+    /// are left. Returns how many there are. An odd value at the end moves up unchanged.
     pub(crate) fn ascend(&self, values: &mut [Value; 64], mut n: usize, target: usize) -> usize {
         while n > target {
             let pairs = n / 2;
@@ -175,8 +199,8 @@ impl KeyedKernel {
         n
     }
 
-    /// Computes parents `i` to `i + count` of the values in place: overwritten values have been read. It writes up to four; those
-    /// beyond `count` are after the end of the level.
+    /// Computes parents `i` to `i + count` of the values in place: overwritten values have been
+    /// read. It writes up to four; those beyond `count` are after the end of the level.
     fn parents(&self, values: &mut [Value; 64], i: usize, count: usize) {
         let children = found(values.get(2 * i..2 * (i + count))).as_flattened();
         if count == 1 {
@@ -227,8 +251,8 @@ pub(crate) fn digests(mut input: &[u8], len: usize, out: &mut [Value]) {
     }
 }
 
-/// The address for reading the last block of an input, which begins after `before` bytes: in the input, or in a padded copy. It is given
-/// as the address that the first block would have.
+/// The address for reading the last block of an input, which begins after `before` bytes: in the
+/// input, or in a padded copy. It is given as the address that the first block would have.
 ///
 /// # Safety
 ///

@@ -1,9 +1,10 @@
 //! The last compression of a tree, from which all output comes.
 
-use crate::areas::values;
-use crate::kernel::{KeyedKernel, words};
-use crate::spec::{BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, PARENT, ROOT, Value, Words};
-use crate::trap::found;
+use crate::found;
+use crate::kernel::{
+    BLOCK_LEN, CHUNK_END, CHUNK_LEN, CHUNK_START, KeyedKernel, PARENT, ROOT, Value, Words, words,
+};
+use crate::memory::values;
 
 /// The last compression of a tree, not computed yet.
 #[derive(Clone, Copy)]

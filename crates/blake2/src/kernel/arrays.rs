@@ -86,8 +86,8 @@ mod tests {
         (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
     }
 
-    /// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times
-    /// as long.
+    /// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand
+    /// times as long.
     fn sizes(in_miri: &[usize], all: impl Iterator<Item = usize>) -> Vec<usize> {
         if cfg!(miri) { in_miri.to_vec() } else { all.collect() }
     }
@@ -124,8 +124,8 @@ mod tests {
         one::<Blake2s>();
     }
 
-    /// Inputs of one length, and of several, so that some end before others; more inputs than lanes,
-    /// and fewer.
+    /// Inputs of one length, and of several, so that some end before others; more inputs than
+    /// lanes, and fewer.
     fn many<V: Variant>(kernel: &'static Tables) {
         let block = V::Word::BLOCK;
         let data = input(6 * block);

@@ -11,8 +11,8 @@ use bulla_simd::Vector;
 use bulla_simd::cpu::Isa;
 use bulla_simd::x86_64::{avx2, avx512, sse41};
 
-/// Passes the message schedule of all rounds, as the literal numbers that assembly needs, to a macro, after its other arguments: `b` for BLAKE2b, `s`
-/// for BLAKE2s (RFC 7693, section 2.7).
+/// Passes the message schedule of all rounds, as the literal numbers that assembly needs, to a
+/// macro, after its other arguments: `b` for BLAKE2b, `s` for BLAKE2s (RFC 7693, section 2.7).
 macro_rules! schedule {
     (s, $macro:ident!($($arguments:tt)*)) => {
         schedule!(ten, $macro!($($arguments)*))

@@ -55,8 +55,8 @@ fn encode_in(input: &[u8], layout: EncodingLayout, group: GroupSize) -> (Vec<u8>
     (out, Hash::from_bytes(root))
 }
 
-/// Appends the encoding of the subtree over `input`, recursively by halves, down to `MAX_SUBTREE_LEN` bytes.
-/// Returns the subtree's value.
+/// Appends the encoding of the subtree over `input`, recursively by halves, down to
+/// `MAX_SUBTREE_LEN` bytes. Returns the subtree's value.
 fn encode_subtree(
     input: &[u8],
     place: SubtreeSpan,

@@ -102,8 +102,8 @@ impl<const W: usize> LaneInputs<W> {
     }
 }
 
-/// Sets the `pointers` of [`LaneInputs`] for a block at which a lane changes: lanes that end with it
-/// read their last block, and lanes that have ended (`dead`) read the data of the longest lane,
+/// Sets the `pointers` of [`LaneInputs`] for a block at which a lane changes: lanes that end with
+/// it read their last block, and lanes that have ended (`dead`) read the data of the longest lane,
 /// which is available until the end.
 #[inline(always)]
 pub(crate) fn redirect_pointers<const W: usize>(

@@ -92,8 +92,8 @@ mod tests {
         (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
     }
 
-    /// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand times
-    /// as long.
+    /// The sizes `in_miri` under Miri, and `all` in other builds: Miri takes a hundred thousand
+    /// times as long.
     fn sizes(in_miri: &[usize], all: impl Iterator<Item = usize>) -> Vec<usize> {
         if cfg!(miri) { in_miri.to_vec() } else { all.collect() }
     }
@@ -102,8 +102,8 @@ mod tests {
         Kernel(functions)
     }
 
-    /// Compares with the portable kernel; under Miri, only for short inputs. There, that kernel takes
-    /// as long as all the others, and other builds compare the results of every size.
+    /// Compares with the portable kernel; under Miri, only for short inputs. There, that kernel
+    /// takes as long as all the others, and other builds compare the results of every size.
     fn check(ours: Hash, mode: Mode<'_>, data: &[u8]) {
         if !cfg!(miri) || data.len() <= 2 * BLOCK_LEN {
             assert_eq!(ours, by(&PORTABLE).hash_in(mode, data), "{} bytes", data.len());
@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Updates that fill the buffer, bypass it, and find it half full; then a copy, a saved state, and
-    /// a reset.
+    /// Updates that fill the buffer, bypass it, and find it half full; then a copy, a saved state,
+    /// and a reset.
     #[test]
     fn streams() {
         let data = input(40 * CHUNK_LEN);
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// Inputs of one length, and of several: some lanes end before others, and some have no input of
-    /// their own.
+    /// Inputs of one length, and of several: some lanes end before others, and some have no input
+    /// of their own.
     #[test]
     fn many_inputs() {
         let data = input(20 * CHUNK_LEN);

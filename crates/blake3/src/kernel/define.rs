@@ -222,7 +222,8 @@ macro_rules! kernel {
 }
 
 /// A kernel whose vectors are for several inputs only: one input goes through general registers.
-/// `$Column` is the vector for more inputs than `$V` has lanes. `$serial_tail_max` is the table's field.
+/// `$Column` is the vector for more inputs than `$V` has lanes. `$serial_tail_max` is the table's
+/// field.
 #[allow(unused_macros, reason = "some architectures have only kernels of the other kind")]
 macro_rules! beside_scalar {
     (

@@ -14,9 +14,9 @@ use core::fmt;
 pub(crate) struct Functions {
     pub(crate) isa: Isa,
     pub(crate) tuning: Tuning,
-    /// The shapes that `hash_lanes`, `hash_equal_len` and `parents` use, narrowest first: they take the
-    /// first one that is wide enough for the number of inputs. `chunk` and `block` have the shape
-    /// of the first; `group`, `merge` and `output` the shape of the last.
+    /// The shapes that `hash_lanes`, `hash_equal_len` and `parents` use, narrowest first: they take
+    /// the first one that is wide enough for the number of inputs. `chunk` and `block` have the
+    /// shape of the first; `group`, `merge` and `output` the shape of the last.
     pub(crate) shapes: &'static [KernelShape],
     /// The number of chunks in a group, and of inputs that the widest function takes. A power of
     /// two from 2 to 16.

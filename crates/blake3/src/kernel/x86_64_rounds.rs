@@ -1,5 +1,5 @@
-//! The rounds of the column form in assembly. `cargo run -p bulla-blake3-rounds` writes it; decision 0186
-//! (`docs/decisions/0186-woven-rounds.md`) has the figures.
+//! The rounds of the column form in assembly. `cargo run -p bulla-blake3-rounds` writes it;
+//! decision 0186 (`docs/decisions/0186-woven-rounds.md`) has the figures.
 //!
 //! There are two reasons for assembly:
 //!

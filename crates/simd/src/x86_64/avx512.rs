@@ -249,7 +249,7 @@ pub(super) fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
     transpose4!(r, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
 }
 
-/// Like [`Columns::load_blocks`], from quarters of blocks: see [`super::full_width`].
+/// Like [`Columns::load_blocks`], from quarters of blocks: see [`super::avx512_by_cpu`].
 ///
 /// # Safety
 ///

@@ -103,8 +103,8 @@ macro_rules! columns32 {
     };
 }
 
-/// The words of a row in each 128-bit part of `$a`, or of a row of four 64-bit words, rotated left by
-/// `$N` words, by a shuffle that takes an immediate.
+/// The words of a row in each 128-bit part of `$a`, or of a row of four 64-bit words, rotated left
+/// by `$N` words, by a shuffle that takes an immediate.
 macro_rules! rotate_words_left {
     ($N:ident, $shuffle:ident, $a:expr) => {
         match $N {

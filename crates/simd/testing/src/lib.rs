@@ -1,5 +1,5 @@
-//! What the tests of the crates with kernels share: input, memory that ends where an input ends, the
-//! kernels that a test requires, and the registers that a call must keep.
+//! What the tests of the crates with kernels share: input, memory that ends where an input ends,
+//! the kernels that a test requires, and the registers that a call must keep.
 
 #[cfg(target_os = "linux")]
 mod end_of_memory;

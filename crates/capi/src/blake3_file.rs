@@ -1,7 +1,7 @@
 //! BLAKE3 of files, with a callback that sees the progress and can cancel.
 
 use crate::args;
-use crate::hasher::{bulla_blake3_hasher, update_threads};
+use crate::blake3_hasher::{bulla_blake3_hasher, update_threads};
 use crate::kernels::ready;
 use crate::status::{
     BULLA_ERROR_ARGUMENT, BULLA_ERROR_CANCELED, BULLA_ERROR_IO, Failure, bulla_status, guard,
@@ -23,10 +23,11 @@ pub const BULLA_ALL_THREADS: u32 = 1;
 pub type bulla_progress = Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64) -> i32>;
 
 /// The number of bytes to read at a time on one thread: it fits into the second-level cache.
-const PIECE: usize = 256 << 10;
+const PIECE_LEN: usize = 256 << 10;
 
-/// The same on many threads: each gets at least some hundred kilobytes.
-const WIDE_PIECE: usize = 8 << 20;
+/// The number of bytes to read at a time on many threads: each gets at least some hundred
+/// kilobytes.
+const THREADS_PIECE_LEN: usize = 8 << 20;
 
 /// A callback with what it wants back.
 struct Progress {
@@ -64,7 +65,7 @@ pub unsafe extern "C" fn bulla_blake3_file(
 ) -> bulla_status {
     guard(|| {
         ready()?;
-        crate::kernels::needed(out)?;
+        args::aligned(out)?;
         let mut hasher = Hasher::new();
         // SAFETY: the caller promised the path and the room.
         unsafe {
@@ -97,12 +98,12 @@ pub unsafe extern "C" fn bulla_blake3_hasher_update_file(
 }
 
 /// A way to take more input.
-type Hash = for<'h> fn(&'h mut Hasher, &[u8]) -> &'h mut Hasher;
+type UpdateFn = for<'h> fn(&'h mut Hasher, &[u8]) -> &'h mut Hasher;
 
 fn update(hasher: &mut Hasher, path: &CStr, threads: u32, progress: &Progress) -> Result<(), Failure> {
-    let (hash, piece): (Hash, _) = match threads {
-        BULLA_ONE_THREAD => (Hasher::update, PIECE),
-        BULLA_ALL_THREADS => (update_threads, WIDE_PIECE),
+    let (hash, piece): (UpdateFn, _) = match threads {
+        BULLA_ONE_THREAD => (Hasher::update, PIECE_LEN),
+        BULLA_ALL_THREADS => (update_threads, THREADS_PIECE_LEN),
         _ => return Err(Failure::new(BULLA_ERROR_ARGUMENT, format!("{threads} is no value of `threads`"))),
     };
     let failed =

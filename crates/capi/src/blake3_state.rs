@@ -30,7 +30,7 @@ pub struct bulla_blake3_state {
 
 /// What is in the memory.
 #[repr(C)]
-struct State {
+struct StateMemory {
     /// [`MAGIC`], if it was initialized: most memory that was not does not begin like that.
     magic: u64,
     hasher: CompactHasher,
@@ -39,8 +39,8 @@ struct State {
 const _: () = assert!(
     size_of::<bulla_blake3_state>() == BULLA_BLAKE3_STATE_SIZE
         && align_of::<bulla_blake3_state>() == BULLA_BLAKE3_STATE_ALIGN
-        && size_of::<State>() <= BULLA_BLAKE3_STATE_SIZE
-        && align_of::<State>() <= BULLA_BLAKE3_STATE_ALIGN
+        && size_of::<StateMemory>() <= BULLA_BLAKE3_STATE_SIZE
+        && align_of::<StateMemory>() <= BULLA_BLAKE3_STATE_ALIGN
 );
 
 const MAGIC: u64 = u64::from_le_bytes(*b"bullaB3\x01");
@@ -54,7 +54,7 @@ unsafe fn init(
     make: impl FnOnce(&mut MaybeUninit<CompactHasher>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     args::aligned(at)?;
-    let at = at.cast::<State>();
+    let at = at.cast::<StateMemory>();
     // SAFETY: the caller promised the room, which is aligned.
     unsafe {
         make(&mut *(&raw mut (*at).hasher).cast())?;
@@ -72,7 +72,7 @@ unsafe fn state<'a>(at: *const bulla_blake3_state) -> Result<&'a CompactHasher, 
     // SAFETY: the caller promised the memory. If it begins like a state, it was initialized, or is
     // a copy of one that was.
     unsafe {
-        let at = at.cast::<State>();
+        let at = at.cast::<StateMemory>();
         if (&raw const (*at).magic).read() == MAGIC { Ok(&(*at).hasher) } else { Err(not_a_state()) }
     }
 }
@@ -85,7 +85,7 @@ unsafe fn state_mut<'a>(at: *mut bulla_blake3_state) -> Result<&'a mut CompactHa
     args::aligned(at)?;
     // SAFETY: see `state`.
     unsafe {
-        let at = at.cast::<State>();
+        let at = at.cast::<StateMemory>();
         if (&raw const (*at).magic).read() == MAGIC { Ok(&mut (*at).hasher) } else { Err(not_a_state()) }
     }
 }

@@ -1,9 +1,9 @@
 //! BLAKE3 of input in pieces, by a hasher on the heap.
 
 use crate::args;
-use crate::kernels::{named, needed, ready};
+use crate::blake3_state::give_saved;
+use crate::kernels::{named, ready};
 use crate::pool::pool;
-use crate::state::give_saved;
 use crate::status::{BULLA_ERROR_ARGUMENT, BULLA_ERROR_STATE, Failure, bulla_status, guard};
 use bulla_blake3::hazmat::{HasherExt as _, Mode};
 use bulla_blake3::{Hasher, hazmat};
@@ -32,7 +32,7 @@ pub struct bulla_blake3_hasher {
 /// # Safety
 ///
 /// `to` must be NULL or have room for a pointer.
-unsafe fn give(to: *mut *mut bulla_blake3_hasher, inner: Hasher) -> Result<(), Failure> {
+unsafe fn give_hasher(to: *mut *mut bulla_blake3_hasher, inner: Hasher) -> Result<(), Failure> {
     // SAFETY: the caller promised it.
     let to = unsafe { args::object_mut(to) }?;
     *to = Box::into_raw(Box::new(bulla_blake3_hasher { inner }));
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new(hasher: *mut *mut bulla_blake3_
     guard(|| {
         ready()?;
         // SAFETY: the caller promised room for a pointer.
-        unsafe { give(hasher, Hasher::new()) }
+        unsafe { give_hasher(hasher, Hasher::new()) }
     })
 }
 
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new_keyed(
     guard(|| {
         ready()?;
         // SAFETY: the caller promised the key and room for a pointer.
-        unsafe { give(hasher, Hasher::new_keyed(&args::array(key)?)) }
+        unsafe { give_hasher(hasher, Hasher::new_keyed(&args::array(key)?)) }
     })
 }
 
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new_derive_key(
             let context = str::from_utf8(args::bytes(context, context_len)?)
                 .map_err(|error| Failure::new(BULLA_ERROR_ARGUMENT, format!("the context: {error}")))?;
             let key = hazmat::hash_derive_key_context(context);
-            give(hasher, Hasher::new_from_context_key(&key))
+            give_hasher(hasher, Hasher::new_from_context_key(&key))
         }
     })
 }
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn bulla_blake3_hasher_new_with(
                 }
                 _ => return Err(Failure::new(BULLA_ERROR_ARGUMENT, format!("there is no mode {mode}"))),
             };
-            give(hasher, inner)
+            give_hasher(hasher, inner)
         }
     })
 }
@@ -137,9 +137,9 @@ pub unsafe extern "C" fn bulla_blake3_hasher_clone(
     copy: *mut *mut bulla_blake3_hasher,
 ) -> bulla_status {
     guard(|| {
-        needed(copy)?;
+        args::aligned(copy)?;
         // SAFETY: the caller promised the hasher and room for a pointer.
-        unsafe { give(copy, args::object(hasher)?.inner.clone()) }
+        unsafe { give_hasher(copy, args::object(hasher)?.inner.clone()) }
     })
 }
 
@@ -299,12 +299,12 @@ pub unsafe extern "C" fn bulla_blake3_hasher_restore(
 ) -> bulla_status {
     guard(|| {
         ready()?;
-        needed(hasher)?;
+        args::aligned(hasher)?;
         // SAFETY: the caller promised the bytes and room for a pointer.
         unsafe {
             let restored = Hasher::restore(args::bytes(saved.cast(), len)?)
                 .map_err(|error| Failure::new(BULLA_ERROR_STATE, error.to_string()))?;
-            give(hasher, restored)
+            give_hasher(hasher, restored)
         }
     })
 }
