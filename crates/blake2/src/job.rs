@@ -14,7 +14,7 @@ pub(crate) struct StridedInput {
     pub(crate) stride: usize,
 }
 
-/// What the end of an input finalizes.
+/// The part of a tree that the end of an input finalizes, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finalization {
     /// More input follows.

@@ -42,7 +42,7 @@ pub struct CompactHasher {
     flags: u8,
 }
 
-/// What a [`CompactHasher`] has of the unfinished chunk.
+/// The unfinished chunk of a [`CompactHasher`].
 pub(crate) struct UnfinishedChunk<'a> {
     /// The chaining value before the last block.
     pub(crate) value: Words,

@@ -15,16 +15,16 @@ use arrayvec::ArrayVec;
 pub const MIN_PARALLEL_LEN: usize = 64 * 1024;
 
 /// The fewest bytes that a thread hashes at a time: a group of the widest kernel.
-const MIN_LEAF: usize = 16 * 1024;
+const MIN_LEAF_LEN: usize = 16 * 1024;
 
 /// The most bytes that a thread hashes at a time. Longer leaves gain nothing.
-const MAX_LEAF: usize = 128 * 1024;
+const MAX_LEAF_LEN: usize = 128 * 1024;
 
 /// The leaves for each thread, so that a late or slow one does not hold up the others.
 const LEAVES_PER_THREAD: usize = 4;
 
 /// The most subtrees of an input: their lengths, powers of two, first grow and then shrink.
-const MAX_SUBTREES: usize = 2 * (usize::BITS - MIN_LEAF.ilog2()) as usize;
+const MAX_SUBTREES: usize = 2 * (usize::BITS - MIN_LEAF_LEN.ilog2()) as usize;
 
 impl Hasher {
     /// Hashes more input, on all threads of the current rayon pool. Input under 64 KiB is hashed on
@@ -62,19 +62,19 @@ fn leaf_len(len: usize) -> Option<usize> {
     }
     let threads = rayon_core::current_num_threads();
     let leaf = (len / (LEAVES_PER_THREAD * threads)).next_power_of_two();
-    (threads > 1).then_some(leaf.clamp(MIN_LEAF, MAX_LEAF))
+    (threads > 1).then_some(leaf.clamp(MIN_LEAF_LEN, MAX_LEAF_LEN))
 }
 
-/// Takes whole chunks as subtrees of at least [`MIN_LEAF`], all of them side by side. Returns the
+/// Takes whole chunks as subtrees of at least [`MIN_LEAF_LEN`], all of them side by side. Returns the
 /// rest, which is shorter. The tree begins at counter `offset`.
 fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &'i [u8]) -> &'i [u8] {
     // A subtree begins at a multiple of its length.
-    let lead = stack.chunks.wrapping_neg() % (MIN_LEAF / CHUNK_LEN) as u64;
+    let lead = stack.chunks.wrapping_neg() % (MIN_LEAF_LEN / CHUNK_LEN) as u64;
     let (lead, mut rest) = input.split_at(lead as usize * CHUNK_LEN);
     stack.absorb(work.kernel, offset, lead);
     let mut subtrees = ArrayVec::<_, MAX_SUBTREES>::new();
     let mut position = stack.chunks;
-    while rest.len() >= MIN_LEAF {
+    while rest.len() >= MIN_LEAF_LEN {
         let (input, after) = rest.split_at(largest_subtree(position, rest.len()));
         subtrees.push(Subtree { input, counter: offset + position, halves: [0; BLOCK_LEN] });
         position += (input.len() / CHUNK_LEN) as u64;
@@ -98,7 +98,7 @@ struct Subtree<'i> {
     halves: [u8; BLOCK_LEN],
 }
 
-/// What all threads need to know.
+/// The parameters that all threads share.
 struct Work<'w> {
     kernel: &'w KeyedKernel,
     prefetch: Prefetch,
@@ -137,7 +137,7 @@ impl Work<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LEAF, MIN_LEAF, MIN_PARALLEL_LEN, leaf_len};
+    use super::{MAX_LEAF_LEN, MIN_LEAF_LEN, MIN_PARALLEL_LEN, leaf_len};
     use rayon_core::ThreadPoolBuilder;
 
     #[test]
@@ -152,9 +152,9 @@ mod tests {
                         continue;
                     };
                     assert!(threads > 1 && leaf.is_power_of_two(), "{threads} threads, {len} bytes");
-                    assert!((MIN_LEAF..=MAX_LEAF).contains(&leaf), "{threads} threads, {len} bytes");
+                    assert!((MIN_LEAF_LEN..=MAX_LEAF_LEN).contains(&leaf), "{threads} threads, {len} bytes");
                     assert!(
-                        leaf == MIN_LEAF || len / leaf >= 2 * threads,
+                        leaf == MIN_LEAF_LEN || len / leaf >= 2 * threads,
                         "{threads} threads, {len} bytes in leaves of {leaf}"
                     );
                 }

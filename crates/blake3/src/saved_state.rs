@@ -15,12 +15,13 @@ use core::ops::Deref;
 
 const MAGIC: &[u8; 8] = b"bullab3s";
 
-/// What a state contains of the unfinished chunk.
+/// The versions of the format. They differ in what a state contains of the unfinished chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StateVersion {
-    /// Its bytes.
+    /// The bytes of the chunk.
     Bytes = 1,
-    /// Its last block, and the chaining value before that: all that a [`CompactHasher`] has.
+    /// The last block of the chunk, and the chaining value before it: all that a [`CompactHasher`]
+    /// has.
     Block = 2,
 }
 
@@ -226,7 +227,7 @@ impl CompactHasher {
     ///
     /// # Errors
     ///
-    /// Those of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at 0.
+    /// The errors of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at 0.
     pub fn restore(state: &[u8]) -> Result<CompactHasher, StateError> {
         let (fields, stack, rest) = parse(state, StateVersion::Block)?;
         if fields.offset != 0 {

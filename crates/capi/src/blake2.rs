@@ -72,7 +72,7 @@ enum AnyState {
     Sp(blake2sp::State),
 }
 
-/// What is in the memory.
+/// The memory of an initialized state.
 #[repr(C)]
 struct Blake2Memory {
     /// [`MAGIC`], if it was initialized.

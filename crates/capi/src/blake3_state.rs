@@ -28,7 +28,7 @@ pub struct bulla_blake3_state {
     pub opaque: [u64; 240],
 }
 
-/// What is in the memory.
+/// The memory of an initialized state.
 #[repr(C)]
 struct StateMemory {
     /// [`MAGIC`], if it was initialized: most memory that was not does not begin like that.

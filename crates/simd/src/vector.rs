@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 /// The crate documentation says what every `unsafe` method here requires.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all, in the crate documentation")]
 pub trait Vector: Copy + 'static {
-    /// A word.
+    /// The type of a word.
     type Word: Copy + 'static;
     /// The number of words in a vector.
     const LANES: usize;

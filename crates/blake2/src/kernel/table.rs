@@ -30,7 +30,7 @@ impl KernelTable for Tables {
 /// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
-    /// It is the only kernel for its instruction set.
+    /// The kernel is the only one for its instruction set.
     Only,
     /// AVX-512 whose rotates take one cycle.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// The most bytes that are verified at a time, unless a leaf is longer: twice the widest group of
 /// chunks, so that parents come in full groups too. Larger buffers would be so large that
 /// allocators request them from the system, and return them, for every decoder.
-const AT_ONCE: usize = 32 * 1024;
+const MAX_STEP_LEN: usize = 32 * 1024;
 
 /// Decodes a combined encoding that is completely in memory, and returns the input.
 ///
@@ -271,7 +271,7 @@ impl<R: Read, T: Read> Verifier<R, T> {
             let n = ready.len();
             out.extend_from_slice(ready);
             self.position += n as u64;
-            if self.advance(AT_ONCE)? == Progress::End {
+            if self.advance(MAX_STEP_LEN)? == Progress::End {
                 return Ok(out.len() - before);
             }
         }
@@ -307,26 +307,28 @@ impl<R: Read, T: Read> Verifier<R, T> {
             return Ok(Progress::End);
         }
         let range = wanted(self.position, self.end, *len);
-        let Some((place, value)) = walk.next_in(&range) else { return Ok(Progress::End) };
+        let Some((span, value)) = walk.next_in(&range) else { return Ok(Progress::End) };
         if walk.skipped {
-            (self.move_source)(&mut self.source, &place)?;
+            (self.move_source)(&mut self.source, &span)?;
             walk.skipped = false;
         }
-        let is_whole = place.start >= range.start && place.end() <= range.end;
-        if place.is_leaf(self.group) {
-            self.subtree(&place, &value)?;
-        } else if !(is_whole && place.len <= room.min(AT_ONCE) as u64 && self.subtree(&place, &value).is_ok())
+        let is_whole = span.start >= range.start && span.end() <= range.end;
+        if span.is_leaf(self.group) {
+            self.subtree(&span, &value)?;
+        } else if !(is_whole
+            && span.len <= room.min(MAX_STEP_LEN) as u64
+            && self.subtree(&span, &value).is_ok())
         {
-            self.parent(&place, &value)?;
+            self.parent(&span, &value)?;
         }
         Ok(Progress::More)
     }
 
     /// Verifies a parent, and goes to its children.
-    fn parent(&mut self, place: &SubtreeSpan, value: &Value) -> io::Result<()> {
+    fn parent(&mut self, span: &SubtreeSpan, value: &Value) -> io::Result<()> {
         let block = self.source.parent()?;
         let (left, right) = subtree::split(&block);
-        verify(&subtree::merge(&left, &right, place.rank()), value)?;
+        verify(&subtree::merge(&left, &right, span.rank()), value)?;
         self.source.consume_parent();
         if let Some((_, walk)) = &mut self.tree {
             walk.descend(self.group, left, right);
@@ -335,32 +337,27 @@ impl<R: Read, T: Read> Verifier<R, T> {
     }
 
     /// Verifies a whole subtree, and makes its input ready.
-    fn subtree(&mut self, place: &SubtreeSpan, value: &Value) -> io::Result<()> {
+    fn subtree(&mut self, span: &SubtreeSpan, value: &Value) -> io::Result<()> {
         let mut content = std::mem::take(&mut self.content);
-        let verified = self.verify_subtree(place, value, &mut content);
+        let verified = self.verify_subtree(span, value, &mut content);
         if verified.is_err() {
             content.clear();
         }
-        (self.content, self.content_start) = (content, place.start);
+        (self.content, self.content_start) = (content, span.start);
         verified
     }
 
-    fn verify_subtree(
-        &mut self,
-        place: &SubtreeSpan,
-        value: &Value,
-        content: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let shape = SubtreeShape::new(place.len as usize, self.group);
+    fn verify_subtree(&mut self, span: &SubtreeSpan, value: &Value, content: &mut Vec<u8>) -> io::Result<()> {
+        let shape = SubtreeShape::new(span.len as usize, self.group);
         self.source.subtree(&shape, content, &mut self.parents)?;
-        verify(&self.values.compute(content, place.start, place.rank()), value)?;
+        verify(&self.values.compute(content, span.start, span.rank()), value)?;
         // The input is right. A caller that repairs or forwards an encoding also needs the parents
         // to be right.
         self.verify_parents(&shape)?;
         self.source.consume_subtree(&shape);
         if let Some((len, walk)) = &mut self.tree {
             walk.skip_next();
-            self.len_is_verified |= place.end() == *len;
+            self.len_is_verified |= span.end() == *len;
         }
         Ok(())
     }

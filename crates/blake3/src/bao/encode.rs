@@ -42,16 +42,16 @@ pub const fn outboard_size(content_len: u64) -> u128 {
 }
 
 fn encode_in(input: &[u8], layout: EncodingLayout, group: GroupSize) -> (Vec<u8>, Hash) {
-    let place = SubtreeSpan::root(input.len() as u64);
+    let span = SubtreeSpan::root(input.len() as u64);
     let size = match layout {
-        EncodingLayout::Combined => group.encoded_size(place.len),
-        EncodingLayout::Outboard => group.outboard_size(place.len),
+        EncodingLayout::Combined => group.encoded_size(span.len),
+        EncodingLayout::Outboard => group.outboard_size(span.len),
     };
     // If it does not fit, the allocation fails.
     let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX));
-    out.extend_from_slice(&place.len.to_le_bytes());
+    out.extend_from_slice(&span.len.to_le_bytes());
     let mut values = SubtreeValues::new(Prefetch::for_input(input));
-    let root = encode_subtree(input, place, (layout, group), &mut values, &mut out);
+    let root = encode_subtree(input, span, (layout, group), &mut values, &mut out);
     (out, Hash::from_bytes(root))
 }
 
@@ -59,22 +59,22 @@ fn encode_in(input: &[u8], layout: EncodingLayout, group: GroupSize) -> (Vec<u8>
 /// `MAX_SUBTREE_LEN` bytes. Returns the subtree's value.
 fn encode_subtree(
     input: &[u8],
-    place: SubtreeSpan,
+    span: SubtreeSpan,
     form: (EncodingLayout, GroupSize),
     values: &mut SubtreeValues,
     out: &mut Vec<u8>,
 ) -> Value {
     if input.len() <= MAX_SUBTREE_LEN {
-        return values.encode((input, place.start, place.rank()), form, out);
+        return values.encode((input, span.start, span.rank()), form, out);
     }
-    let (left_place, right_place) = place.children(form.1);
-    let (left, right) = input.split_at(left_place.len as usize);
+    let (left_span, right_span) = span.children(form.1);
+    let (left, right) = input.split_at(left_span.len as usize);
     let parent = out.len();
     out.extend_from_slice(&[0; PARENT_LEN]);
-    let left = encode_subtree(left, left_place, form, values, out);
-    let right = encode_subtree(right, right_place, form, values, out);
+    let left = encode_subtree(left, left_span, form, values, out);
+    let right = encode_subtree(right, right_span, form, values, out);
     out[parent..][..PARENT_LEN].copy_from_slice([left, right].as_flattened());
-    merge(&left, &right, place.rank())
+    merge(&left, &right, span.rank())
 }
 
 /// Encodes the input that is written to it. The length need not be known in advance.
@@ -171,15 +171,15 @@ impl<T: Read + Write + Seek> Encoder<T> {
         self.check_unfinished()?;
         self.is_finished = true;
         let held = std::mem::take(&mut self.held);
-        let place = SubtreeSpan::root(self.subtrees * MAX_SUBTREE_LEN as u64 + held.len() as u64);
+        let span = SubtreeSpan::root(self.subtrees * MAX_SUBTREE_LEN as u64 + held.len() as u64);
         let rank = if self.subtrees == 0 { NodeRank::Root } else { NodeRank::Inner };
         self.put(&held, rank)?;
         let root = self.put_last_parents()?;
         if self.subtrees > 1 {
             let (mut from, mut to) = (self.position, self.position);
-            self.put_in_order(place, &mut from, &mut to)?;
+            self.put_in_order(span, &mut from, &mut to)?;
         }
-        self.write_at(0, &place.len.to_le_bytes())?;
+        self.write_at(0, &span.len.to_le_bytes())?;
         self.inner.flush()?;
         Ok(Hash::from_bytes(root))
     }
@@ -232,9 +232,9 @@ impl<T: Read + Write + Seek> Encoder<T> {
     /// Moves the encoding of a subtree. In the old place, which ends at `from`, parents follow
     /// their children; in the new place, which ends at `to`, it is in pre-order. `from` and `to`
     /// become the starts of these places.
-    fn put_in_order(&mut self, place: SubtreeSpan, from: &mut u64, to: &mut u64) -> io::Result<()> {
-        if place.len <= MAX_SUBTREE_LEN as u64 {
-            let len = SubtreeShape::new(place.len as usize, self.group).encoded_len(self.layout);
+    fn put_in_order(&mut self, span: SubtreeSpan, from: &mut u64, to: &mut u64) -> io::Result<()> {
+        if span.len <= MAX_SUBTREE_LEN as u64 {
+            let len = SubtreeShape::new(span.len as usize, self.group).encoded_len(self.layout);
             let mut encoded = std::mem::take(&mut self.encoded);
             encoded.resize(len, 0);
             self.read_before(from, &mut encoded)?;
@@ -245,7 +245,7 @@ impl<T: Read + Write + Seek> Encoder<T> {
         }
         let mut parent = [0; PARENT_LEN];
         self.read_before(from, &mut parent)?;
-        let (left, right) = place.children(self.group);
+        let (left, right) = span.children(self.group);
         self.put_in_order(right, from, to)?;
         self.put_in_order(left, from, to)?;
         *to -= PARENT_LEN as u64;

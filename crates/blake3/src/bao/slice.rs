@@ -96,14 +96,14 @@ impl<T: Read + Seek, O: Read + Seek> SliceExtractor<T, O> {
             return Ok(());
         };
         let range = wanted(self.start, self.start.saturating_add(self.len), *len);
-        let Some((place, ())) = walk.next_in(&range) else { return Ok(()) };
+        let Some((span, ())) = walk.next_in(&range) else { return Ok(()) };
         if walk.skipped {
-            self.source.seek(&place)?;
+            self.source.seek(&span)?;
             walk.skipped = false;
         }
-        let is_whole = place.start >= range.start && place.end() <= range.end;
-        if place.is_leaf(self.group) || is_whole && place.len <= MAX_SUBTREE_LEN as u64 {
-            let shape = SubtreeShape::new(place.len as usize, self.group);
+        let is_whole = span.start >= range.start && span.end() <= range.end;
+        if span.is_leaf(self.group) || is_whole && span.len <= MAX_SUBTREE_LEN as u64 {
+            let shape = SubtreeShape::new(span.len as usize, self.group);
             self.source.encoded_subtree(&shape, &mut self.ready)?;
             self.source.consume_subtree(&shape);
             walk.skip_next();

@@ -174,13 +174,13 @@ impl<R: Read, T: Read> Source<R, T> {
 
 impl<R: Seek, T: Seek> Source<R, T> {
     /// Seeks to the start of a subtree.
-    pub(super) fn seek(&mut self, place: &SubtreeSpan) -> io::Result<()> {
+    pub(super) fn seek(&mut self, span: &SubtreeSpan) -> io::Result<()> {
         match &mut self.tree {
             Some(tree) => {
-                tree.seek(place.tree_position().into())?;
-                self.content.seek(place.start.into())
+                tree.seek(span.tree_position().into())?;
+                self.content.seek(span.start.into())
             }
-            None => self.content.seek(u128::from(place.start) + u128::from(place.tree_position())),
+            None => self.content.seek(u128::from(span.start) + u128::from(span.tree_position())),
         }
     }
 }

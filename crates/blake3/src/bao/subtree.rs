@@ -177,9 +177,9 @@ pub(super) fn split(parent: &[u8; BLOCK_LEN]) -> (Value, Value) {
 pub(super) fn push_chunks(input: &[u8], mut counter: u64, prefetch: Prefetch, values: &mut Vec<Value>) {
     let kernel = KeyedKernel::new(functions(), &IV, 0);
     for group in input.chunks(kernel.lanes() * CHUNK_LEN) {
-        let mut room = LevelValues::new();
-        room.hash_chunks(&kernel, group, counter, prefetch);
-        values.extend_from_slice(room.as_slice());
+        let mut level = LevelValues::new();
+        level.hash_chunks(&kernel, group, counter, prefetch);
+        values.extend_from_slice(level.as_slice());
         counter += kernel.lanes() as u64;
     }
 }
@@ -190,9 +190,9 @@ pub(super) fn push_parents(values: &mut Vec<Value>, from: usize) {
     let kernel = KeyedKernel::new(functions(), &IV, 0);
     let end = values.len();
     for first in (from..end).step_by(2 * kernel.lanes()) {
-        let mut room = LevelValues::new();
-        room.hash_pairs(&kernel, &values[first..end.min(first + 2 * kernel.lanes())]);
-        values.extend_from_slice(room.as_slice());
+        let mut level = LevelValues::new();
+        level.hash_pairs(&kernel, &values[first..end.min(first + 2 * kernel.lanes())]);
+        values.extend_from_slice(level.as_slice());
     }
     if (end - from) % 2 == 1 {
         values.push(values[end - 1]);

@@ -76,18 +76,18 @@ impl<V: Copy> Walk<V> {
 
     /// The start of the next subtree; `None` at the end.
     pub(super) fn position(&self) -> Option<u64> {
-        self.stack.last().map(|(place, _)| place.start)
+        self.stack.last().map(|(span, _)| span.start)
     }
 
     /// Skips subtrees before `wanted`, and returns the next one that contains a byte of it. The
     /// root of an empty input has no bytes, but is always returned.
     pub(super) fn next_in(&mut self, wanted: &Range<u64>) -> Option<(SubtreeSpan, V)> {
-        while let Some((place, value)) = self.stack.last().copied() {
-            if place.start >= wanted.end {
+        while let Some((span, value)) = self.stack.last().copied() {
+            if span.start >= wanted.end {
                 return None;
             }
-            if place.end() > wanted.start || place.len == 0 {
-                return Some((place, value));
+            if span.end() > wanted.start || span.len == 0 {
+                return Some((span, value));
             }
             self.skip_next();
             self.skipped = true;
@@ -102,8 +102,8 @@ impl<V: Copy> Walk<V> {
 
     /// Goes into the next subtree, which is not a leaf. Its children have these values.
     pub(super) fn descend(&mut self, group: GroupSize, left: V, right: V) {
-        if let Some((place, _)) = self.stack.pop() {
-            let children = place.children(group);
+        if let Some((span, _)) = self.stack.pop() {
+            let children = span.children(group);
             self.stack.extend([(children.1, right), (children.0, left)]);
         }
     }

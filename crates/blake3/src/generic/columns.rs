@@ -192,7 +192,7 @@ pub(crate) unsafe fn compress<V: Rounds>(
     }
 }
 
-/// What the compressions of a lane's blocks have beside the message: the counter, the block's
+/// The parameters of a compression beside the message: the counter, the block's
 /// length, flags.
 type BlockParams<V> = ((V, V), V, V);
 

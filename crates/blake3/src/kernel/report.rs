@@ -81,7 +81,8 @@ pub struct ReportLine {
 
 /// The shape that a kernel uses for each operation and size. `Display` prints a table.
 ///
-/// It is computed from the kernel's own table, and from the plan by which the tree absorbs chunks.
+/// The shapes are computed from the kernel's own table, and from the plan by which the tree absorbs
+/// chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelReport {
     /// The kernel that the report is about.

@@ -104,7 +104,7 @@ type Uniform = unsafe fn(&[*const u8; MAX_LANES], usize, usize, &Words, (u64, u6
 /// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tuning {
-    /// It is the only kernel for its instruction set.
+    /// The kernel is the only one for its instruction set.
     Only,
     /// AVX-512 on registers of full width, rotates in one cycle.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -38,7 +38,6 @@ impl LevelValues {
         last
     }
 
-    /// The values.
     #[cfg(feature = "bao")]
     pub(crate) fn as_slice(&self) -> &[Value] {
         // SAFETY: the first n values are initialized.

@@ -54,7 +54,7 @@ struct Case {
 /// most cases.
 static INPUT: LazyLock<Vec<u8>> = LazyLock::new(|| (0..401_000).map(|i| (i % 251) as u8).collect());
 
-/// The same hasher in the three forms that C has.
+/// One hasher in the three forms that C has.
 struct Hashers {
     heap: *mut bulla_blake3_hasher,
     state: Box<MaybeUninit<bulla_blake3_state>>,

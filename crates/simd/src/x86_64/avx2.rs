@@ -323,7 +323,7 @@ pub(super) unsafe fn load_states64(states: *const *mut u64) -> [__m256i; 8] {
     words
 }
 
-/// The reverse.
+/// Writes eight words of each lane: the reverse of the load above.
 ///
 /// # Safety
 ///
@@ -385,7 +385,7 @@ pub(super) unsafe fn load_states32(states: *const *mut u32) -> [__m256i; 8] {
     transpose8(rows)
 }
 
-/// The reverse.
+/// Writes eight words of each lane: the reverse of the load above.
 ///
 /// # Safety
 ///

@@ -253,7 +253,7 @@ pub(super) fn transpose(r: [__m512i; 4]) -> [__m512i; 4] {
 ///
 /// # Safety
 ///
-/// As there.
+/// As for the trait's method.
 #[inline(always)]
 pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [U32x16; 16] {
     // SAFETY: the caller has the instruction set, and promised sixteen pointers with 64 readable
@@ -285,7 +285,7 @@ pub(super) unsafe fn load_quarters(blocks: *const *const u8, offset: usize) -> [
 ///
 /// # Safety
 ///
-/// As there.
+/// As for the trait's method.
 #[inline(always)]
 pub(super) unsafe fn store_quarters(w: [U32x16; 16], to: *mut u8) {
     // SAFETY: the caller has the instruction set, and promised 16 * 64 writable bytes.
@@ -642,7 +642,7 @@ unsafe fn load_states16(states: *const *mut u32) -> [__m512i; 8] {
     words
 }
 
-/// The reverse.
+/// Writes eight words of each lane: the reverse of the load above.
 ///
 /// # Safety
 ///

@@ -345,7 +345,7 @@ unsafe fn load_states(states: *const *mut u32) -> [__m128i; 8] {
     words
 }
 
-/// The reverse.
+/// Writes eight words of each lane: the reverse of the load above.
 ///
 /// # Safety
 ///
