@@ -190,7 +190,8 @@ async fn make_checkpoint(State(worker): State<Worker>, caller: Caller) -> Result
     Ok(Json((&made.await?).into()))
 }
 
-/// That an entry is in the log that a checkpoint covers. `bulla audit-log verify --proof` checks it.
+/// That an entry is in the log that a checkpoint covers. `bulla audit-log verify --proof` checks
+/// it.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what bulla-kms serializes")]
 struct Inclusion {
@@ -315,8 +316,8 @@ impl From<Report> for VerifiedLog {
     }
 }
 
-/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints cover
-/// it.
+/// Verify the whole log: that nobody altered, removed or moved an entry, as far as checkpoints
+/// cover it.
 #[utoipa::path(post, path = "/api/v1/audit-log/verify", tag = "audit-log", request_body = VerifyLog,
     extensions(("x-permission" = json!("operator:audit"))),
     responses((status = 200, description = "What was found", body = VerifiedLog), (status = "default", body = ErrorBody)))]
