@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use bulla_devtools::{Context, install::node_packages, quiet};
-use bulla_record::{limits::Limits, page::Page};
+use bulla_record::{gate::Limits, page::Page};
 
 use crate::{gate::limits_path, report};
 

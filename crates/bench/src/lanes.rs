@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use bulla_devtools::{Context, quiet};
-use bulla_record::{lane, machine::Machine};
+use bulla_record::lane::{self, Machine};
 
 use crate::{
     bench::{harness::Kernel, laboratory},

@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::Context;
 use bulla_record::{
+    archive,
     compare::{Comparison, comparisons},
-    kept,
     record::Record,
     report,
 };
@@ -98,7 +98,7 @@ fn with_table(text: &str, table: &str) -> Result<String> {
 
 fn records(path: &Path) -> Result<Vec<Record>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let read = if kept::is_kept(&text) { kept::read(&text) } else { Record::parse_all(&text) };
+    let read = if archive::is_archive(&text) { archive::read(&text) } else { Record::parse_all(&text) };
     read.with_context(|| path.display().to_string())
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn kept(context: &Context) -> Result<Vec<Record>> {
     let mut all = Vec::new();
     for path in paths {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        all.extend(kept::read(&text).with_context(|| path.display().to_string())?);
+        all.extend(archive::read(&text).with_context(|| path.display().to_string())?);
     }
     Ok(all)
 }

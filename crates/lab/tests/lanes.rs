@@ -2,10 +2,7 @@
 //! down.
 
 use bulla_blake3::kernel::{self, Kernel, Operation};
-use bulla_record::{
-    lane::{self, Lane},
-    machine::Machine,
-};
+use bulla_record::lane::{self, Lane, Machine};
 
 /// `FROM SHAPE` for each run of sizes of one input that are served alike.
 fn oneshot(kernel: Kernel) -> Vec<String> {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use bulla_lab::suites;
-use bulla_record::{LABORATORY, limits::Limits, machine, record::Role};
+use bulla_record::{LABORATORY, gate::Limits, lane, record::Role};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -30,7 +30,7 @@ fn cells(suite: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root().join("lab/runs")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let records = bulla_record::kept::read(&text).unwrap().into_iter();
+        let records = bulla_record::archive::read(&text).unwrap().into_iter();
         let peers = records.filter(|record| record.suite == suite && record.role == Role::Peer);
         found.extend(peers.map(|record| (record.implementation, record.case)));
     }
@@ -40,8 +40,8 @@ fn cells(suite: &str) -> BTreeSet<(String, String)> {
 /// The kernels of another architecture cannot be listed here, so neither can the cases that are
 /// named by them.
 fn is_of_this_machine(lane: &str) -> bool {
-    let lane = bulla_record::lane::named(lane).unwrap();
-    lane.arch.is_none_or(|arch| arch == machine::Machine::this().arch)
+    let lane = lane::named(lane).unwrap();
+    lane.arch.is_none_or(|arch| arch == lane::Machine::this().arch)
 }
 
 /// `kernel-ab` names its cases by the kernel in use: a limit for another kernel of this
@@ -106,6 +106,6 @@ fn what_has_no_limit_on_purpose_is_a_case() {
 #[test]
 fn lanes_with_limits_are_lanes() {
     for lane in limits().lanes() {
-        bulla_record::lane::named(lane).unwrap();
+        lane::named(lane).unwrap();
     }
 }

@@ -39,17 +39,17 @@ pub struct Launch {
 
 /// The result of a comparison for a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum Outcome {
     /// Ours is slower.
     Lost,
-    /// Within [`EVEN`].
+    /// Within [`EVEN_MARGIN`].
     Even,
     /// Ours is faster.
     Won,
 }
 
 /// Ratios this close to 1 are called even: on a shared machine, two equal programs differ as much.
-pub const EVEN: f64 = 0.01;
+pub const EVEN_MARGIN: f64 = 0.01;
 
 impl Comparison {
     /// The ratio peer/ours, the median over the launches: above 1, ours is faster.
@@ -85,11 +85,11 @@ impl Comparison {
     }
 
     /// The standing, by [`Self::ratio`].
-    pub fn standing(&self) -> Standing {
+    pub fn outcome(&self) -> Outcome {
         match self.ratio() {
-            ratio if ratio < 1.0 - EVEN => Standing::Lost,
-            ratio if ratio > 1.0 + EVEN => Standing::Won,
-            _ => Standing::Even,
+            ratio if ratio < 1.0 - EVEN_MARGIN => Outcome::Lost,
+            ratio if ratio > 1.0 + EVEN_MARGIN => Outcome::Won,
+            _ => Outcome::Even,
         }
     }
 }
@@ -239,7 +239,7 @@ mod tests {
         records.insert(2, other);
         let found = comparisons(&records).unwrap();
         assert_eq!(found.iter().map(|c| c.peer_name.as_str()).collect::<Vec<_>>(), ["blake3", "rscrypto"]);
-        assert!(close(found[1].ratio(), 0.8) && found[1].standing() == Standing::Lost);
+        assert!(close(found[1].ratio(), 0.8) && found[1].outcome() == Outcome::Lost);
         assert!(found[0].control().is_some() && found[1].control().is_none());
     }
 
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn within_a_percent_is_even() {
-        let standing = |ratio| comparisons(&launches("a", &[ratio])).unwrap()[0].standing();
+        let standing = |ratio| comparisons(&launches("a", &[ratio])).unwrap()[0].outcome();
         assert_eq!(
             [0.98, 0.995, 1.005, 1.02].map(standing),
-            [Standing::Lost, Standing::Even, Standing::Even, Standing::Won]
+            [Outcome::Lost, Outcome::Even, Outcome::Even, Outcome::Won]
         );
     }
 }

@@ -1,40 +1,29 @@
 //! Benchmark results in all languages: records, comparisons, tables, the gate.
 //! - [`record`]: one implementation in one case and launch, as a line of JSON
 //!   (`spec/bench-record.md`).
-//! - [`answer`] finds the fastest implementation, and the cases in which ours loses most.
+//! - [`archive`]: a run as `lab/runs` keeps it, without raw samples.
 //! - [`compare`] compares ours with each peer, round by round and launch by launch.
-//! - [`table`] prints tables for people.
-//! - [`work`]: the work of one operation, in bytes, signatures, or calls.
-//! - [`gate`] checks that ours is as fast as [`limits`] demand.
-//! - [`kept`]: a run as `lab/runs` keeps it, without raw samples.
-//! - [`lane`]: the classes of machines, from `lab/lanes.toml`.
-//! - [`machine`] describes this machine.
-//! - [`page`]: the data of the laboratory's page.
-//! - [`report`]: reports over kept runs on where ours is slower, what changed, and the README's
-//!   table.
-//! - [`short`]: tables about short inputs, and the cost of choosing the kernel.
-//! - [`stats`] computes medians.
-//! - [`suite`] describes each suite in a sentence.
+//! - [`stats`] computes medians and their intervals.
+//! - [`gate`] checks that ours is as fast as the limits demand.
+//! - [`report`] prints tables for people: of a run, and over kept runs.
+//! - [`suite`] describes each suite, and the work of one operation.
+//! - [`lane`]: the classes of machines, from `lab/lanes.toml`, and this machine.
+//! - [`page`]: the data of the laboratory's page, and [`summary`] the answers at its top.
 //!
 //! The crate measures nothing, and does not depend on our other crates, so that `cargo xtask`
 //! builds quickly.
 #![forbid(unsafe_code)]
 
-pub mod answer;
+pub mod archive;
 pub mod compare;
 pub mod gate;
-pub mod kept;
 pub mod lane;
-pub mod limits;
-pub mod machine;
 pub mod page;
 pub mod record;
 pub mod report;
-pub mod short;
 pub mod stats;
 pub mod suite;
-pub mod table;
-pub mod work;
+pub mod summary;
 
 /// The suites of the Rust laboratory, in the order in which they run.
 pub const LABORATORY: [&str; 14] = [

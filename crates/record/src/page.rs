@@ -7,16 +7,14 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    answer::{self, Newest, OnMachine},
-    compare::{Comparison, EVEN, by_case, comparisons},
-    gate::Cell,
+    compare::{Comparison, EVEN_MARGIN, by_case, comparisons},
+    gate::{GateCell, Limits},
     lane,
-    limits::Limits,
     record::{Record, Role},
-    report::{Subject, subject},
+    report::{RunSubject, subject},
     stats::{Interval, median},
-    suite,
-    work::Work,
+    suite::{self, SuiteDescription, Work},
+    summary::{self, MachineSummary, NewestRun},
 };
 
 /// The version of the page's data. The page refuses any other.
@@ -26,22 +24,22 @@ pub const VERSION: u32 = 2;
 #[derive(Debug, Serialize)]
 pub struct Page {
     version: u32,
-    /// [`EVEN`].
+    /// [`EVEN_MARGIN`].
     even: f64,
-    lanes: Vec<About>,
-    suites: [suite::About; suite::ALL.len()],
-    machines: Vec<OnMachine>,
+    lanes: Vec<LaneDescription>,
+    suites: [SuiteDescription; suite::ALL_SUITES.len()],
+    machines: Vec<MachineSummary>,
     losses: Vec<Loss>,
     runs: Vec<Run>,
 }
 
 #[derive(Debug, Serialize)]
-struct About {
+struct LaneDescription {
     name: String,
     about: String,
 }
 
-/// [`answer::Loss`], with indices instead of names.
+/// [`summary::WorstLoss`], with indices instead of names.
 #[derive(Debug, Serialize)]
 struct Loss {
     run: usize,
@@ -95,13 +93,13 @@ struct Case {
     fastest: Fastest,
     /// The control over its equal, as an interval; `None` if the harness has no control.
     control: Option<[f64; 3]>,
-    /// The same, launch by launch.
+    /// The control over its equal, launch by launch.
     controls: Vec<f64>,
     disturbed: f64,
     against: Vec<Against>,
 }
 
-/// [`answer::Fastest`]. The numbers are indices in the run's peers; ours has none.
+/// [`summary::Fastest`]. The numbers are indices in the run's peers; ours has none.
 #[derive(Debug, Serialize)]
 struct Fastest {
     peer: Option<usize>,
@@ -137,25 +135,25 @@ impl Page {
             groups.entry((&record.run, &record.suite)).or_default().push(record.clone());
         }
         let mut runs = Vec::new();
-        let mut newest: BTreeMap<Subject, Newest> = BTreeMap::new();
+        let mut newest: BTreeMap<RunSubject, NewestRun> = BTreeMap::new();
         for records in groups.into_values() {
             let found = comparisons(&records)?;
             let ours = found.first().context("a run without a case")?;
             let subject = subject(ours);
             runs.push(Run::new(&records, &found, limits));
-            newest.insert(subject, Newest { run: runs.len() - 1, found });
+            newest.insert(subject, NewestRun { run: runs.len() - 1, found });
         }
-        let newest: Vec<Newest> = newest.into_values().collect();
+        let newest: Vec<NewestRun> = newest.into_values().collect();
         Ok(Self {
             version: VERSION,
-            even: EVEN,
+            even: EVEN_MARGIN,
             lanes: lane::all()?
                 .into_iter()
-                .map(|lane| About { name: lane.name, about: lane.about })
+                .map(|lane| LaneDescription { name: lane.name, about: lane.about })
                 .collect(),
-            suites: suite::ALL,
-            machines: answer::machines(&newest),
-            losses: answer::losses(&newest).into_iter().map(|loss| Loss::new(loss, &runs)).collect(),
+            suites: suite::ALL_SUITES,
+            machines: summary::machines(&newest),
+            losses: summary::losses(&newest).into_iter().map(|loss| Loss::new(loss, &runs)).collect(),
             runs,
         })
     }
@@ -174,7 +172,7 @@ impl Page {
 }
 
 impl Loss {
-    fn new(answer::Loss { run, case, peer, lost, of }: answer::Loss, runs: &[Run]) -> Self {
+    fn new(summary::WorstLoss { run, case, peer, lost, of }: summary::WorstLoss, runs: &[Run]) -> Self {
         Self { run, case, peer: place(&runs[run].peers, &peer).unwrap_or(0), lost, of }
     }
 }
@@ -183,7 +181,7 @@ impl Run {
     fn new(records: &[Record], found: &[Comparison], limits: &Limits) -> Self {
         let ours = found[0].ours.clone();
         let limit = |suite: &str, peer: &str, case: &str| limits.get(&ours.lane, suite, peer, case);
-        let cells = Cell::all(found, limit);
+        let cells = GateCell::all(found, limit);
         let mut peers: Vec<String> = Vec::new();
         for comparison in found {
             if !peers.contains(&comparison.peer) {
@@ -238,7 +236,7 @@ fn place(peers: &[String], label: &str) -> Option<usize> {
 }
 
 impl Fastest {
-    fn new(found: &answer::Fastest<'_>, peers: &[String]) -> Self {
+    fn new(found: &summary::Fastest<'_>, peers: &[String]) -> Self {
         let place = |label: Option<&str>| label.and_then(|label| place(peers, label));
         Self {
             peer: place(found.peer),
@@ -261,7 +259,7 @@ impl Case {
             count: work.count(),
             ghz,
             ns: short(comparison.ours_ns()),
-            fastest: Fastest::new(&answer::fastest(of_case), peers),
+            fastest: Fastest::new(&summary::fastest(of_case), peers),
             control: None,
             controls: Vec::new(),
             disturbed: short(disturbed),
@@ -269,7 +267,7 @@ impl Case {
         }
     }
 
-    fn add(&mut self, comparison: &Comparison, cell: &Cell, peer: usize) {
+    fn add(&mut self, comparison: &Comparison, cell: &GateCell, peer: usize) {
         let controls: Option<Vec<f64>> =
             comparison.launches.iter().map(|launch| launch.log_control).collect();
         if let Some(controls) = controls {

@@ -15,7 +15,7 @@ pub const SCHEMA: u32 = 2;
 /// # Panics
 /// The system's clock is after the year 9999.
 #[must_use]
-pub fn now() -> String {
+pub fn utc_now() -> String {
     let now = OffsetDateTime::now_utc();
     now.truncate_to_second().format(&Rfc3339).expect("a year of four digits")
 }
@@ -50,16 +50,17 @@ pub struct Record {
     pub bytes: u64,
     /// The implementation, for example `blake3`.
     pub implementation: String,
-    /// Its version.
+    /// The version of the implementation.
     pub version: String,
-    /// Its role in this case.
+    /// The role of the implementation in this case.
     pub role: Role,
     /// Our kernel, for example `x86_64/avx512`; empty for others.
     pub kernel: String,
     /// Whether that kernel was forced, rather than chosen by detection.
     pub forced: bool,
     /// The instruction set to which a peer was restricted, for example `avx2`; otherwise empty.
-    pub held_to: String,
+    #[serde(rename = "held_to")]
+    pub isa_limit: String,
     /// The machine's lane, for example `amd-zen4`.
     pub lane: String,
     /// The processor's own name.
@@ -94,7 +95,7 @@ pub struct Record {
     pub summary: Option<Summary>,
 }
 
-/// What a kept run has instead of raw samples.
+/// The summary that a kept run has instead of raw samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The number of samples.
@@ -184,7 +185,7 @@ impl Record {
     /// The implementation with its version and its restriction, as tables show it.
     pub fn label(&self) -> String {
         let held =
-            if self.held_to.is_empty() { String::new() } else { format!(" (held to {})", self.held_to) };
+            if self.isa_limit.is_empty() { String::new() } else { format!(" (held to {})", self.isa_limit) };
         format!("{} {}{held}", self.implementation, self.version)
     }
 }
@@ -203,7 +204,7 @@ pub(crate) fn example() -> Record {
         role: Role::Ours,
         kernel: "portable".into(),
         forced: false,
-        held_to: String::new(),
+        isa_limit: String::new(),
         lane: "amd-zen4".into(),
         cpu: "a processor".into(),
         features: vec!["avx2".into()],

@@ -1,10 +1,16 @@
-//! Descriptions of the suites, for readers who see a suite's name for the first time.
+//! Descriptions of the suites, for readers who see a suite's name for the first time, and the work of
+//! one operation of a case.
+//!
+//! By the work, a reader can convert the time of an operation to a familiar figure: bytes or
+//! signatures per second, or cycles per byte.
 
 use serde::Serialize;
 
+use crate::record::Record;
+
 /// A suite as the page introduces it.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct About {
+pub struct SuiteDescription {
     /// The name in records.
     pub name: &'static str,
     /// A short title.
@@ -13,12 +19,12 @@ pub struct About {
     pub about: &'static str,
 }
 
-const fn about(name: &'static str, title: &'static str, about: &'static str) -> About {
-    About { name, title, about }
+const fn about(name: &'static str, title: &'static str, about: &'static str) -> SuiteDescription {
+    SuiteDescription { name, title, about }
 }
 
 /// Every suite.
-pub const ALL: [About; 18] = [
+pub const ALL_SUITES: [SuiteDescription; 18] = [
     about(
         "oneshot",
         "BLAKE3 in one call",
@@ -91,6 +97,58 @@ pub const ALL: [About; 18] = [
     ),
 ];
 
+/// The work of one operation of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// This many bytes, read or written.
+    Bytes(u64),
+    /// This many signatures, made or verified.
+    Signatures(u64),
+    /// One call. Its input is empty, or does not determine the amount of work.
+    Call,
+}
+
+/// The suites whose cases end in a number of signatures.
+const SIGNATURE_SUITES: [&str; 5] = ["ed25519", "ed25519-native", "ed25519-threads", "kms", "kms-threads"];
+
+/// The group in which each of several callers makes [`CALLS_PER_CALLER`] calls.
+const CALLERS_GROUP: &str = "callers";
+const CALLS_PER_CALLER: u64 = 8;
+
+/// Steps of a call: most do not process all bytes.
+const STEP_GROUPS: (&str, [&str; 2]) = ("short-input-attribution", ["update", "finalize"]);
+
+impl Work {
+    /// The work of a record's case.
+    pub fn of(record: &Record) -> Self {
+        let (group, last) = record.case.rsplit_once('/').unwrap_or(("", &record.case));
+        if SIGNATURE_SUITES.contains(&record.suite.as_str()) {
+            let count: u64 = last.parse().unwrap_or(0);
+            let each = if group == CALLERS_GROUP { CALLS_PER_CALLER } else { 1 };
+            return if count > 0 { Self::Signatures(count * each) } else { Self::Call };
+        }
+        let is_step = record.suite == STEP_GROUPS.0 && STEP_GROUPS.1.contains(&group);
+        if record.bytes == 0 || is_step { Self::Call } else { Self::Bytes(record.bytes) }
+    }
+
+    /// The word for one unit of work.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Bytes(_) => "byte",
+            Self::Signatures(_) => "signature",
+            Self::Call => "call",
+        }
+    }
+
+    /// The number of units that one operation does.
+    pub fn count(self) -> f64 {
+        match self {
+            Self::Bytes(count) | Self::Signatures(count) => count as f64,
+            Self::Call => 1.0,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,8 +156,33 @@ mod tests {
     #[test]
     fn every_suite_of_the_laboratory_is_described_once() {
         for name in crate::LABORATORY {
-            assert_eq!(ALL.iter().filter(|about| about.name == name).count(), 1, "{name}");
+            assert_eq!(ALL_SUITES.iter().filter(|about| about.name == name).count(), 1, "{name}");
         }
-        assert!(ALL.iter().all(|about| about.about.ends_with('.') && !about.title.ends_with('.')));
+        assert!(ALL_SUITES.iter().all(|about| about.about.ends_with('.') && !about.title.ends_with('.')));
+    }
+}
+
+#[cfg(test)]
+mod work_tests {
+    use super::*;
+    use crate::record::example;
+
+    fn work(suite: &str, case: &str, bytes: u64) -> Work {
+        Work::of(&Record { suite: suite.into(), case: case.into(), bytes, ..example() })
+    }
+
+    #[test]
+    fn the_unit_is_what_the_case_is_about() {
+        assert_eq!(work("oneshot", "hash/64", 64), Work::Bytes(64));
+        assert_eq!(work("streaming-dispatch", "hash/1M-by/64", 1 << 20), Work::Bytes(1 << 20));
+        assert_eq!(work("ed25519", "strict/512", 65536), Work::Signatures(512));
+        assert_eq!(work("kms", "sign/1", 128), Work::Signatures(1));
+        assert_eq!(work("oneshot", "hash/0", 0), Work::Call);
+        assert_eq!(work("short-input-attribution", "finalize/64", 64), Work::Call);
+        assert_eq!(work("short-input-attribution", "stream/64", 64), Work::Bytes(64));
+        assert_eq!(work("kms-threads", "callers/64", 8192), Work::Signatures(512));
+        assert_eq!(work("kms", "open", 128), Work::Call);
+        let (bytes, call) = (work("oneshot", "hash/64", 64), work("oneshot", "hash/0", 0));
+        assert_eq!((bytes.unit(), bytes.count(), call.unit(), call.count()), ("byte", 64.0, "call", 1.0));
     }
 }

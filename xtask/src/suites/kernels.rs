@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use bulla_record::{lane, machine::Machine};
+use bulla_record::lane::{self, Machine};
 
 /// The variable that names the kernels without which a test fails, separated by commas, or
 /// [`EVERY_KERNEL`]. A test reports every other kernel that the processor lacks in a line that

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use bulla_devtools::{Context, Echo};
-use bulla_record::{compare::comparisons, table::tables};
+use bulla_record::{compare::comparisons, report::case_tables};
 
 use self::{
     harness::{Kernel, Selection},
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let found = measure(&context, suite, &kernel, &selection, args)?;
             if !args.json {
                 // Print each kernel's table as soon as it is known: the next kernel takes minutes.
-                print!("{}", tables(&comparisons(&found)?));
+                print!("{}", case_tables(&comparisons(&found)?));
             }
             records.extend(found);
         }

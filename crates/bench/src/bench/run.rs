@@ -10,7 +10,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{Context, Echo, quiet, stream};
-use bulla_record::{kept, lane, machine::Machine, record::Record};
+use bulla_record::{
+    archive,
+    lane::{self, Machine},
+    record::Record,
+};
 
 use super::harness::{Harness, Selection};
 
@@ -36,7 +40,7 @@ impl Run {
         let toolchain = version.split(' ').take(2).collect::<Vec<_>>().join(" ");
         let salt = RandomState::new().hash_one(0) & 0xffff;
         Ok(Self {
-            id: format!("{}-{salt:04x}", bulla_record::record::now()),
+            id: format!("{}-{salt:04x}", bulla_record::record::utc_now()),
             dirty: !commit.is_empty() && !changed.trim().is_empty(),
             commit,
             toolchain: toolchain.trim().to_owned(),
@@ -123,7 +127,7 @@ pub(crate) fn keep(context: &Context, suite: &str, mut records: Vec<Record>) -> 
     let name = format!("{}-{suite}.jsonl", run.replace(':', ""));
     let fresh = folder.join(format!("{name}.new"));
     records.iter_mut().for_each(Record::round);
-    let text = kept::write(&records)?;
+    let text = archive::write(&records)?;
     let write = || {
         let mut file = File::create_new(&fresh)?;
         file.write_all(text.as_bytes())?;

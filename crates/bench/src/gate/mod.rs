@@ -16,10 +16,8 @@ use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{Context, Echo};
 use bulla_record::{
     compare::comparisons,
-    gate::{Cell, Verdict},
-    lane,
-    limits::Limits,
-    machine::Machine,
+    gate::{GateCell, GateVerdict, Limits},
+    lane::{self, Machine},
     record::Record,
 };
 
@@ -132,7 +130,7 @@ impl Gate<'_> {
 
     /// Measures a suite. It measures cells that failed, are inconclusive or had no fit machine
     /// again, with more launches.
-    fn judge(&self, suite: &Suite) -> Result<Vec<Cell>> {
+    fn judge(&self, suite: &Suite) -> Result<Vec<GateCell>> {
         let mut harness = self.harness(suite)?;
         let told = harness.arguments.clone();
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
@@ -152,7 +150,7 @@ impl Gate<'_> {
                 Selection { sizes: Vec::new(), cases: open.iter().map(|case| format!("={case}")).collect() };
             let again = self.measure(&harness, &selection, launches, false)?;
             for cell in cells.iter_mut().filter(|cell| is_open(cell)) {
-                let same = |other: &&Cell| (&other.case, &other.peer) == (&cell.case, &cell.peer);
+                let same = |other: &&GateCell| (&other.case, &other.peer) == (&cell.case, &cell.peer);
                 cell.clone_from(again.iter().find(same).context("a cell was not measured again")?);
             }
         }
@@ -175,7 +173,7 @@ impl Gate<'_> {
         selection: &Selection,
         launches: u32,
         is_first: bool,
-    ) -> Result<Vec<Cell>> {
+    ) -> Result<Vec<GateCell>> {
         let records = self.launch(harness, selection, launches)?;
         let cells = self.cells(&records)?;
         if is_first && self.args.record {
@@ -195,9 +193,9 @@ impl Gate<'_> {
         Ok(records)
     }
 
-    fn cells(&self, records: &[Record]) -> Result<Vec<Cell>> {
+    fn cells(&self, records: &[Record]) -> Result<Vec<GateCell>> {
         let limit = |suite: &str, peer: &str, case: &str| self.limits.get(&self.lane, suite, peer, case);
-        let mut cells = Cell::all(&comparisons(records)?, limit);
+        let mut cells = GateCell::all(&comparisons(records)?, limit);
         cells.retain(|cell| !self.limits.is_without(&self.lane, &cell.suite, &cell.case));
         Ok(cells)
     }
@@ -238,7 +236,7 @@ impl Gate<'_> {
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let cells = self.measure(&harness, &selection, LAUNCHES, true)?;
-        let now = bulla_record::record::now();
+        let now = bulla_record::record::utc_now();
         let (date, _) = now.split_once('T').expect("a date and a time");
         let reason = self.args.reason.as_deref().map(|reason| (date, reason));
         self.limits.set(&self.lane, &cells, reason)
@@ -274,11 +272,11 @@ fn patience(launches: u64, cases: u64) -> u64 {
 }
 
 /// Whether more launches could change the verdict. A failure counts when it is found twice.
-fn is_open(cell: &Cell) -> bool {
+fn is_open(cell: &GateCell) -> bool {
     match cell.verdict() {
-        Verdict::Fail => cell.launches <= LAUNCHES as usize,
-        Verdict::Inconclusive | Verdict::Unfit => true,
-        Verdict::NoLimit | Verdict::Pass => false,
+        GateVerdict::Fail => cell.launches <= LAUNCHES as usize,
+        GateVerdict::Inconclusive | GateVerdict::Unfit => true,
+        GateVerdict::NoLimit | GateVerdict::Pass => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::Result;
-use bulla_record::gate::{Cell, Verdict};
+use bulla_record::gate::{GateCell, GateVerdict};
 
 /// How many passing cells are shown: those nearest to their limit.
 const NEAREST: usize = 5;
@@ -12,9 +12,9 @@ const NEAREST: usize = 5;
 const UNFIT: u8 = 3;
 
 /// All cells that did not pass, the nearest passing cells, and the answer.
-pub(super) fn table(lane: &str, cells: &[Cell]) -> String {
+pub(super) fn table(lane: &str, cells: &[GateCell]) -> String {
     let (mut passed, mut others): (Vec<_>, Vec<_>) =
-        cells.iter().partition(|cell| cell.verdict() == Verdict::Pass);
+        cells.iter().partition(|cell| cell.verdict() == GateVerdict::Pass);
     others.sort_by_key(|cell| cell.verdict());
     passed.sort_by(|a, b| room(a).total_cmp(&room(b)));
     let width = cells.iter().map(|cell| name(cell).len()).max().unwrap_or(0).max(8);
@@ -46,52 +46,52 @@ pub(super) fn table(lane: &str, cells: &[Cell]) -> String {
         text,
         "\n{lane}: {} cells: {} passed, {} failed, {} inconclusive, {} without a limit; for {} the machine is unfit. A ratio is ours/peer.",
         cells.len(),
-        count(Verdict::Pass),
-        count(Verdict::Fail),
-        count(Verdict::Inconclusive),
-        count(Verdict::NoLimit),
-        count(Verdict::Unfit),
+        count(GateVerdict::Pass),
+        count(GateVerdict::Fail),
+        count(GateVerdict::Inconclusive),
+        count(GateVerdict::NoLimit),
+        count(GateVerdict::Unfit),
     );
     let _ = writeln!(text, "{}", answer(cells));
     text
 }
 
-fn name(cell: &Cell) -> String {
+fn name(cell: &GateCell) -> String {
     format!("{}/{}", cell.suite, cell.case)
 }
 
 /// The distance of the upper end below the limit, as a share of the limit.
-fn room(cell: &Cell) -> f64 {
+fn room(cell: &GateCell) -> f64 {
     cell.limit.map_or(f64::INFINITY, |limit| 1.0 - cell.ratio.high / limit)
 }
 
-fn answer(cells: &[Cell]) -> &'static str {
+fn answer(cells: &[GateCell]) -> &'static str {
     match worst(cells) {
-        Verdict::Fail => "FAIL: ours takes longer than its limit allows",
-        Verdict::Unfit => {
+        GateVerdict::Fail => "FAIL: ours takes longer than its limit allows",
+        GateVerdict::Unfit => {
             "MACHINE UNFIT: two equals differ by more than 1 %, or others share the core; end what else runs, or try another time"
         }
-        Verdict::Inconclusive => "PASS, with a warning: some cells could not be told from their limit",
-        Verdict::NoLimit => "PASS, with a warning: some cells have no limit; set them with --set-limits",
-        Verdict::Pass => "PASS",
+        GateVerdict::Inconclusive => "PASS, with a warning: some cells could not be told from their limit",
+        GateVerdict::NoLimit => "PASS, with a warning: some cells have no limit; set them with --set-limits",
+        GateVerdict::Pass => "PASS",
     }
 }
 
-fn worst(cells: &[Cell]) -> Verdict {
-    cells.iter().map(Cell::verdict).min().unwrap_or(Verdict::NoLimit)
+fn worst(cells: &[GateCell]) -> GateVerdict {
+    cells.iter().map(GateCell::verdict).min().unwrap_or(GateVerdict::NoLimit)
 }
 
 /// 0 if nothing failed, 1 if something did, 3 if the machine gives no result.
-pub(super) fn status(cells: &[Cell]) -> ExitCode {
+pub(super) fn status(cells: &[GateCell]) -> ExitCode {
     match worst(cells) {
-        Verdict::Fail => ExitCode::FAILURE,
-        Verdict::Unfit => ExitCode::from(UNFIT),
-        Verdict::Inconclusive | Verdict::NoLimit | Verdict::Pass => ExitCode::SUCCESS,
+        GateVerdict::Fail => ExitCode::FAILURE,
+        GateVerdict::Unfit => ExitCode::from(UNFIT),
+        GateVerdict::Inconclusive | GateVerdict::NoLimit | GateVerdict::Pass => ExitCode::SUCCESS,
     }
 }
 
 /// One object per line for each cell.
-pub(super) fn json(cells: &[Cell]) -> Result<String> {
+pub(super) fn json(cells: &[GateCell]) -> Result<String> {
     let mut text = String::new();
     for cell in cells {
         let interval = |found: bulla_record::stats::Interval| [found.low, found.median, found.high];
@@ -112,10 +112,10 @@ mod tests {
 
     use super::*;
 
-    fn cell(case: &str, ratio: f64, control: f64, limit: Option<f64>) -> Cell {
+    fn cell(case: &str, ratio: f64, control: f64, limit: Option<f64>) -> GateCell {
         let exactly = |value| Interval { low: value, median: value, high: value };
         let (ratio, control) = (exactly(ratio), exactly(control));
-        Cell {
+        GateCell {
             suite: "oneshot".into(),
             case: case.into(),
             peer: "blake3".into(),
@@ -132,7 +132,7 @@ mod tests {
         let pass = cell("a", 0.8, 1.0, Some(1.0));
         let fail = cell("b", 1.1, 1.0, Some(1.0));
         let unfit = cell("c", 0.8, 1.1, Some(1.0));
-        let status = |cells: &[&Cell]| {
+        let status = |cells: &[&GateCell]| {
             format!("{:?}", status(&cells.iter().map(|c| (*c).clone()).collect::<Vec<_>>()))
         };
         assert_eq!(status(&[&pass]), format!("{:?}", ExitCode::SUCCESS));

@@ -13,7 +13,7 @@ use ed25519_simd::{DalekVerifier, VerifyInput};
 
 /// The peers that can do the work of a group.
 pub(crate) fn of(group: Group, count: usize) -> Vec<Peer> {
-    let peer = |name, make| Peer { name, version: String::new(), held_to: "", make };
+    let peer = |name, make| Peer { name, version: String::new(), isa_limit: "", make };
     let simd = || peer("ed25519-simd", simd(count));
     let commonware = || peer("commonware-cryptography-curve25519", commonware(count));
     match group {

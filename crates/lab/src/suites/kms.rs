@@ -186,7 +186,7 @@ fn sign_beside_backend() -> Case {
         signs_once(move |message, out| out.copy_from_slice(&key.sign(message).expect("the key signs")))
     };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let peer = Peer { name: "backend", version, held_to: "", make: Box::new(backend) };
+    let peer = Peer { name: "backend", version, isa_limit: "", make: Box::new(backend) };
     case("sign-above-backend", 1, keystore_sign(), vec![peer])
 }
 

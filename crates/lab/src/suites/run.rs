@@ -2,8 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_record::{
-    lane,
-    machine::{self, Machine},
+    lane::{self, Machine},
     record::{Record, Role, SCHEMA},
 };
 
@@ -90,10 +89,10 @@ impl Suite {
             role: Role::Peer,
             kernel: String::new(),
             forced: false,
-            held_to: String::new(),
+            isa_limit: String::new(),
             lane: String::new(),
-            cpu: machine::cpu(),
-            features: machine::features(),
+            cpu: lane::cpu_name(),
+            features: lane::cpu_features(),
             ghz: 0.0,
             toolchain: String::new(),
             flags: String::new(),
@@ -125,12 +124,12 @@ fn run_case(
     let before = clock::gigahertz();
     let samples = measure(&mut contenders, &data, plan, random, quiet)?;
     let common = Record {
-        time: bulla_record::record::now(),
+        time: bulla_record::record::utc_now(),
         case: case.id.clone(),
         bytes: case.bytes as u64,
         ghz: f64::midpoint(before, clock::gigahertz()),
         iterations: samples.iterations,
-        load: machine::load(),
+        load: lane::load_average(),
         disturbed: samples.disturbed,
         ..template.clone()
     };
@@ -146,7 +145,7 @@ fn run_case(
         role: if index < case.peers.len() { Role::Peer } else { Role::Control },
         implementation: peer.name.to_owned(),
         version: peer.version.clone(),
-        held_to: peer.held_to.to_owned(),
+        isa_limit: peer.isa_limit.to_owned(),
         ..common.clone()
     };
     let records = [ours].into_iter().chain(case.peers.iter().chain([control]).enumerate().map(peer));

@@ -51,7 +51,7 @@ pub struct Peer {
     /// Its version.
     pub version: String,
     /// The instruction set to which it was restricted, such as `avx2`, or empty.
-    pub held_to: &'static str,
+    pub isa_limit: &'static str,
     /// Makes it.
     pub make: Make,
 }
@@ -59,7 +59,7 @@ pub struct Peer {
 impl Peer {
     /// A crate of the lock file, which may use everything that the machine has.
     pub fn of_package(name: &'static str, make: impl Fn() -> Box<dyn Subject> + 'static) -> Self {
-        Self { name, version: locked_version(name).to_owned(), held_to: "", make: Box::new(make) }
+        Self { name, version: locked_version(name).to_owned(), isa_limit: "", make: Box::new(make) }
     }
 }
 

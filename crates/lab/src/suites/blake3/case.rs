@@ -7,7 +7,7 @@ pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
 
 /// The instruction set to which this build's features restrict the official crate.
-fn held_to() -> &'static str {
+fn isa_limit() -> &'static str {
     let held = [
         (cfg!(feature = "peer-no-sse2") || cfg!(feature = "peer-no-neon"), "portable"),
         (cfg!(feature = "peer-no-sse41"), "sse2"),
@@ -19,13 +19,13 @@ fn held_to() -> &'static str {
 
 /// The official crate, as restricted in this build.
 pub(super) fn peer(make: impl Fn() -> Boxed + 'static) -> Peer {
-    Peer { held_to: held_to(), ..Peer::of_package("blake3", make) }
+    Peer { isa_limit: isa_limit(), ..Peer::of_package("blake3", make) }
 }
 
 /// The official crate and rscrypto. No feature restricts rscrypto: if the official crate is
 /// restricted, rscrypto does not take part.
 pub(super) fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Boxed + 'static) -> Vec<Peer> {
-    let second = held_to().is_empty().then(|| Peer::of_package("rscrypto", second));
+    let second = isa_limit().is_empty().then(|| Peer::of_package("rscrypto", second));
     [peer(first)].into_iter().chain(second).collect()
 }
 

@@ -212,7 +212,7 @@ fn direct() -> Peer {
     Peer {
         name: "bulla, kernel named",
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        held_to: "",
+        isa_limit: "",
         make: Box::new(operations::direct),
     }
 }

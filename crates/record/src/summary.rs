@@ -1,18 +1,18 @@
-//! The answers at the top of the page: the fastest implementation of a case and its lead, our
-//! results on a machine, and the worst loss of each suite.
+//! The summary at the top of the page: the fastest implementation of a case and its lead, our results
+//! on a machine, and the worst loss of each suite.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::compare::{Comparison, EVEN, Standing, by_case};
+use crate::compare::{Comparison, EVEN_MARGIN, Outcome, by_case};
 
 /// The fastest implementation of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fastest<'a> {
     /// The label of a peer; ours has none.
     pub peer: Option<&'a str>,
-    /// How many times as fast as the next one it is.
+    /// The speed relative to the next one.
     pub lead: f64,
     /// The others that are even with it; `None` is ours.
     pub even: Vec<Option<&'a str>>,
@@ -22,7 +22,7 @@ pub struct Fastest<'a> {
 ///
 /// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::standing`] says
 /// whether the two are even. Two peers were not compared with each other: they are even if their
-/// speeds relative to ours differ by at most [`EVEN`].
+/// speeds relative to ours differ by at most [`EVEN_MARGIN`].
 pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {
     let mut speeds: Vec<(Option<&str>, f64)> = vec![(None, 1.0)];
     speeds.extend(cells.iter().map(|cell| (Some(cell.peer.as_str()), 1.0 / cell.ratio())));
@@ -30,18 +30,18 @@ pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {
     speeds.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (peer, best) = speeds[0];
     let with_ours =
-        |label: &str| cells.iter().any(|cell| cell.peer == label && cell.standing() == Standing::Even);
+        |label: &str| cells.iter().any(|cell| cell.peer == label && cell.outcome() == Outcome::Even);
     let is_even = |(other, speed): &(Option<&str>, f64)| match (peer, *other) {
         (Some(label), None) | (None, Some(label)) => with_ours(label),
-        _ => speed / best >= 1.0 - EVEN,
+        _ => speed / best >= 1.0 - EVEN_MARGIN,
     };
     let even = speeds[1..].iter().filter(|other| is_even(other)).map(|other| other.0).collect();
     Fastest { peer, lead: speeds.get(1).map_or(1.0, |next| best / next.1), even }
 }
 
-/// The standing of ours in a case, compared with the best peer.
-pub fn standing(cells: &[&Comparison]) -> Standing {
-    cells.iter().map(|cell| cell.standing()).min().unwrap_or(Standing::Even)
+/// The outcome of a case for ours, compared with the best peer.
+pub fn case_outcome(cells: &[&Comparison]) -> Outcome {
+    cells.iter().map(|cell| cell.outcome()).min().unwrap_or(Outcome::Even)
 }
 
 /// The speed of ours relative to the case's best peer: above 1, ours is faster.
@@ -50,29 +50,29 @@ fn over_best(cells: &[&Comparison]) -> f64 {
 }
 
 /// The newest run of a lane, a suite and a forced kernel.
-pub struct Newest {
-    /// Its index among the page's runs.
+pub struct NewestRun {
+    /// The run's index among the page's runs.
     pub run: usize,
-    /// All of its comparisons.
+    /// All comparisons of the run.
     pub found: Vec<Comparison>,
 }
 
 /// The number of cases in which ours is the fastest, even with the fastest, or slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Count {
+pub struct OutcomeCounts {
     fastest: usize,
     even: usize,
     slower: usize,
 }
 
-impl Count {
+impl OutcomeCounts {
     fn of<'a>(cases: impl IntoIterator<Item = &'a Vec<&'a Comparison>>) -> Self {
         let mut count = Self::default();
         for cells in cases {
-            *match standing(cells) {
-                Standing::Won => &mut count.fastest,
-                Standing::Even => &mut count.even,
-                Standing::Lost => &mut count.slower,
+            *match case_outcome(cells) {
+                Outcome::Won => &mut count.fastest,
+                Outcome::Even => &mut count.even,
+                Outcome::Lost => &mut count.slower,
             } += 1;
         }
         count
@@ -81,35 +81,35 @@ impl Count {
 
 /// Our results on a machine, over the newest run of every suite there.
 #[derive(Debug, Serialize)]
-pub struct OnMachine {
+pub struct MachineSummary {
     lane: String,
     /// The processors' own names.
     cpus: Vec<String>,
     suites: usize,
-    count: Count,
-    main: Main,
+    count: OutcomeCounts,
+    main: MainGroup,
 }
 
 /// The results by size for the operation that most readers look for.
 #[derive(Debug, Serialize)]
-struct Main {
+struct MainGroup {
     run: usize,
     group: String,
-    count: Count,
+    count: OutcomeCounts,
     /// The lowest and the highest speed of ours relative to the best peer.
-    least: At,
-    most: At,
+    least: CaseRatio,
+    most: CaseRatio,
 }
 
 #[derive(Debug, Serialize)]
-struct At {
+struct CaseRatio {
     case: String,
     ratio: f64,
 }
 
 /// The worst comparison of a run in which ours loses at least one.
 #[derive(Debug)]
-pub struct Loss {
+pub struct WorstLoss {
     /// The run's index among the page's runs.
     pub run: usize,
     /// The case.
@@ -123,22 +123,23 @@ pub struct Loss {
 }
 
 /// The suite that most readers look for.
-const MAIN: &str = "oneshot";
+const MAIN_SUITE: &str = "oneshot";
 
 /// All machines: the one with the most cases first, those without a lane last.
-pub fn machines(newest: &[Newest]) -> Vec<OnMachine> {
-    let mut lanes: BTreeMap<&str, Vec<&Newest>> = BTreeMap::new();
+pub fn machines(newest: &[NewestRun]) -> Vec<MachineSummary> {
+    let mut lanes: BTreeMap<&str, Vec<&NewestRun>> = BTreeMap::new();
     for run in newest {
         lanes.entry(&run.found[0].ours.lane).or_default().push(run);
     }
-    let mut machines: Vec<_> = lanes.into_iter().map(|(lane, runs)| OnMachine::new(lane, &runs)).collect();
-    let cases = |machine: &OnMachine| machine.count.fastest + machine.count.even + machine.count.slower;
+    let mut machines: Vec<_> =
+        lanes.into_iter().map(|(lane, runs)| MachineSummary::new(lane, &runs)).collect();
+    let cases = |machine: &MachineSummary| machine.count.fastest + machine.count.even + machine.count.slower;
     machines.sort_by_key(|machine| (machine.lane.is_empty(), std::cmp::Reverse(cases(machine))));
     machines
 }
 
-impl OnMachine {
-    fn new(lane: &str, runs: &[&Newest]) -> Self {
+impl MachineSummary {
+    fn new(lane: &str, runs: &[&NewestRun]) -> Self {
         let rows: Vec<Vec<&Comparison>> = runs.iter().map(|run| run.found.iter().collect()).collect();
         let cases: Vec<_> = rows.iter().flat_map(|rows| by_case(rows)).collect();
         let mut cpus: Vec<String> = runs.iter().map(|run| run.found[0].ours.cpu.clone()).collect();
@@ -151,17 +152,17 @@ impl OnMachine {
             lane: lane.to_owned(),
             cpus,
             suites: suites.len(),
-            count: Count::of(&cases),
-            main: Main::new(runs),
+            count: OutcomeCounts::of(&cases),
+            main: MainGroup::new(runs),
         }
     }
 }
 
-impl Main {
+impl MainGroup {
     /// The largest group of the main suite or, if the machine does not have that, of the run with
     /// the most cases.
-    fn new(runs: &[&Newest]) -> Self {
-        let is_main = |run: &Newest| run.found[0].ours.suite == MAIN && !run.found[0].ours.forced;
+    fn new(runs: &[&NewestRun]) -> Self {
+        let is_main = |run: &NewestRun| run.found[0].ours.suite == MAIN_SUITE && !run.found[0].ours.forced;
         let main = runs.iter().max_by_key(|run| (is_main(run), run.found.len())).unwrap_or(&runs[0]);
         let rows: Vec<&Comparison> = main.found.iter().collect();
         let mut groups: Vec<(&str, Vec<Vec<&Comparison>>)> = Vec::new();
@@ -178,13 +179,13 @@ impl Main {
         let at = |better: fn(&f64, &f64) -> std::cmp::Ordering| {
             let cells = cases.iter().max_by(|a, b| better(&over_best(a), &over_best(b)));
             cells.map_or_else(
-                || At { case: String::new(), ratio: 1.0 },
-                |cells| At { case: cells[0].ours.case.clone(), ratio: over_best(cells) },
+                || CaseRatio { case: String::new(), ratio: 1.0 },
+                |cells| CaseRatio { case: cells[0].ours.case.clone(), ratio: over_best(cells) },
             )
         };
         Self {
             run: main.run,
-            count: Count::of(&cases),
+            count: OutcomeCounts::of(&cases),
             least: at(|a, b| b.total_cmp(a)),
             most: at(f64::total_cmp),
             group: group.to_owned(),
@@ -198,13 +199,13 @@ fn group_of(case: &str) -> &str {
 }
 
 /// The worst loss of every run that has one, the greatest first.
-pub fn losses(newest: &[Newest]) -> Vec<Loss> {
-    let mut worst: Vec<(f64, Loss)> = Vec::new();
-    for Newest { run, found } in newest {
-        let lost: Vec<_> = found.iter().filter(|row| row.standing() == Standing::Lost).collect();
+pub fn losses(newest: &[NewestRun]) -> Vec<WorstLoss> {
+    let mut worst: Vec<(f64, WorstLoss)> = Vec::new();
+    for NewestRun { run, found } in newest {
+        let lost: Vec<_> = found.iter().filter(|row| row.outcome() == Outcome::Lost).collect();
         let Some(row) = lost.iter().min_by(|a, b| a.ratio().total_cmp(&b.ratio())) else { continue };
         let (case, peer) = (row.ours.case.clone(), row.peer.clone());
-        worst.push((row.ratio(), Loss { run: *run, case, peer, lost: lost.len(), of: found.len() }));
+        worst.push((row.ratio(), WorstLoss { run: *run, case, peer, lost: lost.len(), of: found.len() }));
     }
     worst.sort_by(|a, b| a.0.total_cmp(&b.0));
     worst.into_iter().map(|(_, loss)| loss).collect()
@@ -231,8 +232,8 @@ mod tests {
         records
     }
 
-    fn newest(run: usize, records: Vec<Record>) -> Newest {
-        Newest { run, found: comparisons(&records).unwrap() }
+    fn newest(run: usize, records: Vec<Record>) -> NewestRun {
+        NewestRun { run, found: comparisons(&records).unwrap() }
     }
 
     /// The fastest, its lead, and those even with it: `None` is ours.
@@ -260,11 +261,11 @@ mod tests {
     fn a_case_stands_as_beside_its_best_peer() {
         let stands = |ratios: &[f64]| {
             let found = comparisons(&case("a", ratios)).unwrap();
-            standing(&found.iter().collect::<Vec<_>>())
+            case_outcome(&found.iter().collect::<Vec<_>>())
         };
-        assert_eq!(stands(&[1.5, 0.9]), Standing::Lost);
-        assert_eq!(stands(&[1.5, 1.001]), Standing::Even);
-        assert_eq!(stands(&[1.5, 1.2]), Standing::Won);
+        assert_eq!(stands(&[1.5, 0.9]), Outcome::Lost);
+        assert_eq!(stands(&[1.5, 1.001]), Outcome::Even);
+        assert_eq!(stands(&[1.5, 1.2]), Outcome::Won);
     }
 
     #[test]
@@ -278,10 +279,10 @@ mod tests {
             (0..9).flat_map(|index| case(&format!("output/{index}"), &[1.3])).map(other).collect();
         let found = machines(&[newest(4, records), newest(5, more)]);
         assert_eq!((found.len(), found[0].suites), (1, 2));
-        assert_eq!(found[0].count, Count { fastest: 11, even: 1, slower: 2 });
-        let Main { run, group, count, least, most } = &found[0].main;
+        assert_eq!(found[0].count, OutcomeCounts { fastest: 11, even: 1, slower: 2 });
+        let MainGroup { run, group, count, least, most } = &found[0].main;
         assert_eq!((*run, group.as_str()), (4, "hash"), "the main suite, though another has more cases");
-        assert_eq!(*count, Count { fastest: 2, even: 1, slower: 1 });
+        assert_eq!(*count, OutcomeCounts { fastest: 2, even: 1, slower: 1 });
         assert_eq!((least.case.as_str(), most.case.as_str()), ("hash/512", "hash/128"));
         assert!((least.ratio - 0.8).abs() < 1e-9 && (most.ratio - 1.5).abs() < 1e-9);
     }

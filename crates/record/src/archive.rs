@@ -1,4 +1,4 @@
-//! A kept run: the records of one run without their raw samples. The format is
+//! The archive of runs: the records of one run without their raw samples. The format is
 //! `spec/bench-record.md`, "What is kept".
 
 use std::{collections::BTreeMap, fmt::Write as _};
@@ -17,7 +17,7 @@ pub const VERSION: u32 = 1;
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+struct ArchiveHeader {
     kept: u32,
     lines: usize,
     contenders: Vec<Contender>,
@@ -34,7 +34,8 @@ struct Contender {
     role: Role,
     kernel: String,
     forced: bool,
-    held_to: String,
+    #[serde(rename = "held_to")]
+    isa_limit: String,
     lane: String,
     cpu: String,
     features: Vec<String>,
@@ -47,7 +48,7 @@ struct Contender {
 /// Consecutive records of one case and launch.
 #[derive(PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ArchiveLine {
     case: String,
     bytes: u64,
     launch: u32,
@@ -71,7 +72,7 @@ pub fn write(records: &[Record]) -> Result<String> {
         groups.entry((&record.run, &record.suite, &record.case, record.launch)).or_default().push(record);
     }
     let mut contenders = Vec::new();
-    let mut lines: Vec<(Line, &Record)> = Vec::new();
+    let mut lines: Vec<(ArchiveLine, &Record)> = Vec::new();
     for record in records {
         let group = &groups[&(&*record.run, &*record.suite, &*record.case, record.launch)];
         let Summary { rounds, quantiles, log_ratio } = summary(record, group)?;
@@ -81,19 +82,19 @@ pub fn write(records: &[Record]) -> Result<String> {
             contenders.len() - 1
         });
         let found = (index, record.iterations, rounds, quantiles, log_ratio);
-        let line = Line::of(record);
+        let line = ArchiveLine::of(record);
         match lines.last_mut() {
             Some((last, first))
                 if first.run == record.run
                     && first.suite == record.suite
-                    && *last == (Line { of: last.of.clone(), ..Line::of(record) }) =>
+                    && *last == (ArchiveLine { of: last.of.clone(), ..ArchiveLine::of(record) }) =>
             {
                 last.of.push(found);
             }
-            _ => lines.push((Line { of: vec![found], ..line }, record)),
+            _ => lines.push((ArchiveLine { of: vec![found], ..line }, record)),
         }
     }
-    let header = Header { kept: VERSION, lines: lines.len(), contenders };
+    let header = ArchiveHeader { kept: VERSION, lines: lines.len(), contenders };
     let mut text = serde_json::to_string(&header)?;
     text.push('\n');
     for (line, _) in &lines {
@@ -124,7 +125,7 @@ fn summary(record: &Record, group: &[&Record]) -> Result<Summary> {
 }
 
 /// Whether the text is a kept file, by its first line.
-pub fn is_kept(text: &str) -> bool {
+pub fn is_archive(text: &str) -> bool {
     text.starts_with("{\"kept\":")
 }
 
@@ -145,13 +146,13 @@ pub fn read(text: &str) -> Result<Vec<Record>> {
         "line 1: this kept run has version {}, and only version {VERSION} can be read",
         version.kept
     );
-    let header: Header = serde_json::from_str(first).context("line 1")?;
+    let header: ArchiveHeader = serde_json::from_str(first).context("line 1")?;
     let found = rest.lines().count();
     ensure!(found == header.lines, "the header announces {} lines, and {found} follow", header.lines);
     let mut records = Vec::new();
     for (index, text) in rest.lines().enumerate() {
         let at = || format!("line {}", index + 2);
-        let line: Line = serde_json::from_str(text).with_context(at)?;
+        let line: ArchiveLine = serde_json::from_str(text).with_context(at)?;
         line.records(&header.contenders, &mut records).with_context(at)?;
     }
     Ok(records)
@@ -159,7 +160,7 @@ pub fn read(text: &str) -> Result<Vec<Record>> {
 
 impl Contender {
     fn of(record: &Record) -> Self {
-        let Record { run, suite, implementation, version, role, kernel, forced, held_to, .. } =
+        let Record { run, suite, implementation, version, role, kernel, forced, isa_limit, .. } =
             record.clone();
         let Record { lane, cpu, features, toolchain, flags, commit, dirty, .. } = record.clone();
         Self {
@@ -170,7 +171,7 @@ impl Contender {
             role,
             kernel,
             forced,
-            held_to,
+            isa_limit,
             lane,
             cpu,
             features,
@@ -182,7 +183,7 @@ impl Contender {
     }
 }
 
-impl Line {
+impl ArchiveLine {
     fn of(record: &Record) -> Self {
         let Record { case, bytes, launch, time, ghz, load, disturbed, .. } = record.clone();
         Self { case, bytes, launch, time, ghz, load, disturbed, of: Vec::new() }
@@ -210,7 +211,7 @@ impl Line {
                 role: by.role,
                 kernel: by.kernel.clone(),
                 forced: by.forced,
-                held_to: by.held_to.clone(),
+                isa_limit: by.isa_limit.clone(),
                 lane: by.lane.clone(),
                 cpu: by.cpu.clone(),
                 features: by.features.clone(),
@@ -257,7 +258,7 @@ mod tests {
     fn the_header_is_there_once_and_no_sample_is() {
         let text = text();
         assert_eq!((text.lines().count(), text.matches("a processor").count()), (5, 3), "{text}");
-        assert!(is_kept(&text) && !text.contains("samples"), "{text}");
+        assert!(is_archive(&text) && !text.contains("samples"), "{text}");
     }
 
     #[test]
