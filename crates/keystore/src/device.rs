@@ -1,5 +1,5 @@
-//! What a keystore may have on a device: the key that wraps its root key, its rollback guard, private
-//! keys.
+//! What a keystore may have on a device: the key that wraps its root key, its rollback guard,
+//! private keys.
 //!
 //! A keystore does not remember the library of its device: otherwise anyone who can write to the
 //! keystore could choose the library that a program loads.

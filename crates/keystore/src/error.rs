@@ -63,8 +63,8 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Returns the stable name of the code, in snake case. Causes that a program handles in the same
-    /// way have the same name.
+    /// Returns the stable name of the code, in snake case. Causes that a program handles in the
+    /// same way have the same name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoKeystore | Self::NoCredential | Self::NoAuditLog => "not_found",

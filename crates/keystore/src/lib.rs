@@ -22,8 +22,8 @@
 //! ```
 //!
 //! - [`KeystoreFolder`] names the folder. [`KeystoreFolder::open`] opens its keystore for as long
-//!   as the program runs; [`KeystoreFolder::unlock`] finds the secret once, for a program that opens
-//!   the keystore again and again and leaves it to other processes meanwhile.
+//!   as the program runs; [`KeystoreFolder::unlock`] finds the secret once, for a program that
+//!   opens the keystore again and again and leaves it to other processes meanwhile.
 //! - [`Secrets`] are what the program has: a [`PassphraseSource`], an identity file, a device. The
 //!   keystore says which one opens it.
 //! - [`GuardLocation`] is where the rollback guard is.

@@ -25,8 +25,8 @@ const EXPIRES: &str = "# expires ";
 pub struct RevokedTokens(BTreeMap<Option<Name>, BTreeMap<String, Option<Timestamp>>>);
 
 impl RevokedTokens {
-    /// Reads the file, which is [`KeystoreFolder::revoked_tokens_file`]. Without a file, no token is
-    /// revoked.
+    /// Reads the file, which is [`KeystoreFolder::revoked_tokens_file`]. Without a file, no token
+    /// is revoked.
     ///
     /// [`KeystoreFolder::revoked_tokens_file`]: crate::KeystoreFolder::revoked_tokens_file
     ///

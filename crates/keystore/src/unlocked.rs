@@ -119,8 +119,8 @@ impl UnlockedFolder {
     /// then the first checkpoint.
     ///
     /// # Errors
-    /// Those of opening the keystore and of writing the log; [`Code::AlreadyExists`](bulla_kms::Code::AlreadyExists) if the keystore
-    /// has a log.
+    /// Those of opening the keystore and of writing the log;
+    /// [`Code::AlreadyExists`](bulla_kms::Code::AlreadyExists) if the keystore has a log.
     pub fn begin_audit_log(&self) -> Result<StartedAuditLog> {
         let keystore = self.open_unrecorded()?;
         let log = Arc::new(self.folder.audit_log().create_or_complete()?);
@@ -144,8 +144,8 @@ impl UnlockedFolder {
         self.begin_audit_log().map(Some)
     }
 
-    /// Opens the keystore and calls `run` with its audit log, the keystore and the log's key: to make
-    /// a checkpoint, or to have witnesses cosign one.
+    /// Opens the keystore and calls `run` with its audit log, the keystore and the log's key: to
+    /// make a checkpoint, or to have witnesses cosign one.
     ///
     /// # Errors
     /// [`ErrorCode::NoAuditLog`]; those of [`UnlockedFolder::open`] and of `run`.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::replaceable::check_replaceable;
+use crate::files::atomic::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::programs::SERVE;
 use crate::store::{self, KeySource, LocalKeystore, LogCondition, WitnessPolicy};

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::atomic;
-use crate::files::replaceable::check_replaceable;
+use crate::files::atomic::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::store::{KeySource, LocalKeystore, default_secret, keystore_folder, parse_name};
 use bulla_keystore::{LabelOrId, NewSecret, tenant};

@@ -12,7 +12,7 @@ use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::order::in_order;
 use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
-use crate::files::size::{is_large, total_of};
+use crate::files::read::{is_large, total_of};
 use crate::folder;
 use crate::idle;
 use crate::interrupt;
@@ -151,7 +151,7 @@ struct Job<'a> {
 /// The content to sign, read and hashed.
 enum Content {
     File { digest: bulla_blake3::Hash, size: u64 },
-    Folder(Box<folder::Listed>, Option<folder::Place>),
+    Folder(Box<folder::FolderList>, Option<folder::StampFile>),
     Prehashed(minisign::Digest),
 }
 
@@ -259,29 +259,29 @@ fn list_file(output: &Destination) -> SpooledTempFile {
 
 fn read_folder(job: &Job<'_>, args: &SignArgs, read_mode: ReadMode, progress: &Progress) -> Result<Content> {
     let &Job { path, exclusions, ref target, ref before } = job;
-    let drafts = folder::Drafts {
+    let drafts = folder::ListJob {
         body: list_file(target),
-        recorder: folder::Recorder::start(before.place.as_ref()),
+        recorder: folder::StampWriter::start(before.stamp_file.as_ref()),
         exclusions,
         earlier: match target {
             Destination::File(signature) => earlier(signature, folder::rules(path, exclusions.iter())?),
-            Destination::Stdout => folder::Earlier::nothing(),
+            Destination::Stdout => folder::EarlierPaths::none(),
         },
     };
-    let mode = if args.full { folder::Mode::Full } else { folder::Mode::Quick };
+    let mode = if args.full { folder::ListMode::Full } else { folder::ListMode::Quick };
     let listed =
-        folder::list(path, before.known.as_ref(), mode, read_mode, progress, drafts).map_err(|errors| {
+        folder::list(path, before.stamps.as_ref(), mode, read_mode, progress, drafts).map_err(|errors| {
             progress.suspend(|| errors.iter().for_each(Error::print));
             let entries = counted(errors.len() as u64, "entry", "entries");
             Error::new("not_signed", format!("not signed: bulla cannot sign {entries} of this folder"))
                 .about(shown(path))
         })?;
     check_listed(path, &listed, args)?;
-    Ok(Content::Folder(Box::new(listed), before.place.clone()))
+    Ok(Content::Folder(Box::new(listed), before.stamp_file.clone()))
 }
 
 /// Refuses a list that nobody can have meant to sign.
-fn check_listed(path: &Path, listed: &folder::Listed, args: &SignArgs) -> Result<()> {
+fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Result<()> {
     if let Some(damaged) = listed.damaged.first() {
         let files = counted(listed.damaged.len() as u64, "file is", "files are");
         let message = format!(
@@ -331,12 +331,12 @@ fn seal(
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, listed) = match content {
         Content::File { digest, size } => (statement(Kind::File, digest, size), None, None),
-        Content::Folder(mut listed, place) => {
+        Content::Folder(mut listed, stamp_file) => {
             let summary = listed.summary;
             (
                 statement(Kind::Manifest, summary.digest, summary.size),
                 listed.body.take(),
-                Some((listed, place)),
+                Some((listed, stamp_file)),
             )
         }
         Content::Prehashed(digest) => return seal_minisign(keys, args, path, comment, &digest),
@@ -363,9 +363,9 @@ fn seal(
     let signed = Signed { text: file.to_string(), version, ..Signed::of_file(json) };
     Ok(match listed {
         None => signed,
-        Some((listed, place)) => {
-            let folder::Listed { recorder, gone, summary, .. } = *listed;
-            let stamps = place.map(|place| (recorder, place, summary.digest));
+        Some((listed, stamp_file)) => {
+            let folder::FolderList { recorder, gone, summary, .. } = *listed;
+            let stamps = stamp_file.map(|file| (recorder, file, summary.digest));
             Signed { body, stamps, gone, ..signed }
         }
     })

@@ -15,32 +15,31 @@ use std::path::Path;
 
 /// What is known of a path from the last time that it was signed.
 pub(super) struct Before {
-    /// Where the stamps of a folder are kept.
-    pub(super) place: Option<folder::Place>,
-    pub(super) known: Option<folder::Known<'static>>,
+    pub(super) stamp_file: Option<folder::StampFile>,
+    pub(super) stamps: Option<folder::StampCache<'static>>,
 }
 
 impl Before {
     pub(super) fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
         if args.format != SignatureFormat::Bulla || !path.is_dir() {
-            return Self { place: None, known: None };
+            return Self { stamp_file: None, stamps: None };
         }
-        let place = folder::Place::of(path);
-        let known = place.as_ref().and_then(|place| Self::known(keys, path, args, place));
-        Self { place, known }
+        let stamp_file = folder::StampFile::for_folder(path);
+        let stamps = stamp_file.as_ref().and_then(|file| Self::load_stamps(keys, path, args, file));
+        Self { stamp_file, stamps }
     }
 
     /// What the older signature file says, if one of the user's own keys made it. Anything else
     /// about it is no reason to stop: everything is read then.
-    fn known(
+    fn load_stamps(
         keys: &dyn Keys,
         path: &Path,
         args: &SignArgs,
-        place: &folder::Place,
-    ) -> Option<folder::Known<'static>> {
+        stamp_file: &folder::StampFile,
+    ) -> Option<folder::StampCache<'static>> {
         let Ok(Destination::File(signature)) = Destination::of(path, args) else { return None };
         let (file, reader) = open_list(&signature)?;
-        if !place.has(&file.digest) {
+        if !stamp_file.has(&file.digest) {
             return None;
         }
         let key = keys.key(&file.key.key_id().to_string()).ok()?;
@@ -50,14 +49,14 @@ impl Before {
             return None;
         }
         let mut reader = manifest::Reader::new(reader);
-        let mut entries = folder::Packed::default();
+        let mut entries = folder::PackedEntries::default();
         for entry in reader.by_ref() {
             entries.push(&entry.ok()?);
         }
         let summary = reader.summary();
         let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
-        let entries = folder::Entries::Packed(entries);
-        is_whole.then(|| folder::Known::read(place, &file.digest, entries)).flatten()
+        let entries = folder::EntryTable::Packed(entries);
+        is_whole.then(|| folder::StampCache::load(stamp_file, &file.digest, entries)).flatten()
     }
 }
 
@@ -71,13 +70,13 @@ fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
 
 /// What the older signature file of a folder lists, if there is one, except what the rules leave
 /// out now. The signature is not verified: the list only tells the user what is gone.
-pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::Earlier {
+pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::EarlierPaths {
     match open_list(signature) {
-        None => folder::Earlier::nothing(),
+        None => folder::EarlierPaths::none(),
         Some((_, reader)) => {
             let entries = manifest::Reader::new(reader).map_while(Result::ok);
             let counts = move |path: &ManifestPath| !rules.excludes(path.as_bytes());
-            folder::Earlier::new(entries.map(|entry| entry.path).filter(counts))
+            folder::EarlierPaths::new(entries.map(|entry| entry.path).filter(counts))
         }
     }
 }

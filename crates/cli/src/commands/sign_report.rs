@@ -24,12 +24,12 @@ pub(super) struct Signed {
     /// The number of the key's version that signed.
     pub(super) version: u32,
     /// For a folder, what the older signature lists and this one does not.
-    pub(super) gone: folder::Gone,
+    pub(super) gone: folder::RemovedPaths,
     /// For minisign, the line of base64 that `minisign -P` takes.
     pub(super) minisign_key: Option<String>,
     /// For a folder, what the next signing has to know, where it is kept, and the digest of the
     /// list.
-    pub(super) stamps: Option<(folder::Recorder, folder::Place, bulla_blake3::Hash)>,
+    pub(super) stamps: Option<(folder::StampWriter, folder::StampFile, bulla_blake3::Hash)>,
 }
 
 impl Signed {
@@ -40,7 +40,7 @@ impl Signed {
             body: None,
             json,
             version: 0,
-            gone: folder::Gone::default(),
+            gone: folder::RemovedPaths::default(),
             minisign_key: None,
             stamps: None,
         }
@@ -83,8 +83,8 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
         file.write_all(signed.text.as_bytes())?;
         each_piece(signed.body.as_mut(), |error| error, |piece| file.write_all(piece))
     })?;
-    if let Some((recorder, place, digest)) = signed.stamps.take() {
-        place.keep(recorder, &digest);
+    if let Some((stamps, file, digest)) = signed.stamps.take() {
+        file.write(stamps, &digest);
     }
     out.note_done("the signature files were written");
     if !args.report.quiet {
@@ -112,7 +112,7 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
 
 /// Names what the older signature of a folder lists and the new one does not: nobody may have meant
 /// to lose it.
-fn note_gone(path: &Path, gone: &folder::Gone) {
+fn note_gone(path: &Path, gone: &folder::RemovedPaths) {
     if gone.count == 0 {
         return;
     }
@@ -193,7 +193,7 @@ pub(super) struct JsonSigned {
 
 #[derive(Serialize)]
 pub(super) struct JsonReading {
-    pub(super) mode: folder::Mode,
+    pub(super) mode: folder::ListMode,
     /// The number of files that were read.
     pub(super) read: u64,
     /// The number of files that were not read, because they have not changed since they were
@@ -206,8 +206,8 @@ impl JsonReading {
     /// expect otherwise.
     fn sentence(&self) -> String {
         match self.mode {
-            folder::Mode::Full => String::new(),
-            folder::Mode::Quick => format!(
+            folder::ListMode::Full => String::new(),
+            folder::ListMode::Quick => format!(
                 " (read {} new or changed files; {} unchanged by size and times: --full reads them too)",
                 self.read, self.kept
             ),

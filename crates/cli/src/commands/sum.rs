@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::outboard;
-use crate::files::size::total_of;
+use crate::files::read::total_of;
 use crate::idle;
 use crate::interrupt;
 use crate::output::Out;

@@ -3,7 +3,7 @@
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::kind::describe;
+use crate::files::describe;
 use bulla_sums::{Algorithm, EscapedName, FileBatch, HashParams, LineEnding, Links, Stamp, path_from};
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read as _};

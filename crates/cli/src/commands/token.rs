@@ -4,7 +4,7 @@ use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewAr
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
-use crate::files::replaceable::check_replaceable;
+use crate::files::atomic::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
 use crate::store::{KeySource, time_from_now};
@@ -64,7 +64,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
 
 /// Reads a token: the file, without the line feed at its end.
 pub(crate) fn read(path: &Path) -> Result<Token> {
-    let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Content::Secret)?;
+    let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
 }

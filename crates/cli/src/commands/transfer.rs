@@ -3,7 +3,7 @@
 use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::replaceable::check_replaceable;
+use crate::files::atomic::check_replaceable;
 use crate::files::{STDIN, atomic, secret};
 use crate::output::Out;
 use crate::store::{Export, ImportTarget, KeySource, Material, PrivateFile, key_passphrase, parse_name};
@@ -18,7 +18,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
-    let bytes = secret::read(&args.file, "the key", MAX_INPUT, secret::Content::Guarded)?;
+    let bytes = secret::read(&args.file, "the key", MAX_INPUT, secret::Secrecy::NotSecret)?;
     let about = |error: KmsError| Error::from(error).about(shown(&args.file));
     let material = match args.public {
         true => Material::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),
@@ -117,7 +117,7 @@ fn wrapping_key(args: &KeysImportArgs) -> Result<Zeroizing<[u8; 32]>> {
         .wrapping_key
         .as_deref()
         .ok_or_else(|| Error::new("usage", "name the wrapping key with --wrapping-key FILE"))?;
-    let bytes = secret::read(path, "the wrapping key", 32, secret::Content::Secret)?;
+    let bytes = secret::read(path, "the wrapping key", 32, secret::Secrecy::Secret)?;
     match bytes.as_slice().try_into() {
         Ok(key) => Ok(Zeroizing::new(key)),
         Err(_) => {

@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::kind::describe;
+use crate::files::describe;
 use crate::files::order::in_order;
 use crate::files::read::{Links, ReadError, ReadMode, Source};
-use crate::files::sidecar::sidecar;
-use crate::files::size::{is_large, total_of};
+use crate::files::read::{is_large, total_of};
+use crate::files::sidecar;
 use crate::findings::{Finding, Problem, Report, Signed};
-use crate::folder::{self, Wanted};
+use crate::folder::{self, Selection};
 use crate::idle;
 use crate::minisign;
 use crate::output::Out;
@@ -207,11 +207,12 @@ impl Job<'_> {
             let part = verify_range::of_folder(path, &entries, self.only, range, args)?;
             return part.compare(open_signed(&part.path)?, self.progress);
         }
-        let wanted = if self.only.is_empty() { Wanted::All } else { Wanted::Only(self.only) };
+        let wanted = if self.only.is_empty() { Selection::All } else { Selection::Only(self.only) };
         // What this user's bulla remembers of the folder tells damage from change.
-        let place = folder::Place::of(path).filter(|place| place.has(&file.digest));
-        let known =
-            place.map(|place| folder::Known::later(&place, &file.digest, folder::Entries::Whole(&entries)));
+        let stamp_file = folder::StampFile::for_folder(path).filter(|stamps| stamps.has(&file.digest));
+        let known = stamp_file.map(|stamps| {
+            folder::StampCache::lazy(&stamps, &file.digest, folder::EntryTable::Whole(&entries))
+        });
         if args.paths.len() == 1 && self.progress.is_shown() {
             let (bytes, files) = folder::total(&wanted_entries, &wanted);
             self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });

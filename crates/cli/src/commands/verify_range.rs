@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::outboard::{self, Verdict};
 use crate::files::read::Source;
-use crate::files::sidecar::sidecar;
+use crate::files::sidecar;
 use crate::findings::{Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;

@@ -1,11 +1,12 @@
-//! Writes files that are either complete or absent.
+//! Writes files that are either complete or absent, and says which files a command may replace.
 
+use super::describe;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::interrupt;
 use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::Path;
 
 /// Writes the file at `path` with `fill`. The new file has no name, or a temporary name in the same
@@ -116,4 +117,33 @@ pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
         }
         _ => cannot(error),
     }
+}
+
+/// How much of an existing file is read to see what it is.
+const MAX_PEEK_LEN: u64 = 1 << 20;
+
+/// Checks that writing `what` to `path` would lose nothing: there is no file, or an empty one, or
+/// one that is `what` already, as `is_one` sees from its beginning.
+///
+/// # Errors
+/// `already_exists`; any error of the system, also one that writing would have, such as a name that
+/// is too long.
+pub(crate) fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+    let metadata = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot_write(path, &error)),
+        Ok(metadata) => metadata,
+    };
+    let in_the_way = |found: &str| {
+        Error::new("already_exists", format!("is {found}; bulla does not overwrite it"))
+            .about(shown(path))
+            .hint("move it away, or name another file with --output FILE")
+    };
+    if !metadata.is_file() {
+        return Err(in_the_way(describe(metadata.file_type())));
+    }
+    let mut content = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_PEEK_LEN).read_to_end(&mut content));
+    read.map_err(|error| Error::io("cannot read the existing file", &error).about(shown(path)))?;
+    if content.is_empty() || is_one(&content) { Ok(()) } else { Err(in_the_way(&format!("not {what}"))) }
 }

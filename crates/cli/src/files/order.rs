@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) use bulla_sums::Threads;
 
 /// For fewer items, starting threads costs more than it gains.
-const FEW: usize = 16;
+const MIN_ITEMS_FOR_THREADS: usize = 16;
 
 /// The numbers of the items, one after another.
-struct Numbers(Range<usize>);
+struct IndexFeed(Range<usize>);
 
-impl Feed<usize> for Numbers {
+impl Feed<usize> for IndexFeed {
     fn next(&mut self) -> Option<usize> {
         self.0.next()
     }
@@ -37,7 +37,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(
     work: impl Fn(&T, ReadMode) -> R + Sync,
     mut each: impl FnMut(&T, R) -> Result<()> + Send,
 ) -> Result<()> {
-    if !threads.may_be_many() || items.len() < FEW {
+    if !threads.may_be_many() || items.len() < MIN_ITEMS_FOR_THREADS {
         let read_mode =
             if threads.may_be_many() { ReadMode::Parallel(threads) } else { ReadMode::Sequential };
         return items.iter().try_for_each(|item| each(item, work(item, read_mode)));
@@ -57,7 +57,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(
         JobOutcome::from((index, result))
     };
     let each = |(index, result): (usize, R)| -> Result<(), Error> { each(&items[index], result) };
-    bulla_sums::run_in_order(&plan, Box::new(Numbers(0..items.len())), work, each)
+    bulla_sums::run_in_order(&plan, Box::new(IndexFeed(0..items.len())), work, each)
 }
 
 #[cfg(test)]

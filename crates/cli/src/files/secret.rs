@@ -1,4 +1,4 @@
-//! Reads and writes files that contain secrets.
+//! Reads files that contain secrets.
 
 use super::STDIN;
 use crate::error::{Error, Result};
@@ -11,16 +11,16 @@ use zeroize::Zeroizing;
 
 /// Whether a file contains its secret unprotected.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum Secrecy {
     /// Anyone who can read the file has the secret: files that other users may read are refused.
     Secret,
     /// The content is public, or encrypted.
-    Guarded,
+    NotSecret,
 }
 
 /// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as
 /// `the private key`.
-pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> Result<Zeroizing<Vec<u8>>> {
+pub(crate) fn read(path: &Path, what: &str, limit: usize, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>> {
     let cannot = |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(shown(path));
     // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * limit));
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path, what: &str, limit: usize, content: Content) -> R
         fill(&mut io::stdin().lock())
     } else {
         let mut file = File::open(path).map_err(|error| cannot(&error))?;
-        if content == Content::Secret {
+        if secrecy == Secrecy::Secret {
             check_secret_file(path, &file.metadata().map_err(|error| cannot(&error))?)?;
         }
         fill(&mut file)

@@ -1,6 +1,6 @@
 //! Compares a folder with what was signed.
 
-use super::stamps::Known;
+use super::stamps::StampCache;
 use super::walk::{reading, root, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
@@ -19,16 +19,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// From this size on, a file's length is compared before it is read.
-const LONG: u64 = 1 << 20;
+const MIN_LEN_CHECKED_FIRST: u64 = 1 << 20;
 
 /// What of a signed folder is compared.
-pub(crate) enum Wanted<'a> {
+pub(crate) enum Selection<'a> {
     All,
     /// These files and folders, relative to the signed folder. Nothing else is read.
     Only(&'a [ManifestPath]),
 }
 
-impl Wanted<'_> {
+impl Selection<'_> {
     /// Whether a path is one of them, or below one of them.
     fn covers(&self, path: &[u8]) -> bool {
         let is_below = |wanted: &ManifestPath| {
@@ -44,8 +44,8 @@ impl Wanted<'_> {
 
 /// What a thread found.
 #[derive(Default)]
-struct Found {
-    /// The places in the list of the signed entries that are there.
+struct BatchFindings {
+    /// The indexes of the signed entries that are there.
     seen: Vec<usize>,
     findings: Vec<EntryFinding>,
     unexpected: Vec<EntryFinding>,
@@ -57,25 +57,31 @@ pub(crate) fn compare(
     folder: &Path,
     rules: &Rules,
     signed: &[Entry],
-    wanted: &Wanted<'_>,
-    known: Option<&Known<'_>>,
+    wanted: &Selection<'_>,
+    stamps: Option<&StampCache<'_>>,
     read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Report> {
-    let comparison = Comparison { signed, known, progress, skip: skip_of(folder) };
+    let comparison = Comparison { signed, stamps, progress, skip: skip_of(folder) };
     let work = |job: Job, helpers: &dyn Helpers| match job {
         Job::Folder(pending) => match pending.list(rules) {
-            Err(error) => Found { findings: vec![unreadable(report(&error))], ..Found::default() }.into(),
+            Err(error) => {
+                BatchFindings { findings: vec![unreadable(report(&error))], ..BatchFindings::default() }
+                    .into()
+            }
             Ok(listed) => {
                 let findings = listed.errors.iter().map(|error| unreadable(report(error))).collect();
-                JobOutcome { result: Found { findings, ..Found::default() }, then: Some(listed.jobs) }
+                JobOutcome {
+                    result: BatchFindings { findings, ..BatchFindings::default() },
+                    then: Some(listed.jobs),
+                }
             }
         },
         Job::Batch(batch) => comparison.batch(&batch, helpers),
     };
     let mut seen = vec![false; signed.len()];
     let (mut entries, mut unexpected, mut intact) = (Vec::new(), Vec::new(), 0);
-    let each = |found: Found| -> Result<()> {
+    let each = |found: BatchFindings| -> Result<()> {
         found.seen.into_iter().for_each(|index| seen[index] = true);
         entries.extend(found.findings);
         unexpected.extend(found.unexpected);
@@ -90,7 +96,7 @@ pub(crate) fn compare(
     name_moves(folder, signed, &mut entries, &mut unexpected, |path| digest_of(path, read_mode, progress));
     entries.append(&mut unexpected);
     entries.sort_by(|a, b| a.path.cmp(&b.path));
-    if let Wanted::Only(_) = wanted
+    if let Selection::Only(_) = wanted
         && entries.is_empty()
         && intact == 0
     {
@@ -107,8 +113,8 @@ pub(crate) fn compare(
 }
 
 /// The jobs that lead to everything that is wanted.
-fn feed(folder: &Path, wanted: &Wanted<'_>) -> Result<Box<dyn bulla_sums::Feed<Job>>> {
-    let Wanted::Only(paths) = wanted else { return Ok(root(folder)) };
+fn feed(folder: &Path, wanted: &Selection<'_>) -> Result<Box<dyn bulla_sums::Feed<Job>>> {
+    let Selection::Only(paths) = wanted else { return Ok(root(folder)) };
     let mut found = Vec::new();
     for path in *paths {
         let full = folder.join(bytes_path(path));
@@ -135,7 +141,7 @@ fn unreadable(error: Error) -> EntryFinding {
 }
 
 /// The bytes and the number of the signed files that are wanted.
-pub(crate) fn total(signed: &[Entry], wanted: &Wanted<'_>) -> (u64, u64) {
+pub(crate) fn total(signed: &[Entry], wanted: &Selection<'_>) -> (u64, u64) {
     let size = |entry: &Entry| match entry.content {
         Content::File { size, .. } if wanted.covers(entry.path.as_bytes()) => Some(size),
         _ => None,
@@ -161,9 +167,8 @@ pub(crate) fn duplicates(signed: &[Entry]) -> Vec<(u64, Vec<PathBuf>)> {
     groups
 }
 
-/// What is to be done with an entry of the folder; the numbers are places in the list of signed
-/// entries.
-enum Place {
+/// What is to be done with an entry of the folder; the numbers are indexes of signed entries.
+enum EntryAction {
     /// It is not in the list.
     Unexpected(EntryFinding),
     /// Its kind tells, or its length.
@@ -174,31 +179,31 @@ enum Place {
 
 struct Comparison<'a> {
     signed: &'a [Entry],
-    known: Option<&'a Known<'a>>,
+    stamps: Option<&'a StampCache<'a>>,
     progress: &'a Progress,
     skip: usize,
 }
 
 impl Comparison<'_> {
-    fn batch(&self, batch: &FileBatch, helpers: &dyn Helpers) -> JobOutcome<Job, Found> {
+    fn batch(&self, batch: &FileBatch, helpers: &dyn Helpers) -> JobOutcome<Job, BatchFindings> {
         let folder = batch.folder();
-        let places: Vec<_> = (0..batch.len()).map(|index| self.place(batch, index)).collect();
-        let is_read = |index: &usize| matches!(places[*index], Place::Read(_));
+        let actions: Vec<_> = (0..batch.len()).map(|index| self.action(batch, index)).collect();
+        let is_read = |index: &usize| matches!(actions[*index], EntryAction::Read(_));
         let to_read: Vec<usize> = (0..batch.len()).filter(is_read).collect();
         let names = to_read.iter().map(|index| batch.name(*index));
         let results = hash_files(&reading(self.progress), folder, names, helpers);
         let end = to_read.get(results.len()).copied().unwrap_or(batch.len());
         let mut results = results.into_iter();
-        let mut found = Found::default();
-        for (index, place) in places.into_iter().enumerate().take(end) {
+        let mut found = BatchFindings::default();
+        for (index, action) in actions.into_iter().enumerate().take(end) {
             let full = || path_from(&folder.path_of(batch.name(index)));
-            match place {
-                Place::Unexpected(entry) => found.unexpected.push(entry),
-                Place::Kind(at, kind) => {
+            match action {
+                EntryAction::Unexpected(entry) => found.unexpected.push(entry),
+                EntryAction::Kind(at, kind) => {
                     let finding = self.without_reading(at, batch, index, kind);
                     self.take(&mut found, at, finding);
                 }
-                Place::Read(at) => {
+                EntryAction::Read(at) => {
                     let result = results.next().expect("each file has a result");
                     self.take(&mut found, at, self.file(at, &full(), result));
                 }
@@ -208,7 +213,7 @@ impl Comparison<'_> {
     }
 
     /// What is to be done with an entry of the folder.
-    fn place(&self, batch: &FileBatch, index: usize) -> Place {
+    fn action(&self, batch: &FileBatch, index: usize) -> EntryAction {
         let (folder, name) = (batch.folder(), batch.name(index));
         let path = &folder.path_of(name)[self.skip..];
         let look = || folder.stamp(name, Links::Refuse).ok().map(|stamp| stamp.kind());
@@ -217,17 +222,17 @@ impl Comparison<'_> {
             (Err(_), kind) => {
                 let reason = if let Some(FileKind::Special(kind)) = kind { kind } else { "" };
                 let finding = Problem::Unexpected.because(reason);
-                Place::Unexpected(EntryFinding { path: path_from(path), finding })
+                EntryAction::Unexpected(EntryFinding { path: path_from(path), finding })
             }
-            (Ok(at), Some(FileKind::File)) if self.is_read(at, batch, index) => Place::Read(at),
-            (Ok(at), kind) => Place::Kind(at, kind),
+            (Ok(at), Some(FileKind::File)) if self.is_read(at, batch, index) => EntryAction::Read(at),
+            (Ok(at), kind) => EntryAction::Kind(at, kind),
         }
     }
 
     /// Whether a file is to be read. If its length differs, it is not.
     fn is_read(&self, at: usize, batch: &FileBatch, index: usize) -> bool {
         match self.signed[at].content {
-            Content::File { size, .. } if size < LONG => true,
+            Content::File { size, .. } if size < MIN_LEN_CHECKED_FIRST => true,
             Content::File { size, .. } => {
                 let stamp = batch.folder().stamp(batch.name(index), Links::Refuse);
                 stamp.map_or(true, |stamp| stamp.size == size)
@@ -236,7 +241,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn take(&self, found: &mut Found, at: usize, finding: Finding) {
+    fn take(&self, found: &mut BatchFindings, at: usize, finding: Finding) {
         found.seen.push(at);
         match finding {
             Finding::Ok => found.intact += 1,
@@ -287,12 +292,12 @@ impl Comparison<'_> {
     /// What is said about a file with other content of the same size. If not even its times
     /// changed, no program wrote to it.
     fn same_size(&self, entry: &Entry, hashed: &HashedFile) -> &'static str {
-        let is_damaged = |known: &Known<'_>, stamp: &Stamp| {
+        let is_damaged = |stamps: &StampCache<'_>, stamp: &Stamp| {
             let content = Content::File { digest: hashed.output.hash(), size: hashed.size };
-            known.is_damaged(&Entry { path: entry.path.clone(), content }, stamp)
+            stamps.is_damaged(&Entry { path: entry.path.clone(), content }, stamp)
         };
-        match (self.known, &hashed.stamp) {
-            (Some(known), Some(stamp)) if is_damaged(known, stamp) => {
+        match (self.stamps, &hashed.stamp) {
+            (Some(stamps), Some(stamp)) if is_damaged(stamps, stamp) => {
                 "same size and times, different content: it is damaged, no program wrote to it"
             }
             _ => "same size, different content",

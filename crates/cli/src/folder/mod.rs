@@ -2,15 +2,11 @@
 //! entries.
 
 mod compare;
-mod gone;
 mod list;
-mod packed;
 mod stamps;
 mod walk;
 
-pub(crate) use self::compare::{Wanted, compare, compare_source, duplicates, total};
-pub(crate) use self::gone::{Earlier, Gone};
-pub(crate) use self::list::{Drafts, Listed, Mode, list};
-pub(crate) use self::packed::{Entries, Packed};
-pub(crate) use self::stamps::{Known, Place, Recorder};
+pub(crate) use self::compare::{Selection, compare, compare_source, duplicates, total};
+pub(crate) use self::list::{EarlierPaths, FolderList, ListJob, ListMode, RemovedPaths, list};
+pub(crate) use self::stamps::{EntryTable, PackedEntries, StampCache, StampFile, StampWriter};
 pub(crate) use self::walk::rules;

@@ -39,14 +39,15 @@ impl Remote {
             }
         }
         if let Some(path) = &args.server_ca {
-            let pem = secret::read(path, "the authorities", MAX_PEM, secret::Content::Guarded)?;
+            let pem = secret::read(path, "the authorities", MAX_PEM, secret::Secrecy::NotSecret)?;
             settings = settings.authorities(&pem).map_err(|error| error_of(error).about(shown(path)))?;
         }
         settings = match (&args.client_certificate, &args.client_key) {
             (None, None) => settings,
             (Some(certificate), Some(key)) => {
-                let chain = secret::read(certificate, "the certificate", MAX_PEM, secret::Content::Guarded)?;
-                let key = secret::read(key, "the private key", MAX_PEM, secret::Content::Secret)?;
+                let chain =
+                    secret::read(certificate, "the certificate", MAX_PEM, secret::Secrecy::NotSecret)?;
+                let key = secret::read(key, "the private key", MAX_PEM, secret::Secrecy::Secret)?;
                 settings
                     .certificate(&chain, &key)
                     .map_err(|error| error_of(error).about(shown(certificate)))?
@@ -107,7 +108,7 @@ impl std::fmt::Debug for Remote {
 fn token(args: &ServerArgs) -> Result<Option<Zeroizing<String>>> {
     let not_text = |subject: &str| Error::new("invalid_token", "is not a token").about(subject);
     if let Some(path) = &args.token_file {
-        let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Content::Secret)?;
+        let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| not_text(&shown(path)))?;
         return Ok(Some(Zeroizing::new(text.to_owned())));
     }
