@@ -44,6 +44,17 @@ pub struct NamedServer {
     pub address: Option<Address>,
 }
 
+impl ServerArgs {
+    /// The service that the variable BULLA_ADDR names, for a program without these flags.
+    ///
+    /// # Errors
+    /// The variable is no address.
+    pub fn of_variable() -> Result<Self, bulla_client::Error> {
+        let text = std::env::var("BULLA_ADDR").unwrap_or_default();
+        Ok(Self { server: Some(named(&text)?), ..Self::default() })
+    }
+}
+
 fn named(text: &str) -> Result<NamedServer, bulla_client::Error> {
     let address = if text.is_empty() { None } else { Some(text.parse()?) };
     Ok(NamedServer { text: text.to_owned(), address })
