@@ -1,11 +1,12 @@
-; BLAKE3 with AVX2: the chaining values of eight inputs at once. NASM syntax, for System V (`nasm -f elf64`) and Microsoft (`nasm -f win64`).
+; BLAKE3 with AVX2: the chaining values of eight inputs at once. NASM syntax, for System V (`nasm -f
+; elf64`) and Microsoft (`nasm -f win64`).
 ;
 ; C prototype, in blake3_nasm.c:
 ;
 ;     struct bulla_nasm_job {              offset
-;         const uint8_t *inputs[8];          0     the eight inputs, of `blocks` blocks of 64 bytes each; no alignment
-;         const uint32_t *key;              64     eight words: the key, or the initialization vector
-;         uint8_t *out;                     72     room for eight chaining values of 32 bytes, in order; no alignment
+;         const uint8_t *inputs[8];          0     the eight inputs: `blocks` blocks of 64 bytes
+;         const uint32_t *key;              64     eight words: the key or the IV
+;         uint8_t *out;                     72     eight chaining values of 32 bytes
 ;         uint64_t blocks;                  80     how many blocks each input has, at least 1
 ;         uint32_t counter_low[8];          88     the counters of the inputs: their low halves
 ;         uint32_t counter_high[8];        120     and their high halves
@@ -15,18 +16,24 @@
 ;     };
 ;     void bulla_nasm_avx2_8(const struct bulla_nasm_job *job);
 ;
-; Preconditions: the CPU has AVX2, and the operating system saves its registers. All inputs are readable for 64 * blocks bytes. `out` may be
-; an input that has one block, because everything is read before it is written. The direction flag is clear, as both ABIs demand.
+; Preconditions: the CPU has AVX2, and the operating system saves its registers. All inputs are
+; readable for 64 * blocks bytes. `out` may be an input that has one block, because everything is
+; read before it is written. The direction flag is clear, as both ABIs demand.
 ;
-; System V: the argument is in rdi. It changes rax, rcx, rdx, r8 to r11, the flags, and ymm0 to ymm15, which are the caller's to save.
-; Microsoft: the argument is in rcx. It also uses rbx, rbp, rdi, rsi, r12 to r15 and xmm6 to xmm15, which it saves and restores; their unwind
-; information is in .pdata and .xdata. It calls nothing, so it leaves the shadow space alone, and needs none below it.
-; Both: the upper halves of all vector registers are zero afterwards (vzeroupper), so that code with SSE is not slowed down.
+; System V: the argument is in rdi. It changes rax, rcx, rdx, r8 to r11, the flags, and ymm0 to
+; ymm15, which are the caller's to save.
+; Microsoft: the argument is in rcx. It also uses rbx, rbp, rdi, rsi, r12 to r15 and xmm6 to xmm15,
+; which it saves and restores; their unwind information is in .pdata and .xdata. It calls nothing,
+; so it leaves the shadow space alone, and needs none below it.
+; Both: the upper halves of all vector registers are zero afterwards (vzeroupper), so that code with
+; SSE is not slowed down.
 ;
-; The time does not depend on the input: no branch and no address does. The stack keeps words of the message and of the state afterwards.
+; The time does not depend on the input: no branch and no address does. The stack keeps words of the
+; message and of the state afterwards.
 ;
-; The seven rounds are in avx2_rounds.inc, which `cargo run -p bulla-blake3-rounds` writes; the kernels in Rust have the same. While they run, integer units
-; transpose the message of the next block.
+; The seven rounds are in avx2_rounds.inc, which `cargo run -p bulla-blake3-rounds` writes; the
+; kernels in Rust have the same. While they run, integer units transpose the message of the next
+; block.
 
 default rel
 
@@ -112,7 +119,8 @@ section .text
     vperm2i128 ymm15, ymm3, ymm7, 0x31
 %endmacro
 
-; Loads 32 bytes at offset %1 of the first block of each input, transposed, into the message at rax: half a message.
+; Loads 32 bytes at offset %1 of the first block of each input, transposed, into the message at rax:
+; half a message.
 %macro LOAD_HALF 1
     %assign lane 0
     %rep 8
@@ -196,7 +204,8 @@ bulla_nasm_avx2_8:
 
 align 32
 .block:
-    ; The last block has more flags, and no next one: the integer units then read it again. rdx is the offset of the next block.
+    ; The last block has more flags, and no next one: the integer units then read it again. rdx is
+    ; the offset of the next block.
     lea r9, [rdx + 64]
     cmp r13, 1
     mov r8d, [rdi + END]
@@ -265,7 +274,8 @@ bulla_nasm_avx2_8_end:
 %endif
 
 %if WINDOWS
-; What the prologue did, last step first: the offset after each step in the function, its operation, and its slots.
+; What the prologue did, last step first: the offset after each step in the function, its operation,
+; and its slots.
 %macro SAVED 1
     db bulla_nasm_avx2_8.saved_%1 - bulla_nasm_avx2_8, (%1 << 4) | 8    ; UWOP_SAVE_XMM128
     dw %1 - 6                                                            ; in units of 16 bytes

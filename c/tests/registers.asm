@@ -1,9 +1,11 @@
 ; uint64_t bulla_nasm_changed_registers(const void *job)
 ;
-; Fills the registers that a function must keep with values of their own, calls bulla_nasm_avx2_8 with the job, and compares them afterwards.
-; Returns a bit for each register that has another value: bits 0 to 7 for rbx, rbp, r12 to r15, rdi, rsi; bits 8 to 17 for xmm6 to xmm15; bit
-; 18 for rsp; bit 19 for a word of the caller's frame beyond the shadow space. System V keeps fewer: rdi, rsi and xmm6 to xmm15 count only on
-; Windows. Bit 20 says that the upper half of a vector register was not zero, where XGETBV with ecx = 1 can tell.
+; Fills the registers that a function must keep with values of their own, calls bulla_nasm_avx2_8
+; with the job, and compares them afterwards. Returns a bit for each register that has another
+; value: bits 0 to 7 for rbx, rbp, r12 to r15, rdi, rsi; bits 8 to 17 for xmm6 to xmm15; bit 18 for
+; rsp; bit 19 for a word of the caller's frame beyond the shadow space. System V keeps fewer: rdi,
+; rsi and xmm6 to xmm15 count only on Windows. Bit 20 says that the upper half of a vector register
+; was not zero, where XGETBV with ecx = 1 can tell.
 
 default rel
 %ifidn __OUTPUT_FORMAT__, win64
@@ -52,7 +54,8 @@ bulla_nasm_changed_registers:
     push r15
     push rdi
     push rsi
-    ; The shadow space, the word beyond it, and room for the caller's vector registers: rsp is 0 modulo 16 at the call.
+    ; The shadow space, the word beyond it, and room for the caller's vector registers: rsp is 0
+    ; modulo 16 at the call.
     sub rsp, 32 + 16 + 160 + 8
 %if WINDOWS
     %assign i 6

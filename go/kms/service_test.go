@@ -175,7 +175,8 @@ func signerOf(t *testing.T, client *Client, key NewKey) *Signer {
 	return signer
 }
 
-// TestAgainstTheServiceTheCodesAreThoseOfItsDescription reads the table of codes beside the checkout.
+// TestAgainstTheServiceTheCodesAreThoseOfItsDescription reads the table of codes beside the
+// checkout.
 func TestAgainstTheServiceTheCodesAreThoseOfItsDescription(t *testing.T) {
 	description, err := os.ReadFile("../../spec/http-api.md")
 	if err != nil {

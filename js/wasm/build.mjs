@@ -3,7 +3,8 @@
 //   node js/wasm/build.mjs           writes the file
 //   node js/wasm/build.mjs --check   fails when the file is not what the sources give
 //
-// The build is reproducible: the toolchain is pinned (rust-toolchain.toml) and no path of the machine goes into the module.
+// The build is reproducible: the toolchain is pinned (rust-toolchain.toml) and no path of the
+// machine goes into the module.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -1,5 +1,6 @@
-// Bytes as printable characters that gzip makes small: a common byte stays one character, and equal runs of bytes stay equal
-// runs of characters, which base64 breaks. The reader is ../src/wasm/decode.ts.
+// Bytes as printable characters that gzip makes small: a common byte stays one character, and equal
+// runs of bytes stay equal runs of characters, which base64 breaks. The reader is
+// ../src/wasm/decode.ts.
 
 /** The digits: printable ASCII without the quote and the backslash. */
 const DIGITS = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).filter((c) => c !== '"' && c !== '\\');

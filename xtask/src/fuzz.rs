@@ -7,13 +7,12 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::{
     Context,
     install::{self, CargoTool},
 };
-
-use crate::seeds;
+use serde_json::Value;
 
 const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
 
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut failed = Vec::new();
     for target in &targets {
         println!("== {} for {} s", target.name, args.seconds);
-        seeds::write(&context.root, &target.name, &target.folder.join("corpus").join(&target.name))?;
+        write_seeds(&context.root, &target.name, &target.folder.join("corpus").join(&target.name))?;
         let status = Command::new("rustup")
             .args(["run", "nightly"])
             .arg(&program)
@@ -100,4 +99,134 @@ fn find(root: &Path) -> Result<Vec<Target>> {
     }
     targets.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(targets)
+}
+
+/// The encoding of the bytes in a vector.
+#[derive(Clone, Copy)]
+enum Encoding {
+    Text,
+    Hex,
+}
+
+/// Where a target's seeds are: a file below the root, a place in it (an object, or an array of
+/// them), and fields there.
+struct Seeds {
+    target: &'static str,
+    file: &'static str,
+    place: &'static str,
+    fields: &'static [(&'static str, Encoding)],
+}
+
+const KEYS: &str = "spec/vectors/keys.json";
+const SEALING: &str = "spec/vectors/sealing.json";
+/// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them
+/// too.
+const KEPT: &str = "crates/kms/fuzz/seeds.json";
+
+/// Bodies, requests, values, settings and certificates as the service gets them. The first
+/// character of a body chooses the operation.
+const SERVICE: &str = "crates/server/fuzz/seeds.json";
+
+const SEEDS: [Seeds; 12] = [
+    Seeds { target: "key_id", file: KEYS, place: "/key_ids/valid", fields: &[("id", Encoding::Text)] },
+    Seeds {
+        target: "public_key",
+        file: KEYS,
+        place: "/public_keys",
+        fields: &[
+            ("pem", Encoding::Text),
+            ("openssh", Encoding::Text),
+            ("jwk", Encoding::Text),
+            ("minisign", Encoding::Text),
+            ("der", Encoding::Hex),
+        ],
+    },
+    Seeds {
+        target: "private_key",
+        file: SEALING,
+        place: "/wrapped_key",
+        fields: &[("text", Encoding::Text), ("pkcs8", Encoding::Hex)],
+    },
+    Seeds { target: "envelope", file: SEALING, place: "/envelopes", fields: &[("envelope", Encoding::Hex)] },
+    Seeds {
+        target: "token",
+        file: "spec/vectors/tokens.json",
+        place: "/tokens",
+        fields: &[("token", Encoding::Text)],
+    },
+    Seeds { target: "succession", file: KEPT, place: "/successions", fields: &[("text", Encoding::Text)] },
+    Seeds {
+        target: "age",
+        file: KEPT,
+        place: "/age",
+        fields: &[("file", Encoding::Hex), ("identity", Encoding::Text), ("recipient", Encoding::Text)],
+    },
+    Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "service_values", file: SERVICE, place: "/values", fields: &[("text", Encoding::Text)] },
+    Seeds {
+        target: "service_settings",
+        file: SERVICE,
+        place: "/settings",
+        fields: &[("text", Encoding::Text)],
+    },
+    Seeds {
+        target: "service_certificate",
+        file: SERVICE,
+        place: "/certificates",
+        fields: &[("der", Encoding::Hex)],
+    },
+];
+
+/// Writes the seeds of a target, if it has any, into its corpus.
+fn write_seeds(root: &Path, target: &str, corpus: &Path) -> Result<()> {
+    let Some(seeds) = SEEDS.iter().find(|seeds| seeds.target == target) else { return Ok(()) };
+    fs::create_dir_all(corpus)?;
+    for (name, bytes) in read(root, seeds)? {
+        fs::write(corpus.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+/// The seeds by their names.
+fn read(root: &Path, seeds: &Seeds) -> Result<Vec<(String, Vec<u8>)>> {
+    let file = root.join(seeds.file);
+    let vectors: Value = serde_json::from_slice(&fs::read(&file)?)?;
+    let place =
+        vectors.pointer(seeds.place).with_context(|| format!("{} has no {}", file.display(), seeds.place))?;
+    let cases = place.as_array().map_or_else(|| std::slice::from_ref(place), Vec::as_slice);
+    let mut found = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        for (field, form) in seeds.fields {
+            // Not every case has every field: a key has no form in some formats.
+            let Some(text) = case[*field].as_str() else { continue };
+            found.push((format!("vector-{number}-{field}"), bytes(text, *form)?));
+        }
+    }
+    ensure!(!found.is_empty(), "{} has nothing for the fuzz target {}", file.display(), seeds.target);
+    Ok(found)
+}
+
+fn bytes(text: &str, form: Encoding) -> Result<Vec<u8>> {
+    match form {
+        Encoding::Text => Ok(text.as_bytes().to_vec()),
+        Encoding::Hex => hex::decode(text).context("a seed is not hexadecimal"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_with_seeds_finds_them_in_the_vectors() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for seeds in &SEEDS {
+            assert!(read(root, seeds).unwrap().len() > 1, "{}", seeds.target);
+            let is_target = |name: &&str| {
+                root.join(format!("crates/{name}/fuzz/fuzz_targets/{}.rs", seeds.target)).is_file()
+            };
+            assert!(["kms", "server"].iter().any(is_target), "{}", seeds.target);
+        }
+    }
 }

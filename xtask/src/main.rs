@@ -3,7 +3,6 @@
 //! `crates/bench`.
 #![forbid(unsafe_code)]
 
-mod advisories;
 mod count;
 mod documents;
 mod forward;
@@ -12,8 +11,6 @@ mod install_c;
 mod mutants;
 mod program;
 mod reasons;
-mod seeds;
-mod slowest;
 mod style;
 mod suites;
 mod summary;
@@ -68,7 +65,7 @@ enum Command {
     /// tests notice
     Mutants(mutants::Args),
     /// Ask the database of RustSec about every dependency
-    Advisories(advisories::Args),
+    Advisories(suites::AdvisoriesArgs),
     /// Build the documents as one folder of pages
     #[command(disable_help_flag = true)]
     Site(forward::Args),
@@ -89,7 +86,7 @@ fn main() -> ExitCode {
         Command::InstallC(args) => install_c::run(&args),
         Command::Dist(args) => forward::run("dist", &args),
         Command::Mutants(args) => mutants::run(&args),
-        Command::Advisories(args) => advisories::run(&args),
+        Command::Advisories(args) => suites::advisories(&args),
         Command::Site(args) => forward::run("site", &args),
     };
     match result {

@@ -1,8 +1,8 @@
 //! Why tests failed, in the words of their runners. The end of a long run repeats them, because the
 //! beginning of its output is often cut off.
 
-/// So many lines of one runner are repeated.
-const LIMIT: usize = 40;
+/// The most lines of one step that the end of a run repeats.
+const MAX_LINES: usize = 20;
 
 /// The lines of one runner that say why tests failed.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Reasons {
         if line.trim().is_empty() {
             return;
         }
-        if self.lines.len() < LIMIT {
+        if self.lines.len() < MAX_LINES {
             self.lines.push(line.to_owned());
         } else {
             self.cut = true;
@@ -71,6 +71,16 @@ impl Reasons {
         }
         text
     }
+}
+
+/// The text of an error, with at most so many lines as the end of a run repeats.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut short = lines.by_ref().take(MAX_LINES).collect::<Vec<_>>().join("\n    ");
+    if lines.next().is_some() {
+        short.push_str("\n    (the rest stands where the step ran)");
+    }
+    short
 }
 
 #[cfg(test)]
@@ -129,12 +139,20 @@ mod tests {
     }
 
     #[test]
+    fn a_long_error_is_shortened() {
+        assert_eq!(shortened("one\ntwo"), "one\n    two");
+        let long = shortened(&"it is 3\n".repeat(MAX_LINES + 1));
+        assert_eq!(long.lines().count(), MAX_LINES + 1);
+        assert!(long.ends_with("where the step ran)"), "{long}");
+    }
+
+    #[test]
     fn no_failure_has_no_reason_and_a_long_one_is_cut() {
         assert_eq!(text(&["test a ... ok", "test result: ok. 1 passed; 0 failed"], Reasons::libtest), "");
         let mut lines = vec!["failures:"];
-        lines.resize(LIMIT + 2, "it is 3");
+        lines.resize(MAX_LINES + 2, "it is 3");
         let text = text(&lines, Reasons::libtest);
-        assert_eq!(text.lines().count(), 1 + LIMIT + 1);
+        assert_eq!(text.lines().count(), 1 + MAX_LINES + 1);
         assert!(text.ends_with("where the test ran)"), "{text}");
     }
 }

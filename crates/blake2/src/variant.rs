@@ -32,8 +32,8 @@ pub trait Variant: Sealed + Copy + fmt::Debug + 'static {
     /// assembling a state right before its use makes wide loads wait for narrow stores.
     #[doc(hidden)]
     const PLAIN: [Self::Word; 8];
-    /// The states before any input for the nodes of the parallel mode: the leaves, and the root. BLAKE2bp uses only
-    /// four leaves.
+    /// The states before any input for the nodes of the parallel mode: the leaves, and the root.
+    /// BLAKE2bp uses only four leaves.
     #[doc(hidden)]
     const PLAIN_TREE: ([[Self::Word; 8]; MAX_LEAVES], [Self::Word; 8]);
     /// Zeros.

@@ -65,8 +65,8 @@ fn leaf_len(len: usize) -> Option<usize> {
     (threads > 1).then_some(leaf.clamp(MIN_LEAF_LEN, MAX_LEAF_LEN))
 }
 
-/// Takes whole chunks as subtrees of at least [`MIN_LEAF_LEN`], all of them side by side. Returns the
-/// rest, which is shorter. The tree begins at counter `offset`.
+/// Takes whole chunks as subtrees of at least [`MIN_LEAF_LEN`], all of them side by side. Returns
+/// the rest, which is shorter. The tree begins at counter `offset`.
 fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &'i [u8]) -> &'i [u8] {
     // A subtree begins at a multiple of its length.
     let lead = stack.chunks.wrapping_neg() % (MIN_LEAF_LEN / CHUNK_LEN) as u64;

@@ -227,7 +227,8 @@ impl CompactHasher {
     ///
     /// # Errors
     ///
-    /// The errors of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at 0.
+    /// The errors of [`Hasher::restore`]; [`StateError::Offset`] also if the input did not begin at
+    /// 0.
     pub fn restore(state: &[u8]) -> Result<CompactHasher, StateError> {
         let (fields, stack, rest) = parse(state, StateVersion::Block)?;
         if fields.offset != 0 {

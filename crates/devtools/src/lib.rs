@@ -9,5 +9,5 @@ pub mod wine;
 
 pub use self::{
     context::{Context, build_program},
-    process::{Echo, quiet, stream},
+    process::{Echo, quiet, stream, stream_both},
 };

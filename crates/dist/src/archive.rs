@@ -13,7 +13,7 @@ use bulla_devtools::quiet;
 use super::{
     files,
     pages::Pages,
-    platform::{Form, Platform},
+    platform::{PackageFormat, Platform},
     source::Source,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn write(
     for (file, text) in &pages.completions {
         files::write(&folder.join("completions").join(file), text)?;
     }
-    if platform.form() == Form::Tar {
+    if platform.form() == PackageFormat::Tar {
         for (file, text) in &pages.manual {
             files::write(&folder.join("man/man1").join(file), text)?;
         }
@@ -52,9 +52,9 @@ pub(super) fn write(
     }
     let out = out.canonicalize()?;
     match platform.form() {
-        Form::Tar => tar(&parent, &name, source, &out),
-        Form::Zip => zip(&parent, &name, source, &out),
-        Form::Deb => bail!("a Debian package is no archive"),
+        PackageFormat::Tar => tar(&parent, &name, source, &out),
+        PackageFormat::Zip => zip(&parent, &name, source, &out),
+        PackageFormat::Deb => bail!("a Debian package is no archive"),
     }
 }
 

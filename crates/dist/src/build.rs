@@ -14,7 +14,7 @@ use super::{
     archive, deb, files,
     launcher::Launcher,
     pages::Pages,
-    platform::{Form, PROGRAMS, Platform},
+    platform::{PROGRAMS, PackageFormat, Platform},
     sbom,
     source::Source,
 };
@@ -48,8 +48,10 @@ pub(super) fn one(
     let command = compile(context, platform, source, &work)?;
     let pages = Pages::of(&Launcher::new(context, platform, &command)?)?;
     match platform.form() {
-        Form::Tar | Form::Zip => archive::write(platform, source, &command, &pages, &work, out)?,
-        Form::Deb => deb::write(source, &command, &pages, &work, out)?,
+        PackageFormat::Tar | PackageFormat::Zip => {
+            archive::write(platform, source, &command, &pages, &work, out)?
+        }
+        PackageFormat::Deb => deb::write(source, &command, &pages, &work, out)?,
     }
     sbom::write(context, platform, source, &work, out)
 }

@@ -19,7 +19,7 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-
 const FORBIDDEN: [&str; 3] = ["fuzz/", "matrix/", "builds/"];
 
 /// A crate's most bytes of files, before they are packed. crates.io takes 10 MiB, packed.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Checks all manifests and the lists of files of all crates that are published.
 ///
@@ -102,7 +102,7 @@ fn files(context: &Context, name: &str) -> Result<u64> {
     // Cargo makes the others.
     let bytes = listed.lines().filter_map(|file| fs::metadata(folder.join(file)).ok()).map(|data| data.len());
     let bytes = bytes.sum();
-    ensure!(bytes <= MOST_BYTES, "the package of {name} has {bytes} bytes");
+    ensure!(bytes <= MAX_BYTES, "the package of {name} has {bytes} bytes");
     Ok(bytes)
 }
 

@@ -24,7 +24,7 @@ pub(super) enum Platform {
 
 /// What a platform's users install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PackageFormat {
     /// `.tar.gz`
     Tar,
     /// `.zip`
@@ -51,11 +51,11 @@ impl Platform {
         }
     }
 
-    pub(super) const fn form(self) -> Form {
+    pub(super) const fn form(self) -> PackageFormat {
         match self {
-            Self::LinuxX86 | Self::LinuxArm => Form::Tar,
-            Self::DebianX86 => Form::Deb,
-            Self::WindowsX86 => Form::Zip,
+            Self::LinuxX86 | Self::LinuxArm => PackageFormat::Tar,
+            Self::DebianX86 => PackageFormat::Deb,
+            Self::WindowsX86 => PackageFormat::Zip,
         }
     }
 
@@ -106,9 +106,9 @@ impl Platform {
             install::debian_file(&ARM_HEADER)?;
         }
         match self.form() {
-            Form::Tar => {}
-            Form::Zip => install::debian(&DebianTool { program: "zip", package: "zip" })?,
-            Form::Deb => {
+            PackageFormat::Tar => {}
+            PackageFormat::Zip => install::debian(&DebianTool { program: "zip", package: "zip" })?,
+            PackageFormat::Deb => {
                 install::debian(&DebianTool { program: "dpkg-deb", package: "dpkg" })?;
                 install::debian(&DebianTool { program: "dpkg-shlibdeps", package: "dpkg-dev" })?;
             }

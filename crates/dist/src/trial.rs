@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{
     archive, files,
     launcher::Launcher,
-    platform::{Form, Platform},
+    platform::{PackageFormat, Platform},
     sign::{self, LISTS, Signers},
 };
 
@@ -40,8 +40,8 @@ pub(super) fn platform(context: &Context, platform: Platform, version: &str, out
     files::fresh(&folder)?;
     let name = archive::name(platform, version);
     match platform.form() {
-        Form::Deb => return debian(context, version, out, &folder),
-        Form::Tar => {
+        PackageFormat::Deb => return debian(context, version, out, &folder),
+        PackageFormat::Tar => {
             quiet(
                 Command::new("tar")
                     .arg("-xzf")
@@ -50,7 +50,7 @@ pub(super) fn platform(context: &Context, platform: Platform, version: &str, out
                     .arg(&folder),
             )?;
         }
-        Form::Zip => {
+        PackageFormat::Zip => {
             let zip = out.join(format!("{name}.zip"));
             install::debian(&DebianTool { program: "python3", package: "python3" })?;
             quiet(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(zip).arg(&folder))?;
@@ -58,7 +58,7 @@ pub(super) fn platform(context: &Context, platform: Platform, version: &str, out
     }
     let command = folder.join(&name).join(platform.command());
     let launcher = Launcher::new(context, platform, &command)?;
-    if platform.form() == Form::Tar {
+    if platform.form() == PackageFormat::Tar {
         is_static(&command)?;
         has_kernels(platform, &launcher, &command)?;
     }

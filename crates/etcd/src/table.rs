@@ -165,7 +165,8 @@ impl EtcdTable {
     ///
     /// # Errors
     /// [`EtcdErrorKind::TooLarge`]; [`EtcdErrorKind::Unavailable`]: the row may change nonetheless.
-    /// [`EtcdErrorKind::PermissionDenied`], [`EtcdErrorKind::StorageFull`]: the row was not changed.
+    /// [`EtcdErrorKind::PermissionDenied`], [`EtcdErrorKind::StorageFull`]: the row was not
+    /// changed.
     pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
         check_size(new.unwrap_or_default())?;
         let (table, key) = (self.remote.clone(), self.remote.key(name));

@@ -109,8 +109,9 @@ impl From<&KeyRecord> for Attestation {
 }
 
 impl Attestation {
-    /// The bytes that the latest version signs: `bulla attestation`, a zero byte, `v1`, a zero byte, and the
-    /// attestation as JSON with its fields in the order of this type, without white space.
+    /// The bytes that the latest version signs: `bulla attestation`, a zero byte, `v1`, a zero
+    /// byte, and the attestation as JSON with its fields in the order of this type, without white
+    /// space.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let json =
             serde_json::to_vec(self).expect("an attestation has text keys and no values that can fail");
@@ -129,8 +130,8 @@ pub struct SignedAttestation {
 }
 
 impl SignedAttestation {
-    /// Whether the key's latest version, which the attestation names, signed it. It is also `Invalid` if
-    /// another key version signed it.
+    /// Whether the key's latest version, which the attestation names, signed it. It is also
+    /// `Invalid` if another key version signed it.
     ///
     /// The public key comes from the attestation itself: compare one of its keys with a key that
     /// reached you in another way.

@@ -11,8 +11,8 @@
 //!   message.
 //! - [`succession`][]: statements by which an older version vouches for the public key of a newer
 //!   one.
-//! - [`encryption`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older copy
-//!   of a keystore.
+//! - [`encryption`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older
+//!   copy of a keystore.
 //! - [`PublicKey`] verifies without a keystore.
 //!
 //! ```
@@ -139,8 +139,8 @@ pub mod fuzzing {
         );
     }
 
-    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an identity; what
-    /// reads must be its only text.
+    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an
+    /// identity; what reads must be its only text.
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
         crate::encryption::fuzz_age(bytes);

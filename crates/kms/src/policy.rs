@@ -112,10 +112,11 @@ pub enum KeyChange {
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).
     MinimumSigningVersion(u32),
-    /// Revokes this version, which must not be the latest version: its signatures are refused, and its
-    /// private key is deleted. This cannot be undone.
+    /// Revokes this version, which must not be the latest version: its signatures are refused, and
+    /// its private key is deleted. This cannot be undone.
     Revoke(NonZeroU32),
-    /// Deletes the private key of this version, which must not be the latest version. This cannot be undone.
+    /// Deletes the private key of this version, which must not be the latest version. This cannot
+    /// be undone.
     DestroyVersion(NonZeroU32),
     /// Schedules the key's destruction: it does not sign, and can be destroyed after this time.
     ScheduleDestruction(Timestamp),

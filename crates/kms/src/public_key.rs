@@ -74,8 +74,8 @@ impl PublicKey {
     /// it: [`Keystore::decapsulate`](crate::Keystore::decapsulate).
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures; [`Code::UnsupportedAlgorithm`];
-    /// [`Code::RandomUnavailable`].
+    /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures;
+    /// [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
     pub fn encapsulate(&self) -> Result<Encapsulated> {
         Backends::software().verifier(self.algorithm())?.encapsulate(self)
     }

@@ -30,8 +30,8 @@ pub const MAX_DISTURBED_SHARE: f64 = 0.25;
 pub enum GateVerdict {
     /// The whole interval is above the limit.
     Fail,
-    /// The control's interval leaves 1 by more than [`MAX_CONTROL_DISTANCE`], or more than [`MAX_DISTURBED_SHARE`] of the
-    /// rounds shared their core: there is no result.
+    /// The control's interval leaves 1 by more than [`MAX_CONTROL_DISTANCE`], or more than
+    /// [`MAX_DISTURBED_SHARE`] of the rounds shared their core: there is no result.
     Unfit,
     /// The limit is within the interval.
     Inconclusive,

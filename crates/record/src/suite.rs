@@ -1,5 +1,5 @@
-//! Descriptions of the suites, for readers who see a suite's name for the first time, and the work of
-//! one operation of a case.
+//! Descriptions of the suites, for readers who see a suite's name for the first time, and the work
+//! of one operation of a case.
 //!
 //! By the work, a reader can convert the time of an operation to a familiar figure: bytes or
 //! signatures per second, or cycles per byte.

@@ -1,5 +1,5 @@
-//! The summary at the top of the page: the fastest implementation of a case and its lead, our results
-//! on a machine, and the worst loss of each suite.
+//! The summary at the top of the page: the fastest implementation of a case and its lead, our
+//! results on a machine, and the worst loss of each suite.
 
 use std::collections::BTreeMap;
 

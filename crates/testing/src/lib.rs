@@ -1,5 +1,6 @@
 //! What the tests of our programs share: a home of its own for each test, a running service, and
 //! the programs of others.
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(missing_docs, reason = "only tests use it")]
 

@@ -88,7 +88,7 @@ fn sections(text: &str) -> Result<Vec<Section>> {
             let (title, rest) = rest.split_once("](").with_context(|| line.to_owned())?;
             let (link, _) = rest.split_once(')').with_context(|| line.to_owned())?;
             let section = sections.last_mut().with_context(|| format!("no heading before {line}"))?;
-            section.pages.push(Entry { title: title.to_owned(), source: beside(START, link) });
+            section.pages.push(Entry { title: title.to_owned(), source: resolve_link(START, link) });
         }
     }
     sections.retain(|section| !section.pages.is_empty());
@@ -97,7 +97,7 @@ fn sections(text: &str) -> Result<Vec<Section>> {
 }
 
 /// The path that a link in `source` means, relative to the root.
-pub(super) fn beside(source: &str, link: &str) -> String {
+pub(super) fn resolve_link(source: &str, link: &str) -> String {
     let mut parts: Vec<&str> = source.split('/').collect();
     parts.pop();
     for part in link.split('/') {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn links_are_relative_to_their_page() {
-        assert_eq!(beside("docs/audit.md", "../spec/tokens.md"), "spec/tokens.md");
-        assert_eq!(beside("README.md", "docs/./decisions/"), "docs/decisions");
+        assert_eq!(resolve_link("docs/audit.md", "../spec/tokens.md"), "spec/tokens.md");
+        assert_eq!(resolve_link("README.md", "docs/./decisions/"), "docs/decisions");
     }
 }

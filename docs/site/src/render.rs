@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::contents::{Contents, beside};
+use super::contents::{Contents, resolve_link};
 
 /// Where sources are that are no pages.
 const REPOSITORY: &str = "https://github.com/bulla-dev/bulla/blob/main";
@@ -92,7 +92,7 @@ fn resolve(
         return Ok(link.to_owned());
     }
     let (path, place) = link.split_once('#').unwrap_or((link, ""));
-    let target = if path.is_empty() { source.to_owned() } else { beside(source, path) };
+    let target = if path.is_empty() { source.to_owned() } else { resolve_link(source, path) };
     let index = format!("{target}/README.md");
     let page = [target.as_str(), index.as_str()].into_iter().find(|page| contents.place(page).is_some());
     let (Some(page), Some(from)) = (page, contents.place(source)) else {

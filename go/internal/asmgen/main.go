@@ -1,5 +1,6 @@
-// Asmgen writes the assembly kernels and the unrolled rounds of internal/guts. There is one description for each shape
-// of kernel, and the instruction sets are parameters of it. Usage, in go/internal/asmgen: go run . ../guts
+// Asmgen writes the assembly kernels and the unrolled rounds of internal/guts. There is one
+// description for each shape of kernel, and the instruction sets are parameters of it. Usage, in
+// go/internal/asmgen: go run . ../guts
 package main
 
 import (

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// neon emits Go assembly for arm64, which avo does not know. The kernels are in column form, four inputs in 128-bit registers:
-// the state in V0 to V15, the message on the stack, the byte shuffle of a rotation in V16.
+// neon emits Go assembly for arm64, which avo does not know. The kernels are in column form, four
+// inputs in 128-bit registers: the state in V0 to V15, the message on the stack, the byte shuffle
+// of a rotation in V16.
 type neon struct{ strings.Builder }
 
 func (n *neon) line(format string, args ...any) { fmt.Fprintf(n, "\t"+format+"\n", args...) }
@@ -34,8 +35,8 @@ func (n *neon) data(name string, words []uint32) {
 func (n *neon) step() {
 	n.WriteString(`// func step4NEON(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 //
-// step4NEON absorbs the next blocks of its inputs into their chaining values. With a key the inputs begin there,
-// otherwise with what is in cvs.
+// step4NEON absorbs the next blocks of its inputs into their chaining values. With a key the inputs
+// begin there, otherwise with what is in cvs.
 TEXT ·step4NEON(SB), NOSPLIT, $256-52
 	MOVD cvs+0(FP), R0
 	MOVD ptr+8(FP), R1
@@ -177,8 +178,8 @@ func (n *neon) transpose(in, out [4]int) {
 	n.line("VTRN2 V31.D2, V29.D2, V%d.D2", out[3])
 }
 
-// rounds is the seven rounds, the four quarter rounds of each half side by side. V17 to V20 are scratch, V21 to V24 take
-// the message.
+// rounds is the seven rounds, the four quarter rounds of each half side by side. V17 to V20 are
+// scratch, V21 to V24 take the message.
 func (n *neon) rounds() {
 	for _, s := range schedule {
 		for half, mixes := range [][4][4]int{columns, diagonals} {

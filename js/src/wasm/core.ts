@@ -26,7 +26,8 @@ const CHUNK = 1024;
 /** The core of an instance of the module. */
 export function coreOf({ exports }: WebAssembly.Instance): Core {
   const wasm = exports as unknown as Exports;
-  // A variable for the function that short inputs call: the compiler calls it directly, but not through the object.
+  // A variable for the function that short inputs call: the compiler calls it directly, but not
+  // through the object.
   const { hash: hashOnce } = wasm;
   const memory = wasm.memory.buffer;
   const area = (at: number, length: number) => new Uint8Array(memory, at, length);

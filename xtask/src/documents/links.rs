@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 
 /// Checks the relative links of every Markdown file.
 pub(crate) fn check(context: &Context) -> Result<()> {
-    let (mut checked, mut broken) = (0, 0);
+    let (mut checked, mut broken) = (0, Vec::new());
     for entry in WalkBuilder::new(&context.root).require_git(false).build() {
         let path = entry?.into_path();
         if path.extension().is_none_or(|extension| extension != "md") {
@@ -18,14 +18,13 @@ pub(crate) fn check(context: &Context) -> Result<()> {
         for link in targets(&fs::read_to_string(&path)?) {
             checked += 1;
             if !folder.join(&link).exists() {
-                println!("{}: no file {link}", path.strip_prefix(&context.root)?.display());
-                broken += 1;
+                broken.push(format!("{}: no file {link}", path.strip_prefix(&context.root)?.display()));
             }
         }
     }
     ensure!(checked > 0, "no document has a link");
-    if broken > 0 {
-        bail!("{broken} of {checked} links lead nowhere");
+    if !broken.is_empty() {
+        bail!("{} of {checked} links lead nowhere\n{}", broken.len(), broken.join("\n"));
     }
     Ok(())
 }

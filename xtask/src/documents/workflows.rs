@@ -93,8 +93,8 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks the lists of the workflows: suites of tests, fuzz targets, and groups of mutants. Tests of
-/// `crates/bench` and `crates/dist` check those of `gate.yml` and `release.yml`.
+/// Checks the lists of the workflows: suites of tests, fuzz targets, and groups of mutants. Tests
+/// of `crates/bench` and `crates/dist` check those of `gate.yml` and `release.yml`.
 fn check_lists(root: &Path, parsers: &Parsers<'_>) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(FOLDER).join(name)).context(name.to_owned());
     let (test, nightly) = (read("test.yml")?, read("nightly.yml")?);

@@ -1,8 +1,9 @@
 //! The rules of our style that rustfmt and clippy do not check.
 
-mod finding;
 mod imports;
+mod names;
 mod rust;
+mod spelling;
 mod text;
 
 use std::{collections::BTreeMap, fs, path::Path, process::ExitCode};
@@ -10,7 +11,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::ExitCode};
 use anyhow::{Context as _, Result, bail};
 use ignore::WalkBuilder;
 
-use self::finding::Finding;
+use self::text::Finding;
 
 /// `cargo xtask style`.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -21,9 +22,10 @@ pub(crate) fn run() -> Result<ExitCode> {
 /// Checks every file that git would not ignore under `root`.
 ///
 /// # Errors
-/// Files break a rule: each one is printed as `path:line: rule`. Or there is nothing to check.
+/// Files break a rule: the error has a line `path:line: rule` for each. Or there is nothing to
+/// check.
 pub(crate) fn check(root: &Path) -> Result<()> {
-    let (mut files, mut found) = (0, 0);
+    let (mut files, mut found) = (0, Vec::new());
     let mut rust_files = BTreeMap::new();
     // Hidden folders such as .ci count; git's own and the ignored ones do not. A checkout without
     // git works too.
@@ -45,22 +47,20 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
         files += 1;
         for finding in check_file(&path, &source) {
-            println!("{path}:{}: {}", finding.line, finding.message);
-            found += 1;
+            found.push(format!("{path}:{}: {}", finding.line, finding.message));
         }
         if path.ends_with(".rs") {
             rust_files.insert(path, source);
         }
     }
     for (path, finding) in imports::check(&rust_files) {
-        println!("{path}:{}: {}", finding.line, finding.message);
-        found += 1;
+        found.push(format!("{path}:{}: {}", finding.line, finding.message));
     }
     if files == 0 {
         bail!("no file found under {}", root.display());
     }
-    if found > 0 {
-        bail!("{found} findings in {files} files");
+    if !found.is_empty() {
+        bail!("{} findings in {files} files\n{}", found.len(), found.join("\n"));
     }
     Ok(())
 }
@@ -68,6 +68,8 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// All rules that apply to the file at `path`, relative to the root.
 fn check_file(path: &str, source: &str) -> Vec<Finding> {
     let mut findings = text::check(path, source);
+    findings.extend(spelling::check(path, source));
+    findings.extend(names::check(path, source));
     if path.ends_with(".rs") {
         findings.extend(rust::check(path, source));
     }

@@ -7,7 +7,7 @@ use std::str::FromStr as _;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{finding::Finding, text::is_generated};
+use super::text::{Finding, is_generated};
 
 /// The only folders in which `unsafe` is allowed.
 const UNSAFE_ALLOWED: [&str; 9] = [

@@ -1,12 +1,20 @@
 //! Rules for any text file.
 
-use super::finding::Finding;
+/// One problem, at a line counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) line: usize,
+    pub(super) message: String,
+}
 
 /// The most lines of a source file that a person wrote.
 const MAX_LINES: usize = 800;
 
 /// The endings of source files. The length of these files is limited.
 const SOURCE: [&str; 12] = [".rs", ".go", ".s", ".S", ".asm", ".c", ".h", ".ts", ".js", ".mjs", ".py", ".sh"];
+
+/// The last column of a comment.
+const MAX_COMMENT_COLUMN: usize = 100;
 
 /// Files that tools write. We do not control their lines.
 const TOOL_WRITTEN: [&str; 4] = ["Cargo.lock", "go.sum", "package-lock.json", "LICENSE-APACHE"];
@@ -48,6 +56,9 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
             }
         }
     }
+    for line in long_comments(path, source) {
+        report(line, format!("the comment passes column {MAX_COMMENT_COLUMN}"));
+    }
     let lines = source.lines().count();
     if !source.is_empty() && !source.ends_with('\n') {
         report(lines, "no newline at the end of the file".to_owned());
@@ -57,6 +68,42 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
         report(MAX_LINES + 1, format!("{lines} lines: at most {MAX_LINES}; split the file"));
     }
     findings
+}
+
+/// The lines of comments that pass the last column. A URL, a row of a table and a block of code
+/// may.
+fn long_comments(path: &str, source: &str) -> Vec<usize> {
+    let marks: &[&str] = match path.rsplit('.').next() {
+        Some("rs" | "go" | "c" | "h" | "ts" | "js" | "mjs" | "css") => &["//", "/*", "* "],
+        Some("py" | "sh" | "toml" | "yml") => &["# "],
+        Some("s" | "S") => &["// ", "# "],
+        Some("asm" | "inc") => &["; "],
+        _ => return Vec::new(),
+    };
+    if is_generated(source) {
+        return Vec::new();
+    }
+    let (mut in_code, mut in_block) = (false, false);
+    let mut long = Vec::new();
+    for (index, line) in source.lines().enumerate() {
+        let text = line.trim_start();
+        let mark = marks.iter().find(|mark| text.starts_with(**mark) && (in_block || **mark != "* "));
+        in_block = (in_block || text.starts_with("/*")) && !text.contains("*/");
+        let Some(mark) = mark else {
+            in_code = false;
+            continue;
+        };
+        let words = text[mark.len()..].trim_start_matches(['/', '!', '*', ' ']);
+        in_code ^= words.starts_with("```");
+        // `/* @__PURE__ */ code` is code.
+        let is_code = text.split_once("*/").is_some_and(|(_, after)| !after.trim().is_empty());
+        let is_word = !words.contains(' ');
+        let may = in_code || is_code || is_word || words.starts_with('|') || words.contains("://");
+        if line.chars().count() > MAX_COMMENT_COLUMN && !may {
+            long.push(index + 1);
+        }
+    }
+    long
 }
 
 /// Whether a generator wrote the file and says so near its top, in the form that Go's tools look
@@ -111,6 +158,31 @@ mod tests {
         let folder = MACHINE_PATHS[1];
         assert_eq!(messages("a.md", &format!("see {folder}x\n")).len(), 1);
         assert_eq!(messages("a.md", &format!("see net{folder}x\n")), []);
+    }
+
+    #[test]
+    fn comments_end_at_their_last_column() {
+        let words = ["x"; MAX_COMMENT_COLUMN / 2].join(" ");
+        for (path, comment) in [
+            ("a.rs", format!("    /// {words}")),
+            ("a.py", format!("# {words}")),
+            ("a.c", format!("/*\n * {words} */")),
+        ] {
+            assert_eq!(messages(path, &format!("{comment}\n")).len(), 1, "{path}");
+        }
+        let accepted = [
+            format!("// {}", &words[2..]),
+            format!("let a = \"{words}\";"),
+            format!("// https://{words}"),
+            format!("/// | {words} |"),
+            format!("//! ```\n//! {words}\n//! ```"),
+            format!("* {words}"),
+            format!("/// {}", "x".repeat(MAX_COMMENT_COLUMN)),
+            format!("/* @__PURE__ */ {words}"),
+        ];
+        for line in accepted {
+            assert_eq!(messages("a.rs", &format!("{line}\n")), [], "{line}");
+        }
     }
 
     #[test]

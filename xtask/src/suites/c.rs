@@ -3,15 +3,17 @@
 
 mod abi;
 mod nasm;
-mod places;
 mod programs;
 mod vectors;
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
-use bulla_devtools::install::{self, DebianTool};
+use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{
+    Context,
+    install::{self, DebianTool},
+};
 
-use self::places::Places;
 use super::runner::Runner;
 use crate::install_c::{self, Name};
 
@@ -36,24 +38,49 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     for tool in &TOOLS {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    let places = match Places::make(context) {
-        Ok(places) => places,
+    let folders = match Folders::make(context) {
+        Ok(folders) => folders,
         Err(error) => return runner.need("folders", |_| Err(error)),
     };
-    runner.need("vectors", |context| vectors::write(context, &places.build.join("vectors.txt")));
+    runner.need("vectors", |context| vectors::write(context, &folders.build.join("vectors.txt")));
     runner.check("bulla.h is what cbindgen writes", |context| {
         let (is, should) =
             (fs::read_to_string(install_c::header_path(context))?, install_c::header(context)?);
-        anyhow::ensure!(is == should, "run `cargo xtask install-c --header`");
+        ensure!(is == should, "run `cargo xtask install-c --header`");
         Ok(())
     });
     for name in [Name::Bulla, Name::Blake3] {
         let title = format!("install lib{}", name.library().name);
         runner.build_check(&title, |context| {
-            install_c::install(context, name, PROFILE, &QUICK, &places.prefix)
+            install_c::install(context, name, PROFILE, &QUICK, &folders.prefix)
         });
-        abi::check(runner, &places, name);
+        abi::check(runner, &folders, name);
     }
-    programs::run(runner, &places);
-    nasm::run(runner, &places);
+    programs::run(runner, &folders);
+    nasm::run(runner, &folders);
+}
+
+/// The folders of this suite.
+struct Folders {
+    /// The sources of the tests.
+    sources: PathBuf,
+    /// Where programs and results go.
+    build: PathBuf,
+    /// Where the libraries are installed.
+    prefix: PathBuf,
+    /// The official library, built from the sources in its crate.
+    official: PathBuf,
+}
+
+impl Folders {
+    /// Empty folders.
+    fn make(context: &Context) -> Result<Self> {
+        let build = context.target.join("c");
+        if build.exists() {
+            fs::remove_dir_all(&build)?;
+        }
+        let (prefix, official) = (build.join("prefix"), build.join("official"));
+        fs::create_dir_all(&official).with_context(|| format!("cannot make {}", official.display()))?;
+        Ok(Self { sources: context.root.join("c"), build, prefix, official })
+    }
 }

@@ -1,13 +1,11 @@
 //! `cargo xtask test`: the suites, and how one runs.
 
-mod beside;
+mod background;
 mod c;
 mod go;
 mod js;
 mod kernels;
 mod lanes;
-mod lanes_rust;
-mod miri;
 mod page;
 mod plan;
 mod programs;
@@ -17,12 +15,9 @@ mod rust;
 mod server;
 mod server_described;
 mod server_ops;
-mod server_page;
 mod serving;
-mod serving_tls;
 mod suite;
 mod tidy;
-mod windows;
 
 use std::{
     env,
@@ -46,11 +41,13 @@ use crate::{
     summary::{SuiteResult, summary},
 };
 
+pub(crate) use self::tidy::{AdvisoriesArgs, advisories};
+
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask test\n  cargo xtask test tidy rust\n  cargo xtask test --require-kernels rust windows\n\n\
-    Some suites run beside others. What they print is shown when they have ended, and is in target/beside/SUITE.txt until then.\n\
+    Some suites run in the background. What they print is shown when they have ended, and is in target/background/SUITE.txt until then.\n\
     xtask installs the tools that a suite needs. If it cannot install one, it names it in one line, and the suite fails.\n\n\
     Exit status: 0 every test passed, 1 a test failed or a suite did not run."
 )]
@@ -75,7 +72,7 @@ const BUILT: &str = "BULLA_XTASK_BUILT";
 pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode> {
     let context = Context::find()?;
     let required = match env::var(REQUIRE_KERNELS) {
-        // A suite beside the process that started it finds the value in the environment.
+        // A suite in the background finds the value in the environment.
         Ok(required) if !args.require_kernels => required,
         _ => if args.require_kernels { Requirement::Every } else { Requirement::Lane }.value()?,
     };
@@ -91,14 +88,14 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     };
     if let (Some(report), [suite]) = (&args.report, &args.suites[..]) {
         let result = here(*suite);
-        beside::leave(&context, report, &result)?;
+        background::leave(&context, report, &result)?;
         return Ok(status(&[result]));
     }
     let program = env::current_exe().context("cannot find this program")?;
     let target = context.target.clone();
-    let beside = |suite| beside::run(&program, &built, &target, suite, &required);
+    let background = |suite| background::run(&program, &built, &target, suite, &required);
     let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
-    let results = plan::run(suites, here, beside, &mut io::stdout());
+    let results = plan::run(suites, here, background, &mut io::stdout());
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
     println!("\n{}{}", kernels::report(&untested, lanes::emulated_processor), summary(&results));
     io::stdout().flush()?;

@@ -1,5 +1,5 @@
 //! Two tracks. Suites that need the programs of the workspace run one after another and print as
-//! they go. The other suites run beside them, and their output is shown when they have ended,
+//! they go. The other suites run in the background, and their output is shown when they have ended,
 //! between two suites of the main track.
 //!
 //! In most suites, one processor idles at times: during a link, an interpreter, one long test. More
@@ -21,7 +21,7 @@ use crate::summary::SuiteResult;
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     main: VecDeque<Suite>,
-    beside: VecDeque<Suite>,
+    background: VecDeque<Suite>,
 }
 
 impl Plan {
@@ -29,8 +29,8 @@ impl Plan {
     fn of(suites: &[Suite]) -> Self {
         let on =
             |track| suites.iter().copied().filter(|suite| suite.track() == track).collect::<VecDeque<_>>();
-        let (main, beside) = (on(Track::Main), on(Track::Beside));
-        if main.is_empty() { Self { main: beside, beside: main } } else { Self { main, beside } }
+        let (main, background) = (on(Track::Main), on(Track::Background));
+        if main.is_empty() { Self { main: background, background: main } } else { Self { main, background } }
     }
 
     fn next(&mut self) -> Option<Suite> {
@@ -39,12 +39,12 @@ impl Plan {
 
     /// When the other track is done, it takes the last suite of the main track. Its programs are
     /// built by then.
-    fn next_beside(&mut self) -> Option<Suite> {
-        self.beside.pop_front().or_else(|| self.main.pop_back())
+    fn next_background(&mut self) -> Option<Suite> {
+        self.background.pop_front().or_else(|| self.main.pop_back())
     }
 }
 
-/// A suite that ran beside another.
+/// A suite that ran in the background.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) result: SuiteResult,
@@ -52,16 +52,16 @@ pub(super) struct Ended {
     pub(super) output: Vec<u8>,
 }
 
-/// Runs the suites, each with `here` or `beside`, and returns their results in the order of
-/// `suites`. The output of those beside goes to `out`. A suite that panics has failed.
+/// Runs the suites, each with `here` or `background`, and returns their results in the order of
+/// `suites`. The output of those in the background goes to `out`. A suite that panics has failed.
 pub(super) fn run(
     suites: &[Suite],
     mut here: impl FnMut(Suite) -> SuiteResult,
-    beside: impl Fn(Suite) -> Ended + Send,
+    background: impl Fn(Suite) -> Ended + Send,
     out: &mut impl Write,
 ) -> Vec<SuiteResult> {
     let plan = Plan::of(suites);
-    let has_two_tracks = !plan.beside.is_empty();
+    let has_two_tracks = !plan.background.is_empty();
     let plan = Mutex::new(plan);
     let take =
         |next: fn(&mut Plan) -> Option<Suite>| next(&mut plan.lock().unwrap_or_else(PoisonError::into_inner));
@@ -70,13 +70,13 @@ pub(super) fn run(
         let (sender, ended) = mpsc::channel();
         if has_two_tracks {
             scope.spawn(move || {
-                while let Some(suite) = take(Plan::next_beside) {
+                while let Some(suite) = take(Plan::next_background) {
                     let lost = |reason| Ended {
                         result: SuiteResult::lost(suite.name(), reason),
                         output: Vec::new(),
                     };
                     // Nobody receives it only if the main track has panicked outside of a suite.
-                    let _ = sender.send(caught(|| beside(suite)).unwrap_or_else(lost));
+                    let _ = sender.send(caught(|| background(suite)).unwrap_or_else(lost));
                 }
             });
         } else {
@@ -118,7 +118,7 @@ mod tests {
     use clap::ValueEnum as _;
 
     use super::*;
-    use crate::{count::Tally, slowest::Slowest};
+    use crate::{count::Tally, summary::Slowest};
 
     fn passed(suite: Suite) -> SuiteResult {
         let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
@@ -149,23 +149,23 @@ mod tests {
     #[test]
     fn every_suite_is_on_one_track() {
         let plan = Plan::of(Suite::value_variants());
-        assert_eq!(plan.main.len() + plan.beside.len(), Suite::value_variants().len());
+        assert_eq!(plan.main.len() + plan.background.len(), Suite::value_variants().len());
         assert_eq!((plan.main[0], plan.main[1]), (Suite::Tidy, Suite::Rust));
-        assert!(plan.beside.contains(&Suite::Go) && plan.beside.contains(&Suite::Miri));
+        assert!(plan.background.contains(&Suite::Go) && plan.background.contains(&Suite::Miri));
     }
 
     #[test]
     fn suites_of_one_track_run_one_after_another_in_the_order_given() {
         for suites in [&[Suite::Js, Suite::Go][..], &[Suite::Kms, Suite::Tidy], &[Suite::Page]] {
             let plan = Plan::of(suites);
-            assert!(plan.beside.is_empty());
+            assert!(plan.background.is_empty());
             assert_eq!(plan.main, suites);
             let (ran, mut out) = (RefCell::new(Vec::new()), Vec::new());
             let here = |suite| {
                 ran.borrow_mut().push(suite);
                 passed(suite)
             };
-            run(suites, here, |suite| panic!("{suite:?} ran beside"), &mut out);
+            run(suites, here, |suite| panic!("{suite:?} ran in the background"), &mut out);
             assert_eq!((ran.into_inner().as_slice(), out.as_slice()), (suites, &b""[..]));
         }
     }
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn the_second_track_takes_the_last_suites_of_the_first_when_its_own_are_done() {
         let mut plan = Plan::of(&[Suite::Tidy, Suite::Cli, Suite::Lab, Suite::Go]);
-        assert_eq!((plan.next_beside(), plan.next_beside()), (Some(Suite::Go), Some(Suite::Lab)));
+        assert_eq!((plan.next_background(), plan.next_background()), (Some(Suite::Go), Some(Suite::Lab)));
         assert_eq!((plan.next(), plan.next(), plan.next()), (Some(Suite::Tidy), Some(Suite::Cli), None));
-        assert_eq!(plan.next_beside(), None);
+        assert_eq!(plan.next_background(), None);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_suite_beside_prints_is_shown_whole_and_never_within_another() {
+    fn what_a_suite_in_the_background_prints_is_shown_whole_and_never_within_another() {
         let (ended, wait) = sync_channel(0);
         let out = RefCell::new(Vec::new());
         struct Shared<'a>(&'a RefCell<Vec<u8>>);
@@ -200,41 +200,45 @@ mod tests {
         }
         let here = |suite: Suite| {
             out.borrow_mut().extend(b"tidy begins\n");
-            // The suite beside has printed everything by now.
+            // The suite in the background has printed everything by now.
             wait.recv().unwrap();
             out.borrow_mut().extend(b"tidy ends\n");
             passed(suite)
         };
-        let beside = |suite| {
+        let background = |suite| {
             let result = printed(suite);
             ended.send(()).unwrap();
             result
         };
-        run(&[Suite::Tidy, Suite::Go], here, beside, &mut Shared(&out));
+        run(&[Suite::Tidy, Suite::Go], here, background, &mut Shared(&out));
         assert_eq!(out.into_inner(), b"tidy begins\ntidy ends\ngo one\ngo two\n");
     }
 
     #[test]
     fn a_suite_that_panics_has_failed_and_the_others_run() {
         let suites = [Suite::Tidy, Suite::Rust, Suite::Go, Suite::Js];
-        let (done, wait) = sync_channel(1);
+        let ((begun, wait_for_tidy), (done, wait)) = (sync_channel(1), sync_channel(1));
         let here = |suite| match suite {
             Suite::Tidy => {
+                begun.send(()).unwrap();
                 // Otherwise the other track could take the last suite before this one ends.
                 wait.recv().unwrap();
                 panic!("no {}", "style")
             }
             suite => passed(suite),
         };
-        let beside = |suite| match suite {
-            Suite::Go => panic!("no gopher"),
+        let background = move |suite| match suite {
+            Suite::Go => {
+                wait_for_tidy.recv().unwrap();
+                panic!("no gopher")
+            }
             suite => {
                 let _ = done.try_send(());
                 printed(suite)
             }
         };
         let mut out = Vec::new();
-        let results = run(&suites, here, beside, &mut out);
+        let results = run(&suites, here, background, &mut out);
         assert_eq!(names(&results), ["tidy", "rust", "go", "js"]);
         assert_eq!(failed(&results), [("tidy", "it panicked: no style"), ("go", "it panicked: no gopher")]);
         assert!(out.starts_with(b"js one\njs two\n"));

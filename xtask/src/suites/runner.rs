@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
-use bulla_devtools::{Context, Echo, install, stream};
+use bulla_devtools::{Context, Echo, install, stream, stream_both};
 
 use super::{
     kernels::{REQUIRE_KERNELS, untested},
@@ -22,9 +22,8 @@ use crate::{
     documents::Parsers,
     forward::Built,
     program::Program,
-    reasons::Reasons,
-    slowest::Slowest,
-    summary::SuiteResult,
+    reasons::{Reasons, shortened},
+    summary::{Slowest, SuiteResult},
 };
 
 /// How many tests of one program run at once, unless the user says otherwise: two for each
@@ -107,7 +106,10 @@ impl<'a> Runner<'a> {
 
     /// A step that is one test: the command's exit status.
     pub(super) fn command(&mut self, name: &str, command: &mut Command) {
-        self.check(name, |_| succeeded(stream(command, Echo::Show, |_| {})?));
+        self.check(name, |_| {
+            let (status, end) = stream_both(command)?;
+            succeeded(status).map_err(|error| anyhow!("{error}\n{end}"))
+        });
     }
 
     /// A step that is one test: a command of xtask that another program has.
@@ -315,7 +317,7 @@ impl<'a> Runner<'a> {
     fn note(&mut self, name: &str, result: Result<()>) {
         if let Err(error) = result {
             println!("failed: {}: {name}: {error:#}", self.suite);
-            self.failures.push(format!("{name}: {error:#}"));
+            self.failures.push(format!("{name}: {}", shortened(&format!("{error:#}"))));
         }
     }
 }

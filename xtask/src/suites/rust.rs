@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{
     Context,
     install::{self, DebianTool},
-    quiet,
+    quiet, wine,
 };
 
 use super::{programs, runner::Runner};
@@ -167,4 +167,57 @@ pub(super) fn lab(runner: &mut Runner<'_>) {
     ] {
         runner.forward(name, BENCH, &["check".as_ref(), check.as_ref()]);
     }
+}
+
+/// Packages, and the tests of each that run in Miri: those that take seconds there.
+const IN_MIRI: [(&str, &[&str]); 3] = [
+    ("bulla-simd", &["dispatch", "cpu"]),
+    ("bulla-blake2", &["kernel::arrays"]),
+    ("bulla-blake3", &["kernel::arrays", "buffer"]),
+];
+
+/// The generic unsafe code under Miri. Miri is an interpreter: it finds invalid reads and writes,
+/// reads of uninitialized memory, and data races.
+///
+/// Miri runs neither assembly nor most vector instructions. So the bodies that all kernels share
+/// run over vectors that are arrays (`bulla_simd::arrays`), and so do the portable kernels.
+pub(super) fn miri(runner: &mut Runner<'_>) {
+    runner.need("a nightly compiler with Miri", |_| install::nightly(&["miri", "rust-src"]));
+    let target = runner.context.target.join("miri");
+    for (package, tests) in IN_MIRI {
+        let mut command = Command::new("rustup");
+        command
+            .args(["run", "nightly", "cargo", "miri", "test", "--lib", "--package", package, "--target-dir"])
+            .arg(&target)
+            .arg("--")
+            .args(tests)
+            .current_dir(&runner.context.root)
+            // The stable cargo that started this program has set it, and here the nightly one runs.
+            .env_remove("CARGO");
+        runner.libtest(&format!("{package} in Miri"), &mut command);
+    }
+}
+
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
+
+/// The libraries with kernels, and what their tests share.
+const WITH_KERNELS: [&str; 5] =
+    ["bulla-kernel-testing", "bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
+
+/// The libraries as Windows programs, which Wine runs on this processor.
+pub(super) fn windows(runner: &mut Runner<'_>) {
+    let context = runner.context;
+    runner.need("rust target", |_| install::rust_target(WINDOWS));
+    let folder = match wine::prepare(context) {
+        Ok(folder) => folder,
+        Err(error) => return runner.need("wine", |_| Err(error)),
+    };
+    let launcher = format!("target.{WINDOWS}.runner = ['{}']", wine::WINE.path);
+    let mut arguments = vec!["--config".to_owned(), launcher];
+    for (name, value) in wine::environment(&folder) {
+        arguments.extend(["--config".to_owned(), format!("env.{name} = '{value}'")]);
+    }
+    arguments.extend(["--target", WINDOWS].map(str::to_owned));
+    arguments.extend(WITH_KERNELS.map(|library| format!("--package={library}")));
+    runner.cargo_test(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
 }

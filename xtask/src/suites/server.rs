@@ -4,16 +4,20 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use bulla_devtools::{Context, install, quiet};
+use bulla_devtools::{
+    Context,
+    install::{self, node_packages},
+    quiet,
+};
 
 use super::{
     go::{formatted, go},
+    js::CHROMIUM,
     programs,
     python::client_tests,
     runner::Runner,
-    rust, server_described, server_ops, server_page,
-    serving::{Prepared, Serving},
-    serving_tls::ServingTls,
+    rust, server_described, server_ops,
+    serving::{Prepared, Serving, ServingTls},
 };
 
 /// What the clients' token permits.
@@ -29,7 +33,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         Ok(programs) => programs.command.clone(),
         Err(error) => return runner.need("bulla", |_| Err(error)),
     };
-    server_page::run(runner, &bulla);
+    page(runner, &bulla);
     server_described::run(runner, &bulla);
     let target = runner.context.target.clone();
     let service = Prepared::new(&bulla, target.join("service-clients"))
@@ -121,4 +125,19 @@ fn hvac(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
     ensure!(passed >= 13, "only {passed} tests passed");
     Ok(())
+}
+
+/// The tests of the page of `bulla serve` in Chromium, with the program `bulla`.
+fn page(runner: &mut Runner<'_>, bulla: &Path) {
+    let folder = runner.context.root.join("crates/server/tests/page");
+    runner.need("npm packages of the service's page", |_| node_packages(&folder));
+    runner.need("chromium", |_| install::debian(&CHROMIUM));
+    let mut tests = Command::new("node");
+    tests
+        .args(["--test", "--test-reporter=spec"])
+        .args(["keys", "credentials", "live", "form"].map(|name| format!("test/{name}.test.js")))
+        .current_dir(&folder)
+        .env("BULLA", bulla)
+        .env("BULLA_PAGE_PICTURES", runner.context.target.join("server-page-pictures"));
+    runner.node_test("node --test", &mut tests);
 }

@@ -15,7 +15,7 @@ use super::{
 const SECONDS: &str = "30";
 
 /// How many requests must have been made by then.
-const LEAST: u32 = 300;
+const MIN_REQUESTS: u32 = 300;
 
 /// Every operation that a token can permit.
 const OPERATIONS: [&str; 13] = [
@@ -86,6 +86,6 @@ fn schemathesis(context: &Context, service: &Serving) -> Result<()> {
         }
     });
     ensure!(status?.success(), "an answer is not what the description says");
-    ensure!(count >= LEAST, "it asked only {count} times");
+    ensure!(count >= MIN_REQUESTS, "it asked only {count} times");
     Ok(())
 }

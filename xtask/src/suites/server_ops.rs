@@ -28,7 +28,7 @@ const TOOLS: [DebianTool; 4] = [
 ];
 
 /// The highest exposure that systemd may report. Its scale ends at 10.
-const MOST_EXPOSED: f64 = 2.0;
+const MAX_EXPOSED: f64 = 2.0;
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     for tool in &TOOLS {
@@ -55,7 +55,7 @@ fn unit(context: &Context, name: &str) -> Result<()> {
     let said = quiet(Command::new("systemd-analyze").args(["security", "--offline=true"]).arg(unit))?;
     let line = said.lines().find(|line| line.contains("Overall exposure level")).context("no exposure")?;
     let exposure = exposure(line).with_context(|| format!("no exposure in {line:?}"))?;
-    ensure!(exposure < MOST_EXPOSED, "{line}");
+    ensure!(exposure < MAX_EXPOSED, "{line}");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{c, go, js, lanes, miri, page, python, runner::Runner, rust, server, tidy, windows};
+use super::{c, go, js, lanes, page, python, runner::Runner, rust, server, tidy};
 
 /// One suite. The suites of a track run in this order, and so does the table at the end. Quick
 /// suites that often fail come first.
@@ -45,8 +45,8 @@ pub(super) enum Suite {
 pub(super) enum Track {
     /// It uses the test programs of the workspace, or cargo's build folder.
     Main,
-    /// It does not use them. It runs beside the main track, with a build folder of its own.
-    Beside,
+    /// It does not use them. It runs in the background, with a build folder of its own.
+    Background,
 }
 
 impl Suite {
@@ -81,7 +81,7 @@ impl Suite {
             | Self::Lab
             | Self::Lanes => Track::Main,
             Self::Miri | Self::Page | Self::Go | Self::Js | Self::C | Self::Python | Self::Windows => {
-                Track::Beside
+                Track::Background
             }
         }
     }
@@ -90,7 +90,7 @@ impl Suite {
         match self {
             Self::Tidy => tidy::run(runner),
             Self::Rust => rust::libraries(runner),
-            Self::Miri => miri::run(runner),
+            Self::Miri => rust::miri(runner),
             Self::Kms => rust::kms(runner),
             Self::Server => server::run(runner),
             Self::Cli => rust::cli(runner),
@@ -101,7 +101,7 @@ impl Suite {
             Self::Js => js::run(runner),
             Self::C => c::run(runner),
             Self::Python => python::run(runner),
-            Self::Windows => windows::run(runner),
+            Self::Windows => rust::windows(runner),
             Self::Lanes => lanes::run(runner),
         }
     }

@@ -1,6 +1,10 @@
 //! The suite `tidy`: checks of the code that need not run it.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, ExitCode},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::{
@@ -164,4 +168,23 @@ fn features(context: &Context, package: &str) -> Result<Vec<String>> {
         bail!("the workspace has no package {package}");
     };
     Ok(features.keys().filter(|name| *name != "default").cloned().collect())
+}
+
+/// What `cargo xtask advisories` takes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask advisories\n\n\
+    It needs GitHub, so it is not a test: docs/decisions/0030-cargo-deny.md. Run it before a release, and when a dependency changes.\n\n\
+    Exit status: 0 no dependency has an advisory, 1 one has, or the database could not be read.")]
+pub(crate) struct AdvisoriesArgs {}
+
+/// `cargo xtask advisories`: asks the database of RustSec about every dependency.
+pub(crate) fn advisories(_: &AdvisoriesArgs) -> Result<ExitCode> {
+    let context = Context::find()?;
+    let program = install::cargo_tool(&context, &CARGO_DENY)?;
+    let status = Command::new(program)
+        .current_dir(&context.root)
+        .args(["check", "--hide-inclusion-graph", "advisories"])
+        .status()
+        .context("cannot start cargo-deny")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -73,14 +73,14 @@ pub(crate) struct Args {
 const LAUNCHES: u32 = 9;
 
 /// How often inconclusive cells are measured again, each time with twice as many launches.
-const AGAIN: u32 = 2;
+const MAX_REPEATS: u32 = 2;
 
 /// How long launches may wait in total until the core is ours alone, each time that cells are
 /// measured again.
 const WAIT_SECONDS: u64 = 120;
 
 /// The most seconds that one case of one launch may wait.
-const MOST_SECONDS: u64 = 5;
+const MAX_SECONDS: u64 = 5;
 
 /// Measures and judges.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -135,7 +135,7 @@ impl Gate<'_> {
         let told = harness.arguments.clone();
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let mut cells = self.measure(&harness, &selection, LAUNCHES, true)?;
-        for round in 1..=AGAIN {
+        for round in 1..=MAX_REPEATS {
             let open: BTreeSet<_> =
                 cells.iter().filter(|cell| is_open(cell)).map(|cell| cell.case.clone()).collect();
             if open.is_empty() {
@@ -268,7 +268,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
 
 /// The seconds that a case may wait when `cases` are measured again: the fewer cases, the longer.
 fn patience(launches: u64, cases: u64) -> u64 {
-    (WAIT_SECONDS / (launches * cases).max(1)).clamp(1, MOST_SECONDS)
+    (WAIT_SECONDS / (launches * cases).max(1)).clamp(1, MAX_SECONDS)
 }
 
 /// Whether more launches could change the verdict. A failure counts when it is found twice.

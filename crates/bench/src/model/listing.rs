@@ -61,7 +61,7 @@ const ROUNDS: usize = 7;
 
 /// A loop over blocks has at least this many instructions: seven rounds of the narrowest form have
 /// far more.
-const LEAST: usize = 150;
+const MIN_INSTRUCTIONS: usize = 150;
 
 impl Listing {
     /// Reads the output of `llvm-objdump --disassemble --demangle --no-show-raw-insn`.
@@ -89,18 +89,20 @@ impl Listing {
     /// There is no such function, or nothing in it could be the work for a block.
     pub(super) fn unit(&self, name: &str) -> Result<Unit> {
         let function = self.functions.get(name).with_context(|| format!("no function {name}"))?;
-        ensure!(function.len() >= LEAST / 3, "{name} has {} instructions only", function.len());
+        ensure!(function.len() >= MIN_INSTRUCTIONS / 3, "{name} has {} instructions only", function.len());
         let loops = loops(function);
         let longest = loops.iter().max_by_key(|range| range.1 - range.0).copied();
         let (lines, kind) = match longest {
-            Some((start, end)) if end - start + 1 >= LEAST => (run(function, start..end + 1), Kind::Loop),
+            Some((start, end)) if end - start + 1 >= MIN_INSTRUCTIONS => {
+                (run(function, start..end + 1), Kind::Loop)
+            }
             // A loop over rounds has its exit in its middle.
             Some((start, end)) if matches!(function[end].flow, Flow::Jump(_)) => {
                 (rounds(function, start, end), Kind::Function)
             }
             _ => (run(function, 0..function.len()), Kind::Function),
         };
-        ensure!(lines.len() >= LEAST, "{name}: {} instructions cannot be a block", lines.len());
+        ensure!(lines.len() >= MIN_INSTRUCTIONS, "{name}: {} instructions cannot be a block", lines.len());
         Ok(Unit { lines, kind })
     }
 

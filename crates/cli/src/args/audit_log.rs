@@ -192,8 +192,8 @@ pub(crate) struct AuditLogCheckpointArgs {
 ///
 /// A witness is somebody else's service that cosigns a log's checkpoints only if the log has grown
 /// and nothing else has changed (C2SP tlog-witness). The settings name the witnesses, as for `bulla
-/// serve`: tables `[[witness]]` with `url` and `key`, and audit.cosignature_quorum. A service does this
-/// by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log verify
+/// serve`: tables `[[witness]]` with `url` and `key`, and audit.cosignature_quorum. A service does
+/// this by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log verify
 /// --config FILE` checks it. Each witness' operator needs the log's key: --print-key.
 #[derive(Args)]
 #[command(after_help = "\

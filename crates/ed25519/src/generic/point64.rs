@@ -251,8 +251,8 @@ pub(crate) fn is_neutral(
     sum.is_neutral()
 }
 
-/// Calls `put` with the position and the digit of each window of `bits` bits: odd, below 2^(`bits` -
-/// 1) in size. A number in this form has few digits, so sums of points are short.
+/// Calls `put` with the position and the digit of each window of `bits` bits: odd, in size below 2
+/// to the power of `bits - 1`. A number in this form has few digits, so sums of points are short.
 #[inline(always)]
 pub(crate) fn naf_digits<const N: usize>(words: &[u64; N], bits: u32, mut put: impl FnMut(usize, i16)) {
     let (mut left, mut position) = (*words, 0);

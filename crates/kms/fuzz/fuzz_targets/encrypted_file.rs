@@ -1,4 +1,5 @@
-//! An encrypted file from a stranger gives an error, never a panic, and never data that was not encrypted.
+//! An encrypted file from a stranger gives an error, never a panic, and never data that was not
+//! encrypted.
 #![no_main]
 
 use bulla_kms::fuzzing;

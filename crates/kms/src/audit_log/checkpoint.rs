@@ -1,6 +1,6 @@
-//! Checkpoints: the signed size and root of a log's tree, as a signed note of C2SP (`tlog-checkpoint`,
-//! `signed-note`), which other programs can read too. A log has a number, and a keystore signs its
-//! checkpoints.
+//! Checkpoints: the signed size and root of a log's tree, as a signed note of C2SP
+//! (`tlog-checkpoint`, `signed-note`), which other programs can read too. A log has a number, and a
+//! keystore signs its checkpoints.
 
 use std::fmt;
 use std::str::FromStr;

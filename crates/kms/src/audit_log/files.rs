@@ -68,7 +68,8 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<LogFile>> {
 /// The number of the log in a folder.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] if the first line cannot be read.
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] if the first line cannot
+/// be read.
 pub fn read_log_id(folder: &Path) -> Result<LogId> {
     let parts = parts(folder)?;
     let (part, mut line) = (&parts[0], String::new());

@@ -1,4 +1,5 @@
-//! A log that is open for writing: it records events, makes checkpoints, and has a thread for those.
+//! A log that is open for writing: it records events, makes checkpoints, and has a thread for
+//! those.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,8 @@ enum CheckpointCondition {
     IfDue,
 }
 
-/// With a [`CheckpointThread`](super::CheckpointThread), the disk gets this many bytes at a time: little is left to
-/// wait for when a file is full.
+/// With a [`CheckpointThread`](super::CheckpointThread), the disk gets this many bytes at a time:
+/// little is left to wait for when a file is full.
 const FLUSH: u64 = 8 << 20;
 
 /// How a log is written.
@@ -155,9 +156,9 @@ impl AuditLog {
     /// recorded: [`AuditLog::recovered`].
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::Locked`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`], also if the
-    /// log ends before what a checkpoint covers. Then nothing is changed. Errors of reading and
-    /// writing.
+    /// [`Code::NotFound`], [`Code::Locked`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`],
+    /// also if the log ends before what a checkpoint covers. Then nothing is changed. Errors of
+    /// reading and writing.
     pub fn open(folder: &Path, options: AuditLogOptions) -> Result<Self> {
         files::parts(folder)?;
         let lock = Lock::take(folder)?;
@@ -265,9 +266,9 @@ impl AuditLog {
         self.state().checkpoint_error.clone()
     }
 
-    /// Makes a checkpoint of all entries so far with a signature by the key's head. If no entry came after the last
-    /// checkpoint, it returns that checkpoint. The checkpoint and everything that it covers are on
-    /// the disk when this returns. Operations go on meanwhile.
+    /// Makes a checkpoint of all entries so far with a signature by the key's head. If no entry
+    /// came after the last checkpoint, it returns that checkpoint. The checkpoint and everything
+    /// that it covers are on the disk when this returns. Operations go on meanwhile.
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`](crate::Keystore::sign); errors of writing.

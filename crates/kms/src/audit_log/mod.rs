@@ -1,5 +1,5 @@
-//! The audit log: which actor did what with which key, when, and how it ended; append-only, chained, and
-//! covered by checkpoints.
+//! The audit log: which actor did what with which key, when, and how it ended; append-only,
+//! chained, and covered by checkpoints.
 //!
 //! Every line has a hash of all lines before it, every entry is a leaf of a Merkle tree in the
 //! shape of RFC 9162, and from time to time a key of the keystore signs the tree's root. So

@@ -52,7 +52,8 @@ impl InclusionProof {
     }
 }
 
-/// A proof that the log that a checkpoint covers begins with the log that an older checkpoint covers.
+/// A proof that the log that a checkpoint covers begins with the log that an older checkpoint
+/// covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
@@ -88,8 +89,8 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// Proves that an entry is in the log that its newest checkpoint covers.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] if no checkpoint covers an entry of that number; [`Code::AuditLogCorrupt`]
-/// if the log contradicts the checkpoint; errors of reading.
+/// [`Code::InvalidArgument`] if no checkpoint covers an entry of that number;
+/// [`Code::AuditLogCorrupt`] if the log contradicts the checkpoint; errors of reading.
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
     let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {

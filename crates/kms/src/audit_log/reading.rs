@@ -25,8 +25,8 @@ use crate::time::Timestamp;
 /// Another process may write to the log meanwhile.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; errors of reading. Problems of the log itself are in
-/// the report, and not an error.
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; errors of reading. Problems of the log itself are
+/// in the report, and not an error.
 pub fn verify(folder: &Path, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
     walk(folder, Some(keys), known, &mut |_, _| Ok(()))
 }
@@ -44,8 +44,8 @@ pub fn for_each_entry(folder: &Path, each: &mut dyn FnMut(&Entry, &str) -> Resul
 /// from that entry's on are read, and no further than needed. This proves nothing: [`verify`] does.
 ///
 /// # Errors
-/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] for a line that cannot be read, or
-/// an entry that is missing; errors of reading.
+/// [`Code::NotFound`], [`Code::AuditLogTooNew`]; [`Code::AuditLogCorrupt`] for a line that cannot
+/// be read, or an entry that is missing; errors of reading.
 pub fn read_entry_page(folder: &Path, from: u64, limit: usize) -> Result<Vec<(Entry, String)>> {
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first <= from).unwrap_or(0);
@@ -233,8 +233,8 @@ fn checkpoint_key(folder: &Path, size: u64) -> Result<Option<KeyVersionId>> {
     let mut found = None;
     let parts = files::parts(folder)?;
     let begin = parts.iter().rposition(|part| part.first < size).unwrap_or(0);
-    // A checkpoint is in the file of the last entry that it covers or, if that file was full, at the
-    // beginning of the next.
+    // A checkpoint is in the file of the last entry that it covers or, if that file was full, at
+    // the beginning of the next.
     for part in parts[begin..].iter().take(2) {
         for line in part.reader()?.lines() {
             let line = match line {

@@ -231,7 +231,8 @@ impl Witnesses {
     ///
     /// # Errors
     /// Those of [`AuditLog::checkpoint`]; [`Code::InvalidArgument`] for a log in memory and for a
-    /// key that is not Ed25519; [`Code::AuditLogCorrupt`]. What a single witness did is in the result.
+    /// key that is not Ed25519; [`Code::AuditLogCorrupt`]. What a single witness did is in the
+    /// result.
     pub fn witness<'a>(
         &mut self,
         log: &AuditLog,

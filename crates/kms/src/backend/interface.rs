@@ -167,8 +167,8 @@ pub trait PrivateKey: Any + Send + Sync {
     /// Signs a message.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the algorithm does not sign, which is the default; errors of the
-    /// device.
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not sign, which is the default; errors of
+    /// the device.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let _ = message;
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm encapsulates keys, and does not sign"))
@@ -190,8 +190,8 @@ pub trait PrivateKey: Any + Send + Sync {
     /// bytes.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not support such
-    /// signatures; errors of the device.
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not support
+    /// such signatures; errors of the device.
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not make signatures of Ed25519ph"))
@@ -201,8 +201,8 @@ pub trait PrivateKey: Any + Send + Sync {
     /// leftmost bits.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not sign digests,
-    /// which is the default; errors of the device.
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, or the device does not sign
+    /// digests, which is the default; errors of the device.
     fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
         let _ = digest;
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not sign digests"))

@@ -1,5 +1,5 @@
-//! What a program needs beside the keys: how current they are, and a cipher for data of its own that
-//! only programs with the same keystore can read.
+//! What a program needs beside the keys: how current they are, and a cipher for data of its own
+//! that only programs with the same keystore can read.
 
 use std::fmt;
 use std::sync::Arc;

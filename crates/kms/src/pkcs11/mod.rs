@@ -6,8 +6,8 @@
 //! and has the same verdicts as everywhere.
 //!
 //! Several threads may use the token at once, each with its own session. A token that was removed
-//! gives [`Code::DeviceUnavailable`](crate::Code::DeviceUnavailable), which is retryable; when it is
-//! back, the next call finds it and logs in again.
+//! gives [`Code::DeviceUnavailable`](crate::Code::DeviceUnavailable), which is retryable; when it
+//! is back, the next call finds it and logs in again.
 //!
 //! A login belongs to the process, not to a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`]
 //! values for one token in one process share the first one's login.

@@ -1,6 +1,6 @@
 //! Three nodes over three members of etcd under load, and everything that can befall them. For
-//! minutes instead of seconds: `BULLA_CLUSTER_FAULT_SECONDS=600 cargo test -p bulla-server --features etcd
-//! --test cluster faults::random -- --nocapture`
+//! minutes instead of seconds: `BULLA_CLUSTER_FAULT_SECONDS=600 cargo test -p bulla-server
+//! --features etcd --test cluster faults::random -- --nocapture`
 
 use crate::load::{self, Load};
 use crate::node::{Guarded, Nodes, STALE_AFTER, eventually};

@@ -13,6 +13,8 @@ pub(super) struct Declarations {
     pub(super) modules: Vec<Submodule>,
     /// Names of functions, types, traits, constants and macros.
     pub(super) items: BTreeSet<String>,
+    /// Types and traits that are `pub`, with their lines.
+    pub(super) public_types: Vec<(String, usize)>,
     /// The macros among the items.
     pub(super) macros: BTreeSet<String>,
     /// Macros that `#[macro_export]` puts at the crate's root.
@@ -143,6 +145,10 @@ impl Declarations {
                 if level == Level::Module =>
             {
                 let name = rest.iter().map_while(ident).find(|word| word != "mut");
+                let is_type = !matches!(word.as_str(), "fn" | "const" | "static");
+                if is_type && at > 0 && ident(&tokens[at - 1]).is_some_and(|before| before == "pub") {
+                    self.public_types.extend(name.clone().map(|name| (name, line)));
+                }
                 self.items.extend(name.filter(|name| name != "fn"));
             }
             _ => {}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proc_macro2::TokenStream;
 
 use super::{
-    circles::Arrow,
+    Arrow,
     declarations::{Declarations, Imported, Path, Submodule, Use},
 };
 
@@ -28,13 +28,13 @@ struct Module {
 /// The meaning of a name.
 #[derive(Clone, Debug)]
 enum Name {
-    Here(Place),
+    Here(Target),
     Import(Path),
 }
 
 /// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Target {
     Module(usize),
     /// Something that the module defines.
     In(usize),
@@ -70,7 +70,7 @@ impl Crate {
         let exported = declarations.exported.clone();
         self.modules.push(Module { file: file.to_owned(), parent, names, globs, declarations });
         for name in exported {
-            self.modules[0].names.entry(name).or_default().push(Name::Here(Place::In(this)));
+            self.modules[0].names.entry(name).or_default().push(Name::Here(Target::In(this)));
         }
         for Submodule { name, body } in submodules {
             let below = format!("{folder}/{name}");
@@ -82,40 +82,48 @@ impl Crate {
             };
             if let Some((path, body)) = child {
                 let child = self.add(&path, &below, Some(this), body, read);
-                self.modules[this].names.entry(name).or_default().push(Name::Here(Place::Module(child)));
+                self.modules[this].names.entry(name).or_default().push(Name::Here(Target::Module(child)));
             }
         }
         this
     }
 
+    /// The public types of all modules: the name, the file, the line.
+    pub(super) fn public_types(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.modules.iter().flat_map(|module| {
+            let types = module.declarations.public_types.iter();
+            types.map(|(name, line)| (name.as_str(), module.file.as_str(), *line))
+        })
+    }
+
     /// The targets of `path` in `module`. There are none if it leads out of the crate.
-    fn places(&self, module: usize, path: &[String], asked: &mut Asked) -> Vec<Place> {
+    fn targets(&self, module: usize, path: &[String], asked: &mut Asked) -> Vec<Target> {
         let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
-        let mut places = match first.as_str() {
-            "crate" => vec![Place::Module(0)],
-            "self" => vec![Place::Module(module)],
-            "super" => vec![Place::Module(self.modules[module].parent.unwrap_or(0))],
+        let mut targets = match first.as_str() {
+            "crate" => vec![Target::Module(0)],
+            "self" => vec![Target::Module(module)],
+            "super" => vec![Target::Module(self.modules[module].parent.unwrap_or(0))],
             name => self.look_up(module, name, rest.is_empty(), asked).unwrap_or_default(),
         };
         while let Some((name, after)) = rest.split_first() {
             rest = after;
-            let step = |place: &Place| match *place {
-                Place::Module(module) if name == "super" => {
-                    vec![Place::Module(self.modules[module].parent.unwrap_or(0))]
+            let step = |target: &Target| match *target {
+                Target::Module(module) if name == "super" => {
+                    vec![Target::Module(self.modules[module].parent.unwrap_or(0))]
                 }
-                Place::Module(module) => self
+                Target::Module(module) => self
                     .look_up(module, name, rest.is_empty(), asked)
-                    .unwrap_or_else(|| vec![Place::In(module)]),
+                    .unwrap_or_else(|| vec![Target::In(module)]),
                 item => vec![item],
             };
-            places = places.iter().flat_map(step).collect();
+            targets = targets.iter().flat_map(step).collect();
         }
-        places
+        targets
     }
 
-    /// The meaning of `name` in `module`: `None` if there is no such name, and no places if it
+    /// The meaning of `name` in `module`: `None` if there is no such name, and no targets if it
     /// belongs to another crate.
-    fn look_up(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
+    fn look_up(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Target>> {
         if !asked.insert((module, name.to_owned())) {
             return None;
         }
@@ -124,24 +132,24 @@ impl Crate {
         found
     }
 
-    fn look_up_new(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Place>> {
+    fn look_up_new(&self, module: usize, name: &str, last: bool, asked: &mut Asked) -> Option<Vec<Target>> {
         let names = self.modules[module].names.get(name).map_or(&[][..], Vec::as_slice);
         // A module and a function may share a name: in the middle of a path it means the module, at
         // the end the function.
-        let is_wanted = |name: &&Name| matches!(name, Name::Here(Place::Module(_))) != last;
+        let is_wanted = |name: &&Name| matches!(name, Name::Here(Target::Module(_))) != last;
         let wanted: Vec<_> = names.iter().filter(is_wanted).collect();
         let names = if wanted.is_empty() { names.iter().collect() } else { wanted };
         if names.is_empty() {
             return self.look_up_in_globs(module, name, last, asked);
         }
-        let mut places = Vec::new();
+        let mut targets = Vec::new();
         for name in names {
             match name {
-                Name::Here(place) => places.push(*place),
-                Name::Import(path) => places.extend(self.places(module, path, asked)),
+                Name::Here(target) => targets.push(*target),
+                Name::Import(path) => targets.extend(self.targets(module, path, asked)),
             }
         }
-        Some(places)
+        Some(targets)
     }
 
     fn look_up_in_globs(
@@ -150,13 +158,13 @@ impl Crate {
         name: &str,
         last: bool,
         asked: &mut Asked,
-    ) -> Option<Vec<Place>> {
+    ) -> Option<Vec<Target>> {
         for glob in &self.modules[module].globs {
-            for place in self.places(module, glob, asked) {
-                if let Place::Module(other) = place
-                    && let Some(places) = self.look_up(other, name, last, asked)
+            for target in self.targets(module, glob, asked) {
+                if let Target::Module(other) = target
+                    && let Some(targets) = self.look_up(other, name, last, asked)
                 {
-                    return Some(places);
+                    return Some(targets);
                 }
             }
         }
@@ -164,27 +172,27 @@ impl Crate {
     }
 
     /// All imports of a module: the name as written, its line, and the modules that define it.
-    fn imports(&self, module: usize) -> Vec<(String, usize, Vec<Place>)> {
+    fn imports(&self, module: usize) -> Vec<(String, usize, Vec<Target>)> {
         let read = &self.modules[module].declarations;
         let mut imports = Vec::new();
         let named = |path: &Path, line: usize| {
             let words = path.iter().filter(|word| !matches!(word.as_str(), "crate" | "self" | "super"));
             let name: Vec<_> = words.map(String::as_str).collect();
-            (name.join("::"), line, self.places(module, path, &mut Asked::new()))
+            (name.join("::"), line, self.targets(module, path, &mut Asked::new()))
         };
         for one in &read.uses {
             match one.as_name {
                 Imported::Glob => imports.extend(self.globbed(module, one)),
                 _ => {
-                    let (name, line, places) = named(&one.path, one.line);
-                    imports.push((name.rsplit("::").next().unwrap_or_default().to_owned(), line, places));
+                    let (name, line, targets) = named(&one.path, one.line);
+                    imports.push((name.rsplit("::").next().unwrap_or_default().to_owned(), line, targets));
                 }
             }
         }
         imports.extend(read.paths.iter().map(|(path, line)| named(path, *line)));
         for (name, line) in &read.calls {
             if !self.modules[module].names.contains_key(name) {
-                let from = self.textual(module, name).map(Place::In);
+                let from = self.textual(module, name).map(Target::In);
                 imports.push((format!("{name}!"), *line, from.into_iter().collect()));
             }
         }
@@ -192,20 +200,20 @@ impl Crate {
     }
 
     /// The module's words that a glob imports; the glob as a whole if there are none.
-    fn globbed(&self, module: usize, glob: &Use) -> Vec<(String, usize, Vec<Place>)> {
+    fn globbed(&self, module: usize, glob: &Use) -> Vec<(String, usize, Vec<Target>)> {
         let mut brought = Vec::new();
-        let places = self.places(module, &glob.path, &mut Asked::new());
-        for place in &places {
-            let Place::Module(other) = *place else { continue };
+        let targets = self.targets(module, &glob.path, &mut Asked::new());
+        for target in &targets {
+            let Target::Module(other) = *target else { continue };
             for (word, line) in &self.modules[module].declarations.words {
                 let own = self.modules[module].names.contains_key(word);
                 let found = self.look_up(other, word, true, &mut Asked::new());
-                brought.extend(found.filter(|_| !own).map(|places| (word.clone(), *line, places)));
+                brought.extend(found.filter(|_| !own).map(|targets| (word.clone(), *line, targets)));
             }
         }
         if brought.is_empty() {
-            let whole = places.into_iter().map(|place| match place {
-                Place::Module(module) | Place::In(module) => Place::In(module),
+            let whole = targets.into_iter().map(|target| match target {
+                Target::Module(module) | Target::In(module) => Target::In(module),
             });
             brought.push(("*".to_owned(), glob.line, whole.collect()));
         }
@@ -226,7 +234,7 @@ impl Crate {
 fn names(this: usize, read: &Declarations) -> (BTreeMap<String, Vec<Name>>, Vec<Path>) {
     let mut names: BTreeMap<String, Vec<Name>> = BTreeMap::new();
     for item in &read.items {
-        names.entry(item.clone()).or_default().push(Name::Here(Place::In(this)));
+        names.entry(item.clone()).or_default().push(Name::Here(Target::In(this)));
     }
     let mut globs = Vec::new();
     for one in &read.uses {
@@ -245,9 +253,9 @@ fn names(this: usize, read: &Declarations) -> (BTreeMap<String, Vec<Name>>, Vec<
 pub(super) fn arrows(all: &Crate) -> Vec<Arrow> {
     let mut arrows: BTreeMap<(String, String), BTreeMap<String, usize>> = BTreeMap::new();
     for (index, module) in all.modules.iter().enumerate() {
-        for (name, line, places) in all.imports(index) {
-            for place in places {
-                let Place::In(other) = place else { continue };
+        for (name, line, targets) in all.imports(index) {
+            for target in targets {
+                let Target::In(other) = target else { continue };
                 let to = &all.modules[other].file;
                 if *to != module.file {
                     let names = arrows.entry((module.file.clone(), to.clone())).or_default();

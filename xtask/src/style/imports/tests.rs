@@ -218,6 +218,19 @@ fn files_of_one_folder_may_import_each_other() {
     }
 }
 
+#[test]
+fn a_name_has_one_public_type_in_a_crate() {
+    let lib =
+        ("lib.rs", "mod a; pub struct A; mod c { pub enum B {} } #[cfg(test)] mod tests { pub struct B; }");
+    let a = "pub trait A {} struct B; pub(crate) struct C; impl B { pub const D: u8 = 0; }";
+    assert_eq!(
+        findings(&[lib, ("a.rs", a)]),
+        ["a.rs:1: crates/x/src/lib.rs has another public type of the name A"]
+    );
+    let alike = [lib, ("a.rs", a)];
+    assert_eq!(check(&sources("crates/simd", &alike)), []);
+}
+
 /// The findings in the crate `crates/x`, as `path:line: message`.
 fn findings(files: &[(&str, &str)]) -> Vec<String> {
     check(&sources("crates/x", files))

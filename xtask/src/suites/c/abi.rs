@@ -5,15 +5,15 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 use anyhow::{Result, ensure};
 use bulla_devtools::quiet;
 
-use super::places::Places;
+use super::Folders;
 use crate::{
     install_c::{Name, symbols, symbols_path},
     suites::runner::Runner,
 };
 
-pub(super) fn check(runner: &mut Runner<'_>, places: &Places, name: Name) {
+pub(super) fn check(runner: &mut Runner<'_>, folders: &Folders, name: Name) {
     let library = name.library();
-    let lib = places.prefix.join("lib");
+    let lib = folders.prefix.join("lib");
     let shared = lib.join(format!("lib{}.so.{}", library.name, library.version));
     let title = |what: &str| format!("lib{}: {what}", library.name);
     runner.check(&title("it exports what its version script says"), |context| {
@@ -31,7 +31,7 @@ pub(super) fn check(runner: &mut Runner<'_>, places: &Places, name: Name) {
     });
     runner.check(&title("its header declares the same"), |context| {
         let script = fs::read_to_string(symbols_path(context, name))?;
-        let header = places.prefix.join("include").join(format!("{}.h", library.name));
+        let header = folders.prefix.join("include").join(format!("{}.h", library.name));
         let should = symbols(&script).iter().map(ToString::to_string).collect();
         same(&declared(&fs::read_to_string(header)?, library.name), &should)
     });

@@ -9,7 +9,7 @@ use bulla_devtools::{
     wine::{self, GCC as MINGW},
 };
 
-use super::places::Places;
+use super::Folders;
 use crate::suites::runner::Runner;
 
 const NASM: DebianTool = DebianTool { program: "nasm", package: "nasm" };
@@ -27,7 +27,7 @@ enum Build {
     Windows,
 }
 
-pub(super) fn run(runner: &mut Runner<'_>, places: &Places) {
+pub(super) fn run(runner: &mut Runner<'_>, folders: &Folders) {
     runner.need(NASM.program, |_| install::debian(&NASM));
     let wine = match wine::prepare(runner.context) {
         Ok(folder) => wine::environment(&folder),
@@ -35,15 +35,16 @@ pub(super) fn run(runner: &mut Runner<'_>, places: &Places) {
     };
     for build in [Build::Kernel, Build::Sanitized, Build::Portable, Build::Windows] {
         let title = format!("c/nasm, {build:?}");
-        match compile(places, build) {
-            Ok(program) => runner.libtest(&title, &mut started(places, program, build, &wine)),
+        match compile(folders, build) {
+            Ok(program) => runner.libtest(&title, &mut started(folders, program, build, &wine)),
             Err(error) => runner.check(&title, |_| Err(error)),
         }
     }
 }
 
-fn compile(places: &Places, build: Build) -> Result<PathBuf> {
-    let (sources, program) = (places.sources.join("nasm"), places.build.join(format!("nasm-{build:?}.exe")));
+fn compile(folders: &Folders, build: Build) -> Result<PathBuf> {
+    let (sources, program) =
+        (folders.sources.join("nasm"), folders.build.join(format!("nasm-{build:?}.exe")));
     let mut command = Command::new(if build == Build::Windows { MINGW.program } else { "gcc" });
     command.args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror"]);
     match build {
@@ -54,13 +55,13 @@ fn compile(places: &Places, build: Build) -> Result<PathBuf> {
     command
         .arg("-I")
         .arg(&sources)
-        .arg(places.sources.join("tests/nasm.c"))
+        .arg(folders.sources.join("tests/nasm.c"))
         .arg(sources.join("blake3_nasm.c"));
     if build != Build::Portable {
         let format = if build == Build::Windows { "win64" } else { "elf64" };
         for source in ["nasm/blake3_avx2", "tests/registers"] {
-            let source = places.sources.join(source).with_extension("asm");
-            let object = places
+            let source = folders.sources.join(source).with_extension("asm");
+            let object = folders
                 .build
                 .join(format!("{}-{build:?}.o", source.file_stem().unwrap_or_default().display()));
             let mut assemble = Command::new(NASM.program);
@@ -78,8 +79,8 @@ fn compile(places: &Places, build: Build) -> Result<PathBuf> {
     Ok(program)
 }
 
-fn started(places: &Places, program: PathBuf, build: Build, wine: &[(&str, String)]) -> Command {
-    let vectors = places.build.join("vectors.txt");
+fn started(folders: &Folders, program: PathBuf, build: Build, wine: &[(&str, String)]) -> Command {
+    let vectors = folders.build.join("vectors.txt");
     let kernel = if build == Build::Portable { "portable" } else { "avx2" };
     let mut command = Command::new(&program);
     if build == Build::Windows {

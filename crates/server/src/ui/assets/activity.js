@@ -13,7 +13,10 @@ const KEPT = MINUTES * 60_000 / EVERY;
 /** A chart with more lines than these is hard to read. The table has all operations. */
 const LINES = 4;
 
-/** The readings of this sign-in. They outlive the view, so that coming back shows a chart without a gap in its beginning. */
+/**
+ * The readings of this sign-in. They outlive the view, so that coming back shows a chart without a
+ * gap in its beginning.
+ */
 let last = null;
 let steps = [];
 

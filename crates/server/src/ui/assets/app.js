@@ -48,7 +48,10 @@ function viewOf({ view, name }) {
   }
 }
 
-/** Shows the view of the address. Moving the focus there tells a screen reader that the page has changed. */
+/**
+ * Shows the view of the address. Moving the focus there tells a screen reader that the page has
+ * changed.
+ */
 function show({ moved = true } = {}) {
   stop?.();
   stop = null;
@@ -100,7 +103,10 @@ async function checkHealth() {
   setTimeout(checkHealth, HEALTH_EVERY);
 }
 
-/** The first view: that of the address, where the connection identifies the caller, or the form that takes a token. */
+/**
+ * The first view: that of the address, where the connection identifies the caller, or the form that
+ * takes a token.
+ */
 async function begin() {
   const moved = document.activeElement !== document.body;
   if (health === "sealed") {

@@ -47,9 +47,11 @@ function path(points) {
 }
 
 /**
- * A chart of lines `{ name, values }`, each with a value for each of `times` (milliseconds; the last is now).
+ * A chart of lines `{ name, values }`, each with a value for each of `times` (milliseconds; the
+ * last is now).
  *
- * `minutes` is the span that it shows, `say` writes a value, `tick` one beside the axis, `summary` says in words what there is to see.
+ * `minutes` is the span that it shows, `say` writes a value, `tick` one beside the axis, `summary`
+ * says in words what there is to see.
  */
 export function lineChart({ title, lines, times, minutes, say, tick: beside = say, summary, logarithmic = false }) {
   const holder = h("div", { class: "plot" });

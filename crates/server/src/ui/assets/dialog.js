@@ -5,8 +5,8 @@ import { announce, button, field, fresh, h } from "./dom.js";
 /**
  * Asks before something is done, and does it.
  *
- * `typed` is a text that the user must type first. `run` gets the form; what it throws is shown, and the dialog stays open.
- * The result is what `run` returned, or null where the user canceled.
+ * `typed` is a text that the user must type first. `run` gets the form; what it throws is shown,
+ * and the dialog stays open. The result is what `run` returned, or null where the user canceled.
  */
 export function ask({ title, content = [], action, danger = false, typed = null, run }) {
   return new Promise((resolve) => {

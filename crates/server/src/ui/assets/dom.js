@@ -54,7 +54,10 @@ export function field(label, input, about = null) {
 export const facts = (...pairs) => h("dl", { class: "facts" },
   pairs.filter(Boolean).flatMap(([name, ...value]) => [h("dt", {}, name), h("dd", {}, ...value)]));
 
-/** A table whose columns are `{ name, figure }`. A row is a list of cells: text or nodes. The first cell names the row. */
+/**
+ * A table whose columns are `{ name, figure }`. A row is a list of cells: text or nodes. The first
+ * cell names the row.
+ */
 export function table(caption, columns, rows, { stacked = true } = {}) {
   const head = columns.map((column) => h("th", { scope: "col", class: column.figure ? "figure" : null }, column.name));
   const body = rows.map((cells) => h("tr", {}, cells.map((cell, place) => {

@@ -7,7 +7,9 @@ import { may } from "./session.js";
 import { createKey } from "./actions.js";
 
 const ROWS = 50;
-/** How many keys a request brings: few for the first page, many for a search through all of them. */
+/**
+ * How many keys a request brings: few for the first page, many for a search through all of them.
+ */
 const [PAGE, WHOLE] = [200, 1000];
 /** A search goes through at most this many keys, so that the page stays quick. */
 const MOST = 20_000;
@@ -41,7 +43,10 @@ class Found {
 
   #coming = null;
 
-  /** Loads the next page. It waits for a page that is on its way: a second request would bring the same keys twice. */
+  /**
+   * Loads the next page. It waits for a page that is on its way: a second request would bring the
+   * same keys twice.
+   */
   more(limit) {
     this.#coming ??= this.#load(limit).finally(() => { this.#coming = null; });
     return this.#coming;
@@ -93,7 +98,10 @@ export function keysView(go) {
     next.disabled = found.isWhole && first + ROWS >= fit.length;
   }
 
-  /** Loads what the view needs: one page, or all keys where it searches. A later call makes an earlier one stop. */
+  /**
+   * Loads what the view needs: one page, or all keys where it searches. A later call makes an
+   * earlier one stop.
+   */
   async function load() {
     const turn = ++turned;
     try {

@@ -12,7 +12,10 @@ function number(text) {
   return Number(text);
 }
 
-/** The samples of a text: their names, labels and values. Lines that say something else are left out. */
+/**
+ * The samples of a text: their names, labels and values. Lines that say something else are left
+ * out.
+ */
 export function parse(text) {
   const samples = [];
   for (const line of text.split("\n")) {
@@ -56,7 +59,9 @@ function take(histogram, part, labels, value) {
   else if (part === "count") histogram.count = value;
 }
 
-/** How much a counter grew. One that is smaller than before began anew: the service was restarted. */
+/**
+ * How much a counter grew. One that is smaller than before began anew: the service was restarted.
+ */
 const grown = (now, before = 0) => (now < before ? now : now - before);
 
 /** What happened between two readings. */
@@ -83,7 +88,9 @@ function quantiles(before, now) {
   return { p50: quantile(counts, 0.5), p99: quantile(counts, 0.99) };
 }
 
-/** A quantile of cumulative counts by their upper bounds; null where nothing was counted, and infinite above the last bound.
+/**
+ * A quantile of cumulative counts by their upper bounds; null where nothing was counted, and
+ * infinite above the last bound.
  *
  * Within a bucket the values are taken to be spread evenly. */
 export function quantile(counts, share) {

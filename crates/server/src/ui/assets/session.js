@@ -23,7 +23,9 @@ async function learn() {
   }
 }
 
-/** Whether the connection alone identifies the caller: in development, or by a client certificate. */
+/**
+ * Whether the connection alone identifies the caller: in development, or by a client certificate.
+ */
 export async function needsNoCredential() {
   try {
     await learn();

@@ -31,7 +31,7 @@ pub(crate) const NAME: &str = "service-cluster-keys";
 
 const KEYS: [usize; 2] = [100_000, 1_000_000];
 /// The largest database that etcd advises.
-const MOST: f64 = (8_u64 << 30) as f64;
+const MAX_BYTES: f64 = (8_u64 << 30) as f64;
 
 /// Builds the programs, makes the keystores unless they are there, and measures them.
 ///
@@ -125,7 +125,7 @@ fn measure(built: &Built, folder: &Path, keys: usize, table: &mut Table) -> Resu
             etcd.memory()?,
             size / 1e6,
             size / keys as f64,
-            MOST / (size / keys as f64) / 1e6,
+            MAX_BYTES / (size / keys as f64) / 1e6,
             rotation,
             signature,
             rate,

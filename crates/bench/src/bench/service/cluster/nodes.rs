@@ -27,7 +27,7 @@ pub(super) const BOTH: &str = "0,1";
 /// How many keys are rotated in turn.
 pub(super) const KEYS: usize = 256;
 /// How long a node may take to start.
-const PATIENCE: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Nodes that share a keystore.
 pub(super) struct Nodes<'a> {
@@ -95,7 +95,11 @@ impl<'a> Nodes<'a> {
         let mut node = Node { process: process.context("cannot start a node")?, address, folder };
         while !node.is_ready() {
             let ended = node.process.try_wait()?.is_some();
-            ensure!(!ended && start.elapsed() < PATIENCE, "a node does not start: see {:?}", node.folder);
+            ensure!(
+                !ended && start.elapsed() < START_TIMEOUT,
+                "a node does not start: see {:?}",
+                node.folder
+            );
             thread::sleep(Duration::from_millis(5));
         }
         self.all.push(node);

@@ -17,14 +17,14 @@ use super::{
 const CASES: [&str; 3] = ["single-sign", "sign-64", "sign-256"];
 const SECONDS: u32 = 3;
 /// How many nodes sign at the same time. Only one has a processor of its own.
-const MOST: usize = 3;
+const MAX_NODES: usize = 3;
 
 pub(super) const COLUMNS: &[Column] = &[("signatures/s", 0), ("for each second of the nodes' CPU", 0)];
 
 /// Loads one, two and three nodes, which run on the first, the second and both processors.
 pub(super) fn measure(nodes: &Nodes<'_>, table: &mut Table) -> Result<()> {
     for case in CASES {
-        for count in 1..=MOST {
+        for count in 1..=MAX_NODES {
             let (rate, for_a_second) = load(nodes, case, count)?;
             let row = format!("{case}, {count} node{}", if count == 1 { "" } else { "s" });
             table.add(row, &[rate, for_a_second]);

@@ -21,7 +21,7 @@ use super::{
 /// How often a node is asked for the version with which it signs.
 const INTERVAL: Duration = Duration::from_micros(200);
 /// How long a node may take to use a new version.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SPREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Times in milliseconds, each in the order of length.
 pub(super) struct Times {
@@ -80,14 +80,14 @@ fn make(
         now.store(change, Ordering::Release);
         // The watchers first learn which version is the old one.
         for _ in 0..others {
-            uses.recv_timeout(PATIENCE).context("a node does not sign")?;
+            uses.recv_timeout(SPREAD_TIMEOUT).context("a node does not sign")?;
         }
         let sent = Instant::now();
         first.post(&format!("/api/v1/keys/{}/rotate", label(change % KEYS)), &json!({}))?;
         let answered = Instant::now();
         times.rotation.push((answered - sent).as_secs_f64() * 1000.0);
         for _ in 0..others {
-            let (_, at) = uses.recv_timeout(PATIENCE).context("a node does not use a change")?;
+            let (_, at) = uses.recv_timeout(SPREAD_TIMEOUT).context("a node does not use a change")?;
             times.use_elsewhere.push(at.saturating_duration_since(answered).as_secs_f64() * 1000.0);
         }
         thread::sleep(interval.saturating_sub(sent.elapsed()));

@@ -20,10 +20,10 @@ use crate::{forward::Built, summary::SuiteResult};
 
 /// The folder for the output of such suites, and the build folder of those that need no programs of
 /// the workspace. In the usual build folder they would wait for cargo's lock.
-const FOLDER: &str = "beside";
+const FOLDER: &str = "background";
 
-/// Runs the suite with `program`, which is this program, in the build folder `target`.
-/// `built` has the programs of other commands, and `required_kernels` the value of [`REQUIRE_KERNELS`].
+/// Runs the suite with `program`, which is this program, in the build folder `target`. `built` has
+/// the programs of other commands, and `required_kernels` the value of [`REQUIRE_KERNELS`].
 pub(super) fn run(
     program: &Path,
     built: &Built,
@@ -36,7 +36,7 @@ pub(super) fn run(
     let mut command = Command::new(program);
     command.args(["test", "--report"]).arg(&report).arg(suite.name());
     command.env(REQUIRE_KERNELS, required_kernels).env(BUILT, &built.folder);
-    if suite.track() == Track::Beside {
+    if suite.track() == Track::Background {
         command.env("CARGO_TARGET_DIR", &folder);
     }
     let output = folder.join(suite.name()).with_extension("txt");
@@ -80,7 +80,8 @@ mod tests {
     /// What is collected from a shell that runs `script`, whose first argument is where the report
     /// goes, and what it printed.
     fn shell(name: &str, script: &str) -> (Result<SuiteResult>, String) {
-        let folder = std::env::temp_dir().join(format!("bulla-xtask-beside-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("bulla-xtask-background-{name}-{}", std::process::id()));
         let (output, report) = (folder.join("output"), folder.join("report"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(&report, r#"{"left": "by an earlier run"}"#).unwrap();
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_suite_that_cannot_be_started_has_failed() {
-        let folder = std::env::temp_dir().join(format!("bulla-xtask-beside-none-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("bulla-xtask-background-none-{}", std::process::id()));
         let ended = run(
             Path::new("/no such program"),
             &Built { folder: folder.clone() },
