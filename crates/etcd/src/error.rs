@@ -7,10 +7,10 @@ use etcd_client::Error;
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = EtcdError> = std::result::Result<T, E>;
 
-/// What etcd says if its database has reached its quota.
-const FULL: &str = "space exceeded";
+/// The message of etcd when its database has reached its quota.
+const QUOTA_MESSAGE: &str = "space exceeded";
 
-/// What kind of error an [`EtcdError`] is.
+/// The kind of an [`EtcdError`].
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EtcdErrorKind {
@@ -46,7 +46,7 @@ impl EtcdError {
         Self { kind: EtcdErrorKind::Io, message, source: Some(error) }
     }
 
-    /// What kind of error this is.
+    /// The kind of this error.
     pub fn kind(&self) -> EtcdErrorKind {
         self.kind
     }
@@ -106,7 +106,7 @@ impl RequestFailure {
     /// and again when it carries the request out. The second time it reports this although it made
     /// the change. So what is there has to be read.
     pub fn is_full(&self) -> bool {
-        matches!(self, Self::Refused(error) if error.to_string().contains(FULL))
+        matches!(self, Self::Refused(error) if error.to_string().contains(QUOTA_MESSAGE))
     }
 
     /// Why there was no answer, for people.
@@ -135,7 +135,7 @@ impl RequestFailure {
 fn refusal(prefix: &str, error: &Error) -> EtcdError {
     let text = error.to_string();
     let says = |part: &str| text.contains(part);
-    let (code, advice) = if says(FULL) {
+    let (code, advice) = if says(QUOTA_MESSAGE) {
         (
             EtcdErrorKind::StorageFull,
             "its database has reached its quota: compact it, defragment it and disarm the alarm",

@@ -325,7 +325,7 @@ impl RemoteTable {
 struct TableAnswer {
     /// Whether its conditions were true.
     made: bool,
-    /// What it read.
+    /// The answers to its reads.
     read: Vec<GetResponse>,
     /// The error if etcd refused it for lack of space. It may be made nonetheless: what was read
     /// tells.

@@ -86,8 +86,8 @@ impl RotationPolicy {
     /// larger the limit, the more uses a crash may lose.
     pub(crate) fn reservation(max_uses: NonZeroU64, used: u64) -> u64 {
         const SHARE: u64 = 64;
-        const MOST: u64 = 4096;
-        (max_uses.get() / SHARE).clamp(1, MOST).min(max_uses.get().saturating_sub(used))
+        const MAX_RESERVED_USES: u64 = 4096;
+        (max_uses.get() / SHARE).clamp(1, MAX_RESERVED_USES).min(max_uses.get().saturating_sub(used))
     }
 }
 

@@ -212,7 +212,6 @@ pub trait CheckpointSigningKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit_log::CheckpointSigner as _;
     use sha2::{Digest as _, Sha256};
 
     const KEY: &str = "local/audit/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";

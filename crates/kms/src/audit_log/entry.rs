@@ -22,11 +22,11 @@ pub(super) const FORMAT: u32 = 1;
 /// The most bytes of a line. A checkpoint with the longest possible signature fits.
 pub(super) const MAX_LINE: usize = 128 << 10;
 
-/// What stands between a line's body and its link.
+/// The text between a line's body and its link.
 pub(super) const LINK: &str = ",\"chain\":\"";
 /// The hexadecimal digits of a link.
 pub(super) const LINK_DIGITS: usize = 64;
-/// What ends a line after its link.
+/// The end of a line, after its link.
 pub(super) const END: &str = "\"}";
 /// The bytes of a line after its body.
 pub(super) const TAIL: usize = LINK.len() + LINK_DIGITS + END.len();

@@ -134,8 +134,8 @@ pub(super) fn allocate(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
 
 /// How long to wait for a lock. A program that verifies the log takes the lock for a moment, to
 /// learn whether another one has it.
-const PATIENCE: Duration = Duration::from_secs(1);
-const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock of a log. Dropping the value releases it, and so does the end of the process.
 #[derive(Debug)]
@@ -156,8 +156,8 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
-                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
-                    std::thread::sleep(BETWEEN_TRIES);
+                Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(LOCK_RETRY_PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("another process writes to the audit log in {}", folder.display());
@@ -247,7 +247,7 @@ mod tests {
         asking.lock_shared().unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| Lock::take(folder.path()).map(drop));
-            std::thread::sleep(2 * BETWEEN_TRIES);
+            std::thread::sleep(2 * LOCK_RETRY_PAUSE);
             asking.unlock().unwrap();
             assert!(waiting.join().unwrap().is_ok());
         });

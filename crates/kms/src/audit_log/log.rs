@@ -439,7 +439,7 @@ impl AuditSink for AuditLog {
     }
 }
 
-/// What a [`CheckpointThread`](super::CheckpointThread) does.
+/// The functions that a [`CheckpointThread`] calls.
 impl AuditLog {
     /// From now on, operations only wake the thread that makes checkpoints.
     ///

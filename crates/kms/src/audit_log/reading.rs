@@ -216,7 +216,7 @@ pub fn verify_cosigned(
     Ok(Some(cosigned))
 }
 
-/// What a checkpoint that witnesses cosigned shows.
+/// The result of verifying a checkpoint that witnesses cosigned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CosignedReport {
     /// How many entries it covers.
@@ -224,7 +224,7 @@ pub struct CosignedReport {
     /// The witnesses whose cosignatures are valid, by their names, and when they cosigned by their
     /// own clocks.
     pub witnesses: Vec<(String, Timestamp)>,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 

@@ -100,7 +100,7 @@ pub(super) fn body(body: &[u8]) -> Hash {
     BODY.derive(body).into()
 }
 
-/// The same of many lines, side by side.
+/// Hashes the bodies of many lines, side by side.
 pub(super) fn bodies(bodies: &[&[u8]]) -> Vec<Hash> {
     many(&BODY, bodies)
 }

@@ -123,7 +123,7 @@ enum Met {
     No,
 }
 
-/// What the end of a file means.
+/// The kind of a file, which tells what its end means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileEnd {
     /// Other files follow.

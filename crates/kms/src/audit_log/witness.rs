@@ -26,8 +26,8 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::WITNESSED) {
     Err(_) => panic!("the prefix is text"),
 };
 
-/// What a log's key signs for witnesses: the size and the root of the tree with SHA-256. Only a log
-/// makes one.
+/// The size and the root of the tree with SHA-256, which a log's key signs for witnesses. Only a
+/// log makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeHead {
     pub(super) log: LogId,
@@ -178,9 +178,9 @@ impl FromStr for WitnessKey {
 serde_as_text!(CosignedCheckpoint, WitnessKey);
 
 /// How often a checkpoint is made again because the key was rotated meanwhile.
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
-/// What a witness answers to `add-checkpoint`.
+/// The answer of a witness to `add-checkpoint`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WitnessAnswer {
     /// The status of HTTP.
@@ -208,7 +208,7 @@ pub struct Witnesses {
     tree: Frontier<Sha256>,
 }
 
-/// What came of asking all witnesses.
+/// The result of asking all witnesses.
 #[derive(Clone, Debug)]
 pub struct WitnessReport {
     /// The checkpoint with all cosignatures that arrived.
@@ -269,7 +269,7 @@ impl Witnesses {
         signer: &dyn CheckpointSigner,
         key: KeyRef<'_>,
     ) -> Result<CosignedCheckpoint> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let checkpoint = log.checkpoint(signer, key)?;
             let signing = signer.checkpoint_signing_key(key)?;
             let public_key = signing.public_key();
@@ -303,7 +303,7 @@ impl Witness {
                 format!("has seen {why}: the log was altered, or there is another log with its number"),
             )
         };
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let request = request(folder, &self.seen, tree, note)?;
             let WitnessAnswer { status, body } = (self.ask)(&request)?;
             match status {
@@ -345,8 +345,8 @@ fn request(folder: &Path, seen: &Frontier<Sha256>, tree: &Frontier<Sha256>, note
     Ok(request + "\n" + note)
 }
 
-impl std::fmt::Debug for Witnesses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.all.iter().map(|witness| witness.key.name());
         f.debug_list().entries(names).finish()
     }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn keys_of_witnesses_have_one_form() {
         let keystore = crate::Keystore::in_memory();
-        let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), crate::Algorithm::Ed25519);
+        let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
         let key = keystore.public_key(&keystore.create_key(new).unwrap()).unwrap();
         let text = note::verifier_key("witness.example.org", COSIGNATURE, &key);
         let read: WitnessKey = text.parse().unwrap();

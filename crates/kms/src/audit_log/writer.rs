@@ -23,7 +23,7 @@ use crate::id::{KeyRef, KeySelector};
 use crate::time::Timestamp;
 
 /// How many bytes more than needed get their place on the disk at once.
-const ALLOCATE_AHEAD: u64 = 64 << 10;
+const EXTRA_ALLOCATION: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct LogState {
@@ -89,7 +89,7 @@ impl Folder {
         let end = self.length.saturating_add(bytes);
         if end > self.allocated {
             // Most calls then find what they need. A disk that is almost full gives only that.
-            let ahead = end.saturating_add(ALLOCATE_AHEAD);
+            let ahead = end.saturating_add(EXTRA_ALLOCATION);
             self.allocated = match files::allocate(&self.file, self.length, ahead) {
                 Ok(()) => ahead,
                 Err(_) => files::allocate(&self.file, self.length, end).map(|()| end)?,
@@ -238,7 +238,7 @@ pub(super) struct Group {
     said: Option<(Said, String)>,
 }
 
-/// What a line says between its time and its digest.
+/// The part of a line between its time and its digest.
 struct Said {
     who: Actor,
     operation: AuditOperation,

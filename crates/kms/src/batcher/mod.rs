@@ -1,6 +1,6 @@
 //! A [`Batcher`] computes concurrent calls together.
 
-mod answer_cell;
+mod oneshot;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use self::answer_cell::{AnswerCell, Reply, Unpark, Wakers, internal};
+use self::oneshot::{Oneshot, Reply, Unpark, Wakers, internal};
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
 use crate::audit_log::{Actor, AuditContext, AuditOperation};
@@ -36,7 +36,8 @@ pub struct BatcherOptions {
     pub max_wait: Duration,
     /// The most calls that wait. Further calls are refused with [`Code::Busy`].
     pub capacity: usize,
-    /// The same for the calls of one tenant, so that no tenant can fill the queue alone.
+    /// The maximum number of waiting calls of one tenant, so that no tenant can fill the queue
+    /// alone.
     pub tenant_capacity: usize,
     /// How many threads compute; as many as there are processors by default.
     pub workers: Option<NonZeroUsize>,
@@ -101,7 +102,7 @@ struct Shared {
     start: Instant,
 }
 
-/// What to compute, and where the answer goes.
+/// A call: its input, and where the answer goes.
 enum Call {
     Verify {
         who: Option<Actor>,
@@ -238,7 +239,7 @@ impl Batcher {
         operation: AuditOperation,
         call: impl FnOnce(Reply<T>) -> Call,
     ) -> Answer<T> {
-        let cell = AnswerCell::new();
+        let cell = Oneshot::new();
         let call = call(Reply::to(&cell));
         let mut queue = self.shared.queue();
         let pushed = queue.push(&tenant, self.shared.now(), call);
@@ -408,7 +409,7 @@ impl Shared {
         self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
     }
 
-    fn refuse<T>(&self, operation: AuditOperation, refused: Refused, cell: &AnswerCell<T>) {
+    fn refuse<T>(&self, operation: AuditOperation, refused: Refused, cell: &Oneshot<T>) {
         let error = match refused {
             Refused::Full => KmsError::new(Code::Busy, "too many calls wait; try again soon"),
             Refused::TenantFull => {
@@ -453,7 +454,7 @@ struct Sign {
 /// Dropping it cancels the call.
 #[must_use = "an answer that is dropped calls its call off"]
 pub struct Answer<T> {
-    cell: Arc<AnswerCell<T>>,
+    cell: Arc<Oneshot<T>>,
     /// The call's place in the queue; `None` if the call was refused.
     place: Option<Place>,
 }

@@ -49,7 +49,7 @@ impl Reason {
     }
 }
 
-/// What an idle worker should do.
+/// The next step of an idle worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Take this many calls, for this reason.
@@ -170,7 +170,7 @@ impl<T> Queue<T> {
         share.max(LANES).min(self.shape.target)
     }
 
-    /// What a free worker should do.
+    /// The next step of a free worker.
     pub(super) fn next(&self, now: Duration) -> Next {
         if self.len == 0 {
             return if self.closed { Next::End } else { Next::Wait };

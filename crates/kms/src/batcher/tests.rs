@@ -371,7 +371,7 @@ fn a_future_wakes_whom_it_was_last_polled_by_and_nobody_after_it_is_dropped() {
 
 /// Records, whenever it is woken, how many calls have no answer yet.
 struct Looking {
-    cells: Vec<Arc<AnswerCell<Verdict>>>,
+    cells: Vec<Arc<Oneshot<Verdict>>>,
     pending: Mutex<Vec<usize>>,
 }
 

@@ -10,7 +10,7 @@ use crate::{encoding, files};
 
 const HEADER: &str = "bulla rollback guard v1\n";
 /// Larger than any guard file.
-const MOST: u64 = 1024;
+const MAX_FILE_LEN: u64 = 1024;
 
 /// A guard in a small text file. It helps only if somebody who can put back the store cannot put
 /// back this file: keep it on another disk, in another account's folder, and outside the store's
@@ -67,7 +67,7 @@ impl FileGuard {
                 continue;
             }
             let mut text = String::new();
-            let read = (&mut file).take(MOST).read_to_string(&mut text);
+            let read = (&mut file).take(MAX_FILE_LEN).read_to_string(&mut text);
             let known = match read {
                 Ok(_) => parse(&text),
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => None,

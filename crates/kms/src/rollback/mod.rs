@@ -23,11 +23,9 @@
 
 mod file;
 mod guard;
-mod named;
 mod time;
 
 pub use self::file::FileGuard;
 pub(crate) use self::guard::rolled_back;
-pub use self::guard::{RollbackGuard, StoreGuard, StoreMark};
-pub use self::named::NamedGuard;
+pub use self::guard::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
 pub use self::time::{SignedTime, TimeGuard, TimeSource};

@@ -52,7 +52,8 @@ impl FileIdentity {
         }
     }
 
-    /// The same, but the file system is asked only if its last answer is older than a second.
+    /// Like [`FileIdentity::check`], but asks the file system only if its last answer is older than
+    /// a second.
     ///
     /// # Errors
     /// Those of [`FileIdentity::check`].

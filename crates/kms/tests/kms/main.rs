@@ -7,13 +7,13 @@
 
 mod audit_log;
 mod audit_log_changes;
+mod audit_log_checkpoint_thread;
 mod audit_log_crash;
 mod audit_log_cuts;
 mod audit_log_files;
 mod audit_log_full;
 mod audit_log_pages;
 mod audit_log_proofs;
-mod audit_log_sealer;
 mod audit_log_syncs;
 mod audit_log_witnesses;
 mod backup;

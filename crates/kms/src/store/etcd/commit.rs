@@ -63,7 +63,7 @@ impl RemoteRows {
 /// few seconds.
 const MAX_SEARCHED_STATES: usize = 1000;
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, PartialEq, Eq)]
 enum CommitOutcome {
     /// It was made, at this revision.

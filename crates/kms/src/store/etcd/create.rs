@@ -133,7 +133,7 @@ impl Creation {
     }
 }
 
-/// What a transaction without an answer may have left behind.
+/// The state that a transaction without an answer may have left behind.
 #[derive(Clone, Copy)]
 enum Doubt {
     /// Rows that do not form a store.

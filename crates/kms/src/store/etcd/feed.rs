@@ -23,7 +23,7 @@ const MAX_KEPT_BYTES: usize = 16 << 20;
 /// How long to wait for what etcd already has.
 const NEWS_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// What a watch has told.
+/// The changes that a watch has told of.
 #[derive(Default)]
 pub(super) struct Feed {
     told: Mutex<Option<Backlog>>,

@@ -32,7 +32,7 @@ pub(crate) struct EtcdStore {
     rows: RemoteRows,
     /// The revision at which the state was last seen.
     seen: i64,
-    /// What the watch has told.
+    /// The changes that the watch has told of.
     feed: Arc<Feed>,
 }
 

@@ -255,7 +255,7 @@ struct Pages {
     rows: usize,
 }
 
-/// What one request asks for: rows from a key to before another one.
+/// The range of one request: rows from a key to before another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Page {
     from: Vec<u8>,

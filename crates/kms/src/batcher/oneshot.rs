@@ -9,7 +9,7 @@ use crate::error::{Code, KmsError, Result};
 
 /// Filled once, emptied once.
 #[derive(Debug)]
-pub(super) struct AnswerCell<T>(Mutex<Inner<T>>);
+pub(super) struct Oneshot<T>(Mutex<Inner<T>>);
 
 #[derive(Debug)]
 enum Inner<T> {
@@ -18,7 +18,7 @@ enum Inner<T> {
     Taken,
 }
 
-impl<T> AnswerCell<T> {
+impl<T> Oneshot<T> {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner::Pending(None))))
     }
@@ -75,10 +75,10 @@ impl<T> AnswerCell<T> {
 /// The end of a cell through which the answer comes. If it is dropped without an answer, the caller
 /// gets an error and does not wait for ever.
 #[derive(Debug)]
-pub(super) struct Reply<T>(Option<Arc<AnswerCell<T>>>);
+pub(super) struct Reply<T>(Option<Arc<Oneshot<T>>>);
 
 impl<T> Reply<T> {
-    pub(super) fn to(cell: &Arc<AnswerCell<T>>) -> Self {
+    pub(super) fn to(cell: &Arc<Oneshot<T>>) -> Self {
         Self(Some(Arc::clone(cell)))
     }
 
