@@ -73,37 +73,36 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Only the commands that scripts call for one small file again and again: building the parser of
-/// all commands takes longer than hashing such a file.
+/// One command alone, for those that scripts call for one small file again and again: building the
+/// parser of all commands takes longer than hashing such a file.
 #[derive(Parser)]
-#[command(name = "bulla", version)]
-struct Quick {
-    #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto)]
+#[command(name = "bulla")]
+struct SingleCommand<T: Args> {
+    #[arg(long, value_enum, default_value_t = ColorWhen::Auto)]
     color: ColorWhen,
 
-    #[command(subcommand)]
-    command: QuickCommand,
+    #[command(flatten)]
+    args: T,
 }
 
-#[derive(Subcommand)]
-enum QuickCommand {
-    Sum(SumArgs),
-    Check(CheckArgs),
-}
+impl<T: Args> SingleCommand<T> {
+    /// Parses a command line, whose second word is the command's name.
+    fn parse_words(mut words: Vec<OsString>) -> Option<Self> {
+        words.remove(1);
+        Self::try_parse_from(words).ok()
+    }
 
-impl Quick {
-    /// Parses the words of a command line. Of many words, those at the end that can only be names
-    /// of files are left out: the parser takes about as long for a name as the system does to open
-    /// the file.
-    fn of(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
+    /// Does the same for a command with names of files. Of many words, those at the end that can
+    /// only be names are left out: the parser takes about as long for a name as the system does to
+    /// open the file.
+    fn parse_names(
+        mut words: Vec<OsString>,
+        files: impl FnOnce(&mut T) -> &mut Vec<PathBuf>,
+    ) -> Option<Self> {
         let names = if words.len() > MANY_WORDS { names_at_end(&mut words) } else { Vec::new() };
-        let mut quick = Self::try_parse_from(words)?;
-        let files = match &mut quick.command {
-            QuickCommand::Sum(args) => &mut args.files,
-            QuickCommand::Check(args) => &mut args.files,
-        };
-        files.extend(names.into_iter().map(PathBuf::from));
-        Ok(quick)
+        let mut single = Self::parse_words(words)?;
+        files(&mut single.args).extend(names.into_iter().map(PathBuf::from));
+        Some(single)
     }
 }
 
@@ -124,17 +123,38 @@ impl Cli {
     /// # Errors
     /// Something is wrong with it, or help or the version is wanted: what is to be printed.
     pub(crate) fn from_command_line(words: Vec<OsString>) -> Result<Self, clap::Error> {
-        let is_quick = words.get(1).is_some_and(|name| name == "sum" || name == "check");
-        if is_quick && let Ok(Quick { color, command }) = Quick::of(words) {
-            let command = match command {
-                QuickCommand::Sum(args) => Command::Sum(args),
-                QuickCommand::Check(args) => Command::Check(args),
-            };
-            return Ok(Self { color, command });
+        if let Some(cli) = Self::parse_single(words) {
+            return Ok(cli);
         }
         // The parser of all commands knows all errors and help.
         let command = Self::command().subcommands(PROGRAMS.iter().map(Program::stub));
         Self::from_arg_matches(&command.try_get_matches()?)
+    }
+
+    /// Parses a command line of some commands by a parser of that command alone. None for other
+    /// commands, for mistakes and for help.
+    fn parse_single(words: Vec<OsString>) -> Option<Self> {
+        let name = words.get(1)?.to_str()?.to_owned();
+        let (color, command) = match name.as_str() {
+            "sum" => {
+                let single = SingleCommand::<SumArgs>::parse_names(words, |args| &mut args.files)?;
+                (single.color, Command::Sum(single.args))
+            }
+            "check" => {
+                let single = SingleCommand::<CheckArgs>::parse_names(words, |args| &mut args.files)?;
+                (single.color, Command::Check(single.args))
+            }
+            "sign" => {
+                let single = SingleCommand::<SignArgs>::parse_words(words)?;
+                (single.color, Command::Sign(single.args))
+            }
+            "verify" => {
+                let single = SingleCommand::<VerifyArgs>::parse_words(words)?;
+                (single.color, Command::Verify(single.args))
+            }
+            _ => return None,
+        };
+        Some(Self { color, command })
     }
 
     /// All commands, with those that other programs define.

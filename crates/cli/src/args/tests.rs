@@ -1,6 +1,6 @@
 //! Tests that every command has a help text, and that long command lines mean what short ones do.
 
-use super::{Cli, MANY_WORDS, Quick, QuickCommand, names_at_end};
+use super::{CheckArgs, Cli, Command, MANY_WORDS, SingleCommand, SumArgs, names_at_end};
 use bulla_command::tree::CommandTree;
 use clap::{ArgAction, CommandFactory as _, Parser as _};
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ fn the_help_of_every_command_has_examples_and_exit_statuses() {
 }
 
 #[test]
-fn no_flag_of_the_quick_commands_has_more_values_than_one() {
-    for command in Quick::command().get_subcommands() {
+fn no_flag_of_the_commands_with_many_names_has_more_values_than_one() {
+    for command in [SingleCommand::<SumArgs>::command(), SingleCommand::<CheckArgs>::command()] {
         for flag in command.get_arguments().filter(|argument| !argument.is_positional()) {
             let most = flag.get_num_args().map_or(1, |range| range.max_values());
             assert!(most <= 1 || !matches!(flag.get_action(), ArgAction::Set | ArgAction::Append), "{flag}");
@@ -24,10 +24,11 @@ fn no_flag_of_the_quick_commands_has_more_values_than_one() {
 }
 
 /// The files, and whether two of the flags are set.
-fn meaning(quick: Quick) -> (Vec<PathBuf>, bool, Option<u64>) {
-    match quick.command {
-        QuickCommand::Sum(args) => (args.files, args.zero, args.length),
-        QuickCommand::Check(args) => (args.files, args.zero, Some(args.seek)),
+fn meaning(cli: Cli) -> (Vec<PathBuf>, bool, Option<u64>) {
+    match cli.command {
+        Command::Sum(args) => (args.files, args.zero, args.length),
+        Command::Check(args) => (args.files, args.zero, Some(args.seek)),
+        _ => panic!("another command"),
     }
 }
 
@@ -47,14 +48,29 @@ fn a_long_command_line_means_what_a_short_one_does() {
         &["check", "-z"],
     ] {
         let whole = || ["bulla"].iter().chain(words).copied().chain(names.iter().map(String::as_str));
-        let expected = meaning(Quick::try_parse_from(whole()).unwrap_or_else(|error| panic!("{error}")));
+        let expected = meaning(Cli::try_parse_from(whole()).unwrap_or_else(|error| panic!("{error}")));
         let mut left: Vec<_> = whole().map(OsString::from).collect();
         assert!(names_at_end(&mut left).len() + 1 >= names.len(), "{words:?}");
-        let found = meaning(
-            Quick::of(whole().map(OsString::from).collect()).unwrap_or_else(|error| panic!("{error}")),
-        );
-        assert_eq!(found, expected, "{words:?}");
+        let found = Cli::parse_single(whole().map(OsString::from).collect());
+        assert_eq!(meaning(found.expect("a command line")), expected, "{words:?}");
     }
     let wrong = ["bulla", "sum", "--wrong"].iter().copied().chain(names.iter().map(String::as_str));
-    assert!(Quick::of(wrong.map(OsString::from).collect()).is_err());
+    assert!(Cli::parse_single(wrong.map(OsString::from).collect()).is_none());
+}
+
+#[test]
+fn a_command_alone_refuses_what_all_commands_refuse() {
+    for words in [
+        &["bulla", "sum", "--version"][..],
+        &["bulla", "sum", "--help"],
+        &["bulla", "verify"],
+        &["bulla", "sign", "a", "--wrong"],
+        &["bulla", "keys"],
+        &["bulla"],
+    ] {
+        assert!(Cli::parse_single(words.iter().map(OsString::from).collect()).is_none(), "{words:?}");
+        assert!(Cli::try_parse_from(words).is_err(), "{words:?}");
+    }
+    let verify = ["bulla", "verify", "--color", "never", "a", "-p", "key"];
+    assert!(Cli::parse_single(verify.map(OsString::from).to_vec()).is_some());
 }
