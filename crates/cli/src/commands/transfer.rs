@@ -11,14 +11,14 @@ use crate::trust;
 use bulla_keystore::{check_secret_file, tenant};
 use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
-    MAX_INPUT, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public, unwrap_aes_kwp,
+    MAX_INPUT_LEN, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public, unwrap_aes_kwp,
 };
 use bulla_kms::{Code, KmsError, Name, NewKey, SecretString};
 use std::path::Path;
 use zeroize::Zeroizing;
 
 pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
-    let bytes = secret::read(&args.file, "the key", MAX_INPUT, secret::Secrecy::NotSecret)?;
+    let bytes = secret::read(&args.file, "the key", MAX_INPUT_LEN, secret::Secrecy::NotSecret)?;
     let about = |error: KmsError| Error::from(error).about(shown(&args.file));
     let material = match args.public {
         true => Material::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),

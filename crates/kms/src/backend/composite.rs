@@ -14,8 +14,8 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
-use super::ed25519_strict;
-use super::encoded_key::Prepared;
+use super::ed25519_key;
+use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::wrong_length;
 use crate::algorithm::Algorithm;
@@ -30,7 +30,7 @@ const ALGORITHM: Algorithm = Algorithm::MlDsa65Ed25519;
 const MLDSA: ParameterSet = ParameterSet::MlDsa65;
 
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct CompositeBackend;
 
 /// Both public keys, decoded.
 struct PublicPair {
@@ -38,7 +38,7 @@ struct PublicPair {
     ed25519: ed25519_dalek::VerifyingKey,
 }
 
-impl Backend for Software {
+impl Backend for CompositeBackend {
     fn name(&self) -> &str {
         SOFTWARE
     }
@@ -62,13 +62,13 @@ impl Backend for Software {
         let (first, second) = material.split_first_chunk::<SEED>().ok_or_else(error)?;
         let mldsa = MLDSA.signing_key(first).ok_or_else(error)?;
         let ed25519 = SigningKey::try_from(second).map_err(|_| error())?;
-        Ok(Arc::new(SoftwareKey { mldsa, ed25519 }))
+        Ok(Arc::new(CompositePrivateKey { mldsa, ed25519 }))
     }
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
         let (first, second) = halves(public_key, Algorithm::MlDsa65.public_key_length());
         // A wrong length shows as a wrong length of the second half, which this call reports.
-        let ed25519 = ed25519_strict::decode(second)?;
+        let ed25519 = ed25519_key::decode(second)?;
         let mldsa = MLDSA.verifying_key(first).ok_or_else(|| wrong_length(algorithm))?;
         Ok(Box::new(PublicPair { mldsa, ed25519 }))
     }
@@ -78,7 +78,7 @@ impl Backend for Software {
         let (first, second) = halves(request.signature, Algorithm::MlDsa65.output_length());
         let message = representative(request.message);
         let mldsa = key.mldsa.verify(&message, LABEL, first);
-        let ed25519 = ed25519_strict::verify(&key.ed25519, &message, second);
+        let ed25519 = ed25519_key::verify_strict(&key.ed25519, &message, second);
         if mldsa && ed25519 == Verdict::Valid { Verdict::Valid } else { Verdict::Invalid }
     }
 }
@@ -92,12 +92,12 @@ fn halves(bytes: &[u8], first: usize) -> (&[u8], &[u8]) {
     bytes.split_at(first.min(bytes.len()))
 }
 
-struct SoftwareKey {
+struct CompositePrivateKey {
     mldsa: Box<dyn PqSigningKey>,
     ed25519: SigningKey,
 }
 
-impl PrivateKey for SoftwareKey {
+impl PrivateKey for CompositePrivateKey {
     fn public_key(&self) -> Result<Vec<u8>> {
         Ok([self.mldsa.public_key(), self.ed25519.verifying_key().to_bytes().to_vec()].concat())
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bulla_ed25519::{PreparedItem, PreparedKey, SignItem, SigningKey, VerifyItem, prehash};
 use zeroize::Zeroizing;
 
-use super::ed25519_strict::decode;
-use super::ed25519_tables::{DecodedKey, verdict};
-use super::encoded_key::Prepared;
+use super::ed25519_key::decode;
+use super::ed25519_key::{DecodedKey, verdict};
+use super::interface::Prepared;
 use super::interface::{
     Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
 };
@@ -23,9 +23,9 @@ const LANES: usize = 8;
 /// Private keys in this process's memory. The material is the seed of RFC 8032, section 5.1.5: 32
 /// random bytes.
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct Ed25519Backend;
 
-impl Backend for Software {
+impl Backend for Ed25519Backend {
     fn name(&self) -> &str {
         SOFTWARE
     }
@@ -47,7 +47,7 @@ impl Backend for Software {
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let seed = material.as_slice().try_into();
         let seed = seed.map_err(|_| KmsError::corrupt("a sealed Ed25519 key does not have 32 bytes"))?;
-        Ok(Arc::new(SoftwareKey(SigningKey::from_seed(seed))))
+        Ok(Arc::new(Ed25519PrivateKey(SigningKey::from_seed(seed))))
     }
 
     fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
@@ -102,7 +102,7 @@ impl Backend for Software {
 /// The request as an item; `None` if the key belongs to another backend.
 fn sign_item<'a>(request: &SignRequest<'a>) -> Option<SignItem<'a>> {
     let key: &dyn Any = request.key;
-    Some(SignItem { key: &key.downcast_ref::<SoftwareKey>()?.0, message: request.message })
+    Some(SignItem { key: &key.downcast_ref::<Ed25519PrivateKey>()?.0, message: request.message })
 }
 
 /// The item with its key's tables.
@@ -119,9 +119,9 @@ fn is_worth_splitting(hot: usize, cold: usize) -> bool {
 }
 
 /// The expanded seed with its public key: deriving them for each signature would double its cost.
-struct SoftwareKey(SigningKey);
+struct Ed25519PrivateKey(SigningKey);
 
-impl PrivateKey for SoftwareKey {
+impl PrivateKey for Ed25519PrivateKey {
     fn public_key(&self) -> Result<Vec<u8>> {
         Ok(self.0.public_key().to_vec())
     }
@@ -182,24 +182,24 @@ mod tests {
     #[test]
     fn the_vectors_of_rfc_8032() {
         for [seed, public_key, message, signature] in RFC_8032.map(|vector| vector.map(bytes)) {
-            let key = Software.load(Algorithm::Ed25519, &Zeroizing::new(seed)).unwrap();
+            let key = Ed25519Backend.load(Algorithm::Ed25519, &Zeroizing::new(seed)).unwrap();
             assert_eq!(key.public_key().unwrap(), public_key);
             assert_eq!(key.sign(&message).unwrap(), signature);
             let public_key = &PublicKey::from_bytes(Algorithm::Ed25519, &public_key).unwrap();
             let request = VerifyRequest { public_key, message: &message, signature: &signature };
-            assert_eq!(Software.verify(request), Verdict::Valid);
+            assert_eq!(Ed25519Backend.verify(request), Verdict::Valid);
         }
     }
 
     #[test]
     fn material_of_another_length_is_no_key() {
         for length in [0, 31, 33, 64] {
-            assert!(Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![1; length])).is_err());
+            assert!(Ed25519Backend.load(Algorithm::Ed25519, &Zeroizing::new(vec![1; length])).is_err());
         }
     }
 
     fn key(seed: u8) -> Arc<dyn PrivateKey> {
-        Software.load(Algorithm::Ed25519, &Zeroizing::new(vec![seed; 32])).unwrap()
+        Ed25519Backend.load(Algorithm::Ed25519, &Zeroizing::new(vec![seed; 32])).unwrap()
     }
 
     /// Batches with every mixture of keys with and without tables; some signatures are altered.
@@ -233,9 +233,9 @@ mod tests {
                     },
                 )
                 .collect();
-            assert_eq!(Software.verify_many(&requests), expected, "{hot} with tables, {cold} without");
+            assert_eq!(Ed25519Backend.verify_many(&requests), expected, "{hot} with tables, {cold} without");
             assert_eq!(
-                requests.iter().map(|request| Software.verify(*request)).collect::<Vec<_>>(),
+                requests.iter().map(|request| Ed25519Backend.verify(*request)).collect::<Vec<_>>(),
                 expected
             );
         }
@@ -258,7 +258,7 @@ mod tests {
             let messages: Vec<_> = (0..20_u8).map(|number| vec![number; 7 * usize::from(number)]).collect();
             let requests =
                 keys.iter().zip(&messages).map(|(key, message)| SignRequest { key: &**key, message });
-            let made = Software.sign_many(Algorithm::Ed25519, &requests.collect::<Vec<_>>());
+            let made = Ed25519Backend.sign_many(Algorithm::Ed25519, &requests.collect::<Vec<_>>());
             for ((key, message), made) in keys.iter().zip(&messages).zip(made) {
                 assert_eq!(made.unwrap(), key.sign(message).unwrap());
             }

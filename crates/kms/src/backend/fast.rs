@@ -15,10 +15,10 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
 
-use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{
     Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SignRequest, VerifyRequest,
 };
+use super::interface::{EncodedKey, Prepared};
 #[cfg(feature = "p256")]
 use super::p256;
 use crate::algorithm::Algorithm;
@@ -30,12 +30,12 @@ type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>
 
 /// The plain backend of an algorithm with a quicker signer.
 #[derive(Debug)]
-pub(super) struct Fast {
+pub(super) struct FastBackend {
     plain: Arc<dyn Backend>,
     load: Load,
 }
 
-impl Fast {
+impl FastBackend {
     pub(super) fn ed25519(plain: impl Backend + 'static) -> Self {
         Self { plain: Arc::new(plain), load: load_ed25519 }
     }
@@ -46,7 +46,7 @@ impl Fast {
     }
 }
 
-impl Backend for Fast {
+impl Backend for FastBackend {
     fn name(&self) -> &str {
         self.plain.name()
     }

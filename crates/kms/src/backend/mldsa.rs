@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bulla_pq::mldsa::{ParameterSet, SEED};
 use zeroize::Zeroizing;
 
-use super::encoded_key::Prepared;
+use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
@@ -16,7 +16,7 @@ use crate::error::{KmsError, Result};
 use crate::verdict::Verdict;
 
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct MlDsaBackend;
 
 fn set(algorithm: Algorithm) -> Option<ParameterSet> {
     match algorithm {
@@ -32,7 +32,7 @@ fn served(algorithm: Algorithm) -> ParameterSet {
     set(algorithm).expect("only algorithms that are served are asked for")
 }
 
-impl Backend for Software {
+impl Backend for MlDsaBackend {
     fn name(&self) -> &str {
         SOFTWARE
     }

@@ -7,17 +7,17 @@ use bulla_pq::kem::{self, InvalidKey};
 use bulla_pq::{DecapsulationKey, EncapsulationKey};
 use zeroize::Zeroizing;
 
-use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{
     Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SOFTWARE, SharedKey, VerifyRequest,
 };
+use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 use crate::verdict::Verdict;
 
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct MlKemBackend;
 
 fn kem(algorithm: Algorithm) -> Option<kem::Algorithm> {
     match algorithm {
@@ -34,7 +34,7 @@ fn served(algorithm: Algorithm) -> kem::Algorithm {
     kem(algorithm).expect("only algorithms that are served are asked for")
 }
 
-impl Backend for Software {
+impl Backend for MlKemBackend {
     fn name(&self) -> &str {
         SOFTWARE
     }
@@ -57,7 +57,7 @@ impl Backend for Software {
         let key = served(algorithm)
             .decapsulation_key(material)
             .ok_or_else(|| KmsError::corrupt(format!("a sealed key of {algorithm} has a wrong length")))?;
-        Ok(Arc::new(SoftwareKey { algorithm, key }))
+        Ok(Arc::new(MlKemPrivateKey { algorithm, key }))
     }
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
@@ -93,12 +93,12 @@ impl Backend for Software {
     }
 }
 
-struct SoftwareKey {
+struct MlKemPrivateKey {
     algorithm: Algorithm,
     key: Box<dyn DecapsulationKey>,
 }
 
-impl PrivateKey for SoftwareKey {
+impl PrivateKey for MlKemPrivateKey {
     fn public_key(&self) -> Result<Vec<u8>> {
         Ok(self.key.public_key())
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_public_key_of_x_wing_whose_part_of_x25519_is_of_low_order_is_refused() {
-        let private = Software.load(Algorithm::XWing, &Zeroizing::new(vec![7; 32])).unwrap();
+        let private = MlKemBackend.load(Algorithm::XWing, &Zeroizing::new(vec![7; 32])).unwrap();
         let good = private.public_key().unwrap();
         PublicKey::from_bytes(Algorithm::XWing, &good).unwrap().encapsulate().unwrap();
         for u in low_order() {

@@ -4,13 +4,10 @@
 //! versions and policy. With the key's record, it keeps the encrypted data that the backend needs
 //! to find a private key again.
 
-mod backends;
 #[cfg(feature = "mldsa")]
 mod composite;
 mod ed25519;
-mod ed25519_strict;
-mod ed25519_tables;
-mod encoded_key;
+mod ed25519_key;
 #[cfg(feature = "fast")]
 mod fast;
 mod interface;
@@ -27,11 +24,112 @@ mod slhdsa;
 #[cfg(test)]
 pub(crate) mod test_backend;
 
-pub use self::backends::Backends;
-pub(crate) use self::ed25519_tables::DecodedKey;
-pub use self::encoded_key::{EncodedKey, Prepared};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+pub(crate) use self::ed25519_key::DecodedKey;
+#[cfg(feature = "fast")]
+use self::fast::FastBackend;
 pub(crate) use self::interface::key_usage_mismatch;
 pub use self::interface::{
-    Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SOFTWARE, SharedKey, SignRequest,
-    VerifyRequest,
+    Backend, Capabilities, Encapsulated, EncodedKey, KeyMaterial, Prepared, PrivateKey, SOFTWARE, SharedKey,
+    SignRequest, VerifyRequest,
 };
+use crate::algorithm::Algorithm;
+use crate::error::{Code, KmsError, Result};
+
+/// The backends that a keystore may use.
+#[derive(Clone)]
+pub struct Backends(Vec<Arc<dyn Backend>>);
+
+#[cfg(not(feature = "fast"))]
+use self::PLAIN as DEFAULT;
+
+/// If two have the same name and algorithm, the first one is used.
+#[cfg(feature = "fast")]
+static DEFAULT: LazyLock<Backends> = LazyLock::new(|| {
+    let fast: [Arc<dyn Backend>; _] = [
+        Arc::new(FastBackend::ed25519(ed25519::Ed25519Backend)),
+        #[cfg(feature = "p256")]
+        Arc::new(FastBackend::p256(p256::P256Backend)),
+    ];
+    Backends(fast.into_iter().chain(PLAIN.0.iter().cloned()).collect())
+});
+
+static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
+    Backends(vec![
+        Arc::new(ed25519::Ed25519Backend),
+        #[cfg(feature = "p256")]
+        Arc::new(p256::P256Backend),
+        #[cfg(feature = "mldsa")]
+        Arc::new(mldsa::MlDsaBackend),
+        #[cfg(feature = "mldsa")]
+        Arc::new(composite::CompositeBackend),
+        #[cfg(feature = "slhdsa")]
+        Arc::new(slhdsa::SlhDsaBackend),
+        #[cfg(feature = "mlkem")]
+        Arc::new(mlkem::MlKemBackend),
+    ])
+});
+
+impl Backends {
+    /// This build's own backends, which keep keys in software.
+    pub fn software() -> &'static Self {
+        &DEFAULT
+    }
+
+    /// An empty set.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The backends of a build without the feature `fast`. Keys and verdicts are the same; the
+    /// signers differ.
+    #[cfg(feature = "fast")]
+    pub fn plain() -> &'static Self {
+        &PLAIN
+    }
+
+    /// Adds a backend. If several backends support an algorithm under the same name, the first one
+    /// is used.
+    #[must_use]
+    pub fn with(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.0.push(backend);
+        self
+    }
+
+    /// The backend with this name for an algorithm.
+    ///
+    /// # Errors
+    /// [`Code::UnsupportedAlgorithm`].
+    pub fn find(&self, name: &str, algorithm: Algorithm) -> Result<&Arc<dyn Backend>> {
+        self.0
+            .iter()
+            .find(|backend| backend.name() == name && backend.capabilities(algorithm).is_some())
+            .ok_or_else(|| {
+                KmsError::new(
+                    Code::UnsupportedAlgorithm,
+                    format!("this keystore has no backend {name} for the algorithm {algorithm}"),
+                )
+            })
+    }
+
+    /// The backend that verifies an algorithm's signatures: the software backend or, without one,
+    /// the first that can.
+    ///
+    /// # Errors
+    /// [`Code::UnsupportedAlgorithm`].
+    pub fn verifier(&self, algorithm: Algorithm) -> Result<&Arc<dyn Backend>> {
+        let any = || self.0.iter().find(|backend| backend.capabilities(algorithm).is_some());
+        match self.find(SOFTWARE, algorithm) {
+            Ok(backend) => Ok(backend),
+            Err(error) => any().ok_or(error),
+        }
+    }
+}
+
+impl fmt::Debug for Backends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|backend| backend.name())).finish()
+    }
+}

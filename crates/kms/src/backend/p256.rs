@@ -12,8 +12,8 @@ use p256::ecdsa::signature::{Signer as _, Verifier as _};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
-use super::encoded_key::{EncodedKey, Prepared};
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
+use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
@@ -24,9 +24,9 @@ const ALGORITHM: Algorithm = Algorithm::EcdsaP256;
 const SCALAR: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct P256Backend;
 
-impl Backend for Software {
+impl Backend for P256Backend {
     fn name(&self) -> &str {
         SOFTWARE
     }
@@ -51,7 +51,7 @@ impl Backend for Software {
     }
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-        Ok(Arc::new(SoftwareKey(signing_key(material)?)))
+        Ok(Arc::new(P256PrivateKey(signing_key(material)?)))
     }
 
     fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
@@ -137,9 +137,9 @@ fn encode(key: &VerifyingKey) -> Vec<u8> {
 }
 
 /// The crate wipes the key on drop.
-struct SoftwareKey(SigningKey);
+struct P256PrivateKey(SigningKey);
 
-impl PrivateKey for SoftwareKey {
+impl PrivateKey for P256PrivateKey {
     fn public_key(&self) -> Result<Vec<u8>> {
         Ok(encode(self.0.verifying_key()))
     }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_vectors_of_rfc_6979_with_the_lower_s() {
-        let key = Software.load(ALGORITHM, &Zeroizing::new(bytes(SECRET))).unwrap();
+        let key = P256Backend.load(ALGORITHM, &Zeroizing::new(bytes(SECRET))).unwrap();
         // The y of the vector is odd.
         let compressed = [vec![3], bytes(PUBLIC)].concat();
         assert_eq!(key.public_key().unwrap(), compressed);
@@ -224,7 +224,7 @@ mod tests {
         let zero = vec![0; 32];
         let short = bytes(SECRET)[1..].to_vec();
         for material in [zero, bytes(ORDER), short, vec![], [bytes(SECRET), vec![0]].concat()] {
-            assert!(Software.load(ALGORITHM, &Zeroizing::new(material)).is_err());
+            assert!(P256Backend.load(ALGORITHM, &Zeroizing::new(material)).is_err());
         }
     }
 

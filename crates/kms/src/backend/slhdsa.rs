@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bulla_pq::slhdsa::ParameterSet;
 
-use super::encoded_key::Prepared;
+use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
@@ -16,7 +16,7 @@ use crate::random;
 use crate::verdict::Verdict;
 
 #[derive(Debug)]
-pub(super) struct Software;
+pub(super) struct SlhDsaBackend;
 
 fn set(algorithm: Algorithm) -> Option<ParameterSet> {
     Some(match algorithm {
@@ -41,7 +41,7 @@ fn served(algorithm: Algorithm) -> ParameterSet {
     set(algorithm).expect("only algorithms that are served are asked for")
 }
 
-impl Backend for Software {
+impl Backend for SlhDsaBackend {
     fn name(&self) -> &str {
         SOFTWARE
     }

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::backends::Backends;
-use super::encoded_key::Prepared;
+use super::Backends;
+use super::interface::Prepared;
 use super::interface::{
     Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
 };

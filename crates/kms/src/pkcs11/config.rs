@@ -1,4 +1,4 @@
-//! The configuration of a token: which token, and how to log in.
+//! The configuration of a device: which device, and how to log in.
 
 use std::fmt;
 use std::fs::File;
@@ -13,12 +13,12 @@ use zeroize::Zeroizing;
 use crate::error::{Code, KmsError, Result};
 
 /// The default maximum number of open sessions.
-const SESSIONS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const DEFAULT_SESSIONS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The maximum length of a PIN in bytes.
-const MAX_PIN: usize = 4096;
+const MAX_PIN_LEN: usize = 4096;
 
-/// A token and how to reach it.
+/// A device and how to reach it.
 ///
 /// The text form is a URI (RFC 7512), for example
 /// `pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/pin`.
@@ -27,19 +27,19 @@ const MAX_PIN: usize = 4096;
 /// and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
-    /// The library of the token's maker.
+    /// The library of the device's maker.
     pub module: PathBuf,
-    /// The token's own description. Everything that is given must match, and must match only one
-    /// token.
-    pub token: DeviceSelector,
-    /// The source of the PIN; none for a token that asks for it itself.
+    /// The device's own description. Everything that is given must match, and must match only one
+    /// device.
+    pub device: DeviceSelector,
+    /// The source of the PIN; none for a device that asks for it itself.
     pub pin: Option<PinSource>,
-    /// The maximum number of open sessions: that many threads can use the token at once, and others
+    /// The maximum number of open sessions: that many threads can use the device at once, and others
     /// wait.
     pub sessions: NonZeroUsize,
 }
 
-/// A token's own description. `None` matches every token.
+/// A device's own description. `None` matches every device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSelector {
     /// The label that its owner gave it.
@@ -52,7 +52,7 @@ pub struct DeviceSelector {
     pub model: Option<String>,
 }
 
-/// The source of a PIN. The PIN is read when the token is opened, and stays in memory to log in
+/// The source of a PIN. The PIN is read when the device is opened, and stays in memory to log in
 /// again after a loss.
 #[derive(Clone, Debug)]
 pub enum PinSource {
@@ -62,18 +62,18 @@ pub enum PinSource {
     Variable(String),
     /// The PIN itself.
     Given(SecretString),
-    /// A person, who is asked when the token is needed.
+    /// A person, who is asked when the device is needed.
     Asked(fn() -> io::Result<SecretString>),
 }
 
 impl DeviceConfig {
-    /// A token by its label, with 16 sessions.
+    /// A device by its label, with 16 sessions.
     pub fn new(module: impl Into<PathBuf>, label: impl Into<String>, pin: PinSource) -> Self {
         Self {
             module: module.into(),
-            token: DeviceSelector { label: Some(label.into()), ..DeviceSelector::default() },
+            device: DeviceSelector { label: Some(label.into()), ..DeviceSelector::default() },
             pin: Some(pin),
-            sessions: SESSIONS,
+            sessions: DEFAULT_SESSIONS,
         }
     }
 }
@@ -91,7 +91,7 @@ impl PinSource {
             Self::Variable(name) => Zeroizing::new(std::env::var(name).map_err(|_| {
                 KmsError::new(
                     Code::InvalidArgument,
-                    format!("the variable {name} for the token's PIN is not set, or is not UTF-8"),
+                    format!("the variable {name} for the device's PIN is not set, or is not UTF-8"),
                 )
             })?),
         };
@@ -118,10 +118,10 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>> {
     let refuse =
         |why: &str| KmsError::new(Code::InvalidArgument, format!("the PIN in {} {why}", path.display()));
     // The capacity is never exceeded: growing the buffer would leave a copy of the PIN behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PIN));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_PIN_LEN));
     let file = File::open(path).map_err(cannot_read)?;
-    file.take(MAX_PIN as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
-    if bytes.len() > MAX_PIN {
+    file.take(MAX_PIN_LEN as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+    if bytes.len() > MAX_PIN_LEN {
         return Err(refuse("has more than 4096 bytes"));
     }
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -131,13 +131,13 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>> {
 }
 
 impl DeviceSelector {
-    /// Whether this name matches a token with that description.
-    pub(super) fn fits(&self, token: &Self) -> bool {
-        let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
-        fits(&self.label, &token.label)
-            && fits(&self.serial, &token.serial)
-            && fits(&self.manufacturer, &token.manufacturer)
-            && fits(&self.model, &token.model)
+    /// Whether this name matches a device with that description.
+    pub(super) fn matches(&self, device: &Self) -> bool {
+        let matches = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
+        matches(&self.label, &device.label)
+            && matches(&self.serial, &device.serial)
+            && matches(&self.manufacturer, &device.manufacturer)
+            && matches(&self.model, &device.model)
     }
 }
 
@@ -165,17 +165,17 @@ impl FromStr for DeviceConfig {
 
     fn from_str(text: &str) -> Result<Self> {
         let invalid =
-            |why: String| KmsError::new(Code::InvalidArgument, format!("not a URI of a token: {why}"));
+            |why: String| KmsError::new(Code::InvalidArgument, format!("not a URI of a device: {why}"));
         let rest =
             text.strip_prefix("pkcs11:").ok_or_else(|| invalid("it does not begin with pkcs11:".into()))?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut token = DeviceSelector::default();
+        let mut device = DeviceSelector::default();
         for (name, value) in attributes(path, ';').map_err(invalid)? {
             let place = match name {
-                "token" => &mut token.label,
-                "serial" => &mut token.serial,
-                "manufacturer" => &mut token.manufacturer,
-                "model" => &mut token.model,
+                "token" => &mut device.label,
+                "serial" => &mut device.serial,
+                "manufacturer" => &mut device.manufacturer,
+                "model" => &mut device.model,
                 _ => {
                     return Err(invalid(format!(
                         "{name} is unknown; use token, serial, manufacturer or model"
@@ -198,10 +198,10 @@ impl FromStr for DeviceConfig {
             };
             set(place, name, value).map_err(invalid)?;
         }
-        let module =
-            module.ok_or_else(|| invalid("it has no module-path, which names the token's library".into()))?;
+        let module = module
+            .ok_or_else(|| invalid("it has no module-path, which names the device's library".into()))?;
         let pin = source.map(|source| pin_source(&source)).transpose().map_err(invalid)?;
-        Ok(Self { module: module.into(), token, pin, sessions: SESSIONS })
+        Ok(Self { module: module.into(), device, pin, sessions: DEFAULT_SESSIONS })
     }
 }
 
@@ -268,12 +268,12 @@ mod tests {
                 .parse()
                 .unwrap();
         assert_eq!(config.module, Path::new("/usr/lib/libx.so"));
-        assert_eq!(config.token.label.as_deref(), Some("my releases"));
-        assert_eq!(config.token.serial.as_deref(), Some("0a1b"));
+        assert_eq!(config.device.label.as_deref(), Some("my releases"));
+        assert_eq!(config.device.serial.as_deref(), Some("0a1b"));
         assert!(matches!(config.pin, Some(PinSource::File(path)) if path == Path::new("/run/pin")));
         let config: DeviceConfig = "pkcs11:?pin-source=env:TOKEN_PIN&module-path=/m".parse().unwrap();
         assert!(matches!(config.pin, Some(PinSource::Variable(name)) if name == "TOKEN_PIN"));
-        assert_eq!(config.token, DeviceSelector::default());
+        assert_eq!(config.device, DeviceSelector::default());
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! A rollback guard on a token: it keeps a keystore's counter.
+//! A rollback guard on a device: it keeps a keystore's counter.
 
 use std::sync::{Arc, Mutex};
 
 use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 
 use super::backend::Pkcs11;
-use super::fault::Fault;
+use super::device::Fault;
+use super::device::{Access, Device, DeviceSession};
 use super::module::lock;
-use super::token::{Access, At, Token};
 use crate::error::{Code, KmsError, Result};
 use crate::id::Name;
 use crate::rollback::{RollbackGuard, StoreMark, rolled_back};
@@ -16,22 +16,22 @@ use crate::rollback::{RollbackGuard, StoreMark, rolled_back};
 const APPLICATION: &[u8] = b"bulla rollback guard v1";
 
 /// How often reading the objects is tried while other processes replace them.
-const TRIES: usize = 20;
+const MAX_READ_ATTEMPTS: usize = 20;
 
-/// A guard in a private data object of a token. Somebody who puts back the store needs the token
+/// A guard in a private data object of a device. Somebody who puts back the store needs the device
 /// and its PIN to put back the guard.
 ///
 /// The object's label is the guard's name, and its application is `bulla rollback guard v1`. Its
 /// value is empty before the first store uses it, and then has the store's name (16 bytes), the
 /// counter (8, big-endian) and the digest (32). A change makes the next object and then deletes the
-/// previous one, so that the token always has one. If there are several, the one with the greatest
+/// previous one, so that the device always has one. If there are several, the one with the greatest
 /// counter counts.
 ///
-/// This program keeps the order of changes, not the token: few tokens have a counter that only
+/// This program keeps the order of changes, not the device: few devices have a counter that only
 /// grows, and it grows when they are reset.
 #[derive(Clone, Debug)]
 pub struct DeviceGuard {
-    token: Arc<Token>,
+    device: Arc<Device>,
     name: Name,
     /// Makes threads take turns. Processes detect each other's changes.
     turn: Arc<Mutex<()>>,
@@ -39,13 +39,13 @@ pub struct DeviceGuard {
 
 /// The content of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct GuardMark {
     store: [u8; 16],
     counter: u64,
     digest: [u8; 32],
 }
 
-impl Known {
+impl GuardMark {
     fn to_bytes(self) -> Vec<u8> {
         [&self.store[..], &self.counter.to_be_bytes(), &self.digest].concat()
     }
@@ -58,26 +58,26 @@ impl Known {
 }
 
 impl DeviceGuard {
-    /// The guard with this name on the token. It is read on each use.
+    /// The guard with this name on the device. It is read on each use.
     ///
     /// # Errors
     /// The errors of [`Pkcs11::open`].
-    pub fn new(token: &Pkcs11, name: Name) -> Result<Self> {
-        Ok(Self { token: token.token()?, name, turn: Arc::default() })
+    pub fn new(device: &Pkcs11, name: Name) -> Result<Self> {
+        Ok(Self { device: device.device()?, name, turn: Arc::default() })
     }
 
     /// Makes a guard that no store has used yet.
     ///
     /// # Errors
-    /// [`Code::AlreadyExists`] if the token has a guard with this name; errors of the token.
-    pub fn create(token: &Pkcs11, name: Name) -> Result<Self> {
-        let guard = Self::new(token, name)?;
-        guard.token.run(Access::Write, |at| {
-            if !guard.objects(at)?.is_empty() {
-                let message = format!("the token already has a rollback guard {}", guard.name);
+    /// [`Code::AlreadyExists`] if the device has a guard with this name; errors of the device.
+    pub fn create(device: &Pkcs11, name: Name) -> Result<Self> {
+        let guard = Self::new(device, name)?;
+        guard.device.run(Access::Write, |session| {
+            if !guard.objects(session)?.is_empty() {
+                let message = format!("the device already has a rollback guard {}", guard.name);
                 return Err(Fault::Failed(KmsError::new(Code::AlreadyExists, message)));
             }
-            guard.write(at, Vec::new())
+            guard.write(session, Vec::new())
         })?;
         Ok(guard)
     }
@@ -90,49 +90,52 @@ impl DeviceGuard {
         ]
     }
 
-    fn objects(&self, at: &At<'_>) -> Result<Vec<ObjectHandle>, Fault> {
-        at.find(&self.template())
+    fn objects(&self, session: &DeviceSession<'_>) -> Result<Vec<ObjectHandle>, Fault> {
+        session.find(&self.template())
     }
 
-    fn write(&self, at: &At<'_>, value: Vec<u8>) -> Result<(), Fault> {
+    fn write(&self, session: &DeviceSession<'_>, value: Vec<u8>) -> Result<(), Fault> {
         let mut template = self.template();
         template.extend([Attribute::Token(true), Attribute::Private(true), Attribute::Value(value)]);
-        at.session.create_object(&template)?;
+        session.raw.create_object(&template)?;
         Ok(())
     }
 
     /// The newest known state, and the objects with that state or an older one.
-    fn read(&self, at: &At<'_>) -> Result<(Option<Known>, Vec<ObjectHandle>), Fault> {
-        for _ in 1..TRIES {
-            match self.read_once(at) {
+    fn read(&self, session: &DeviceSession<'_>) -> Result<(Option<GuardMark>, Vec<ObjectHandle>), Fault> {
+        for _ in 1..MAX_READ_ATTEMPTS {
+            match self.read_once(session) {
                 // Another process may have replaced the object since it was found.
-                Err(Fault::Lost(_)) => at.check_present()?,
+                Err(Fault::Lost(_)) => session.check_present()?,
                 done => return done,
             }
         }
-        self.read_once(at)
+        self.read_once(session)
     }
 
-    fn read_once(&self, at: &At<'_>) -> Result<(Option<Known>, Vec<ObjectHandle>), Fault> {
-        let objects = self.objects(at)?;
+    fn read_once(
+        &self,
+        session: &DeviceSession<'_>,
+    ) -> Result<(Option<GuardMark>, Vec<ObjectHandle>), Fault> {
+        let objects = self.objects(session)?;
         if objects.is_empty() {
-            at.check_present()?;
+            session.check_present()?;
             let message = format!(
-                "the token has no rollback guard {}: the guard was deleted, or is on another token",
+                "the device has no rollback guard {}: the guard was deleted, or is on another device",
                 self.name
             );
             return Err(Fault::Failed(KmsError::new(Code::GuardMismatch, message)));
         }
-        let mut newest: Option<Known> = None;
+        let mut newest: Option<GuardMark> = None;
         for object in &objects {
-            let value = match &at.session.get_attributes(*object, &[AttributeType::Value])?[..] {
+            let value = match &session.raw.get_attributes(*object, &[AttributeType::Value])?[..] {
                 [Attribute::Value(value)] => value.clone(),
                 _ => Vec::new(),
             };
             if value.is_empty() {
                 continue;
             }
-            let known = Known::parse(&value).ok_or_else(|| self.mismatch("is damaged"))?;
+            let known = GuardMark::parse(&value).ok_or_else(|| self.mismatch("is damaged"))?;
             match newest {
                 Some(other) if other.store != known.store => {
                     return Err(self.mismatch("belongs to two keystores"));
@@ -145,11 +148,11 @@ impl DeviceGuard {
     }
 
     fn mismatch(&self, why: &str) -> Fault {
-        let message = format!("the rollback guard {} on the token {why}", self.name);
+        let message = format!("the rollback guard {} on the device {why}", self.name);
         Fault::Failed(KmsError::new(Code::GuardMismatch, message))
     }
 
-    fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<(), Fault> {
+    fn check_against(&self, known: &GuardMark, mark: &StoreMark) -> Result<(), Fault> {
         if known.store != mark.store {
             return Err(self.mismatch("belongs to another keystore"));
         }
@@ -158,7 +161,7 @@ impl DeviceGuard {
         }
         if mark.counter == known.counter && mark.digest != known.digest {
             let message = format!(
-                "the keystore is not the copy that the token knows: its change {} differs",
+                "the keystore is not the copy that the device knows: its change {} differs",
                 mark.counter
             );
             return Err(Fault::Failed(KmsError::new(Code::RolledBack, message)));
@@ -170,7 +173,7 @@ impl DeviceGuard {
 impl RollbackGuard for DeviceGuard {
     fn check(&self, mark: &StoreMark) -> Result<()> {
         let _turn = lock(&self.turn);
-        self.token.run(Access::Read, |at| match self.read(at)? {
+        self.device.run(Access::Read, |session| match self.read(session)? {
             (Some(known), _) => self.check_against(&known, mark),
             (None, _) => Ok(()),
         })
@@ -178,8 +181,8 @@ impl RollbackGuard for DeviceGuard {
 
     fn advance(&self, mark: &StoreMark) -> Result<()> {
         let _turn = lock(&self.turn);
-        self.token.run(Access::Write, |at| {
-            let (known, objects) = self.read(at)?;
+        self.device.run(Access::Write, |session| {
+            let (known, objects) = self.read(session)?;
             if let Some(known) = known {
                 if known.store == mark.store && known.counter > mark.counter {
                     return Ok(());
@@ -189,11 +192,11 @@ impl RollbackGuard for DeviceGuard {
                     return Ok(());
                 }
             }
-            let next = Known { store: mark.store, counter: mark.counter, digest: mark.digest };
-            self.write(at, next.to_bytes())?;
+            let next = GuardMark { store: mark.store, counter: mark.counter, digest: mark.digest };
+            self.write(session, next.to_bytes())?;
             for object in objects {
                 // Another process may have been quicker.
-                let _ = at.session.destroy_object(object);
+                let _ = session.raw.destroy_object(object);
             }
             Ok(())
         })

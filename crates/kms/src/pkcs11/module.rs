@@ -1,7 +1,7 @@
-//! The libraries of tokens, each loaded and initialized once in a process.
+//! The libraries of devices, each loaded and initialized once in a process.
 //!
 //! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all
-//! tokens of a library share it. Some libraries, including SoftHSM, see a returned token only after
+//! devices of a library share it. Some libraries, including SoftHSM, see a returned device only after
 //! they are initialized again. That ends all sessions, so it waits until no thread is using one.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::{Error, RvError};
 use cryptoki::session::Session;
 
-use super::fault::Fault;
+use super::device::Fault;
 use crate::error::{Code, KmsError, Result};
 
 /// The shortest time between two initializations of a library: initializing is slow for some, and
-/// disturbs all tokens of the library.
-const PAUSE: Duration = Duration::from_secs(1);
+/// disturbs all devices of the library.
+const MIN_RESTART_INTERVAL: Duration = Duration::from_secs(1);
 
 static MODULES: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new());
 
@@ -27,21 +27,21 @@ pub(super) struct Module {
     library: Pkcs11,
     /// A thread that uses a session holds it for reading; a thread that initializes the library
     /// again, for writing.
-    life: RwLock<Life>,
-    /// Idle sessions, by the number of their token.
+    life: RwLock<LibraryLife>,
+    /// Idle sessions, by the number of their device.
     idle: Mutex<BTreeMap<u64, Vec<Session>>>,
 }
 
 /// The time between two initializations.
-pub(super) struct Life {
+pub(super) struct LibraryLife {
     /// Increases by one with each initialization. Object handles are valid only within one life.
     pub(super) number: u64,
-    pub(super) state: State,
+    pub(super) state: LibraryState,
     began: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LibraryState {
     /// Initialized by us, so that we may end it.
     Ours,
     /// Initialized by another part of this process, whose sessions we would end.
@@ -56,20 +56,20 @@ impl Module {
         let shown = path.display();
         let path = path
             .canonicalize()
-            .map_err(|error| KmsError::io(format!("cannot load the token's library {shown}"), error))?;
+            .map_err(|error| KmsError::io(format!("cannot load the device's library {shown}"), error))?;
         let mut modules = lock(&MODULES);
         if let Some(module) = modules.get(&path) {
             return Ok(Arc::clone(module));
         }
         let library = Pkcs11::new(&path).map_err(|error| {
-            let message = format!("cannot load the token's library {shown}: {error}");
+            let message = format!("cannot load the device's library {shown}: {error}");
             KmsError::new(Code::DeviceFailed, message).with_source(error)
         })?;
         let state = initialize(&library).map_err(|why| {
-            let message = format!("cannot initialize the token's library {shown}: {why}");
+            let message = format!("cannot initialize the device's library {shown}: {why}");
             KmsError::new(Code::DeviceUnavailable, message)
         })?;
-        let life = RwLock::new(Life { number: 0, state, began: Instant::now() });
+        let life = RwLock::new(LibraryLife { number: 0, state, began: Instant::now() });
         let module = Arc::new(Self { library, life, idle: Mutex::default() });
         modules.insert(path, Arc::clone(&module));
         Ok(module)
@@ -80,23 +80,23 @@ impl Module {
     }
 
     /// The current life. It lasts as long as the caller holds this guard.
-    pub(super) fn enter(&self) -> RwLockReadGuard<'_, Life> {
+    pub(super) fn enter(&self) -> RwLockReadGuard<'_, LibraryLife> {
         self.life.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an idle session of a token.
-    pub(super) fn take_idle(&self, token: u64) -> Option<Session> {
-        lock(&self.idle).get_mut(&token)?.pop()
+    /// Takes an idle session of a device.
+    pub(super) fn take_idle(&self, device: u64) -> Option<Session> {
+        lock(&self.idle).get_mut(&device)?.pop()
     }
 
     /// Keeps a session for its next use. It must belong to the current life.
-    pub(super) fn keep(&self, token: u64, session: Session) {
-        lock(&self.idle).entry(token).or_default().push(session);
+    pub(super) fn keep(&self, device: u64, session: Session) {
+        lock(&self.idle).entry(device).or_default().push(session);
     }
 
-    /// Closes a token's idle sessions.
-    pub(super) fn close_idle(&self, token: u64) {
-        let sessions = lock(&self.idle).remove(&token);
+    /// Closes a device's idle sessions.
+    pub(super) fn close_idle(&self, device: u64) {
+        let sessions = lock(&self.idle).remove(&device);
         drop(sessions);
     }
 
@@ -106,26 +106,26 @@ impl Module {
         if life.number != after {
             return true;
         }
-        if life.state == State::Others || life.began.elapsed() < PAUSE {
+        if life.state == LibraryState::Others || life.began.elapsed() < MIN_RESTART_INTERVAL {
             return false;
         }
         // Close them before the life ends: afterwards, their numbers will belong to other sessions.
         lock(&self.idle).clear();
-        if life.state == State::Ours {
+        if life.state == LibraryState::Ours {
             // If this fails, the next initialization reports it.
             let _ = self.library.clone().finalize();
         }
-        let state = initialize(&self.library).unwrap_or(State::Down);
-        *life = Life { number: life.number + 1, state, began: Instant::now() };
+        let state = initialize(&self.library).unwrap_or(LibraryState::Down);
+        *life = LibraryLife { number: life.number + 1, state, began: Instant::now() };
         true
     }
 }
 
-fn initialize(library: &Pkcs11) -> Result<State, String> {
+fn initialize(library: &Pkcs11) -> Result<LibraryState, String> {
     let arguments = CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK);
     match library.initialize(arguments) {
-        Ok(()) => Ok(State::Ours),
-        Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => Ok(State::Others),
+        Ok(()) => Ok(LibraryState::Ours),
+        Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => Ok(LibraryState::Others),
         Err(error) => Err(match Fault::from(error) {
             Fault::Lost(why) => why,
             Fault::Failed(error) => error.message,

@@ -18,17 +18,10 @@
 //! `spec/tokens.md` has the facts and rules.
 
 mod authorize;
-mod bearer;
 mod datalog;
-mod form;
 mod grant;
-mod request;
-mod revocation;
-mod rights;
+mod token;
 
-pub use self::authorize::VerifiedToken;
-pub use self::bearer::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};
-pub use self::grant::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, TokenLimits, TokenOperation};
-pub use self::request::TokenRequest;
-pub use self::revocation::Revocations;
-pub use self::rights::Rights;
+pub use self::authorize::{Revocations, Rights, VerifiedToken};
+pub use self::grant::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, TokenLimits, TokenOperation, TokenRequest};
+pub use self::token::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};

@@ -18,7 +18,7 @@ use pkcs8::{LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument, Sub
 use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
-use super::refusal::{invalid_public, malformed};
+use super::public_key::{invalid_public, malformed};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backends, KeyMaterial, SOFTWARE, p256};
 use crate::error::{Code, KmsError, Result};

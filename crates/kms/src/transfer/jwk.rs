@@ -3,7 +3,7 @@
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde::{Deserialize, Serialize};
 
-use super::refusal::{invalid_public, unsupported};
+use super::public_key::{invalid_public, unsupported};
 use crate::algorithm::Algorithm;
 use crate::backend::p256;
 use crate::error::Result;

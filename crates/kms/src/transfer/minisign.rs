@@ -1,6 +1,6 @@
 //! Public keys of minisign (<https://jedisct1.github.io/minisign/>, "Public key format").
 
-use super::refusal::{invalid_public, unsupported};
+use super::public_key::{invalid_public, unsupported};
 use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::error::Result;

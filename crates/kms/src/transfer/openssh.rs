@@ -6,7 +6,7 @@ use ssh_key::{Algorithm as SshAlgorithm, Cipher, LineEnding, PrivateKey};
 use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
-use super::refusal::{invalid_public, malformed, unsupported};
+use super::public_key::{invalid_public, malformed, unsupported};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;

@@ -6,7 +6,7 @@ use pkcs8::{LineEnding, SecretDocument};
 use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
-use super::refusal::malformed;
+use super::public_key::malformed;
 use crate::algorithm::Algorithm;
 use crate::backend::p256;
 use crate::encoding;

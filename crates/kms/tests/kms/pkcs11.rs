@@ -165,8 +165,8 @@ fn a_token_is_found_by_its_name_and_by_nothing_else() {
         assert!(error.message.contains(LABEL), "the tokens that are there are told: {error}");
         let error = Pkcs11::open(&named("another")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{error}");
-        let other = DeviceSelector { model: Some("no such model".into()), ..hsm.config().token };
-        let error = Pkcs11::open(&DeviceConfig { token: other, ..hsm.config() }).unwrap_err();
+        let other = DeviceSelector { model: Some("no such model".into()), ..hsm.config().device };
+        let error = Pkcs11::open(&DeviceConfig { device: other, ..hsm.config() }).unwrap_err();
         assert_eq!(error.code, Code::DeviceUnavailable);
         for (module, code) in [("/no/such/library.so", Code::NotFound), ("/etc/passwd", Code::DeviceFailed)] {
             let error = Pkcs11::open(&DeviceConfig { module: module.into(), ..hsm.config() }).unwrap_err();

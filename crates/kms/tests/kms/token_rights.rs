@@ -119,9 +119,9 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
     let left = keystore.rights(&weaker, &none).unwrap();
     assert_eq!((left.tenant(), left.operations()), (&grant.tenant, &[TokenOperation::Verify][..]));
     assert_eq!((left.keys(), left.expires()), (Some(&[keys[1].clone()].into()), at(NOON)));
-    assert_eq!(left.permit().root_version, 1);
+    assert_eq!(left.token().root_version, 1);
     let ids: Vec<_> = weaker.inspect().unwrap().blocks.into_iter().map(|block| block.revocation_id).collect();
-    assert_eq!((ids.len(), &left.permit().revocation_ids), (4, &ids));
+    assert_eq!((ids.len(), &left.token().revocation_ids), (4, &ids));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_token_of_nobody_has_no_rights() {
     let weaker = TokenLimits { expires: Some(at(NOON - 1000)), ..TokenLimits::default() };
     let weaker = token.attenuate(&weaker).unwrap();
     let mut revoked = Revocations::default();
-    revoked.add(keystore.rights(&token, &none).unwrap().permit().revocation_ids[0].clone());
+    revoked.add(keystore.rights(&token, &none).unwrap().token().revocation_ids[0].clone());
     assert_eq!(all_rights(&keystore, &token, &revoked), Err(Code::Forbidden));
     assert_eq!(all_rights(&keystore, &weaker, &revoked), Err(Code::Forbidden));
     // And when the root key is disabled.

@@ -457,7 +457,7 @@ impl Service {
         let token: Token = std::str::from_utf8(token).map_err(not_text)?.parse()?;
         // The tenant is known only after the token is verified.
         let rights = unsealed.keystore.rights(&token, &Revocations::default())?;
-        let ids = rights.permit().revocation_ids.clone();
+        let ids = rights.token().revocation_ids.clone();
         if self.revoked_tokens.load().contains_any(rights.tenant(), &ids) {
             return Err(KmsError::new(Code::Forbidden, "the token was revoked"));
         }

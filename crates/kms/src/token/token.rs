@@ -8,9 +8,9 @@ use biscuit_auth::{KeyPair, PrivateKey, UnverifiedBiscuit};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 
+use super::authorize::revocation_ids;
+use super::datalog;
 use super::grant::{Grant, GrantedKeys, TokenLimits};
-use super::revocation::revocation_ids;
-use super::{datalog, form};
 use crate::error::{Code, KmsError, Result};
 
 /// The maximum length of a token's text in bytes.
@@ -45,7 +45,7 @@ impl Token {
         }
         let mint = || {
             let root = KeyPair::from(&PrivateKey::from_bytes(seed, RootAlgorithm::Ed25519)?);
-            let builder = BiscuitBuilder::new().code(datalog::grant(grant))?.root_key_id(version);
+            let builder = BiscuitBuilder::new().code(datalog::write_grant(grant))?.root_key_id(version);
             builder.build(&root)?.to_base64()
         };
         Self::checked(mint().map_err(unmade)?)
@@ -57,7 +57,7 @@ impl Token {
     /// [`Code::InvalidArgument`] if the limits restrict nothing or leave nothing, or if the token
     /// would be too long; [`Code::InvalidToken`] if the token cannot be attenuated.
     pub fn attenuate(&self, limits: &TokenLimits) -> Result<Self> {
-        let code = datalog::limits(limits)?;
+        let code = datalog::write_limits(limits)?;
         let append = || self.unverified()?.append(BlockBuilder::new().code(code)?)?.to_base64();
         Self::checked(append().map_err(unmade)?)
     }
@@ -102,7 +102,7 @@ impl Token {
             let message = "the token contains a third-party block, which bulla does not accept";
             return Err(KmsError::new(Code::InvalidToken, message));
         }
-        if !form::is_known(&parsed) {
+        if !datalog::is_accepted(&parsed) {
             let message = "the token contains a statement that bulla does not accept";
             return Err(KmsError::new(Code::InvalidToken, message));
         }

@@ -6,36 +6,36 @@ use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use arc_swap::ArcSwapOption;
 use bulla_ed25519::{PreparedKey, kernel};
-use ed25519_dalek::VerifyingKey;
+use ed25519_dalek::{Signature, VerifyingKey};
 
-use super::ed25519_strict;
+use crate::error::{Code, KmsError, Result};
 use crate::verdict::Verdict;
 
 /// A key gets tables after this many verifications without them. Making tables takes about as long
 /// as one verification, so that keys that keep displacing each other cost almost nothing.
-const OFTEN: u32 = 64;
+const USES_PER_TABLES: u32 = 64;
 
 /// How many keys of the process can have tables at a time. All tables together take 5.3 MiB.
-const MOST: usize = 512;
+const MAX_KEYS_WITH_TABLES: usize = 512;
 
 /// Whether this machine's kernel uses tables.
 static USES_TABLES: LazyLock<bool> = LazyLock::new(|| kernel::active().name() != "portable");
 
-static SHELF: Shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
+static TABLE_CACHE: TableCache = TableCache(Mutex::new(TableCacheState { keys: Vec::new(), hand: 0 }));
 
 /// A decoded public key, and its tables if it has any.
 pub(crate) struct DecodedKey {
     key: VerifyingKey,
-    shared: Arc<Tables>,
+    shared: Arc<KeyTables>,
 }
 
 /// The tables of one key, and how often it verifies.
 #[derive(Default)]
-struct Tables {
+struct KeyTables {
     tables: ArcSwapOption<PreparedKey>,
     /// Verifications without tables.
     uses_without: AtomicU32,
-    /// Whether the tables were used since the shelf's hand last passed.
+    /// Whether the tables were used since the cache's hand last passed.
     used: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl DecodedKey {
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match (self.tables(), signature.try_into()) {
             (Some(tables), Ok(signature)) => verdict(tables.verify(message, signature)),
-            _ => ed25519_strict::verify(&self.key, message, signature),
+            _ => verify_strict(&self.key, message, signature),
         }
     }
 
@@ -73,10 +73,10 @@ impl DecodedKey {
             return None;
         }
         let uses = self.shared.uses_without.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        if !uses.is_multiple_of(OFTEN) {
+        if !uses.is_multiple_of(USES_PER_TABLES) {
             return None;
         }
-        SHELF.put(&self.shared, || PreparedKey::new(self.key.as_bytes()));
+        TABLE_CACHE.put(&self.shared, || PreparedKey::new(self.key.as_bytes()));
         self.shared.tables.load_full()
     }
 }
@@ -90,20 +90,20 @@ pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
 }
 
 /// The places for keys with tables.
-struct Shelf(Mutex<Places>);
+struct TableCache(Mutex<TableCacheState>);
 
-struct Places {
-    keys: Vec<Weak<Tables>>,
+struct TableCacheState {
+    keys: Vec<Weak<KeyTables>>,
     /// The place to look at first when a free one is needed: the hand of a clock (second-chance
     /// replacement).
     hand: usize,
 }
 
-impl Shelf {
+impl TableCache {
     /// Gives a key its tables. If all places are taken, it drops the tables of a key that was not
     /// used lately. It never waits: if another thread has the lock, the key tries again at its next
     /// use.
-    fn put(&self, key: &Arc<Tables>, make: impl FnOnce() -> PreparedKey) {
+    fn put(&self, key: &Arc<KeyTables>, make: impl FnOnce() -> PreparedKey) {
         let Ok(mut places) = self.0.try_lock() else { return };
         if key.tables.load().is_some() {
             return;
@@ -115,16 +115,16 @@ impl Shelf {
     }
 }
 
-impl Places {
+impl TableCacheState {
     /// Frees a place and returns it.
     fn free(&mut self) -> usize {
-        if self.keys.len() < MOST {
+        if self.keys.len() < MAX_KEYS_WITH_TABLES {
             self.keys.push(Weak::new());
             return self.keys.len() - 1;
         }
         loop {
             let place = self.hand;
-            self.hand = (place + 1) % MOST;
+            self.hand = (place + 1) % MAX_KEYS_WITH_TABLES;
             match self.keys[place].upgrade() {
                 Some(key) if key.used.swap(false, Ordering::Relaxed) => {}
                 Some(key) => {
@@ -134,6 +134,35 @@ impl Places {
                 None => return place,
             }
         }
+    }
+}
+
+/// Decodes a public key. Points of small order are refused: a signature under them proves nothing.
+/// A y that is not reduced is refused too, although verification alone would accept it: the same
+/// point would have two encodings, which a comparison of keys would call different.
+pub(super) fn decode(bytes: &[u8]) -> Result<VerifyingKey> {
+    let invalid =
+        |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not an Ed25519 public key: {why}"));
+    let bytes = bytes.try_into().map_err(|_| invalid("it does not have 32 bytes"))?;
+    if !is_reduced(bytes) {
+        return Err(invalid("its y is not reduced"));
+    }
+    let key =
+        VerifyingKey::from_bytes(bytes).map_err(|_| invalid("the bytes are not a point on the curve"))?;
+    if key.is_weak() { Err(invalid("the point has small order")) } else { Ok(key) }
+}
+
+/// Whether y, which is all but the highest bit, is below 2^255 - 19.
+fn is_reduced(bytes: &[u8; 32]) -> bool {
+    let [low, middle @ .., high] = bytes;
+    *low < 0xed || high & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
+}
+
+/// The strict predicate.
+pub(super) fn verify_strict(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {
+    match Signature::from_slice(signature) {
+        Ok(signature) if key.verify_strict(message, &signature).is_ok() => Verdict::Valid,
+        _ => Verdict::Invalid,
     }
 }
 
@@ -147,7 +176,7 @@ mod tests {
     fn warm(seed: u8) -> (SigningKey, DecodedKey) {
         let signing = SigningKey::from_bytes(&[seed; 32]);
         let key = DecodedKey::from(signing.verifying_key());
-        key.shared.uses_without.store(OFTEN - 1, Ordering::Relaxed);
+        key.shared.uses_without.store(USES_PER_TABLES - 1, Ordering::Relaxed);
         (signing, key)
     }
 
@@ -161,10 +190,10 @@ mod tests {
         let signature = signing.sign(b"message").to_bytes();
         let key = DecodedKey::from(signing.verifying_key());
         // More often than needed: a test that runs at the same time may have the lock.
-        for uses in 1..=1000 * OFTEN {
+        for uses in 1..=1000 * USES_PER_TABLES {
             assert_eq!(key.verify(b"message", &signature), Verdict::Valid);
-            assert!(uses >= OFTEN || !has_tables(&key), "{uses}");
-            if has_tables(&key) || !*USES_TABLES && uses > 4 * OFTEN {
+            assert!(uses >= USES_PER_TABLES || !has_tables(&key), "{uses}");
+            if has_tables(&key) || !*USES_TABLES && uses > 4 * USES_PER_TABLES {
                 break;
             }
         }
@@ -174,28 +203,28 @@ mod tests {
 
     #[test]
     fn the_shelf_keeps_those_that_are_used_and_forgets_those_that_are_gone() {
-        let shelf = Shelf(Mutex::new(Places { keys: Vec::new(), hand: 0 }));
+        let shelf = TableCache(Mutex::new(TableCacheState { keys: Vec::new(), hand: 0 }));
         let tables = PreparedKey::new(&[1; 32]);
         let new = || {
-            let key = Arc::<Tables>::default();
+            let key = Arc::<KeyTables>::default();
             shelf.put(&key, || tables.clone());
             assert!(key.tables.load().is_some());
             key
         };
-        let mut keys: Vec<_> = (0..MOST).map(|_| new()).collect();
+        let mut keys: Vec<_> = (0..MAX_KEYS_WITH_TABLES).map(|_| new()).collect();
         // A dropped key's place is free after the hand has gone round once.
         keys.remove(7);
         keys.push(new());
-        let held = |keys: &[Arc<Tables>]| keys.iter().filter(|key| key.tables.load().is_some()).count();
-        assert_eq!(held(&keys), MOST);
+        let held = |keys: &[Arc<KeyTables>]| keys.iter().filter(|key| key.tables.load().is_some()).count();
+        assert_eq!(held(&keys), MAX_KEYS_WITH_TABLES);
         let used = Arc::clone(&keys[100]);
-        for _ in 0..3 * MOST {
+        for _ in 0..3 * MAX_KEYS_WITH_TABLES {
             used.used.store(true, Ordering::Relaxed);
             keys.push(new());
             assert!(used.tables.load().is_some(), "it is used all the time");
         }
-        assert_eq!(held(&keys), MOST);
-        assert_eq!(shelf.0.lock().unwrap().keys.len(), MOST);
+        assert_eq!(held(&keys), MAX_KEYS_WITH_TABLES);
+        assert_eq!(shelf.0.lock().unwrap().keys.len(), MAX_KEYS_WITH_TABLES);
     }
 
     proptest! {

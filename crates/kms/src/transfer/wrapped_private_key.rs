@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 use super::der;
 use super::private_key::PrivateKeyData;
-use super::refusal::{MAX_INPUT, malformed};
+use super::public_key::{MAX_INPUT_LEN, malformed};
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::{SharedKey, key_usage_mismatch};
 use crate::encoding;
@@ -145,8 +145,8 @@ impl FromStr for WrappedPrivateKey {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        if text.len() > MAX_INPUT {
-            return Err(malformed(format_args!("it is longer than {MAX_INPUT} bytes")));
+        if text.len() > MAX_INPUT_LEN {
+            return Err(malformed(format_args!("it is longer than {MAX_INPUT_LEN} bytes")));
         }
         let mut lines = text.lines();
         if lines.next() != Some(FIRST_LINE) {

@@ -1,6 +1,5 @@
-//! Import and export of public keys.
+//! The import and export of public keys in any format, and the errors of all formats.
 
-use super::refusal::{MAX_INPUT, invalid_public};
 use super::{der, jwk, minisign, openssh};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
@@ -53,8 +52,8 @@ pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
 /// algorithm of raw bytes is not given; [`Code::UnsupportedAlgorithm`] if this build does not
 /// support it.
 pub fn import_public(bytes: &[u8], format: PublicFormat, algorithm: Option<Algorithm>) -> Result<PublicKey> {
-    if bytes.len() > MAX_INPUT {
-        return Err(invalid_public(format_args!("it is longer than {MAX_INPUT} bytes")));
+    if bytes.len() > MAX_INPUT_LEN {
+        return Err(invalid_public(format_args!("it is longer than {MAX_INPUT_LEN} bytes")));
     }
     let key = match format {
         PublicFormat::Pem => der::parse_public_pem(text(bytes)?)?,
@@ -86,4 +85,21 @@ pub(super) fn check_algorithm(found: Algorithm, wanted: Option<Algorithm>) -> Re
 
 fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| invalid_public("it is not text"))
+}
+
+/// The maximum length of input in bytes: no key in any format is longer.
+pub const MAX_INPUT_LEN: usize = 64 << 10;
+
+/// The error for bytes that are not a public key in a format.
+pub(super) fn invalid_public(why: impl std::fmt::Display) -> KmsError {
+    KmsError::new(Code::InvalidPublicKey, format!("not a public key: {why}"))
+}
+
+/// The error for bytes that are not a private key in a format. It quotes nothing of the bytes.
+pub(super) fn malformed(why: impl std::fmt::Display) -> KmsError {
+    KmsError::new(Code::MalformedKey, format!("not a private key that can be imported: {why}"))
+}
+
+pub(super) fn unsupported(format: &str, algorithm: Algorithm) -> KmsError {
+    KmsError::new(Code::UnsupportedFormat, format!("{format} has no form for keys of {algorithm}"))
 }
