@@ -1,22 +1,51 @@
-//! bulla's keystore. It creates, rotates and attests keys, encrypts them at rest, and makes
-//! signature files.
+//! A key management library. It creates, imports, rotates, attests and destroys keys, keeps them
+//! encrypted at rest, signs and decapsulates with them, and makes signature files.
 //!
-//! - [`Keystore`] keeps the private keys. [`Keystore::in_memory`] writes nothing to a disk.
-//!   [`Keystore::create`] and [`Keystore::open`] keep it in one file, encrypted under a passphrase
-//!   or a key file ([`Unlock`]).
-//! - [`KeyVersionId`] names one version of one key: `TENANT/PURPOSE/ALGORITHM/UUID/vN`. [`KeyId`]
-//!   is the same name without the version. Only the latest version signs. Every version
-//!   verifies for ever, unless it is revoked or too old.
-//! - [`signature`][]: signature files, text that a person can read, over a file, a folder or a
-//!   message.
-//! - [`succession`][]: statements by which an older version vouches for the public key of a newer
-//!   one.
-//! - [`encryption`][]: the secrets that open keystores. [`rollback`][]: guards that detect an older
-//!   copy of a keystore.
-//! - [`PublicKey`] verifies without a keystore.
+//! A *key* has one or more *versions*, each with its own key pair. The latest version signs. Every
+//! version verifies, unless it is revoked or below the key's minimum version. A private key leaves
+//! a keystore only if its key was created as exportable, and then only wrapped for a recipient.
+//!
+//! # The main types
+//!
+//! - [`Keystore`]: the private keys. [`Keystore::in_memory`] writes nothing to a disk.
+//!   [`Keystore::create`] and [`Keystore::open`] keep them in one file. [`KeystoreOptions`] adds an
+//!   audit log, backends, metrics and a rollback guard. [`Snapshot`] is for readers.
+//! - [`KeyId`], [`KeyVersionId`]: the name of a key, `TENANT/PURPOSE/ALGORITHM/UUID`, and of one of
+//!   its versions, `.../vN`. [`KeySelector`] is what a user types to name either.
+//! - [`NewKey`], [`KeyChange`], [`Attestation`]: how a key is created and changed, and the
+//!   keystore's statement about it.
+//! - [`Unlock`]: the secret that opens a keystore: a passphrase, a key file, or another
+//!   [`encryption::KeyProvider`].
+//! - [`PublicKey`], [`Verdict`]: verification without a keystore.
+//! - [`signature`][]: signature files over a file, a folder or a message, which a person can read.
+//! - [`succession`][]: statements by which an older version vouches for a newer one's public key.
+//! - [`audit_log`][]: a tamper-evident log of every operation. [`rollback`][]: guards that detect an
+//!   older copy of a keystore. [`batcher`][]: concurrent calls, combined into batches.
+//! - [`KmsError`]: a stable [`Code`], a message, and whether the same call may succeed later.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `p256` | ECDSA on P-256 |
+//! | `mldsa` | ML-DSA, alone and together with Ed25519 |
+//! | `slhdsa` | SLH-DSA |
+//! | `mlkem` | ML-KEM and X-Wing: keys that encapsulate |
+//! | `transfer` | `transfer`: keys in the formats of other programs, in and out; implies `p256` |
+//! | `tokens` | `token`: capability tokens; with `transfer`, the export of private keys |
+//! | `soft-seal` | `encrypted_file`: encryption to passphrases, key files and recipients; backups; implies `mlkem` |
+//! | `pkcs11` | `pkcs11`: private keys, key-encryption keys and rollback guards on a device; implies `p256` |
+//! | `etcd` | a keystore that several machines share |
+//! | `fast` | Ed25519 and P-256 sign by `aws-lc-rs`, which needs a C compiler |
+//! | `parallel-batch` | batches are verified on all threads of a rayon pool |
+//! | `with-metrics` | counters and histograms for Prometheus, and spans of `tracing` |
+//!
+//! # Example
 //!
 //! ```
-//! use bulla_kms::{Algorithm, KeyRef, Keystore, NewKey, Verdict};
+//! use bulla_kms::{Algorithm, Keystore, NewKey, Verdict};
 //!
 //! let keystore = Keystore::in_memory();
 //! let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519).label("default".parse()?);
@@ -89,7 +118,7 @@ pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
 pub use secrecy::{ExposeSecret, SecretString};
-pub use signature::{Kind, SignatureFile, Statement};
+pub use signature::{SignatureFile, Statement, StatementKind};
 pub use succession::Succession;
 pub use time::Timestamp;
 pub use verdict::Verdict;
@@ -139,8 +168,8 @@ pub mod fuzzing {
         );
     }
 
-    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an
-    /// identity; what reads must be its only text.
+    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an identity; what
+    /// reads must be its only text.
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
         crate::encryption::fuzz_age(bytes);

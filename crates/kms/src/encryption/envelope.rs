@@ -1,4 +1,4 @@
-//! The sealed envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that
+//! The envelope: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) with a header that
 //! describes the content.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Everything before the nonce is the associated data, so an envelope opens only as the kind and
-//! the subject for which it was sealed.
+//! the subject for which it was encrypted.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub(crate) enum EnvelopeKind {
     PrivateKey(String),
     /// A note with this name, of processes that share the store.
     Note(String),
-    /// The key that encrypts sealed data.
+    /// The key that encrypts an encrypted file.
     #[cfg(feature = "soft-seal")]
     DataKey,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Seals `secret` under `key`.
+    /// Encrypts `secret` under `key`.
     pub(crate) fn encrypt(key: &[u8; 32], kind: EnvelopeKind, secret: &[u8]) -> Result<Self> {
         let mut nonce = [0; NONCE_LEN];
         crate::random::fill(&mut nonce)?;
@@ -129,7 +129,7 @@ impl Envelope {
         Ok(Self { kind, nonce, ciphertext })
     }
 
-    /// Opens the envelope, if it was sealed under `key` for exactly this `kind`.
+    /// Decrypts the envelope, if it was encrypted under `key` for exactly this `kind`.
     pub(crate) fn decrypt(&self, key: &[u8; 32], kind: &EnvelopeKind) -> Option<Zeroizing<Vec<u8>>> {
         if self.kind != *kind {
             return None;
@@ -141,7 +141,7 @@ impl Envelope {
             .map(Zeroizing::new)
     }
 
-    /// Opens the bytes of an envelope, if it was sealed under `key` for exactly this `kind`: the
+    /// Decrypts the bytes of an envelope, if it was encrypted under `key` for exactly this `kind`: the
     /// same as parsing and opening it, without copies. This matters because a store opens two
     /// envelopes for each key.
     pub(crate) fn decrypt_bytes(
@@ -153,7 +153,7 @@ impl Envelope {
         let nonce_and_ciphertext =
             bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE_LEN>());
         let Some((nonce, ciphertext)) = nonce_and_ciphertext else {
-            // The bytes are sealed for another kind, or are not an envelope.
+            // The bytes were encrypted for another kind, or are not an envelope.
             return Self::parse(bytes).map(|_| None);
         };
         let payload = Payload { msg: ciphertext, aad: &header };
@@ -170,7 +170,7 @@ impl Envelope {
 
     /// Parses an envelope. Its content is not authenticated until it is opened.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let error = || KmsError::corrupt("a sealed envelope is cut or not of format 1");
+        let error = || KmsError::corrupt("an envelope is cut or not of format 1");
         let (header, rest) = bytes.split_first_chunk::<FIXED_HEADER_LEN>().ok_or_else(error)?;
         let [magic @ .., format, number, high, low] = header;
         if magic != MAGIC || *format != FORMAT {

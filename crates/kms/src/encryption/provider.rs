@@ -16,19 +16,18 @@ use crate::error::{Code, KmsError, Result};
 /// A key of 32 bytes that encrypts one other key. It is wiped on drop.
 pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 
-/// Makes key-encryption keys, and makes them again to open sealed data.
+/// Makes key-encryption keys, and recovers them to decrypt what they encrypted.
 ///
-/// A provider never sees the sealed data. It makes a new key together with a *capsule*. The capsule
-/// is stored as plain data beside the sealed data. With it, the provider, or the holder of the
-/// private half, can make the same key again: it is the salt of a passphrase, a ciphertext that
-/// carries the key, or the key wrapped by a token. The code above the provider binds the sealed
-/// data to the method, the key's name and the params.
+/// A provider never sees the encrypted data. It makes a new key together with *wrapping
+/// parameters*, which are stored as plain data beside what the key encrypts. With them, the
+/// provider, or the holder of the private half, recovers the same key. They are the salt of a
+/// passphrase, a ciphertext that carries the key, or the input of a device's HMAC. The code above
+/// the provider binds the encrypted data to the method, the key's name and the parameters.
 ///
-/// A recipient has only the public half of a key pair: it makes keys, and refuses to make them
-/// again.
+/// A recipient has only the public half of a key pair: it makes keys, and recovers none.
 pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// The name of the method by which it makes keys: up to 32 characters of `a-z`, `0-9` and `-`.
-    /// It is stored, and tells which provider can open the sealed data.
+    /// It is stored, and tells which provider can decrypt the data.
     fn method(&self) -> &str;
 
     /// The name of the key that it uses among those of this method: up to 255 bytes without control
@@ -36,32 +35,32 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// passphrase.
     fn key_name(&self) -> String;
 
-    /// A new key and the bytes of its params, at most [`WrappingParams::MAX_LEN`]. Each call makes
+    /// A new key, and its parameters: at most [`WrappingParams::MAX_LEN`] bytes. Each call makes
     /// another key.
     ///
     /// # Errors
     /// Errors of the device or the system that makes it.
     fn new_kek(&self) -> Result<(KeyEncryptionKey, Vec<u8>)>;
 
-    /// The key that belongs to a capsule of this method. A capsule is hostile input: a length, cost
-    /// or content that [`KeyProvider::new_kek`] would not produce must be refused before it costs
+    /// The key that belongs to parameters of this method. They are hostile input: a length, cost or
+    /// content that [`KeyProvider::new_kek`] would not produce must be refused before it costs
     /// much.
     ///
-    /// If the capsule alone does not show whether the key is right, as with a passphrase, this may
-    /// return a wrong key, which opens nothing.
+    /// If the parameters alone do not show whether the key is right, as with a passphrase, this may
+    /// return a wrong key, which decrypts nothing.
     ///
     /// # Errors
-    /// [`KeyProvider::wrong_key`] if the capsule belongs to another key; [`Code::KeystoreCorrupt`]
-    /// if it is malformed; [`Code::KeyUsageMismatch`] from a recipient.
+    /// [`KeyProvider::wrong_key`] if the parameters belong to another key;
+    /// [`Code::KeystoreCorrupt`] if they are malformed; [`Code::KeyUsageMismatch`] from a recipient.
     fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey>;
 
-    /// Whether it is worth trying this provider on a params. By default, the method and the name
+    /// Whether it is worth trying this provider on these parameters. By default, the method and the name
     /// must be its own.
     fn matches(&self, params: &WrappingParams) -> bool {
         params.method == self.method() && params.key_name == self.key_name()
     }
 
-    /// The error for a key that opened nothing.
+    /// The error for a key that decrypted nothing.
     fn wrong_key(&self) -> KmsError {
         let name = self.key_name();
         let key =
@@ -73,7 +72,7 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     }
 }
 
-/// The data with which a provider makes a key again: the method, the key's name, and bytes that
+/// What a provider needs to recover a key: the method, the key's name, and bytes that
 /// only the provider understands. None of it is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappingParams {
@@ -83,7 +82,7 @@ pub struct WrappingParams {
 }
 
 impl WrappingParams {
-    /// The most bytes of a params.
+    /// The maximum length of the bytes that only the provider understands.
     pub const MAX_LEN: usize = 16 << 10;
 
     /// # Errors
@@ -102,7 +101,10 @@ impl WrappingParams {
         if is_method && is_name && params.bytes.len() <= Self::MAX_LEN {
             Ok(params)
         } else {
-            Err(KmsError::new(Code::InvalidArgument, "a key provider has an invalid name or capsule"))
+            Err(KmsError::new(
+                Code::InvalidArgument,
+                "a key provider has an invalid name or invalid parameters",
+            ))
         }
     }
 
@@ -124,15 +126,16 @@ impl WrappingParams {
     /// method length (1), method, name length (1), name, bytes length (2, big-endian), bytes.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for text in [&self.method, &self.key_name] {
-            out.push(u8::try_from(text.len()).expect("the bound is checked when a capsule is made"));
+            out.push(u8::try_from(text.len()).expect("the bound is checked when the parameters are made"));
             out.extend_from_slice(text.as_bytes());
         }
-        let length = u16::try_from(self.bytes.len()).expect("the bound is checked when a capsule is made");
+        let length =
+            u16::try_from(self.bytes.len()).expect("the bound is checked when the parameters are made");
         out.extend_from_slice(&length.to_be_bytes());
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads a capsule that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns
+    /// Reads parameters that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns
     /// the rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
@@ -149,8 +152,8 @@ fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// A key of 32 bytes, encrypted under a key-encryption key: the capsule and an envelope. The
-/// provider opens it.
+/// A key of 32 bytes, encrypted under a key-encryption key: the wrapping parameters and an
+/// envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrappedKey {
     pub(crate) params: WrappingParams,
@@ -158,15 +161,15 @@ pub(crate) struct WrappedKey {
 }
 
 impl WrappedKey {
-    /// Seals `key` under a new key of the provider.
+    /// Wraps `key` under a new key of the provider.
     pub(crate) fn wrap(provider: &dyn KeyProvider, place: EnvelopeKind, key: &[u8; 32]) -> Result<Self> {
         let (kek, bytes) = provider.new_kek()?;
         let params = WrappingParams::new(provider.method(), provider.key_name(), bytes)?;
-        let envelope = Envelope::encrypt(&bound(&kek, &params), place, key)?;
+        let envelope = Envelope::encrypt(&bind_kek(&kek, &params), place, key)?;
         Ok(Self { params, envelope })
     }
 
-    /// Opens the key.
+    /// Unwraps the key.
     ///
     /// # Errors
     /// [`KeyProvider::wrong_key`] if it belongs to another provider, or was changed; the errors of
@@ -177,13 +180,14 @@ impl WrappedKey {
         place: &EnvelopeKind,
     ) -> Result<KeyEncryptionKey> {
         let kek = provider.recover_kek(&self.params)?;
-        let opened = self.envelope.decrypt(&bound(&kek, &self.params), place);
+        let opened = self.envelope.decrypt(&bind_kek(&kek, &self.params), place);
         let key = opened.ok_or_else(|| provider.wrong_key())?;
-        let key = key.as_slice().try_into().map_err(|_| KmsError::corrupt("a sealed key has a wrong length"));
+        let key =
+            key.as_slice().try_into().map_err(|_| KmsError::corrupt("a wrapped key has a wrong length"));
         key.map(Zeroizing::new)
     }
 
-    /// The params, then length (2, big-endian) and bytes of the envelope.
+    /// The parameters, then length (2, big-endian) and bytes of the envelope.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         self.params.write(out);
         let envelope = self.envelope.to_bytes();
@@ -202,9 +206,9 @@ impl WrappedKey {
     }
 }
 
-/// The key that encrypts: the provider's key, bound to the whole params, so that no part of the
-/// capsule can be replaced.
-fn bound(kek: &KeyEncryptionKey, params: &WrappingParams) -> KeyEncryptionKey {
+/// The key that encrypts: the provider's key, bound to all wrapping parameters, so that no part of
+/// them can be replaced.
+fn bind_kek(kek: &KeyEncryptionKey, params: &WrappingParams) -> KeyEncryptionKey {
     let mut described = Vec::new();
     params.write(&mut described);
     let mut hasher = blake3::Hasher::new_derive_key("bulla sealing v1 key under a key encryption key");
@@ -215,10 +219,10 @@ fn bound(kek: &KeyEncryptionKey, params: &WrappingParams) -> KeyEncryptionKey {
     key
 }
 
-/// The error of a recipient that should open something.
+/// The error of a recipient that should decrypt something.
 #[cfg(feature = "soft-seal")]
-pub(super) fn only_seals(recipient: &dyn KeyProvider) -> KmsError {
-    let message = format!("{} is a public key and opens nothing; give its identity", recipient.key_name());
+pub(super) fn only_encrypts(recipient: &dyn KeyProvider) -> KmsError {
+    let message = format!("{} is a public key and decrypts nothing; give its identity", recipient.key_name());
     KmsError::new(Code::KeyUsageMismatch, message)
 }
 
@@ -299,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capsule_comes_back_as_it_was_written_and_no_cut_of_it_does() {
+    fn wrapping_params_come_back_as_they_were_written_and_no_cut_of_them_does() {
         let params = WrappingParams::new("key-file", "a name", vec![1, 2, 3]).unwrap();
         let mut bytes = Vec::new();
         params.write(&mut bytes);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::age::{AgeIdentity, AgeRecipient};
-use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_seals};
+use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_encrypts};
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::{Backends, KeyMaterial, PrivateKey, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
@@ -256,7 +256,7 @@ provider_of_its_variant!(Recipient, Identity);
 const X_WING_METHOD: &str = "x-wing";
 pub(crate) const KEYSTORE_METHOD: &str = "keystore";
 
-/// A public key of X-Wing: `x-wing:BASE64`. The capsule is the ciphertext that carries the key.
+/// A public key of X-Wing: `x-wing:BASE64`. The wrapping parameters are the ciphertext that carries the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XWingRecipient(PublicKey);
 
@@ -314,7 +314,7 @@ impl KeyProvider for XWingRecipient {
     }
 
     fn recover_kek(&self, _params: &WrappingParams) -> Result<KeyEncryptionKey> {
-        Err(only_seals(self))
+        Err(only_encrypts(self))
     }
 }
 
@@ -358,7 +358,7 @@ impl FromStr for XWingRecipient {
             return Ok(Self(key));
         }
         let message =
-            format!("nothing is sealed to a key of {}: name one of x-wing or of age", key.algorithm());
+            format!("nothing can be encrypted to a key of {}: name one of x-wing or of age", key.algorithm());
         Err(KmsError::new(Code::InvalidPublicKey, message))
     }
 }
@@ -386,7 +386,7 @@ impl KeystoreRecipient {
         match key.public_key.algorithm().usage() {
             KeyUsage::KeyEncapsulation => Ok(Self(key)),
             KeyUsage::Signature => {
-                let message = format!("the key {} signs, and nothing is sealed to it", key.key);
+                let message = format!("the key {} signs, and nothing can be encrypted to it", key.key);
                 Err(KmsError::new(Code::KeyUsageMismatch, message))
             }
         }
@@ -408,6 +408,6 @@ impl KeyProvider for KeystoreRecipient {
     }
 
     fn recover_kek(&self, _params: &WrappingParams) -> Result<KeyEncryptionKey> {
-        Err(only_seals(self))
+        Err(only_encrypts(self))
     }
 }

@@ -1,5 +1,5 @@
 //! The root key: random, one per keystore, wrapped under a key from the passphrase, the key file or
-//! another provider. Everything else in the store is sealed under keys derived from it.
+//! another provider. Everything else in the store is encrypted under keys derived from it.
 
 use bulla_blake3 as blake3;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -128,10 +128,10 @@ impl StoreCipher {
         Ok(Envelope::encrypt(&self.envelope_key, kind, secret)?.to_bytes())
     }
 
-    /// Opens an envelope for `place`.
+    /// Decrypts an envelope of this kind.
     ///
     /// # Errors
-    /// [`Code::KeystoreCorrupt`] if this store's root key did not seal these bytes for that place.
+    /// [`Code::KeystoreCorrupt`] if this store's root key did not encrypt these bytes as that kind.
     pub(crate) fn decrypt(&self, kind: &EnvelopeKind, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         Envelope::decrypt_bytes(&self.envelope_key, kind, bytes)?.ok_or_else(|| {
             KmsError::corrupt(format!(
@@ -243,7 +243,7 @@ mod tests {
         let right = Passphrase::with_cost("right".into(), dear).unwrap();
         let (protection, _) = WrappedRootKey::generate(&right).unwrap();
         let bytes = protection.to_bytes();
-        // After the names of the method and the key and the capsule's length: change Argon2id's
+        // After the names of the method and the key and the parameters' length: change Argon2id's
         // memory from 64 to 32 KiB, and the salt's first byte.
         let params = MAGIC.len() + 1 + Passphrase::METHOD.len() + 1 + 2;
         for (at, flip) in [(params + 3, 64 ^ 32), (params + 12, 1)] {
@@ -258,7 +258,7 @@ mod tests {
     /// The encryption is bound to the whole params, even if the provider's key does not depend on
     /// all of it.
     #[test]
-    fn a_wrapped_key_does_not_open_beside_another_capsule() {
+    fn a_wrapped_key_does_not_open_beside_other_wrapping_params() {
         #[derive(Debug)]
         struct Fixed;
         impl KeyProvider for Fixed {

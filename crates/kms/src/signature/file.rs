@@ -1,12 +1,15 @@
 //! The signature file and its content.
 
-use std::fmt;
 use std::str::FromStr;
+use std::fmt;
+use std::io::{BufRead, Read};
 
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::{self, serde_as_text};
+use crate::algorithm::Algorithm;
+use crate::encoding;
+use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
 use crate::keystore::{Keystore, SignedContent};
@@ -17,13 +20,13 @@ use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
 /// The most bytes that a comment may have.
-pub const MAX_COMMENT: usize = 1024;
+pub const MAX_COMMENT_LEN: usize = 1024;
 
 /// The kind of content that was signed. A signature of one kind never verifies as one of another.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum StatementKind {
     /// The bytes of a file.
     File,
     /// A [`manifest`](super::manifest): the list of a folder's content. It follows the signature in
@@ -33,7 +36,7 @@ pub enum Kind {
     Message,
 }
 
-impl Kind {
+impl StatementKind {
     /// The name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +51,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for StatementKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -56,7 +59,7 @@ impl fmt::Display for Kind {
 
 /// A trusted comment: one line that the signature covers.
 ///
-/// At most [`MAX_COMMENT`] bytes of UTF-8; no control characters, no line separators and no marks
+/// At most [`MAX_COMMENT_LEN`] bytes of UTF-8; no control characters, no line separators and no marks
 /// that reorder text; no white space at either end. It may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Comment(String);
@@ -73,7 +76,7 @@ impl FromStr for Comment {
 
     fn from_str(text: &str) -> Result<Self> {
         let invalid = |why: &str| Err(KmsError::new(Code::InvalidArgument, format!("the comment {why}")));
-        if text.len() > MAX_COMMENT {
+        if text.len() > MAX_COMMENT_LEN {
             return invalid("is longer than 1024 bytes");
         }
         if text.chars().any(encoding::is_deceptive) {
@@ -98,7 +101,7 @@ serde_as_text!(Comment);
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// The kind of the content.
-    pub kind: Kind,
+    pub kind: StatementKind,
     /// The BLAKE3 digest of the content.
     pub digest: Hash,
     /// The length of the content in bytes.
@@ -111,7 +114,7 @@ impl Statement {
     /// A statement about a message, without a comment.
     pub fn message(message: &[u8]) -> Self {
         Self {
-            kind: Kind::Message,
+            kind: StatementKind::Message,
             digest: bulla_blake3::hash(message),
             size: message.len() as u64,
             comment: Comment::default(),
@@ -127,7 +130,7 @@ impl Statement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureFile {
     /// What kind of content was signed.
-    pub kind: Kind,
+    pub kind: StatementKind,
     /// The key version that signed.
     pub key: KeyVersionId,
     /// Its public key, as the file claims.
@@ -270,8 +273,188 @@ impl fmt::Display for SignatureFile {
         writeln!(f, "{}signature: {}", self.signed_lines(), encoding::base64(&self.signature))?;
         match self.kind {
             // The empty line before the body.
-            Kind::Manifest => f.write_str("\n"),
-            Kind::File | Kind::Message => Ok(()),
+            StatementKind::Manifest => f.write_str("\n"),
+            StatementKind::File | StatementKind::Message => Ok(()),
         }
+    }
+}
+
+/// The most bytes of a line with its line feed, except for the line of a long signature.
+const MAX_LINE: usize = 4096;
+
+const FORMAT: &str = "bulla signature v";
+
+impl SignatureFile {
+    /// Parses the text of a signature file, for a manifest without its body.
+    ///
+    /// # Errors
+    /// [`Code::MalformedSignature`], naming the line and the field; [`Code::SignatureTooNew`].
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        let mut rest = text;
+        let file = Self::read_from(&mut rest)?;
+        if rest.is_empty() { Ok(file) } else { Err(trailing(file.kind)) }
+    }
+
+    /// Reads a signature file and stops where it ends: for a manifest at the start of its body; for
+    /// all other kinds nothing may follow.
+    ///
+    /// Reads at most 100 KiB.
+    ///
+    /// # Errors
+    /// The errors of [`SignatureFile::parse`]; errors of reading.
+    pub fn read_from(reader: &mut impl BufRead) -> Result<Self> {
+        read(reader)
+    }
+}
+
+fn malformed(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::MalformedSignature, format!("not a signature file: {}", message.into()))
+}
+
+fn trailing(kind: StatementKind) -> KmsError {
+    match kind {
+        StatementKind::Manifest => {
+            malformed("after the empty line: a manifest's body follows where none is expected")
+        }
+        StatementKind::File | StatementKind::Message => {
+            malformed("after the line of the signature: nothing may follow")
+        }
+    }
+}
+
+fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
+    let mut lines = Lines { reader, number: 0, longest: MAX_LINE };
+    let format = format_line(&lines.next("format")?)?;
+    let kind = lines.field("kind", "file, manifest or message", StatementKind::parse)?;
+    let key: KeyVersionId = lines.parsed("key")?;
+    let public_key: PublicKey = lines.parsed("public-key")?;
+    let algorithm = key.key_id().algorithm();
+    if public_key.algorithm() != algorithm {
+        return Err(
+            lines.error("public-key", format_args!("it must be one of the key's algorithm, {algorithm}"))
+        );
+    }
+    let file = SignatureFile {
+        kind,
+        key,
+        public_key,
+        digest: {
+            lines.field("digest-algorithm", "blake3", |text| (text == "blake3").then_some(()))?;
+            lines.field("digest", "64 lower-case hexadecimal digits", encoding::digest)?
+        },
+        size: lines.field("size", "a decimal number below 2^64 without leading zeros", size)?,
+        signed_at: lines.parsed("time")?,
+        comment: lines.parsed::<Comment>("comment")?,
+        prehash: match format {
+            Format::V1 => None,
+            Format::V2 if algorithm == Algorithm::Ed25519 => Some(lines.parsed("prehash")?),
+            Format::V2 => {
+                return Err(lines.error("prehash", "digests are signed by keys of ed25519 alone"));
+            }
+        },
+        signature: {
+            let length = algorithm.output_length();
+            lines.longest = MAX_LINE.max("signature: ".len() + length.div_ceil(3) * 4 + 1);
+            let of_length = |text: &str| encoding::from_base64(text).filter(|bytes| bytes.len() == length);
+            lines.field("signature", &format!("the base64 of {length} bytes"), of_length)?
+        },
+    };
+    match file.kind {
+        StatementKind::Manifest => {
+            let line = lines.next("the empty line before the body")?;
+            if line.is_empty() {
+                Ok(file)
+            } else {
+                Err(malformed(format!("line {}: it must be empty", lines.number)))
+            }
+        }
+        kind @ (StatementKind::File | StatementKind::Message) => {
+            let more = !lines.reader.fill_buf().map_err(unreadable)?.is_empty();
+            if more { Err(trailing(kind)) } else { Ok(file) }
+        }
+    }
+}
+
+/// The formats. The second has a line that names the hash function applied before signing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    V1,
+    V2,
+}
+
+fn format_line(line: &str) -> Result<Format> {
+    match line.strip_prefix(FORMAT) {
+        Some("1") => Ok(Format::V1),
+        Some("2") => Ok(Format::V2),
+        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 2) => Err(KmsError::new(
+            Code::SignatureTooNew,
+            format!(
+                "the signature file is of format v{version} and this program reads up to v2; use a newer version"
+            ),
+        )),
+        _ => Err(malformed("line 1: it must be \"bulla signature v1\" or \"bulla signature v2\"")),
+    }
+}
+
+fn size(text: &str) -> Option<u64> {
+    let size: u64 = text.parse().ok()?;
+    (size.to_string() == text).then_some(size)
+}
+
+fn unreadable(error: std::io::Error) -> KmsError {
+    KmsError::io("cannot read the signature file", error)
+}
+
+struct Lines<'a, R> {
+    reader: &'a mut R,
+    number: u32,
+    /// The most bytes of the next line with its line feed.
+    longest: usize,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// The next line without its line feed. `name` is for the error.
+    fn next(&mut self, name: &str) -> Result<String> {
+        self.number += 1;
+        let mut line = Vec::new();
+        (&mut *self.reader).take(self.longest as u64).read_until(b'\n', &mut line).map_err(unreadable)?;
+        match line.pop() {
+            None => Err(self.error(name, "it is missing: the file ends here")),
+            Some(b'\n') if line.last() == Some(&b'\r') => {
+                Err(self.error(name, "it ends with a carriage return; lines end with a line feed alone"))
+            }
+            Some(b'\n') => String::from_utf8(line).map_err(|_| self.error(name, "it is not UTF-8")),
+            Some(_) if line.len() + 1 == self.longest => {
+                Err(self.error(name, format_args!("it is longer than {} bytes", self.longest - 1)))
+            }
+            Some(_) => Err(self.error(name, "it is cut: there is no line feed at its end")),
+        }
+    }
+
+    /// The value of the next line, which must be `name: value`; an empty value is `name:`.
+    fn value(&mut self, name: &str) -> Result<String> {
+        let line = self.next(name)?;
+        let value = match line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
+            Some("") => Some(""),
+            Some(rest) => rest.strip_prefix(' ').filter(|value| !value.is_empty()),
+            None => None,
+        };
+        value.map(str::to_owned).ok_or_else(|| {
+            self.error(name, format_args!("it must begin with \"{name}: \", or be \"{name}:\" when empty"))
+        })
+    }
+
+    fn field<T>(&mut self, name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let value = self.value(name)?;
+        parse(&value).ok_or_else(|| self.error(name, format_args!("it must be {expected}")))
+    }
+
+    fn parsed<T: FromStr<Err = KmsError>>(&mut self, name: &str) -> Result<T> {
+        let value = self.value(name)?;
+        value.parse().map_err(|error: KmsError| self.error(name, &error.message).with_source(error))
+    }
+
+    fn error(&self, name: &str, why: impl fmt::Display) -> KmsError {
+        malformed(format!("line {}, {name}: {why}", self.number))
     }
 }

@@ -2,12 +2,11 @@
 //! the comment.
 //!
 //! `spec/signature.md` describes the format. The signed bytes are a prefix that names the format
-//! and the [`Kind`], and then every line before the signature. So nobody can change a line, and no
+//! and the [`StatementKind`], and then every line before the signature. So nobody can change a line, and no
 //! signature passes for one of another kind.
 
 mod file;
 pub mod manifest;
-mod parse;
 
-pub use self::file::{Comment, Kind, MAX_COMMENT, SignatureFile, Statement};
+pub use self::file::{Comment, MAX_COMMENT_LEN, SignatureFile, Statement, StatementKind};
 pub use crate::reserved::{RESERVED_PREFIX, RESERVED_PREFIXES};

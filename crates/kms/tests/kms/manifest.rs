@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bulla_kms::Code;
 use bulla_kms::signature::manifest::{
-    Content, Entry, Exclusion, LinkTarget, ManifestPath, Reader, Summary, Writer,
+    EntryContent, Exclusion, LinkTarget, ManifestEntry, ManifestPath, ManifestReader, ManifestSummary,
+    ManifestWriter,
 };
 use proptest::prelude::*;
 
@@ -12,22 +13,25 @@ fn path(bytes: &[u8]) -> ManifestPath {
     ManifestPath::from_bytes(bytes).unwrap()
 }
 
-fn file(bytes: &[u8], size: u64) -> Entry {
-    Entry { path: path(bytes), content: Content::File { digest: bulla_blake3::hash(b""), size } }
+fn file(bytes: &[u8], size: u64) -> ManifestEntry {
+    ManifestEntry { path: path(bytes), content: EntryContent::File { digest: bulla_blake3::hash(b""), size } }
 }
 
-fn link(bytes: &[u8], target: &[u8]) -> Entry {
-    Entry { path: path(bytes), content: Content::Link { target: LinkTarget::from_bytes(target).unwrap() } }
+fn link(bytes: &[u8], target: &[u8]) -> ManifestEntry {
+    ManifestEntry {
+        path: path(bytes),
+        content: EntryContent::Link { target: LinkTarget::from_bytes(target).unwrap() },
+    }
 }
 
-fn write(entries: &[Entry]) -> bulla_kms::Result<(Vec<u8>, Summary)> {
-    let mut writer = Writer::new(Vec::new());
+fn write(entries: &[ManifestEntry]) -> bulla_kms::Result<(Vec<u8>, ManifestSummary)> {
+    let mut writer = ManifestWriter::new(Vec::new());
     entries.iter().try_for_each(|entry| writer.push(entry))?;
     Ok(writer.finish())
 }
 
-fn read(text: &[u8]) -> bulla_kms::Result<Vec<Entry>> {
-    Reader::new(text).collect()
+fn read(text: &[u8]) -> bulla_kms::Result<Vec<ManifestEntry>> {
+    ManifestReader::new(text).collect()
 }
 
 const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
@@ -54,14 +58,18 @@ fn the_text_is_that_of_the_specification() {
     assert_eq!(String::from_utf8(text).unwrap(), expected);
     assert_eq!(
         summary,
-        Summary { digest: bulla_blake3::hash(expected.as_bytes()), size: expected.len() as u64, entries: 6 }
+        ManifestSummary {
+            digest: bulla_blake3::hash(expected.as_bytes()),
+            size: expected.len() as u64,
+            entries: 6
+        }
     );
     assert_eq!(read(expected.as_bytes()).unwrap(), entries);
 }
 
 #[test]
 fn what_is_left_out_comes_first_and_is_part_of_the_text() {
-    let mut writer = Writer::new(Vec::new());
+    let mut writer = ManifestWriter::new(Vec::new());
     for pattern in ["*.tmp", "/cache/", "back\\ slash", " > ", "!keep"] {
         writer.exclude(&Exclusion::new(pattern).unwrap()).unwrap();
     }
@@ -74,7 +82,7 @@ fn what_is_left_out_comes_first_and_is_part_of_the_text() {
     );
     assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);
     assert_eq!((summary.size, summary.entries), (expected.len() as u64, 1));
-    let mut reader = Reader::new(&text[..]);
+    let mut reader = ManifestReader::new(&text[..]);
     assert_eq!(reader.by_ref().count(), 1);
     let patterns: Vec<_> = reader.exclusions().iter().map(Exclusion::as_str).collect();
     assert_eq!(patterns, ["*.tmp", "/cache/", "back\\ slash", " > ", "!keep"]);
@@ -94,7 +102,7 @@ fn what_is_left_out_comes_first_and_is_part_of_the_text() {
 #[test]
 fn a_reader_hashes_what_it_reads() {
     let (text, summary) = write(&[file(b"a", 1), file(b"b", 2)]).unwrap();
-    let mut reader = Reader::new(&text[..]);
+    let mut reader = ManifestReader::new(&text[..]);
     assert_eq!(reader.by_ref().count(), 2);
     assert_eq!(reader.summary(), summary);
     let (empty, summary) = write(&[]).unwrap();
@@ -208,13 +216,14 @@ fn order_and_uniqueness_are_held_by_both_sides() {
 #[test]
 fn a_reader_stops_after_an_error() {
     let text = format!("{EMPTY}  0  a\nnonsense\n{EMPTY}  0  b\n");
-    let results: Vec<_> = Reader::new(text.as_bytes()).map(|entry| entry.is_ok()).collect();
+    let results: Vec<_> = ManifestReader::new(text.as_bytes()).map(|entry| entry.is_ok()).collect();
     assert_eq!(results, [true, false]);
 }
 
 #[test]
 fn an_endless_line_is_not_read_to_its_end() {
-    let error = Reader::new(std::io::BufReader::new(std::io::repeat(b'a'))).next().unwrap().unwrap_err();
+    let error =
+        ManifestReader::new(std::io::BufReader::new(std::io::repeat(b'a'))).next().unwrap().unwrap_err();
     assert_eq!(error.code, Code::MalformedManifest);
     assert!(error.message.contains("longer than"), "{error}");
     let long = [b'a'; 70_000];
@@ -229,12 +238,12 @@ fn an_endless_line_is_not_read_to_its_end() {
 fn a_million_entries_pass_through() {
     const ENTRIES: u64 = 1_000_000;
     let name = |number: u64| format!("folder-{:03}/file-{number:07}.txt", number / 1000).into_bytes();
-    let mut writer = Writer::new(Vec::new());
+    let mut writer = ManifestWriter::new(Vec::new());
     for number in 0..ENTRIES {
         writer.push(&file(&name(number), number)).unwrap();
     }
     let (text, written) = writer.finish();
-    let mut reader = Reader::new(&text[..]);
+    let mut reader = ManifestReader::new(&text[..]);
     for number in 0..ENTRIES {
         let entry = reader.next().unwrap().unwrap();
         assert_eq!(entry.path.as_bytes(), name(number));
@@ -244,14 +253,14 @@ fn a_million_entries_pass_through() {
     assert_eq!((written.entries, written.size), (ENTRIES, text.len() as u64));
 }
 
-fn contents() -> impl Strategy<Value = Content> {
+fn contents() -> impl Strategy<Value = EntryContent> {
     prop_oneof![
-        (any::<[u8; 32]>(), any::<u64>()).prop_map(|(digest, size)| Content::File {
+        (any::<[u8; 32]>(), any::<u64>()).prop_map(|(digest, size)| EntryContent::File {
             digest: bulla_blake3::Hash::from_bytes(digest),
             size
         }),
         proptest::collection::vec(1..=255_u8, 1..40)
-            .prop_map(|target| Content::Link { target: LinkTarget::from_bytes(target).unwrap() }),
+            .prop_map(|target| EntryContent::Link { target: LinkTarget::from_bytes(target).unwrap() }),
     ]
 }
 
@@ -277,12 +286,12 @@ fn paths() -> impl Strategy<Value = ManifestPath> {
 proptest! {
     #[test]
     fn what_is_written_is_read_back(tree in proptest::collection::btree_map(paths(), contents(), 0..20)) {
-        let tree: BTreeMap<ManifestPath, Content> = tree;
-        let entries: Vec<_> = tree.into_iter().map(|(path, content)| Entry { path, content }).collect();
+        let tree: BTreeMap<ManifestPath, EntryContent> = tree;
+        let entries: Vec<_> = tree.into_iter().map(|(path, content)| ManifestEntry { path, content }).collect();
         let (text, written) = write(&entries).unwrap();
         prop_assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), entries.len());
         prop_assert!(!text.iter().any(|byte| byte.is_ascii_control() && *byte != b'\n'));
-        let mut reader = Reader::new(&text[..]);
+        let mut reader = ManifestReader::new(&text[..]);
         let read = reader.by_ref().collect::<bulla_kms::Result<Vec<_>>>().unwrap();
         prop_assert_eq!(read, entries);
         prop_assert_eq!(reader.summary(), written);
@@ -302,6 +311,6 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes: Vec<u8>) {
-        let _ = Reader::new(&bytes[..]).count();
+        let _ = ManifestReader::new(&bytes[..]).count();
     }
 }

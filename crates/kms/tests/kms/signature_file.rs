@@ -1,13 +1,14 @@
 //! Signature files: what they bind, and that their text has one form.
 
 use bulla_kms::prehash::Prehash;
-use bulla_kms::signature::{Comment, MAX_COMMENT, RESERVED_PREFIX};
+use bulla_kms::signature::{Comment, MAX_COMMENT_LEN, RESERVED_PREFIX};
 use bulla_kms::{
-    Algorithm, Code, KeyId, Keystore, Kind, NewKey, PublicKey, SignatureFile, Statement, Timestamp, Verdict,
+    Algorithm, Code, KeyId, Keystore, NewKey, PublicKey, SignatureFile, Statement, StatementKind, Timestamp,
+    Verdict,
 };
 use proptest::prelude::*;
 
-const KINDS: [Kind; 3] = [Kind::File, Kind::Manifest, Kind::Message];
+const KINDS: [StatementKind; 3] = [StatementKind::File, StatementKind::Manifest, StatementKind::Message];
 
 fn keystore() -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory();
@@ -19,7 +20,7 @@ fn keystore() -> (Keystore, KeyId) {
     (keystore, key)
 }
 
-fn statement(kind: Kind) -> Statement {
+fn statement(kind: StatementKind) -> Statement {
     Statement {
         kind,
         digest: bulla_blake3::hash(b"content"),
@@ -28,7 +29,7 @@ fn statement(kind: Kind) -> Statement {
     }
 }
 
-fn signed(kind: Kind) -> SignatureFile {
+fn signed(kind: StatementKind) -> SignatureFile {
     let (keystore, key) = keystore();
     SignatureFile::sign(&keystore, &key, statement(kind)).unwrap()
 }
@@ -36,7 +37,7 @@ fn signed(kind: Kind) -> SignatureFile {
 /// A file whose every field is known.
 fn fixed() -> SignatureFile {
     SignatureFile {
-        kind: Kind::File,
+        kind: StatementKind::File,
         key: "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3".parse().unwrap(),
         public_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
         digest: bulla_blake3::hash(b""),
@@ -95,7 +96,7 @@ fn a_signature_verifies_with_the_key_that_made_it() {
 #[test]
 fn another_key_or_another_keystore_does_not_verify() {
     let (keystore, key) = keystore();
-    let file = SignatureFile::sign(&keystore, &key, statement(Kind::File)).unwrap();
+    let file = SignatureFile::sign(&keystore, &key, statement(StatementKind::File)).unwrap();
     let second = keystore.rotate(&key).unwrap();
     let other = keystore.public_key(&second).unwrap();
     assert_eq!(file.verify_with(&other), Verdict::Invalid);
@@ -105,22 +106,22 @@ fn another_key_or_another_keystore_does_not_verify() {
     assert_eq!(unknown.verify_in(&keystore).unwrap_err().code, Code::UnknownVersion);
     // A stranger signs with his own key under our key's name.
     let (stranger, strange_key) = self::keystore();
-    let forged = SignatureFile::sign(&stranger, &strange_key, statement(Kind::File)).unwrap();
+    let forged = SignatureFile::sign(&stranger, &strange_key, statement(StatementKind::File)).unwrap();
     let forged = SignatureFile { key: file.key.clone(), ..forged };
     assert_eq!(forged.verify_in(&keystore).unwrap(), Verdict::Invalid);
 }
 
 #[test]
 fn every_field_is_signed() {
-    let file = signed(Kind::File);
+    let file = signed(StatementKind::File);
     let valid = |file: &SignatureFile| file.public_key.verify(&file.signed_bytes(), &file.signature);
     assert_eq!(valid(&file), Verdict::Valid);
-    let other_key = signed(Kind::File);
+    let other_key = signed(StatementKind::File);
     let mut signature = file.signature.clone();
     signature[63] ^= 1;
     for changed in [
-        SignatureFile { kind: Kind::Manifest, ..file.clone() },
-        SignatureFile { kind: Kind::Message, ..file.clone() },
+        SignatureFile { kind: StatementKind::Manifest, ..file.clone() },
+        SignatureFile { kind: StatementKind::Message, ..file.clone() },
         SignatureFile { key: other_key.key, ..file.clone() },
         SignatureFile { key: file.key.key_id().version(2.try_into().unwrap()), ..file.clone() },
         SignatureFile { public_key: other_key.public_key, ..file.clone() },
@@ -170,7 +171,7 @@ fn a_callers_message_cannot_be_that_of_a_signature_file() {
     }
     assert_eq!(keystore.sign(&key, RESERVED_PREFIX).unwrap_err().code, Code::ReservedMessage);
     // The text of a signature file is no such message, nor is one that only looks like it.
-    let text = signed(Kind::File).to_string();
+    let text = signed(StatementKind::File).to_string();
     for message in [text.as_bytes(), b"", b"bulla signature", b"bulla signature\n", &RESERVED_PREFIX[1..]] {
         assert!(keystore.sign(&key, message).is_ok());
     }
@@ -180,7 +181,7 @@ fn a_callers_message_cannot_be_that_of_a_signature_file() {
 fn a_message_statement_is_about_the_message() {
     let (keystore, key) = keystore();
     let file = SignatureFile::sign(&keystore, &key, Statement::message(b"a message")).unwrap();
-    assert_eq!((file.kind, file.size), (Kind::Message, 9));
+    assert_eq!((file.kind, file.size), (StatementKind::Message, 9));
     assert_eq!(file.digest, bulla_blake3::hash(b"a message"));
     assert_eq!(file.comment.as_str(), "");
 }
@@ -191,13 +192,13 @@ fn a_disabled_key_makes_no_signature_file() {
     let id = keystore.rotate(&key).unwrap();
     let old = key.version(1.try_into().unwrap());
     assert_eq!(
-        SignatureFile::sign(&keystore, &old, statement(Kind::File)).unwrap_err().code,
+        SignatureFile::sign(&keystore, &old, statement(StatementKind::File)).unwrap_err().code,
         Code::NotLatestVersion
     );
-    assert_eq!(SignatureFile::sign(&keystore, &id, statement(Kind::File)).unwrap().key, id);
+    assert_eq!(SignatureFile::sign(&keystore, &id, statement(StatementKind::File)).unwrap().key, id);
     keystore.disable(&key).unwrap();
     assert_eq!(
-        SignatureFile::sign(&keystore, &key, statement(Kind::File)).unwrap_err().code,
+        SignatureFile::sign(&keystore, &key, statement(StatementKind::File)).unwrap_err().code,
         Code::KeyDisabled
     );
 }
@@ -206,7 +207,7 @@ fn a_disabled_key_makes_no_signature_file() {
 #[test]
 fn malformed_files_are_refused_with_the_line_and_the_field() {
     let long_line = format!("comment: {}", "x".repeat(5000));
-    let long_comment = format!("comment: {}", "x".repeat(MAX_COMMENT + 1));
+    let long_comment = format!("comment: {}", "x".repeat(MAX_COMMENT_LEN + 1));
     for (from, to, place) in [
         ("bulla signature v1", "bulla signature", "line 1"),
         ("bulla signature v1", "bulla signature v0", "line 1"),
@@ -220,7 +221,7 @@ fn malformed_files_are_refused_with_the_line_and_the_field() {
         ("kind: file", "kind:file", "line 2, kind"),
         ("kind: file", "kind:  file", "line 2, kind"),
         ("kind: file", "kind: file ", "line 2, kind"),
-        ("kind: file", "Kind: file", "line 2, kind"),
+        ("kind: file", "StatementKind: file", "line 2, kind"),
         ("kind: file", "kind file", "line 2, kind"),
         ("kind: file", "kind:", "line 2, kind"),
         ("kind: file\n", "", "line 2, kind"),
@@ -328,7 +329,7 @@ fn every_cut_is_refused() {
 
 #[test]
 fn every_flipped_byte_is_refused_or_invalid() {
-    let file = signed(Kind::File);
+    let file = signed(StatementKind::File);
     let text = file.to_string();
     for index in 0..text.len() {
         for bit in 0..8 {
@@ -358,7 +359,7 @@ fn an_endless_line_is_not_read_to_its_end() {
 
 #[test]
 fn a_reader_is_left_where_a_manifests_body_starts() {
-    let file = signed(Kind::Manifest);
+    let file = signed(StatementKind::Manifest);
     let text = format!("{file}the body");
     assert!(file.to_string().ends_with("==\n\n"));
     let mut reader = text.as_bytes();
@@ -432,7 +433,7 @@ proptest! {
     fn a_comment_that_is_read_is_one_line(text: String) {
         if let Ok(comment) = text.parse::<Comment>() {
             prop_assert_eq!(comment.as_str(), &text);
-            prop_assert!(text.len() <= MAX_COMMENT && !text.contains(['\n', '\r', '\0']) && text.trim() == text);
+            prop_assert!(text.len() <= MAX_COMMENT_LEN && !text.contains(['\n', '\r', '\0']) && text.trim() == text);
         }
     }
 }

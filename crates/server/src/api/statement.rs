@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Kind, SignatureFile};
+use bulla_kms::{SignatureFile, StatementKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -85,9 +85,9 @@ async fn sign_statement(
         .try_into()
         .map_err(|_| ApiError::malformed("`digest` is one of BLAKE3, and has 32 bytes"))?;
     let kind = match kind {
-        StatementKind::File => Kind::File,
-        StatementKind::Manifest => Kind::Manifest,
-        StatementKind::Message => Kind::Message,
+        StatementKind::File => StatementKind::File,
+        StatementKind::Manifest => StatementKind::Manifest,
+        StatementKind::Message => StatementKind::Message,
     };
     let prehash = prehash.map(|kind| match kind {
         DigestKind::Blake3 => Prehash::Blake3,

@@ -4,7 +4,8 @@ use bulla_kms::prehash::Prehash;
 use bulla_kms::succession::follow;
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{
-    Algorithm, KeyChange, Kind, NewKey, PublicKey, SignatureFile, SignedAttestation, Succession, Verdict,
+    Algorithm, KeyChange, NewKey, PublicKey, SignatureFile, SignedAttestation, StatementKind, Succession,
+    Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -91,7 +92,11 @@ fn body(content: &[u8]) -> Value {
 fn a_signature_file_is_about_the_digest_that_was_sent() {
     let service = Service::open();
     let key = service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
-    for (kind, word) in [(Kind::File, "file"), (Kind::Manifest, "manifest"), (Kind::Message, "message")] {
+    for (kind, word) in [
+        (StatementKind::File, "file"),
+        (StatementKind::Manifest, "manifest"),
+        (StatementKind::Message, "message"),
+    ] {
         for (prehash, name) in [
             (None, Value::Null),
             (Some(Prehash::Blake3), json!("blake3")),

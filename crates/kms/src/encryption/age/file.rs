@@ -2,7 +2,7 @@
 //! recipient, and one chunk of payload. Only native X25519 recipients are supported.
 //!
 //! This module exists because the crate `age` brings translations, other tools' file formats and
-//! older generations of its ciphers, and a capsule needs none of them. The tests compare it with
+//! older generations of its ciphers, and a key provider needs none of them. The tests compare it with
 //! the program `age`.
 
 use base64ct::{Base64Unpadded, Encoding as _};
@@ -44,7 +44,7 @@ pub(super) fn encrypt(recipient: &PublicKey, secret: &[u8; 32]) -> Result<Option
     let ephemeral = StaticSecret::from(*ephemeral);
     let share = PublicKey::from(&ephemeral);
     let Some(wrapping) = wrapping_key(&ephemeral, recipient, &share, recipient) else { return Ok(None) };
-    let body = seal(&wrapping, Nonce::default(), &*file_key);
+    let body = encrypt_chunk(&wrapping, Nonce::default(), &*file_key);
 
     let mut header = format!(
         "{VERSION}{STANZA}{X25519} {}\n{}\n{END}",
@@ -60,7 +60,7 @@ pub(super) fn encrypt(recipient: &PublicKey, secret: &[u8; 32]) -> Result<Option
     random::fill(&mut nonce)?;
     let mut file = header.into_bytes();
     file.extend_from_slice(&nonce);
-    file.extend_from_slice(&seal(&payload_key(&file_key, &nonce), last_chunk(), secret));
+    file.extend_from_slice(&encrypt_chunk(&payload_key(&file_key, &nonce), last_chunk(), secret));
     Ok(Some(file))
 }
 
@@ -68,15 +68,15 @@ pub(super) fn encrypt(recipient: &PublicKey, secret: &[u8; 32]) -> Result<Option
 pub(super) fn decrypt(identity: &StaticSecret, file: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     let header = Header::parse(file)?;
     let recipient = PublicKey::from(identity);
-    let file_key = header.stanzas.iter().find_map(|stanza| stanza.open(identity, &recipient))?;
+    let file_key = header.stanzas.iter().find_map(|stanza| stanza.unwrap(identity, &recipient))?;
     header_mac(&file_key, header.authenticated).verify_slice(&header.mac).ok()?;
-    let (nonce, sealed) = header.payload.split_first_chunk::<PAYLOAD_NONCE_LEN>()?;
-    let secret = Zeroizing::new(open(&payload_key(&file_key, nonce), last_chunk(), sealed)?);
+    let (nonce, encrypted) = header.payload.split_first_chunk::<PAYLOAD_NONCE_LEN>()?;
+    let secret = Zeroizing::new(decrypt_chunk(&payload_key(&file_key, nonce), last_chunk(), encrypted)?);
     secret.as_slice().try_into().ok().map(Zeroizing::new)
 }
 
 /// What the fuzzer does with the parser: a header that parses covers all of the file before the
-/// payload, and what is sealed comes back.
+/// payload, and what is encrypted comes back.
 pub(super) fn fuzz(bytes: &[u8]) {
     if let Some(Header { stanzas: _, authenticated, mac, payload }) = Header::parse(bytes) {
         let mac = Base64Unpadded::encode_string(&mac);
@@ -87,9 +87,9 @@ pub(super) fn fuzz(bytes: &[u8]) {
     let identity = StaticSecret::from([1; 32]);
     let _ = decrypt(&identity, bytes);
     if let Ok(secret) = bytes.try_into() {
-        let sealed = encrypt(&PublicKey::from(&identity), secret).expect("random bytes");
+        let encrypted = encrypt(&PublicKey::from(&identity), secret).expect("random bytes");
         assert_eq!(
-            *decrypt(&identity, &sealed.expect("a recipient of full order")).expect("it opens"),
+            *decrypt(&identity, &encrypted.expect("a recipient of full order")).expect("it opens"),
             *secret
         );
     }
@@ -104,10 +104,10 @@ struct Stanza {
 }
 
 impl Stanza {
-    fn open(&self, identity: &StaticSecret, recipient: &PublicKey) -> Option<FileKey> {
+    fn unwrap(&self, identity: &StaticSecret, recipient: &PublicKey) -> Option<FileKey> {
         let share = PublicKey::from(self.share);
         let wrapping = wrapping_key(identity, &share, &share, recipient)?;
-        let key = Zeroizing::new(open(&wrapping, Nonce::default(), &self.body)?);
+        let key = Zeroizing::new(decrypt_chunk(&wrapping, Nonce::default(), &self.body)?);
         key.as_slice().try_into().ok().map(Zeroizing::new)
     }
 }
@@ -223,13 +223,13 @@ fn last_chunk() -> Nonce {
     nonce
 }
 
-fn seal(key: &[u8; 32], nonce: Nonce, plaintext: &[u8]) -> Vec<u8> {
-    let sealed = ChaCha20Poly1305::new(key.into()).encrypt(&nonce, plaintext);
-    sealed.expect("the cipher takes messages of up to 256 GiB")
+fn encrypt_chunk(key: &[u8; 32], nonce: Nonce, plaintext: &[u8]) -> Vec<u8> {
+    let encrypted = ChaCha20Poly1305::new(key.into()).encrypt(&nonce, plaintext);
+    encrypted.expect("the cipher takes messages of up to 256 GiB")
 }
 
-fn open(key: &[u8; 32], nonce: Nonce, sealed: &[u8]) -> Option<Vec<u8>> {
-    ChaCha20Poly1305::new(key.into()).decrypt(&nonce, sealed).ok()
+fn decrypt_chunk(key: &[u8; 32], nonce: Nonce, encrypted: &[u8]) -> Option<Vec<u8>> {
+    ChaCha20Poly1305::new(key.into()).decrypt(&nonce, encrypted).ok()
 }
 
 #[cfg(test)]
@@ -240,14 +240,14 @@ mod tests {
         StaticSecret::from([byte; 32])
     }
 
-    fn sealed() -> Vec<u8> {
+    fn file() -> Vec<u8> {
         encrypt(&PublicKey::from(&key(1)), &[7; 32]).unwrap().unwrap()
     }
 
     #[test]
     fn a_file_opens_for_its_recipient_alone() {
-        assert_eq!(*decrypt(&key(1), &sealed()).unwrap(), [7; 32]);
-        assert!(decrypt(&key(2), &sealed()).is_none());
+        assert_eq!(*decrypt(&key(1), &file()).unwrap(), [7; 32]);
+        assert!(decrypt(&key(2), &file()).is_none());
     }
 
     /// What is written and read here alone could share a mistake.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_changed_bit_and_every_cut_is_refused() {
-        let file = sealed();
+        let file = file();
         for place in 0..file.len() {
             for bit in 0..8 {
                 let mut changed = file.clone();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sealed_to_a_point_of_low_order() {
+    fn nothing_is_encrypted_to_a_point_of_low_order() {
         for u in [0, 1] {
             let mut point = [0; 32];
             point[0] = u;

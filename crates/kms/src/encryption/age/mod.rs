@@ -10,7 +10,7 @@ use bech32::{Bech32, Hrp};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_seals};
+use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_encrypts};
 use crate::error::{Code, KmsError, Result};
 use crate::random;
 
@@ -25,7 +25,7 @@ const ENCODES: &str = "32 bytes are within the length that Bech32 allows";
 
 /// The public half: `age1...`, as `age-keygen` prints it.
 ///
-/// The capsule is a complete age file with the 32 bytes of the key; the program `age` can decrypt
+/// The wrapping parameters are a complete age file with the 32 bytes of the key; the program `age` can decrypt
 /// it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgeRecipient(PublicKey);
@@ -73,14 +73,14 @@ impl KeyProvider for AgeRecipient {
         let params = file::encrypt(&self.0, &key)?.ok_or_else(|| {
             KmsError::new(
                 Code::InvalidPublicKey,
-                format!("{self} is of low order: anybody could open what is sealed to it"),
+                format!("{self} is of low order: anybody could decrypt what is encrypted to it"),
             )
         })?;
         Ok((key, params))
     }
 
     fn recover_kek(&self, _params: &WrappingParams) -> Result<KeyEncryptionKey> {
-        Err(only_seals(self))
+        Err(only_encrypts(self))
     }
 }
 

@@ -16,18 +16,15 @@
 //! hash the lines that pass through them. The entries of a reader are authenticated only when, at
 //! the end, its digest and size are the signed ones.
 
-mod path;
-
-use std::fmt;
-use std::io::{self, BufRead, Read, Write};
+use std::str::FromStr;
+use std::io::{BufRead, Read, Write};
+use std::{fmt, io};
 
 use bulla_blake3::{Hash, Hasher};
 
-pub use path::{Exclusion, LinkTarget, ManifestPath};
-
-use self::path::malformed;
 use crate::encoding;
-use crate::error::{KmsError, Result};
+use crate::encoding::is_deceptive;
+use crate::error::{Code, KmsError, Result};
 
 /// The most bytes of a line: a path and a link's target of 4,096 bytes each, every byte of them
 /// escaped.
@@ -41,16 +38,16 @@ const EXCLUDE: &str = "exclude  ";
 
 /// One line of a manifest. `Display` is the line without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Its place in the folder.
     pub path: ManifestPath,
     /// The entry's kind and content.
-    pub content: Content,
+    pub content: EntryContent,
 }
 
 /// The kind and content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum EntryContent {
     /// A regular file.
     File {
         /// The BLAKE3 digest of its bytes.
@@ -65,16 +62,16 @@ pub enum Content {
     },
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for ManifestEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
-            Content::File { digest, size } => write!(f, "{}  {size}  {}", digest.to_hex(), self.path),
-            Content::Link { target } => write!(f, "link  {} -> {target}", self.path),
+            EntryContent::File { digest, size } => write!(f, "{}  {size}  {}", digest.to_hex(), self.path),
+            EntryContent::Link { target } => write!(f, "link  {} -> {target}", self.path),
         }
     }
 }
 
-impl std::str::FromStr for Entry {
+impl FromStr for ManifestEntry {
     type Err = KmsError;
 
     /// Parses a line without its line feed.
@@ -86,7 +83,7 @@ impl std::str::FromStr for Entry {
             let (path, target) = link
                 .split_once(" -> ")
                 .ok_or_else(|| malformed("a link has no \" -> \" before its target"))?;
-            return Ok(Self { path: path.parse()?, content: Content::Link { target: target.parse()? } });
+            return Ok(Self { path: path.parse()?, content: EntryContent::Link { target: target.parse()? } });
         }
         let mut parts = line.splitn(3, "  ");
         let (Some(digest), Some(size), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
@@ -98,13 +95,13 @@ impl std::str::FromStr for Entry {
         let bytes = bytes
             .filter(|bytes| bytes.to_string() == size)
             .ok_or_else(|| malformed("the size is not a decimal number below 2^64 without leading zeros"))?;
-        Ok(Self { path: path.parse()?, content: Content::File { digest, size: bytes } })
+        Ok(Self { path: path.parse()?, content: EntryContent::File { digest, size: bytes } })
     }
 }
 
 /// The digest and the length of a manifest's body. The signature covers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct ManifestSummary {
     /// The BLAKE3 digest of the body.
     pub digest: Hash,
     /// The length of the body in bytes.
@@ -142,7 +139,7 @@ impl Progress {
     }
 
     /// Counts an entry, whose line with its line feed is `line`.
-    fn add(&mut self, entry: &Entry, line: &[u8]) -> Result<()> {
+    fn add(&mut self, entry: &ManifestEntry, line: &[u8]) -> Result<()> {
         match self.last.as_ref().map(|last| last.cmp(&entry.path)) {
             None | Some(std::cmp::Ordering::Less) => {}
             Some(std::cmp::Ordering::Equal) => {
@@ -159,18 +156,18 @@ impl Progress {
         Ok(())
     }
 
-    fn summary(&self) -> Summary {
-        Summary { digest: self.hasher.finalize(), size: self.size, entries: self.entries }
+    fn summary(&self) -> ManifestSummary {
+        ManifestSummary { digest: self.hasher.finalize(), size: self.size, entries: self.entries }
     }
 }
 
 /// Writes the body of a manifest, entry by entry.
-pub struct Writer<W> {
+pub struct ManifestWriter<W> {
     writer: W,
     progress: Progress,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> ManifestWriter<W> {
     /// Starts a manifest. Each entry is one call to `writer`, which should be buffered.
     pub fn new(writer: W) -> Self {
         Self { writer, progress: Progress::new() }
@@ -200,7 +197,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) if its path does not sort after
     /// the last one, or its line is too long; errors of writing.
-    pub fn push(&mut self, entry: &Entry) -> Result<()> {
+    pub fn push(&mut self, entry: &ManifestEntry) -> Result<()> {
         let line = format!("{entry}\n");
         if line.len() > MAX_LINE {
             return Err(malformed(format!("the line of {} is longer than {MAX_LINE} bytes", entry.path)));
@@ -210,20 +207,20 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the manifest. It returns the writer, not flushed, and the summary to sign.
-    pub fn finish(self) -> (W, Summary) {
+    pub fn finish(self) -> (W, ManifestSummary) {
         (self.writer, self.progress.summary())
     }
 }
 
 /// Reads the body of a manifest, entry by entry, as an iterator that ends after the first error.
-pub struct Reader<R> {
+pub struct ManifestReader<R> {
     reader: R,
     progress: Progress,
     line: Vec<u8>,
     failed: bool,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> ManifestReader<R> {
     /// Starts to read at the first line of the body.
     pub fn new(reader: R) -> Self {
         Self { reader, progress: Progress::new(), line: Vec::new(), failed: false }
@@ -231,7 +228,7 @@ impl<R: BufRead> Reader<R> {
 
     /// A summary of the lines read so far. When the iterator has ended without an error, compare it
     /// with the signed summary.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> ManifestSummary {
         self.progress.summary()
     }
 
@@ -241,7 +238,7 @@ impl<R: BufRead> Reader<R> {
         &self.progress.exclusions
     }
 
-    fn read(&mut self) -> Result<Option<Entry>> {
+    fn read(&mut self) -> Result<Option<ManifestEntry>> {
         loop {
             match self.read_line()? {
                 None => return Ok(None),
@@ -264,7 +261,9 @@ impl<R: BufRead> Reader<R> {
             Err(malformed("it is cut: there is no line feed at its end"))
         };
         let added = parsed.and_then(|parsed| match parsed {
-            Parsed::Entry(entry) => self.progress.add(&entry, &self.line).map(|()| Line::Entry(entry)),
+            Parsed::Entry(entry) => {
+                self.progress.add(&entry, &self.line).map(|()| Line::Entry(entry))
+            }
             Parsed::Exclusion(found) => self.progress.exclude(found, &self.line).map(|()| Line::Exclusion),
         });
         added.map(Some).map_err(|error| {
@@ -276,13 +275,13 @@ impl<R: BufRead> Reader<R> {
 
 /// A line as it was read.
 enum Parsed {
-    Entry(Entry),
+    Entry(ManifestEntry),
     Exclusion(Exclusion),
 }
 
 /// A line that was read and counted.
 enum Line {
-    Entry(Entry),
+    Entry(ManifestEntry),
     Exclusion,
 }
 
@@ -298,10 +297,10 @@ fn unreadable(error: io::Error) -> KmsError {
     KmsError::io("cannot read the manifest", error)
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Entry>;
+impl<R: BufRead> Iterator for ManifestReader<R> {
+    type Item = Result<ManifestEntry>;
 
-    fn next(&mut self) -> Option<Result<Entry>> {
+    fn next(&mut self) -> Option<Result<ManifestEntry>> {
         if self.failed {
             return None;
         }
@@ -311,4 +310,212 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-impl<R: BufRead> std::iter::FusedIterator for Reader<R> {}
+impl<R: BufRead> std::iter::FusedIterator for ManifestReader<R> {}
+
+/// The error for a manifest that breaks its grammar.
+pub(super) fn malformed(message: impl Into<String>) -> KmsError {
+    KmsError::new(Code::MalformedManifest, message)
+}
+
+/// A path below the signed folder. It is bytes, because a name need not be UTF-8, with `/` between
+/// the components.
+///
+/// These are refused: the empty path, absolute paths, empty components, `.` and `..`, zero bytes,
+/// and a Windows drive (`C:`, `C:\...`, `C:/...`). Paths sort by their bytes.
+///
+/// The text form is the path itself, with these exceptions: a backslash is `\\` and a line feed
+/// `\n`; `>`, bytes that are not UTF-8, and characters that could mislead a reader (control
+/// characters, line separators, marks that reorder text) are `\xNN` for each byte, in lower-case
+/// hex. Every path has exactly one form.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ManifestPath(Vec<u8>);
+
+impl ManifestPath {
+    /// From the bytes of a path.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`] for a refused path, with the reason.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
+        let bytes = bytes.into();
+        match refusal(&bytes) {
+            None => Ok(Self(bytes)),
+            Some(why) => Err(malformed(format!("the path {} {why}", Escaped(&bytes)))),
+        }
+    }
+
+    /// The bytes of the path.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn refusal(path: &[u8]) -> Option<&'static str> {
+    if path.is_empty() {
+        return Some("is empty");
+    }
+    if path.contains(&0) {
+        return Some("has a zero byte");
+    }
+    if path.starts_with(b"/") {
+        return Some("is absolute");
+    }
+    if matches!(path, [letter, b':', rest @ ..]
+        if letter.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'\\' | b'/')))
+    {
+        return Some("begins with a drive");
+    }
+    path.split(|&byte| byte == b'/').find_map(|component| match component {
+        b"" => Some("has an empty component"),
+        b"." => Some("has a component \".\""),
+        b".." => Some("has a component \"..\""),
+        _ => None,
+    })
+}
+
+/// The text of a symbolic link: not empty, without zero bytes, otherwise anything; it is compared
+/// and never followed. Its text form is that of a [`ManifestPath`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkTarget(Vec<u8>);
+
+impl LinkTarget {
+    /// From the bytes of a link's text.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`] if it is empty or has a zero byte.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self> {
+        let bytes = bytes.into();
+        if bytes.is_empty() || bytes.contains(&0) {
+            return Err(malformed("the target of a link is empty or has a zero byte"));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bytes of the link's text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A pattern by which the signer left files out of a folder's manifest: a line of `.gitignore`,
+/// relative to the folder. It is not empty and has no zero byte. Its text form is that of a
+/// [`ManifestPath`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exclusion(String);
+
+impl Exclusion {
+    /// From the pattern.
+    ///
+    /// # Errors
+    /// [`Code::MalformedManifest`] if it is empty or has a zero byte.
+    pub fn new(pattern: impl Into<String>) -> Result<Self> {
+        let pattern = pattern.into();
+        if pattern.is_empty() || pattern.contains('\0') {
+            return Err(malformed("a pattern is empty or has a zero byte"));
+        }
+        Ok(Self(pattern))
+    }
+
+    /// The pattern.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Escaped(self.0.as_bytes()), f)
+    }
+}
+
+impl FromStr for Exclusion {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(String::from_utf8(unescape(text)?).map_err(|_| malformed("a pattern is not UTF-8"))?)
+    }
+}
+
+/// Converts text to and from bytes, for both types.
+macro_rules! escaped_text {
+    ($($name:ty),+) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&Escaped(&self.0), f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&Escaped(&self.0), f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = KmsError;
+
+            fn from_str(text: &str) -> Result<Self> {
+                Self::from_bytes(unescape(text)?)
+            }
+        }
+    )+};
+}
+
+escaped_text!(ManifestPath, LinkTarget);
+
+/// Bytes, shown in their text form.
+struct Escaped<'a>(&'a [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '\\' => f.write_str("\\\\")?,
+                    '\n' => f.write_str("\\n")?,
+                    // `>` is escaped in names, so that " -> " can only be between a link and its
+                    // target.
+                    c if c == '>' || is_deceptive(c) => hex(f, c.encode_utf8(&mut [0; 4]).as_bytes())?,
+                    c => f.write_char(c)?,
+                }
+            }
+            hex(f, chunk.invalid())?;
+        }
+        Ok(())
+    }
+}
+
+fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))
+}
+
+/// The bytes of a text form. Accepts only the one form that these bytes have.
+fn unescape(text: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let (byte, length) = match escape.as_bytes() {
+            [b'\\', ..] => (b'\\', 1),
+            [b'n', ..] => (b'\n', 1),
+            [b'x', high, low, ..] => (hex_digit(*high)? << 4 | hex_digit(*low)?, 3),
+            _ => return Err(malformed("a path has a backslash that begins no escape")),
+        };
+        bytes.push(byte);
+        rest = &escape[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    if Escaped(&bytes).to_string() == text {
+        Ok(bytes)
+    } else {
+        Err(malformed(format!("a path is not in its one form, which is {}", Escaped(&bytes))))
+    }
+}
+
+fn hex_digit(digit: u8) -> Result<u8> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(malformed("a path has \\x without two lower-case hexadecimal digits")),
+    }
+}
