@@ -231,7 +231,7 @@ impl KeySelector {
         self.as_ref().key_id()
     }
 
-    /// The same, borrowed.
+    /// A key or a key version, borrowed.
     pub fn as_ref(&self) -> KeyRef<'_> {
         match self {
             Self::Key(key_id) => KeyRef::Key(key_id),

@@ -19,8 +19,8 @@
 //! - [`PublicKey`], [`Verdict`]: verification without a keystore.
 //! - [`signature`][]: signature files over a file, a folder or a message, which a person can read.
 //! - [`succession`][]: statements by which an older version vouches for a newer one's public key.
-//! - [`audit_log`][]: a tamper-evident log of every operation. [`rollback`][]: guards that detect an
-//!   older copy of a keystore. [`batcher`][]: concurrent calls, combined into batches.
+//! - [`audit_log`][]: a tamper-evident log of every operation. [`rollback`][]: guards that detect
+//!   an older copy of a keystore. [`batcher`][]: concurrent calls, combined into batches.
 //! - [`KmsError`]: a stable [`Code`], a message, and whether the same call may succeed later.
 //!
 //! # Features
@@ -168,14 +168,14 @@ pub mod fuzzing {
         );
     }
 
-    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an identity; what
-    /// reads must be its only text.
+    /// Reads bytes as the wrapping parameters of an age recipient, as a recipient and as an
+    /// identity; what reads must be its only text.
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
         crate::encryption::fuzz_age(bytes);
     }
 
-    /// Parses a sealed envelope; when that succeeds, its bytes must come back unchanged.
+    /// Parses an envelope; when that succeeds, its bytes must come back unchanged.
     pub fn envelope(bytes: &[u8]) {
         if let Ok(envelope) = crate::encryption::Envelope::parse(bytes) {
             assert_eq!(envelope.to_bytes(), bytes, "an envelope that parses must be the only text of itself");

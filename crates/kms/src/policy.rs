@@ -18,8 +18,8 @@ pub enum KeyState {
     Enabled,
     /// No version signs. Earlier signatures still verify.
     Disabled,
-    /// Like disabled. From this time on, the key may be destroyed; until it is destroyed, it can be
-    /// restored.
+    /// Like disabled. From this time on, the key may be destroyed; until it is destroyed, its
+    /// destruction can be canceled.
     PendingDestruction {
         /// The earliest time of destruction.
         after: Timestamp,

@@ -133,14 +133,14 @@ impl Prehashed {
     /// # Errors
     /// [`Code::KeyUsageMismatch`] if keys of the algorithm do not sign such digests;
     /// [`Code::InvalidArgument`] if they have no contexts.
-    pub(crate) fn form(&self, algorithm: Algorithm) -> Result<Form> {
+    pub(crate) fn form(&self, algorithm: Algorithm) -> Result<SignedForm> {
         match (algorithm, self.digest) {
             (Algorithm::Ed25519, Digest::Blake3(digest)) => {
                 let length = u8::try_from(self.context.len()).expect("a context has at most 255 bytes");
                 let frame = [reserved::BLAKE3_DIGEST, &[length], &self.context, digest.as_bytes()];
-                Ok(Form::Message(frame.concat()))
+                Ok(SignedForm::Message(frame.concat()))
             }
-            (Algorithm::Ed25519, Digest::Sha512(digest)) => Ok(Form::Ed25519ph(digest)),
+            (Algorithm::Ed25519, Digest::Sha512(digest)) => Ok(SignedForm::Ed25519ph(digest)),
             (Algorithm::Ed25519, Digest::Sha256(_) | Digest::Sha384(_)) => {
                 let message = "ed25519 keys sign digests of BLAKE3, and of SHA-512 as Ed25519ph";
                 Err(KmsError::new(Code::KeyUsageMismatch, message))
@@ -153,9 +153,9 @@ impl Prehashed {
                 let message = "ecdsa-p256 keys sign digests without a context: leave the context out";
                 Err(KmsError::new(Code::InvalidArgument, message))
             }
-            (Algorithm::EcdsaP256, Digest::Sha256(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
-            (Algorithm::EcdsaP256, Digest::Sha384(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
-            (Algorithm::EcdsaP256, Digest::Sha512(digest)) => Ok(Form::Ecdsa(digest.to_vec())),
+            (Algorithm::EcdsaP256, Digest::Sha256(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
+            (Algorithm::EcdsaP256, Digest::Sha384(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
+            (Algorithm::EcdsaP256, Digest::Sha512(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
             (algorithm, _) => Err(not_prehashed(algorithm)),
         }
     }
@@ -163,7 +163,7 @@ impl Prehashed {
 
 /// The input of the private key.
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum SignedForm {
     Message(Vec<u8>),
     Ed25519ph([u8; 64]),
     Ecdsa(Vec<u8>),
@@ -203,12 +203,12 @@ impl PublicKey {
     pub fn verify_prehashed(&self, message: &Prehashed, signature: &[u8]) -> Verdict {
         match message.form(self.algorithm()) {
             Err(_) => Verdict::Invalid,
-            Ok(Form::Message(framed)) => self.verify(&framed, signature),
-            Ok(Form::Ecdsa(digest)) => match Backends::software().verifier(self.algorithm()) {
+            Ok(SignedForm::Message(framed)) => self.verify(&framed, signature),
+            Ok(SignedForm::Ecdsa(digest)) => match Backends::software().verifier(self.algorithm()) {
                 Ok(backend) => backend.verify_digest(self, &digest, signature),
                 Err(_) => Verdict::Invalid,
             },
-            Ok(Form::Ed25519ph(digest)) => {
+            Ok(SignedForm::Ed25519ph(digest)) => {
                 let key = self.prepared::<DecodedKey>().map(DecodedKey::key);
                 let signature = ed25519_dalek::Signature::from_slice(signature).ok();
                 let verified = key.zip(signature).is_some_and(|(key, signature)| {
@@ -246,7 +246,7 @@ mod tests {
         let backend = Backends::software().find(SOFTWARE, Algorithm::Ed25519).unwrap();
         let key = backend.load(Algorithm::Ed25519, &zeroize::Zeroizing::new(seed)).unwrap();
         let message = Prehash::Ed25519ph.of(b"abc", b"").unwrap();
-        let Ok(Form::Ed25519ph(digest)) = message.form(Algorithm::Ed25519) else { panic!("a digest") };
+        let Ok(SignedForm::Ed25519ph(digest)) = message.form(Algorithm::Ed25519) else { panic!("a digest") };
         let signature = key.sign_ed25519ph(&digest, b"").unwrap();
         assert_eq!(signature, bytes(expected));
         let public = PublicKey::from_bytes(Algorithm::Ed25519, &key.public_key().unwrap()).unwrap();

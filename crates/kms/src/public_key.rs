@@ -41,7 +41,7 @@ impl PublicKey {
         Ok(Self(Arc::new(EncodedKey::decoded(algorithm, bytes, decode, prepared))))
     }
 
-    /// Reads the text form of a key that was checked before it was sealed.
+    /// Reads the text form of a key that was checked before it was encrypted.
     pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (algorithm, bytes) =
             parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// `Invalid` has no reason, on purpose: the equation does not distinguish a changed message from a
 /// changed signature or another key.
-#[must_use = "a verdict that is not looked at verifies nothing"]
+#[must_use = "ignoring the verdict skips verification"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

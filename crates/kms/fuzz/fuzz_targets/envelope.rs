@@ -1,4 +1,4 @@
-//! A sealed envelope that parses has exactly one encoding.
+//! An envelope that parses has exactly one encoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -58,7 +58,7 @@ impl Backend for CompositeBackend {
     }
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
-        let error = || KmsError::corrupt(format!("a sealed key of {ALGORITHM} does not have 64 bytes"));
+        let error = || KmsError::corrupt(format!("a stored key of {ALGORITHM} does not have 64 bytes"));
         let (first, second) = material.split_first_chunk::<SEED>().ok_or_else(error)?;
         let mldsa = MLDSA.signing_key(first).ok_or_else(error)?;
         let ed25519 = SigningKey::try_from(second).map_err(|_| error())?;

@@ -46,7 +46,7 @@ impl Backend for Ed25519Backend {
 
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let seed = material.as_slice().try_into();
-        let seed = seed.map_err(|_| KmsError::corrupt("a sealed Ed25519 key does not have 32 bytes"))?;
+        let seed = seed.map_err(|_| KmsError::corrupt("a stored Ed25519 key does not have 32 bytes"))?;
         Ok(Arc::new(Ed25519PrivateKey(SigningKey::from_seed(seed))))
     }
 

@@ -111,7 +111,7 @@ fn plain<'a>(request: &SignRequest<'a>) -> Option<SignRequest<'a>> {
 
 /// The error for a material that the plain backend reads and `aws-lc-rs` does not.
 fn unreadable(_: aws_lc_rs::error::KeyRejected) -> KmsError {
-    KmsError::corrupt("a sealed private key cannot be read")
+    KmsError::corrupt("a stored private key cannot be read")
 }
 
 fn load_ed25519(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
@@ -144,7 +144,7 @@ impl PrivateKey for Ed25519 {
 #[cfg(feature = "p256")]
 fn load_p256(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
     let public_key = p256::uncompressed(&plain.public_key()?)
-        .ok_or_else(|| KmsError::corrupt("a sealed private key cannot be read"))?;
+        .ok_or_else(|| KmsError::corrupt("a stored private key cannot be read"))?;
     let scheme = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let pair =
         EcdsaKeyPair::from_private_key_and_public_key(scheme, material, &public_key).map_err(unreadable)?;

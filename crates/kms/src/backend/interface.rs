@@ -23,7 +23,7 @@ pub struct Capabilities {
     /// How many signatures are best verified together: a call of [`Backend::verify_many`] costs
     /// least per signature with a multiple of this number. 1 if batches gain nothing.
     pub verify_lanes: usize,
-    /// The same for [`Backend::sign_many`].
+    /// How many messages are best signed together, by [`Backend::sign_many`].
     pub sign_lanes: usize,
     /// Whether the material is the private key itself, so that it can be exported and imported.
     pub material_is_key: bool,

@@ -53,7 +53,7 @@ impl Backend for MlDsaBackend {
 
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let key = served(algorithm).signing_key(material).ok_or_else(|| {
-            KmsError::corrupt(format!("a sealed key of {algorithm} does not have {SEED} bytes"))
+            KmsError::corrupt(format!("a stored key of {algorithm} does not have {SEED} bytes"))
         })?;
         Ok(Arc::new(SigningKey(key)))
     }

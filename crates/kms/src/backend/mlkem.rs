@@ -56,7 +56,7 @@ impl Backend for MlKemBackend {
     fn load(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let key = served(algorithm)
             .decapsulation_key(material)
-            .ok_or_else(|| KmsError::corrupt(format!("a sealed key of {algorithm} has a wrong length")))?;
+            .ok_or_else(|| KmsError::corrupt(format!("a stored key of {algorithm} has a wrong length")))?;
         Ok(Arc::new(MlKemPrivateKey { algorithm, key }))
     }
 

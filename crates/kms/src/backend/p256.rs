@@ -75,7 +75,7 @@ impl Backend for P256Backend {
 }
 
 fn signing_key(material: &[u8]) -> Result<SigningKey> {
-    let invalid = || KmsError::corrupt("a sealed key of ecdsa-p256 is not a scalar of 32 bytes");
+    let invalid = || KmsError::corrupt("a stored key of ecdsa-p256 is not a scalar of 32 bytes");
     // `from_slice` would also accept shorter slices, as if preceded by zeros.
     if material.len() != SCALAR {
         return Err(invalid());

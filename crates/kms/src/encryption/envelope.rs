@@ -141,8 +141,8 @@ impl Envelope {
             .map(Zeroizing::new)
     }
 
-    /// Decrypts the bytes of an envelope, if it was encrypted under `key` for exactly this `kind`: the
-    /// same as parsing and opening it, without copies. This matters because a store opens two
+    /// Decrypts the bytes of an envelope, if it was encrypted under `key` for exactly this `kind`:
+    /// the same as parsing and opening it, without copies. This matters because a store opens two
     /// envelopes for each key.
     pub(crate) fn decrypt_bytes(
         key: &[u8; 32],

@@ -53,8 +53,8 @@ impl KeyFile {
 const CONTEXT: &str = "bulla keystore v1 key encryption key from key file";
 
 /// A key file ([`KeyFile`]) as a provider of key-encryption keys. The file is read each time a key
-/// is needed, and refused if its mode, owner or type is not safe. The wrapping parameters have 12 zero bytes and
-/// a salt of 32 random bytes.
+/// is needed, and refused if its mode, owner or type is not safe. The wrapping parameters have 12
+/// zero bytes and a salt of 32 random bytes.
 #[derive(Clone, Debug)]
 pub struct KeyFileProvider {
     path: PathBuf,

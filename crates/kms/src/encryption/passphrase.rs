@@ -79,8 +79,8 @@ impl Argon2Cost {
 }
 
 /// A passphrase as a provider of key-encryption keys: Argon2id of the UTF-8 bytes of its
-/// normalization form C, with 64 MiB, three passes and one lane. The wrapping parameters have the cost and a
-/// salt of 32 random bytes.
+/// normalization form C, with 64 MiB, three passes and one lane. The wrapping parameters have the
+/// cost and a salt of 32 random bytes.
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,

@@ -27,7 +27,7 @@ pub type KeyEncryptionKey = Zeroizing<[u8; 32]>;
 /// A recipient has only the public half of a key pair: it makes keys, and recovers none.
 pub trait KeyProvider: fmt::Debug + Send + Sync {
     /// The name of the method by which it makes keys: up to 32 characters of `a-z`, `0-9` and `-`.
-    /// It is stored, and tells which provider can decrypt the data.
+    /// The name is stored, and tells which provider can decrypt the data.
     fn method(&self) -> &str;
 
     /// The name of the key that it uses among those of this method: up to 255 bytes without control
@@ -51,11 +51,12 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`KeyProvider::wrong_key`] if the parameters belong to another key;
-    /// [`Code::KeystoreCorrupt`] if they are malformed; [`Code::KeyUsageMismatch`] from a recipient.
+    /// [`Code::KeystoreCorrupt`] if they are malformed; [`Code::KeyUsageMismatch`] from a
+    /// recipient.
     fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey>;
 
-    /// Whether it is worth trying this provider on these parameters. By default, the method and the name
-    /// must be its own.
+    /// Whether it is worth trying this provider on these parameters. By default, the method and the
+    /// name must be its own.
     fn matches(&self, params: &WrappingParams) -> bool {
         params.method == self.method() && params.key_name == self.key_name()
     }
@@ -135,8 +136,8 @@ impl WrappingParams {
         out.extend_from_slice(&self.bytes);
     }
 
-    /// Reads parameters that [`WrappingParams::write`] wrote from the start of `bytes`. Also returns
-    /// the rest.
+    /// Reads parameters that [`WrappingParams::write`] wrote from the start of `bytes`. Also
+    /// returns the rest.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (method, rest) = read_text(bytes)?;
         let (key_name, rest) = read_text(rest)?;

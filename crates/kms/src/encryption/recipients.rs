@@ -256,7 +256,8 @@ provider_of_its_variant!(Recipient, Identity);
 const X_WING_METHOD: &str = "x-wing";
 pub(crate) const KEYSTORE_METHOD: &str = "keystore";
 
-/// A public key of X-Wing: `x-wing:BASE64`. The wrapping parameters are the ciphertext that carries the key.
+/// A public key of X-Wing: `x-wing:BASE64`. The wrapping parameters are the ciphertext that carries
+/// the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XWingRecipient(PublicKey);
 

@@ -67,7 +67,7 @@ impl Keystore {
         self.backup_to(|_| sink, to)
     }
 
-    /// The same, for a sink that begins with what the backup will have: `begin` makes the sink.
+    /// Like [`Keystore::backup`], for a sink that begins with the summary of the backup: `begin` makes the sink.
     ///
     /// # Errors
     /// Those of [`Keystore::backup`].

@@ -32,8 +32,8 @@ pub struct SignItem<'a> {
     pub message: &'a [u8],
 }
 
-/// The requests that one backend signs in one call, and the positions of their signatures.
-type Together<'a> = (Vec<usize>, Vec<SignRequest<'a>>);
+/// The requests that one backend signs in one call, with the places of their signatures.
+type SignGroup<'a> = (Vec<usize>, Vec<SignRequest<'a>>);
 
 /// The threads that compute a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Keystore {
         self.verify_batch_as(items, Threads::All, &|_| AuditContext::actor())
     }
 
-    /// The same, with the actor of each item.
+    /// Like [`Keystore::verify_batch`], with the actor of each item.
     pub(crate) fn verify_batch_as(
         &self,
         items: &[VerifyItem<'_>],
@@ -170,7 +170,7 @@ impl Keystore {
         self.sign_batch_as(items, &|_| AuditContext::actor())
     }
 
-    /// The same, with the actor of each item.
+    /// Like [`Keystore::sign_batch`], with the actor of each item.
     pub(crate) fn sign_batch_as(
         &self,
         items: &[SignItem<'_>],
@@ -193,7 +193,7 @@ impl Keystore {
         let versions: Vec<_> =
             items.iter().map(|item| self.version_for_message(item.key, item.message)).collect();
         let mut signatures = Vec::with_capacity(items.len());
-        let mut by_backend: BTreeMap<(Algorithm, &str), Together<'_>> = BTreeMap::new();
+        let mut by_backend: BTreeMap<(Algorithm, &str), SignGroup<'_>> = BTreeMap::new();
         for (place, (version, item)) in versions.iter().zip(items).enumerate() {
             let version = version.as_ref().map_err(Clone::clone);
             let signer =

@@ -23,9 +23,9 @@ use crate::store::{Change, Changes, Row, STATE, Store, Table};
 use crate::time::Timestamp;
 
 /// How long a change is retried while other processes keep changing the same store.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_RETRY_TIME: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// A private key that was made on a device for a change that may still fail.
 struct OnDevice {
@@ -184,8 +184,8 @@ impl Pace {
     /// Waits; returns false once the limit is reached.
     fn again(&mut self) -> bool {
         std::thread::sleep(self.pause);
-        self.pause = LONGEST_PAUSE.min(self.pause * 2);
-        self.start.elapsed() < PATIENCE
+        self.pause = MAX_PAUSE.min(self.pause * 2);
+        self.start.elapsed() < MAX_RETRY_TIME
     }
 }
 
@@ -244,7 +244,7 @@ impl Writer {
         self.apply(changes, cipher, guard, index)
     }
 
-    /// The same with what the store was told of other processes' changes. It asks the store only if
+    /// Like [`Writer::catch_up`], with the changes that were announced. It asks the store only if
     /// that is not all.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ impl Keystore {
         })
     }
 
-    /// The same for the signature of a digest: see [`PublicKey::verify_prehashed`].
+    /// Whether `signature` is a signature of a digest: see [`PublicKey::verify_prehashed`].
     ///
     /// # Errors
     /// [`Code::KeyUsageMismatch`] when keys of the algorithm do not sign such digests; those of

@@ -34,7 +34,7 @@ pub(super) fn check_state(record: &KeyRecord) -> Result<()> {
         KeyState::PendingDestruction { after } => (
             Code::KeyPendingDestruction,
             format!(
-                "the key {key} is scheduled for destruction after {after}; restore it and enable it first"
+                "the key {key} is scheduled for destruction after {after}; cancel its destruction and enable it first"
             ),
         ),
         KeyState::Destroyed => (Code::KeyDestroyed, format!("the key {key} was destroyed")),
@@ -84,7 +84,7 @@ impl KeyChange {
                     return refuse(
                         Code::UnknownVersion,
                         format!(
-                            "the least version cannot be {minimum}: the newest version of {key} is {latest}"
+                            "the minimum version cannot be {minimum}: the newest version of {key} is {latest}"
                         ),
                     );
                 }
@@ -100,7 +100,7 @@ impl KeyChange {
             (Self::Disable | Self::Enable, _) => {
                 return refuse(
                     Code::KeyPendingDestruction,
-                    format!("the key {key} waits for its destruction; restore it first"),
+                    format!("the key {key} is scheduled for destruction; cancel that first"),
                 );
             }
             (Self::ScheduleDestruction(after), _) => {
@@ -112,7 +112,7 @@ impl KeyChange {
             (Self::CancelDestruction, _) => {
                 return refuse(
                     Code::InvalidArgument,
-                    format!("the key {key} does not wait for its destruction"),
+                    format!("the key {key} is not scheduled for destruction"),
                 );
             }
             (Self::Destroy, KeyState::PendingDestruction { after }) if after <= now => {

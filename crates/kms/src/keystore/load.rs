@@ -78,8 +78,8 @@ pub(super) fn index(cipher: &StoreCipher, rows: &Rows, known: Option<&Index>) ->
     Ok((state, encrypted_state, index))
 }
 
-/// The calling thread alone opens fewer records than this.
-const SHARED: usize = 1024;
+/// The calling thread alone decrypts fewer records than this.
+const MIN_PARALLEL_RECORDS: usize = 1024;
 
 /// Opens the keys of all records on as many threads as there are processors, and passes them to
 /// `take` in their order.
@@ -104,11 +104,11 @@ fn for_each_key(
     };
     let records: Vec<_> = rows.records.iter().collect();
     let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    by_threads(if records.len() < SHARED { 1 } else { processors() }, &records, load, take)
+    by_threads(if records.len() < MIN_PARALLEL_RECORDS { 1 } else { processors() }, &records, load, take)
 }
 
 /// How many items a thread works on before it hands them over.
-const PART: usize = 256;
+const ITEMS_PER_HANDOVER: usize = 256;
 
 /// Passes the result of `run` for each item to `take`, in order, while threads compute more; or
 /// ends with the error of the first item that has one.
@@ -125,7 +125,7 @@ fn by_threads<I: Sync, O: Send>(
     let work = |done: mpsc::Sender<_>| {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(part) = items.chunks(PART).nth(number) else { return };
+            let Some(part) = items.chunks(ITEMS_PER_HANDOVER).nth(number) else { return };
             let made = part.iter().map(&run).collect::<Result<Vec<_>>>();
             // After an error in an earlier part, no one receives this.
             if done.send((number, made)).is_err() {
@@ -273,13 +273,14 @@ mod tests {
             let mut taken = Vec::new();
             by_threads(threads, items, run, |item| taken.push(item)).map(|()| taken)
         };
-        for (threads, count) in [(1, 1000), (2, 1000), (3, 5 * PART), (9, 1000), (3, 0), (2, 1)] {
+        for (threads, count) in [(1, 1000), (2, 1000), (3, 5 * ITEMS_PER_HANDOVER), (9, 1000), (3, 0), (2, 1)]
+        {
             let items: Vec<_> = (0..count).collect();
             let doubled = all(threads, &items, &|item| Ok(2 * item)).unwrap();
             assert_eq!(doubled, items.iter().map(|item| 2 * item).collect::<Vec<_>>(), "{threads}, {count}");
             // Two items are faulty, one in the second part and the last: the error must name the
             // first, whichever thread met it.
-            let faulty = |item: &usize| match *item == PART + 1 || *item + 1 == count {
+            let faulty = |item: &usize| match *item == ITEMS_PER_HANDOVER + 1 || *item + 1 == count {
                 true => Err(KmsError::corrupt(format!("record {item}"))),
                 false => Ok(*item),
             };

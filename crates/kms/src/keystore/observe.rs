@@ -52,7 +52,7 @@ impl<'a> Subject<'a> {
         self.key.map(|key| key.key_id().algorithm())
     }
 
-    /// What is recorded of it; `key` is the key when it is only known afterwards.
+    /// The event that is recorded. `key` is the key if it is known only afterwards.
     fn event(
         self,
         key: Option<KeyRef<'a>>,

@@ -105,7 +105,7 @@ impl KeystoreOptions {
     /// # Errors
     /// The errors of [`Keystore::snapshot`].
     pub fn snapshot(&self, path: &Path, unlock: &Unlock) -> Result<Snapshot> {
-        look(path, unlock, self).map(|Look { loaded: (_, _, index), .. }| Snapshot::new(index))
+        view_store(path, unlock, self).map(|StoreView { loaded: (_, _, index), .. }| Snapshot::new(index))
     }
 
     /// Opens a keystore for writing only if `writes` says, of its keys, that the caller will change
@@ -124,7 +124,8 @@ impl KeystoreOptions {
         unlock: &Unlock,
         writes: impl FnOnce(&Snapshot) -> bool,
     ) -> Result<Keystore> {
-        let Look { rows, cipher, loaded: (state, encrypted_state, index) } = look(path, unlock, self)?;
+        let StoreView { rows, cipher, loaded: (state, encrypted_state, index) } =
+            view_store(path, unlock, self)?;
         let snapshot = Snapshot::new(index);
         if writes(&snapshot) {
             // The root key is known, so a passphrase is not derived twice.
@@ -204,15 +205,15 @@ fn unlock_method(path: &Path) -> Result<UnlockMethod> {
     Ok(load::protection(&EmbeddedStore::peek(path)?)?.method())
 }
 
-/// What one look at a store gives.
-struct Look {
+/// A store as it was read once, and checked.
+struct StoreView {
     rows: Rows,
     cipher: StoreCipher,
     loaded: load::Loaded,
 }
 
 /// The current keys, verified as [`open`] does it. The guard is asked, but told nothing.
-fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look> {
+fn view_store(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<StoreView> {
     let mut rows = EmbeddedStore::peek(path)?;
     let cipher = load::open_root(&rows, unlock)?;
     loop {
@@ -220,7 +221,7 @@ fn look(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Look>
         let (state, encrypted_state, _) = &loaded;
         maintenance::check_guard_name(state, &rows, &*options.guard)?;
         match options.guard.check(&state.mark(cipher.store_name(), encrypted_state)) {
-            Ok(()) => return Ok(Look { rows, cipher, loaded }),
+            Ok(()) => return Ok(StoreView { rows, cipher, loaded }),
             // Since the store was read, another process may have changed it and told the guard.
             Err(error) if error.code == Code::RolledBack => {
                 rows = EmbeddedStore::peek(path)?;

@@ -20,7 +20,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
 use crate::key_signature::Signature;
 use crate::policy::RotationPolicy;
-use crate::prehash::{Form, Prehashed};
+use crate::prehash::{Prehashed, SignedForm};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved::RESERVED_PREFIXES;
@@ -29,7 +29,7 @@ use crate::store::Rows;
 use crate::succession::Succession;
 use crate::time::Timestamp;
 
-/// What a key is asked to sign.
+/// The origin of what a key signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignedContent {
     /// A message, or a digest, that a caller brought.
@@ -139,10 +139,10 @@ impl Keystore {
             let message = message(&id, &loaded.version(&id)?.public_key);
             let signer = || loaded.private_key(&id, &self.cipher, &self.backends);
             let bytes = match message.form(algorithm)? {
-                Form::Message(framed) => signer()?.sign(&framed)?,
-                Form::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
-                Form::Ecdsa(digest) if loaded.record.signs_digests => signer()?.sign_digest(&digest)?,
-                Form::Ecdsa(_) => return Err(signs_no_digests(key.key_id())),
+                SignedForm::Message(framed) => signer()?.sign(&framed)?,
+                SignedForm::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
+                SignedForm::Ecdsa(digest) if loaded.record.signs_digests => signer()?.sign_digest(&digest)?,
+                SignedForm::Ecdsa(_) => return Err(signs_no_digests(key.key_id())),
             };
             Ok(Signature { key: id, bytes })
         })

@@ -34,8 +34,8 @@ pub struct DeviceConfig {
     pub device: DeviceSelector,
     /// The source of the PIN; none for a device that asks for it itself.
     pub pin: Option<PinSource>,
-    /// The maximum number of open sessions: that many threads can use the device at once, and others
-    /// wait.
+    /// The maximum number of open sessions: that many threads can use the device at once, and
+    /// others wait.
     pub sessions: NonZeroUsize,
 }
 

@@ -17,16 +17,16 @@ use crate::id::Name;
 /// The length of the parameters and of a key in bytes.
 const KEY_LEN: usize = 32;
 
-/// The prefix of the parameters in the HMAC's input, so that no other use of the device's key computes
-/// the same value.
+/// The prefix of the parameters in the HMAC's input, so that no other use of the device's key
+/// computes the same value.
 const CONTEXT: &[u8] = b"bulla key encryption key from token v1\0";
 
 /// Key-encryption keys from a secret key on a device.
 ///
 /// The method is `pkcs11`, the name is the label of the key on the device (`CKA_LABEL`), and the
-/// parameters are 32 random bytes. The key-encryption key is HMAC-SHA-256 (RFC 2104), computed by the
-/// device, of `bulla key encryption key from token v1`, a zero byte and the parameters. Nothing opens
-/// without the device.
+/// parameters are 32 random bytes. The key-encryption key is HMAC-SHA-256 (RFC 2104), computed by
+/// the device, of `bulla key encryption key from token v1`, a zero byte and the parameters. Nothing
+/// opens without the device.
 #[derive(Clone, Debug)]
 pub struct DeviceKeyProvider {
     device: Arc<Device>,
@@ -44,8 +44,8 @@ impl DeviceKeyProvider {
         Ok(provider)
     }
 
-    /// Makes the key on the device. It cannot be copied from there: if the device is lost, so is all
-    /// data that only this key opens.
+    /// Makes the key on the device. It cannot be copied from there: if the device is lost, so is
+    /// all data that only this key opens.
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if the device has a key with this name; errors of the device.

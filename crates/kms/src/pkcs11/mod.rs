@@ -2,12 +2,12 @@
 //!
 //! [`Pkcs11`] is a backend for [`KeystoreOptions`](crate::KeystoreOptions); its name in the records
 //! of keys is `pkcs11`. A key's material is the id (`CKA_ID`) that its two objects have on the
-//! device: 16 random bytes. Signatures are verified in software, so that verification needs no device
-//! and has the same verdicts as everywhere.
+//! device: 16 random bytes. Signatures are verified in software, so that verification needs no
+//! device and has the same verdicts as everywhere.
 //!
 //! Several threads may use the device at once, each with its own session. A device that was removed
-//! gives [`Code::DeviceUnavailable`](crate::Code::DeviceUnavailable), which is retryable; when it is
-//! back, the next call finds it and logs in again.
+//! gives [`Code::DeviceUnavailable`](crate::Code::DeviceUnavailable), which is retryable; when it
+//! is back, the next call finds it and logs in again.
 //!
 //! A login belongs to the process, not to a session (PKCS #11 3.1, section 5.6): two [`Pkcs11`]
 //! values for one device in one process share the first one's login.

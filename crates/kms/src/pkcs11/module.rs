@@ -1,8 +1,9 @@
 //! The libraries of devices, each loaded and initialized once in a process.
 //!
 //! Initialization belongs to the process, not to the caller (PKCS #11 3.1, section 5.4), so all
-//! devices of a library share it. Some libraries, including SoftHSM, see a returned device only after
-//! they are initialized again. That ends all sessions, so it waits until no thread is using one.
+//! devices of a library share it. Some libraries, including SoftHSM, see a returned device only
+//! after they are initialized again. That ends all sessions, so it waits until no thread is using
+//! one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The signature file and its content.
 
-use std::str::FromStr;
 use std::fmt;
 use std::io::{BufRead, Read};
+use std::str::FromStr;
 
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
@@ -59,8 +59,8 @@ impl fmt::Display for StatementKind {
 
 /// A trusted comment: one line that the signature covers.
 ///
-/// At most [`MAX_COMMENT_LEN`] bytes of UTF-8; no control characters, no line separators and no marks
-/// that reorder text; no white space at either end. It may be empty.
+/// At most [`MAX_COMMENT_LEN`] bytes of UTF-8; no control characters, no line separators and no
+/// marks that reorder text; no white space at either end. It may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Comment(String);
 

@@ -16,8 +16,8 @@
 //! hash the lines that pass through them. The entries of a reader are authenticated only when, at
 //! the end, its digest and size are the signed ones.
 
-use std::str::FromStr;
 use std::io::{BufRead, Read, Write};
+use std::str::FromStr;
 use std::{fmt, io};
 
 use bulla_blake3::{Hash, Hasher};
@@ -261,9 +261,7 @@ impl<R: BufRead> ManifestReader<R> {
             Err(malformed("it is cut: there is no line feed at its end"))
         };
         let added = parsed.and_then(|parsed| match parsed {
-            Parsed::Entry(entry) => {
-                self.progress.add(&entry, &self.line).map(|()| Line::Entry(entry))
-            }
+            Parsed::Entry(entry) => self.progress.add(&entry, &self.line).map(|()| Line::Entry(entry)),
             Parsed::Exclusion(found) => self.progress.exclude(found, &self.line).map(|()| Line::Exclusion),
         });
         added.map(Some).map_err(|error| {

@@ -2,8 +2,8 @@
 //! the comment.
 //!
 //! `spec/signature.md` describes the format. The signed bytes are a prefix that names the format
-//! and the [`StatementKind`], and then every line before the signature. So nobody can change a line, and no
-//! signature passes for one of another kind.
+//! and the [`StatementKind`], and then every line before the signature. So nobody can change a
+//! line, and no signature passes for one of another kind.
 
 mod file;
 pub mod manifest;

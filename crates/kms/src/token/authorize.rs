@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 const LIMITS: AuthorizerLimits =
     AuthorizerLimits { max_facts: 512, max_iterations: 64, max_time: Duration::from_millis(200) };
 
-/// What a verified token is known by, for the audit log.
+/// The ids of a verified token, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedToken {
     /// The version of the root key that signed the token.
@@ -189,7 +189,7 @@ impl Rights {
         Ok(())
     }
 
-    /// Whose keys.
+    /// The tenant that owns the keys.
     pub fn tenant(&self) -> &Name {
         &self.tenant
     }
@@ -209,7 +209,7 @@ impl Rights {
         self.expires
     }
 
-    /// What the token is known by, for the audit log.
+    /// The ids of the token, for the audit log.
     pub fn token(&self) -> &VerifiedToken {
         &self.token
     }

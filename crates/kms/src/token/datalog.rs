@@ -90,8 +90,8 @@ pub(super) fn write_request(request: &TokenRequest<'_>) -> String {
     code
 }
 
-/// What the blocks of a token contain. The form of the token is not checked again: [`is_accepted`] did
-/// that when the token was read.
+/// What the blocks of a token contain. The form of the token is not checked again: [`is_accepted`]
+/// did that when the token was read.
 pub(super) fn read_blocks(token: &UnverifiedBiscuit) -> Option<(Grant, Vec<TokenLimits>)> {
     let source = |index| token.print_block_source(index).ok();
     let limits =

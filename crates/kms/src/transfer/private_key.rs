@@ -68,7 +68,7 @@ pub enum PrivateFormat {
     /// ML-DSA and ML-KEM keys must have the seed, alone or beside the expanded key. It must not be
     /// encrypted, and must have no attributes.
     Pkcs8Pem,
-    /// The same as DER.
+    /// PKCS#8 as DER, under the same rules.
     Pkcs8Der,
     /// A private key file of OpenSSH, encrypted or not. Only Ed25519.
     OpenSsh,

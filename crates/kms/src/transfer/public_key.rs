@@ -14,7 +14,7 @@ pub enum PublicFormat {
     /// compressed when read), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
     /// draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
-    /// The same as DER.
+    /// SubjectPublicKeyInfo as DER.
     Der,
     /// Only the bytes of the algorithm's specification. To read them, the algorithm must be known.
     Raw,

@@ -2,8 +2,8 @@
 //! recipient, and one chunk of payload. Only native X25519 recipients are supported.
 //!
 //! This module exists because the crate `age` brings translations, other tools' file formats and
-//! older generations of its ciphers, and a key provider needs none of them. The tests compare it with
-//! the program `age`.
+//! older generations of its ciphers, and a key provider needs none of them. The tests compare it
+//! with the program `age`.
 
 use base64ct::{Base64Unpadded, Encoding as _};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _};

@@ -25,8 +25,8 @@ const ENCODES: &str = "32 bytes are within the length that Bech32 allows";
 
 /// The public half: `age1...`, as `age-keygen` prints it.
 ///
-/// The wrapping parameters are a complete age file with the 32 bytes of the key; the program `age` can decrypt
-/// it.
+/// The wrapping parameters are a complete age file with the 32 bytes of the key; the program `age`
+/// can decrypt it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgeRecipient(PublicKey);
 

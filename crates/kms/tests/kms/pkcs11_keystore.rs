@@ -31,7 +31,7 @@ fn by(provider: DeviceKeyProvider) -> Unlock {
 
 #[test]
 fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
-    with_token("pkcs11_sealing::a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else", |hsm| {
+    with_token("pkcs11_keystore::a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let path = hsm.folder().join("keystore");
         let unlock = by(DeviceKeyProvider::create(&token, name("main")).unwrap());
@@ -62,7 +62,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
 
 #[test]
 fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
-    with_token("pkcs11_sealing::the_key_that_opens_a_keystore_cannot_leave_its_token", |hsm| {
+    with_token("pkcs11_keystore::the_key_that_opens_a_keystore_cannot_leave_its_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let provider = DeviceKeyProvider::create(&token, name("main")).unwrap();
         let library = Library::new(MODULE).unwrap();
@@ -93,7 +93,7 @@ fn the_key_that_opens_a_keystore_cannot_leave_its_token() {
 
 #[test]
 fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
-    with_token("pkcs11_sealing::yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token", |hsm| {
+    with_token("pkcs11_keystore::yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let guard = DeviceGuard::create(&token, name("main")).unwrap();
         assert_eq!(DeviceGuard::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
@@ -132,7 +132,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
 
 #[test]
 fn a_guard_on_a_token_counts_up_and_never_down() {
-    with_token("pkcs11_sealing::a_guard_on_a_token_counts_up_and_never_down", |hsm| {
+    with_token("pkcs11_keystore::a_guard_on_a_token_counts_up_and_never_down", |hsm| {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let guard = DeviceGuard::create(&token, name("main")).unwrap();
         let mark = |counter: u64, digest: u8| StoreMark {

@@ -1,4 +1,4 @@
-//! Sealed data: it opens as it was, for whom it was sealed, or not at all.
+//! Encrypted files: they decrypt to the data, with the keys that they were encrypted to, or not at all.
 #![cfg(feature = "soft-seal")]
 
 use std::fs;
@@ -30,8 +30,8 @@ fn content(len: usize) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_opens_to(sealed: &[u8], with: &dyn KeyProvider, expected: &[u8]) {
-    assert_eq!(&**encrypted_file::decrypt(sealed, &[with], CONTEXT).unwrap(), expected);
+fn assert_opens_to(encrypted: &[u8], with: &dyn KeyProvider, expected: &[u8]) {
+    assert_eq!(&**encrypted_file::decrypt(encrypted, &[with], CONTEXT).unwrap(), expected);
 }
 
 #[test]
@@ -39,18 +39,18 @@ fn every_length_around_the_bounds_of_chunks_comes_back_however_it_is_written() {
     let key = identity(IdentityKind::XWing);
     for len in [0, 1, 15, 16, 17, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, 3 * CHUNK - 1] {
         let bytes = content(len);
-        let sealed = encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
-        assert_opens_to(&sealed, &key, &bytes);
+        let encrypted = encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
+        assert_opens_to(&encrypted, &key, &bytes);
         let mut pieces = Encryptor::new(Vec::new(), &[&key], CONTEXT).unwrap();
         bytes.chunks(4099).for_each(|piece| pieces.write(piece).unwrap());
         let pieces = pieces.finish().unwrap();
-        assert_eq!(pieces.len(), sealed.len(), "{len}");
+        assert_eq!(pieces.len(), encrypted.len(), "{len}");
         assert_opens_to(&pieces, &key, &bytes);
     }
 }
 
 #[test]
-fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
+fn data_is_encrypted_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     KeyFile::create(&path).unwrap();
@@ -64,18 +64,18 @@ fn data_is_sealed_to_passphrases_key_files_recipients_and_keys_of_a_keystore() {
     let in_keystore = KeystoreRecipient::new(named.clone()).unwrap();
     let to: [&dyn KeyProvider; 5] =
         [&passphrase, &key_file, &age.recipient(), &x_wing.recipient(), &in_keystore];
-    let sealed = encrypted_file::encrypt(b"for five", &to, CONTEXT).unwrap();
-    let keystore_identity = KeystoreProvider(&keystore);
-    let with: [&dyn KeyProvider; 5] = [&passphrase, &key_file, &age, &x_wing, &keystore_identity];
+    let encrypted = encrypted_file::encrypt(b"for five", &to, CONTEXT).unwrap();
+    let keystore_provider = KeystoreProvider(&keystore);
+    let with: [&dyn KeyProvider; 5] = [&passphrase, &key_file, &age, &x_wing, &keystore_provider];
     for provider in with {
-        assert_opens_to(&sealed, provider, b"for five");
+        assert_opens_to(&encrypted, provider, b"for five");
     }
-    // A key that was rotated opens what was sealed to its older version.
+    // A key that was rotated opens what was encrypted to its older version.
     keystore.rotate(named.key.key_id()).unwrap();
-    assert_opens_to(&sealed, &keystore_identity, b"for five");
+    assert_opens_to(&encrypted, &keystore_provider, b"for five");
 
     let refused =
-        |with: &dyn KeyProvider| encrypted_file::decrypt(&sealed, &[with], CONTEXT).unwrap_err().code;
+        |with: &dyn KeyProvider| encrypted_file::decrypt(&encrypted, &[with], CONTEXT).unwrap_err().code;
     assert_eq!(refused(&Passphrase::new("correct horsf".into()).unwrap()), Code::WrongPassphrase);
     let other = folder.path().join("other");
     KeyFile::create(&other).unwrap();
@@ -92,8 +92,8 @@ fn the_capsule_of_a_key_file_has_no_name_and_a_salt_behind_twelve_zeros() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     KeyFile::create(&path).unwrap();
-    let sealed = encrypted_file::encrypt(b"", &[&KeyFileProvider::new(&path)], b"").unwrap();
-    let header = Header::read(&mut &sealed[..]).unwrap();
+    let encrypted = encrypted_file::encrypt(b"", &[&KeyFileProvider::new(&path)], b"").unwrap();
+    let header = Header::read(&mut &encrypted[..]).unwrap();
     let params = header.wrapping_params().next().unwrap();
     assert_eq!((params.method(), params.key_name()), ("key-file", ""));
     assert_eq!((&params.bytes()[..12], params.bytes().len()), (&[0; 12][..], 12 + 32));
@@ -102,17 +102,17 @@ fn the_capsule_of_a_key_file_has_no_name_and_a_salt_behind_twelve_zeros() {
 #[test]
 fn other_associated_data_opens_nothing() {
     let key = identity(IdentityKind::Age);
-    let sealed = encrypted_file::encrypt(b"data", &[&key], CONTEXT).unwrap();
+    let encrypted = encrypted_file::encrypt(b"data", &[&key], CONTEXT).unwrap();
     for other in [&b""[..], b"what it is fos", b"what it is for\0"] {
         assert_eq!(
-            encrypted_file::decrypt(&sealed, &[&key], other).unwrap_err().code,
+            encrypted_file::decrypt(&encrypted, &[&key], other).unwrap_err().code,
             Code::EncryptedFileCorrupt
         );
     }
 }
 
 #[test]
-fn data_is_sealed_to_one_to_eight_keys() {
+fn data_is_encrypted_to_one_to_eight_keys() {
     let key = identity(IdentityKind::Age);
     let to = vec![&key as &dyn KeyProvider; 9];
     assert_eq!(encrypted_file::encrypt(b"", &[], b"").unwrap_err().code, Code::InvalidArgument);
@@ -125,17 +125,17 @@ fn data_is_sealed_to_one_to_eight_keys() {
 fn every_flipped_bit_and_every_cut_is_an_error() {
     for kind in [IdentityKind::Age, IdentityKind::XWing] {
         let key = identity(kind);
-        let sealed = encrypted_file::encrypt(b"a small file", &[&key], CONTEXT).unwrap();
-        for at in 0..sealed.len() {
-            assert!(encrypted_file::decrypt(&sealed[..at], &[&key], CONTEXT).is_err(), "cut at {at}");
+        let encrypted = encrypted_file::encrypt(b"a small file", &[&key], CONTEXT).unwrap();
+        for at in 0..encrypted.len() {
+            assert!(encrypted_file::decrypt(&encrypted[..at], &[&key], CONTEXT).is_err(), "cut at {at}");
             for bit in 0..8 {
-                let mut flipped = sealed.clone();
+                let mut flipped = encrypted.clone();
                 flipped[at] ^= 1 << bit;
                 assert!(encrypted_file::decrypt(&flipped, &[&key], CONTEXT).is_err(), "byte {at}, bit {bit}");
             }
         }
-        for more in [&[0][..], &[0; 17], &sealed[sealed.len() - TAG..]] {
-            let longer = [&sealed[..], more].concat();
+        for more in [&[0][..], &[0; 17], &encrypted[encrypted.len() - TAG..]] {
+            let longer = [&encrypted[..], more].concat();
             assert_eq!(
                 encrypted_file::decrypt(&longer, &[&key], CONTEXT).unwrap_err().code,
                 Code::EncryptedFileCorrupt
@@ -145,19 +145,19 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 }
 
 /// The header's bytes, and the chunks with their tags.
-fn chunks(sealed: &[u8]) -> (&[u8], Vec<&[u8]>) {
-    let mut rest = sealed;
+fn chunks(encrypted: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let mut rest = encrypted;
     Header::read(&mut rest).unwrap();
-    (&sealed[..sealed.len() - rest.len()], rest.chunks(CHUNK + TAG).collect())
+    (&encrypted[..encrypted.len() - rest.len()], rest.chunks(CHUNK + TAG).collect())
 }
 
 #[test]
 fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
     let key = identity(IdentityKind::Age);
     let bytes = content(3 * CHUNK + 5);
-    let seal = || encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
-    let (sealed, other) = (seal(), seal());
-    let (header, parts) = chunks(&sealed);
+    let encrypt = || encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
+    let (encrypted, other) = (encrypt(), encrypt());
+    let (header, parts) = chunks(&encrypted);
     let (_, others) = chunks(&other);
     let [a, b, c, d] = parts[..] else { unreachable!("four chunks") };
     let arranged = |parts: &[&[u8]]| {
@@ -192,8 +192,8 @@ fn chunks_that_are_moved_doubled_left_out_or_of_other_data_are_an_error() {
 #[test]
 fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
     let key = identity(IdentityKind::Age);
-    let sealed = encrypted_file::encrypt(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
-    let cut = &sealed[..sealed.len() - 1];
+    let encrypted = encrypted_file::encrypt(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
+    let cut = &encrypted[..encrypted.len() - 1];
     let mut opening = Decryptor::new(cut, &[&key], CONTEXT).unwrap();
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
     assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
@@ -204,15 +204,15 @@ fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
 #[test]
 fn a_newer_format_and_other_files_are_told_apart_from_damage() {
     let key = identity(IdentityKind::Age);
-    let mut sealed = encrypted_file::encrypt(b"", &[&key], CONTEXT).unwrap();
-    sealed[4] = 2;
+    let mut encrypted = encrypted_file::encrypt(b"", &[&key], CONTEXT).unwrap();
+    encrypted[4] = 2;
     assert_eq!(
-        encrypted_file::decrypt(&sealed, &[&key], CONTEXT).unwrap_err().code,
+        encrypted_file::decrypt(&encrypted, &[&key], CONTEXT).unwrap_err().code,
         Code::EncryptedFileTooNew
     );
-    sealed[4] = 0;
+    encrypted[4] = 0;
     assert_eq!(
-        encrypted_file::decrypt(&sealed, &[&key], CONTEXT).unwrap_err().code,
+        encrypted_file::decrypt(&encrypted, &[&key], CONTEXT).unwrap_err().code,
         Code::MalformedEncryptedFile
     );
     for other in [&b""[..], b"BSEA", b"PK\x03\x04 a file of another program", &[0; 100]] {
@@ -263,9 +263,9 @@ impl Read for NotRead {
 }
 
 #[test]
-fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap() {
+fn data_is_encrypted_to_other_keys_without_touching_the_payload_and_without_a_gap() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sealed");
+    let path = folder.path().join("encrypted");
     let (old, new) = (identity(IdentityKind::Age), identity(IdentityKind::XWing));
     let bytes = content(5 * CHUNK);
     fs::write(&path, encrypted_file::encrypt(&bytes, &[&old], CONTEXT).unwrap()).unwrap();
@@ -275,7 +275,7 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
         encrypted_file::rekey(source, sink, &[with], keep, to).unwrap();
         fs::rename(beside, &path).unwrap();
     };
-    let payload = |sealed: &[u8]| chunks(sealed).1.concat();
+    let payload = |encrypted: &[u8]| chunks(encrypted).1.concat();
     let before = fs::read(&path).unwrap();
     // A reader in the middle of the file goes on while the file gets new keys.
     let mut reader = Decryptor::new(fs::File::open(&path).unwrap(), &[&old], CONTEXT).unwrap();
@@ -306,8 +306,8 @@ fn data_is_sealed_to_other_keys_without_touching_the_payload_and_without_a_gap()
 #[test]
 fn a_key_that_is_taken_out_or_put_in_by_hand_is_damage() {
     let (one, two) = (identity(IdentityKind::XWing), identity(IdentityKind::XWing));
-    let sealed = encrypted_file::encrypt(b"for two", &[&one, &two], CONTEXT).unwrap();
-    let (header, parts) = chunks(&sealed);
+    let encrypted = encrypted_file::encrypt(b"for two", &[&one, &two], CONTEXT).unwrap();
+    let (header, parts) = chunks(&encrypted);
     // magic 4, format 1, length 4, number of keys 1, then the keys, each of the same length here.
     let (keys, end) = header[10..].split_at(header.len() - 10 - 64);
     let (first, second) = keys.split_at(keys.len() / 2);
@@ -335,8 +335,8 @@ fn identities_and_recipients_come_back_from_their_files_and_show_no_secret() {
         let read = Identity::read(&path).unwrap();
         assert_eq!(read.recipient(), made.recipient());
         assert_eq!(made.recipient().to_string().parse::<Recipient>().unwrap(), made.recipient());
-        let sealed = encrypted_file::encrypt(b"data", &[&made.recipient()], CONTEXT).unwrap();
-        assert_opens_to(&sealed, &read, b"data");
+        let encrypted = encrypted_file::encrypt(b"data", &[&made.recipient()], CONTEXT).unwrap();
+        assert_opens_to(&encrypted, &read, b"data");
 
         let secret = text.lines().last().unwrap();
         let shown = format!("{made:?} {:?}", made.wrong_key());
@@ -381,7 +381,7 @@ fn kept() -> serde_json::Value {
 }
 
 #[track_caller]
-fn assert_capsule_holds(identity: &Identity, file: &[u8], key: [u8; 32]) {
+fn assert_params_hold(identity: &Identity, file: &[u8], key: [u8; 32]) {
     let params = WrappingParams::new(identity.method(), identity.key_name(), file).unwrap();
     assert_eq!(*identity.recover_kek(&params).unwrap(), key);
 }
@@ -394,7 +394,7 @@ fn files_that_the_program_age_wrote_once_open() {
         let hex = case["file"].as_str().unwrap().as_bytes().chunks(2);
         let file: Vec<u8> =
             hex.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
-        assert_capsule_holds(&identity, &file, [7; 32]);
+        assert_params_hold(&identity, &file, [7; 32]);
     }
 }
 
@@ -406,7 +406,7 @@ fn capsules_that_the_program_age_writes_open() {
     let at = |name: &str| folder.path().join(name);
     let (ours, other) = (identity(IdentityKind::Age), identity(IdentityKind::Age));
     let recipients = [ours.recipient().to_string(), other.recipient().to_string()];
-    let sealed_to = |recipients: &[&str], bytes: &[u8]| {
+    let age_file_to = |recipients: &[&str], bytes: &[u8]| {
         fs::write(at("key"), bytes).unwrap();
         let mut age = Command::new("age");
         for recipient in recipients {
@@ -418,19 +418,19 @@ fn capsules_that_the_program_age_writes_open() {
     };
     let [first, second] = recipients.each_ref().map(String::as_str);
     let key: [u8; 32] = content(32).try_into().unwrap();
-    assert_capsule_holds(&ours, &sealed_to(&[first], &key), key);
-    assert_capsule_holds(&ours, &sealed_to(&[second, first], &key), key);
+    assert_params_hold(&ours, &age_file_to(&[first], &key), key);
+    assert_params_hold(&ours, &age_file_to(&[second, first], &key), key);
     for (recipients, bytes) in
         [([second], &key[..]), ([first], &key[1..]), ([first], &[&key[..], &[0]].concat())]
     {
         let params =
-            WrappingParams::new(ours.method(), ours.key_name(), sealed_to(&recipients, bytes)).unwrap();
+            WrappingParams::new(ours.method(), ours.key_name(), age_file_to(&recipients, bytes)).unwrap();
         assert_eq!(ours.recover_kek(&params).unwrap_err().code, Code::WrongDecryptionKey);
     }
 }
 
 #[test]
-fn nothing_is_sealed_to_a_key_that_signs() {
+fn nothing_is_encrypted_to_a_key_that_signs() {
     let keystore = Keystore::in_memory();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let id = keystore.create_key(new).unwrap();
@@ -461,7 +461,7 @@ fn a_key_that_opens_nothing_any_more_is_no_recipient() {
 /// The params of an age recipient is a file in age's own format: the real program opens it, and
 /// its identities open ours.
 #[test]
-fn the_program_age_opens_what_is_sealed_to_its_recipients() {
+fn the_program_age_opens_what_is_encrypted_to_its_recipients() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let made = Command::new("age-keygen").arg("-o").arg(at("identity")).stderr(Stdio::null()).status();
@@ -471,9 +471,9 @@ fn the_program_age_opens_what_is_sealed_to_its_recipients() {
     let recipient: AgeRecipient = String::from_utf8(public).unwrap().trim().parse().unwrap();
     assert_eq!(theirs.recipient(), Recipient::Age(recipient.clone()));
 
-    let sealed = encrypted_file::encrypt(b"data", &[&recipient], CONTEXT).unwrap();
-    assert_opens_to(&sealed, &theirs, b"data");
-    let header = Header::read(&mut &sealed[..]).unwrap();
+    let encrypted = encrypted_file::encrypt(b"data", &[&recipient], CONTEXT).unwrap();
+    assert_opens_to(&encrypted, &theirs, b"data");
+    let header = Header::read(&mut &encrypted[..]).unwrap();
     fs::write(at("params"), header.wrapping_params().next().unwrap().bytes()).unwrap();
     let opened =
         Command::new("age").args(["-d", "-i"]).arg(at("identity")).arg(at("params")).output().unwrap();
