@@ -25,7 +25,7 @@ use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::Comment;
 use bulla_kms::signature::manifest::Exclusion;
-use bulla_kms::{Attestation, Kind, Statement};
+use bulla_kms::{Attestation, StatementKind, Statement};
 use bulla_sums::path_from;
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
@@ -330,11 +330,11 @@ fn seal(
 ) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, listed) = match content {
-        Content::File { digest, size } => (statement(Kind::File, digest, size), None, None),
+        Content::File { digest, size } => (statement(StatementKind::File, digest, size), None, None),
         Content::Folder(mut listed, stamp_file) => {
             let summary = listed.summary;
             (
-                statement(Kind::Manifest, summary.digest, summary.size),
+                statement(StatementKind::Manifest, summary.digest, summary.size),
                 listed.body.take(),
                 Some((listed, stamp_file)),
             )
@@ -402,7 +402,7 @@ fn seal_minisign(
     };
     let json = JsonSigned {
         key: first.key.to_string(),
-        kind: Kind::File.as_str(),
+        kind: StatementKind::File.as_str(),
         digest: None,
         entries: None,
         removed: None,

@@ -7,7 +7,7 @@ use crate::folder;
 use crate::store::Keys;
 use crate::trust::check_usable;
 use bulla_kms::signature::manifest::{self, ManifestPath};
-use bulla_kms::{Kind, SignatureFile};
+use bulla_kms::{StatementKind, SignatureFile};
 use bulla_sums::Rules;
 use std::fs::File;
 use std::io::BufReader;
@@ -48,7 +48,7 @@ impl Before {
         if !file.verify_with(&version.public_key).is_valid() {
             return None;
         }
-        let mut reader = manifest::Reader::new(reader);
+        let mut reader = manifest::ManifestReader::new(reader);
         let mut entries = folder::PackedEntries::default();
         for entry in reader.by_ref() {
             entries.push(&entry.ok()?);
@@ -65,7 +65,7 @@ fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
     let source = Source::open_file(signature, Links::Follow).ok()?;
     let mut reader = BufReader::with_capacity(1 << 16, source.into_file());
     let file = SignatureFile::read_from(&mut reader).ok()?;
-    (file.kind == Kind::Manifest).then_some((file, reader))
+    (file.kind == StatementKind::Manifest).then_some((file, reader))
 }
 
 /// What the older signature file of a folder lists, if there is one, except what the rules leave
@@ -74,7 +74,7 @@ pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::EarlierPaths {
     match open_list(signature) {
         None => folder::EarlierPaths::none(),
         Some((_, reader)) => {
-            let entries = manifest::Reader::new(reader).map_while(Result::ok);
+            let entries = manifest::ManifestReader::new(reader).map_while(Result::ok);
             let counts = move |path: &ManifestPath| !rules.excludes(path.as_bytes());
             folder::EarlierPaths::new(entries.map(|entry| entry.path).filter(counts))
         }

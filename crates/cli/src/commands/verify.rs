@@ -21,7 +21,7 @@ use crate::output::Out;
 use crate::progress::{Progress, Total};
 use crate::trust::Trust;
 use bulla_kms::signature::manifest::{self, Exclusion, ManifestPath};
-use bulla_kms::{Code, Kind, KmsError, SignatureFile};
+use bulla_kms::{Code, StatementKind, KmsError, SignatureFile};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -143,15 +143,15 @@ impl Job<'_> {
         // Check before reading a folder's list, which may be long.
         trust.check(&file).map_err(|finding| finding.about(path))?;
         let mut report = match file.kind {
-            Kind::File if !self.only.is_empty() => {
+            StatementKind::File if !self.only.is_empty() => {
                 let error = Error::new(
                     "usage",
                     "--only names parts of a folder, and this is the signature of a file",
                 );
                 return Err(error.about(shown(path)).into());
             }
-            Kind::File => self.compare_file(&file, args)?,
-            Kind::Manifest => self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?,
+            StatementKind::File => self.compare_file(&file, args)?,
+            StatementKind::Manifest => self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
@@ -183,15 +183,15 @@ impl Job<'_> {
     fn compare_folder(
         &self,
         file: &SignatureFile,
-        (entries, left_out): (Vec<manifest::Entry>, Vec<Exclusion>),
+        (entries, left_out): (Vec<manifest::ManifestEntry>, Vec<Exclusion>),
         args: &VerifyArgs,
     ) -> Result<Report, Finding> {
         let path = self.path;
         let own = folder::rules(path, self.exclusions.iter())?;
         let all = left_out.iter().chain(self.exclusions);
         // What the signature leaves out is in no list; what the flags leave out may be.
-        let is_wanted = |entry: &&manifest::Entry| !own.excludes(entry.path.as_bytes());
-        let wanted_entries: Cow<'_, [manifest::Entry]> = match self.exclusions {
+        let is_wanted = |entry: &&manifest::ManifestEntry| !own.excludes(entry.path.as_bytes());
+        let wanted_entries: Cow<'_, [manifest::ManifestEntry]> = match self.exclusions {
             [] => (&entries).into(),
             _ => entries.iter().filter(is_wanted).cloned().collect(),
         };
@@ -310,11 +310,11 @@ fn read_manifest(
     path: &Path,
     file: &SignatureFile,
     reader: BufReader<File>,
-) -> Result<(Vec<manifest::Entry>, Vec<Exclusion>), Finding> {
+) -> Result<(Vec<manifest::ManifestEntry>, Vec<Exclusion>), Finding> {
     // An endless list must not fill the memory. Reading one line more is enough to see that it is
     // too long.
     let limit = file.size.saturating_add(LONGEST_LINE);
-    let mut reader = manifest::Reader::new(reader.take(limit));
+    let mut reader = manifest::ManifestReader::new(reader.take(limit));
     let entries: Vec<_> =
         reader.by_ref().collect::<Result<_, KmsError>>().map_err(|error| malformed(path, error))?;
     let summary = reader.summary();

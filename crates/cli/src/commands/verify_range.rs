@@ -9,7 +9,7 @@ use crate::files::sidecar;
 use crate::findings::{Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
-use bulla_kms::signature::manifest::{Content, Entry, ManifestPath};
+use bulla_kms::signature::manifest::{EntryContent, ManifestEntry, ManifestPath};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) struct Part<'a> {
 /// It does not name one file, or the file was not signed.
 pub(super) fn of_folder<'a>(
     folder: &Path,
-    entries: &[Entry],
+    entries: &[ManifestEntry],
     only: &[ManifestPath],
     range: ByteRange,
     args: &'a VerifyArgs,
@@ -42,10 +42,10 @@ pub(super) fn of_folder<'a>(
     let path = folder.join(&args.only[0]);
     let at = entries.binary_search_by(|entry| entry.path.as_bytes().cmp(file.as_bytes()));
     match at.map(|at| &entries[at].content) {
-        Ok(Content::File { digest, size }) => {
+        Ok(EntryContent::File { digest, size }) => {
             Ok(Part { path, digest: *digest, size: *size, range, outboard: Some(outboard) })
         }
-        Ok(Content::Link { .. }) => usage("--range verifies a part of a file, and --only names a link"),
+        Ok(EntryContent::Link { .. }) => usage("--range verifies a part of a file, and --only names a link"),
         Err(_) => Err(Error::new("not_signed", "no file of this name was signed").about(shown(&path))),
     }
 }

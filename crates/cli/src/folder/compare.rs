@@ -9,7 +9,7 @@ use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
-use bulla_kms::signature::manifest::{Content, Entry, LinkTarget, ManifestPath};
+use bulla_kms::signature::manifest::{EntryContent, ManifestEntry, LinkTarget, ManifestPath};
 use bulla_sums::{
     FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, PathFeed, PoolOptions, Rules,
     Stamp, hash_files, path_from, run_in_order,
@@ -56,7 +56,7 @@ struct BatchFindings {
 pub(crate) fn compare(
     folder: &Path,
     rules: &Rules,
-    signed: &[Entry],
+    signed: &[ManifestEntry],
     wanted: &Selection<'_>,
     stamps: Option<&StampCache<'_>>,
     read_mode: ReadMode,
@@ -141,9 +141,9 @@ fn unreadable(error: Error) -> EntryFinding {
 }
 
 /// The bytes and the number of the signed files that are wanted.
-pub(crate) fn total(signed: &[Entry], wanted: &Selection<'_>) -> (u64, u64) {
-    let size = |entry: &Entry| match entry.content {
-        Content::File { size, .. } if wanted.covers(entry.path.as_bytes()) => Some(size),
+pub(crate) fn total(signed: &[ManifestEntry], wanted: &Selection<'_>) -> (u64, u64) {
+    let size = |entry: &ManifestEntry| match entry.content {
+        EntryContent::File { size, .. } if wanted.covers(entry.path.as_bytes()) => Some(size),
         _ => None,
     };
     signed.iter().filter_map(size).fold((0, 0), |(bytes, files), size| (bytes + size, files + 1))
@@ -151,10 +151,10 @@ pub(crate) fn total(signed: &[Entry], wanted: &Selection<'_>) -> (u64, u64) {
 
 /// The groups of signed files that have one content, sorted by the space that the copies take.
 /// Empty files are left out.
-pub(crate) fn duplicates(signed: &[Entry]) -> Vec<(u64, Vec<PathBuf>)> {
+pub(crate) fn duplicates(signed: &[ManifestEntry]) -> Vec<(u64, Vec<PathBuf>)> {
     let mut groups: BTreeMap<(u64, [u8; 32]), Vec<PathBuf>> = BTreeMap::new();
     for entry in signed {
-        if let Content::File { digest, size: size @ 1.. } = entry.content {
+        if let EntryContent::File { digest, size: size @ 1.. } = entry.content {
             groups.entry((size, *digest.as_bytes())).or_default().push(bytes_path(&entry.path));
         }
     }
@@ -178,7 +178,7 @@ enum EntryAction {
 }
 
 struct Comparison<'a> {
-    signed: &'a [Entry],
+    signed: &'a [ManifestEntry],
     stamps: Option<&'a StampCache<'a>>,
     progress: &'a Progress,
     skip: usize,
@@ -232,12 +232,12 @@ impl Comparison<'_> {
     /// Whether a file is to be read. If its length differs, it is not.
     fn is_read(&self, at: usize, batch: &FileBatch, index: usize) -> bool {
         match self.signed[at].content {
-            Content::File { size, .. } if size < MIN_LEN_CHECKED_FIRST => true,
-            Content::File { size, .. } => {
+            EntryContent::File { size, .. } if size < MIN_LEN_CHECKED_FIRST => true,
+            EntryContent::File { size, .. } => {
                 let stamp = batch.folder().stamp(batch.name(index), Links::Refuse);
                 stamp.map_or(true, |stamp| stamp.size == size)
             }
-            Content::Link { .. } => false,
+            EntryContent::Link { .. } => false,
         }
     }
 
@@ -254,14 +254,14 @@ impl Comparison<'_> {
         let (folder, name) = (batch.folder(), batch.name(index));
         let about = |error: Error| error.about(shown(&path_from(&folder.path_of(name)))).into();
         match (&self.signed[at].content, kind) {
-            (Content::Link { target }, Some(FileKind::Link)) => match link_target(folder, name) {
+            (EntryContent::Link { target }, Some(FileKind::Link)) => match link_target(folder, name) {
                 Ok(now) if now == *target => Finding::Ok,
                 Ok(now) => {
                     Problem::Changed.because(format!("it now points to {now}; it pointed to {target}"))
                 }
                 Err(error) => about(error),
             },
-            (Content::File { size, .. }, Some(FileKind::File)) => match folder.stamp(name, Links::Refuse) {
+            (EntryContent::File { size, .. }, Some(FileKind::File)) => match folder.stamp(name, Links::Refuse) {
                 Ok(stamp) => other_size(stamp.size, *size),
                 Err(error) => about(Error::io("cannot read", &error)),
             },
@@ -273,7 +273,7 @@ impl Comparison<'_> {
     /// The finding about a file that was read. If a link has replaced it, the link is not followed.
     fn file(&self, at: usize, path: &Path, result: Result<HashedFile, ReadError>) -> Finding {
         let entry = &self.signed[at];
-        let Content::File { digest, size } = entry.content else {
+        let EntryContent::File { digest, size } = entry.content else {
             return now_other(&entry.content, "a file");
         };
         match result {
@@ -291,10 +291,10 @@ impl Comparison<'_> {
 
     /// What is said about a file with other content of the same size. If not even its times
     /// changed, no program wrote to it.
-    fn same_size(&self, entry: &Entry, hashed: &HashedFile) -> &'static str {
+    fn same_size(&self, entry: &ManifestEntry, hashed: &HashedFile) -> &'static str {
         let is_damaged = |stamps: &StampCache<'_>, stamp: &Stamp| {
-            let content = Content::File { digest: hashed.output.hash(), size: hashed.size };
-            stamps.is_damaged(&Entry { path: entry.path.clone(), content }, stamp)
+            let content = EntryContent::File { digest: hashed.output.hash(), size: hashed.size };
+            stamps.is_damaged(&ManifestEntry { path: entry.path.clone(), content }, stamp)
         };
         match (self.stamps, &hashed.stamp) {
             (Some(stamps), Some(stamp)) if is_damaged(stamps, stamp) => {
@@ -336,7 +336,7 @@ fn bytes_path(path: &ManifestPath) -> PathBuf {
 }
 
 /// A signed entry that was not found: it is missing, or this user may not read its folder.
-fn missing_entry(folder: &Path, entry: &Entry) -> EntryFinding {
+fn missing_entry(folder: &Path, entry: &ManifestEntry) -> EntryFinding {
     let path = bytes_path(&entry.path);
     let finding = match folder.join(&path).symlink_metadata() {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -350,14 +350,14 @@ fn missing_entry(folder: &Path, entry: &Entry) -> EntryFinding {
     EntryFinding { path, finding }
 }
 
-fn kind_of(content: &Content) -> &'static str {
+fn kind_of(content: &EntryContent) -> &'static str {
     match content {
-        Content::File { .. } => "a file",
-        Content::Link { .. } => "a link",
+        EntryContent::File { .. } => "a file",
+        EntryContent::Link { .. } => "a link",
     }
 }
 
-fn now_other(signed: &Content, now: &str) -> Finding {
+fn now_other(signed: &EntryContent, now: &str) -> Finding {
     Problem::Changed.because(format!("it was {}, now it is {now}", kind_of(signed)))
 }
 
@@ -390,7 +390,7 @@ fn other_size(size: u64, signed: u64) -> Finding {
 /// Empty files are skipped: their content does not show where they came from.
 fn name_moves(
     folder: &Path,
-    signed: &[Entry],
+    signed: &[ManifestEntry],
     entries: &mut [EntryFinding],
     unexpected: &mut [EntryFinding],
     digest_of: impl Fn(&Path) -> Result<(Hash, u64), ReadError>,
@@ -400,7 +400,7 @@ fn name_moves(
         let path = path_bytes(&entry.path);
         let content =
             signed.binary_search_by(|signed| signed.path.as_bytes().cmp(&path)).map(|at| &signed[at].content);
-        if let (Finding::Problem(Problem::Missing, _), Ok(Content::File { digest, size: size @ 1.. })) =
+        if let (Finding::Problem(Problem::Missing, _), Ok(EntryContent::File { digest, size: size @ 1.. })) =
             (&entry.finding, content)
         {
             gone.entry((*size, *digest.as_bytes())).or_default().push(index);

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::read::ReadMode;
 use crate::progress::Progress;
-use bulla_kms::signature::manifest::{Entry, Exclusion, ManifestPath, Summary, Writer};
+use bulla_kms::signature::manifest::{ManifestEntry, Exclusion, ManifestPath, ManifestSummary, ManifestWriter};
 use bulla_sums::{
     EntryContent as Read, FileBatch, FileKind, Helpers, Job, JobOutcome, Links, Meter as _, PoolOptions,
     ReadError, Stamp, hash_files, path_from, run_in_order,
@@ -33,7 +33,7 @@ pub(crate) enum ListMode {
 pub(crate) struct FolderList {
     /// The manifest, until it is taken.
     pub(crate) body: Option<SpooledTempFile>,
-    pub(crate) summary: Summary,
+    pub(crate) summary: ManifestSummary,
     pub(crate) mode: ListMode,
     /// The number of files that were read.
     pub(crate) read: u64,
@@ -62,7 +62,7 @@ pub(crate) struct ListJob<'a> {
 /// What a thread found.
 #[derive(Default)]
 struct BatchEntries {
-    entries: Vec<(Entry, Option<Stamp>)>,
+    entries: Vec<(ManifestEntry, Option<Stamp>)>,
     errors: Vec<Error>,
     read: u64,
     kept: u64,
@@ -96,7 +96,7 @@ pub(crate) fn list(
         },
         Job::Batch(batch) => lister.batch(&batch, helpers),
     };
-    let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, body));
+    let mut writer = ManifestWriter::new(BufWriter::with_capacity(1 << 16, body));
     let excluded = exclusions.iter().try_for_each(|exclusion| writer.exclude(exclusion));
     excluded.map_err(|error| vec![error.into()])?;
     let (mut errors, mut read, mut kept, mut damaged) = (Vec::new(), 0, 0, Vec::new());
@@ -162,7 +162,7 @@ impl Lister<'_> {
     }
 
     /// The entries of files that were signed before and have not changed since.
-    fn unchanged(&self, batch: &FileBatch) -> Vec<Option<(Entry, Option<Stamp>)>> {
+    fn unchanged(&self, batch: &FileBatch) -> Vec<Option<(ManifestEntry, Option<Stamp>)>> {
         let Some(stamps) = self.stamps.filter(|_| self.mode == ListMode::Quick) else {
             return (0..batch.len()).map(|_| None).collect();
         };
@@ -174,7 +174,7 @@ impl Lister<'_> {
             let stamp = batch.folder().stamp(name, Links::Refuse).ok()?;
             let path = below(batch.folder(), name, self.skip);
             let content = stamps.unchanged(&path, &stamp)?;
-            Some((Entry { path: ManifestPath::from_bytes(path).ok()?, content }, Some(stamp)))
+            Some((ManifestEntry { path: ManifestPath::from_bytes(path).ok()?, content }, Some(stamp)))
         };
         let unchanged: Vec<_> = (0..batch.len()).map(find).collect();
         self.progress.add_files(unchanged.iter().flatten().count() as u64);

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::files::atomic;
 use bulla_blake3::Hash;
 use bulla_files::folder_of;
-use bulla_kms::signature::manifest::{Content, Entry};
+use bulla_kms::signature::manifest::{EntryContent, ManifestEntry};
 use bulla_sums::Stamp;
 use etcetera::{BaseStrategy as _, base_strategy};
 use std::fs;
@@ -168,16 +168,16 @@ impl<'a> StampCache<'a> {
 
     /// The content of a file that has not changed, as far as its size, its times and its identity
     /// tell.
-    pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<Content> {
+    pub(super) fn unchanged(&self, path: &[u8], stamp: &Stamp) -> Option<EntryContent> {
         let (index, digest, size) = self.entries.file(path).filter(|(.., size)| *size == stamp.size)?;
         let is_same = self.records()?[index * RECORD_LEN..][..RECORD_LEN] == record(stamp);
-        is_same.then_some(Content::File { digest, size })
+        is_same.then_some(EntryContent::File { digest, size })
     }
 
     /// Whether a file has another content than it had when it was signed, although nobody wrote to
     /// it: its size and its times are the same. Then its disk, or what is between it and us, has
     /// failed.
-    pub(super) fn is_damaged(&self, now: &Entry, stamp: &Stamp) -> bool {
+    pub(super) fn is_damaged(&self, now: &ManifestEntry, stamp: &Stamp) -> bool {
         self.unchanged(now.path.as_bytes(), stamp).is_some_and(|then| then != now.content)
     }
 }
@@ -195,7 +195,7 @@ pub(crate) struct PackedEntries {
 }
 
 impl PackedEntries {
-    pub(crate) fn push(&mut self, entry: &Entry) {
+    pub(crate) fn push(&mut self, entry: &ManifestEntry) {
         self.paths.extend_from_slice(entry.path.as_bytes());
         self.ends.push(self.paths.len());
         self.files.push(file_of(entry));
@@ -224,7 +224,7 @@ impl PackedEntries {
 /// The entries of a manifest, sorted by path.
 pub(crate) enum EntryTable<'a> {
     /// Entries that somebody needs as they are.
-    Whole(&'a [Entry]),
+    Whole(&'a [ManifestEntry]),
     /// Entries that are only looked up.
     Packed(PackedEntries),
 }
@@ -250,10 +250,10 @@ impl EntryTable<'_> {
     }
 }
 
-fn file_of(entry: &Entry) -> Option<(Hash, u64)> {
+fn file_of(entry: &ManifestEntry) -> Option<(Hash, u64)> {
     match entry.content {
-        Content::File { digest, size } => Some((digest, size)),
-        Content::Link { .. } => None,
+        EntryContent::File { digest, size } => Some((digest, size)),
+        EntryContent::Link { .. } => None,
     }
 }
 
@@ -268,13 +268,13 @@ mod tests {
         let names = ["a", "a/b", "a0", "aa", "b", "link", "z/y/x"];
         let entry = |(index, name): (usize, &&str)| {
             let content = match *name {
-                "link" => Content::Link { target: LinkTarget::from_bytes(b"a".as_slice()).unwrap() },
-                _ => Content::File { digest: bulla_blake3::hash(name.as_bytes()), size: index as u64 },
+                "link" => EntryContent::Link { target: LinkTarget::from_bytes(b"a".as_slice()).unwrap() },
+                _ => EntryContent::File { digest: bulla_blake3::hash(name.as_bytes()), size: index as u64 },
             };
-            Entry { path: path(name), content }
+            ManifestEntry { path: path(name), content }
         };
         for count in 0..=names.len() {
-            let entries: Vec<Entry> = names[..count].iter().enumerate().map(entry).collect();
+            let entries: Vec<ManifestEntry> = names[..count].iter().enumerate().map(entry).collect();
             let mut packed = PackedEntries::default();
             entries.iter().for_each(|entry| packed.push(entry));
             let (whole, packed) = (EntryTable::Whole(&entries), EntryTable::Packed(packed));

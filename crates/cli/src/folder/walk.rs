@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::read::ReadError;
-use bulla_kms::signature::manifest::{Content, Entry, Exclusion, LinkTarget, ManifestPath};
+use bulla_kms::signature::manifest::{EntryContent, ManifestEntry, Exclusion, LinkTarget, ManifestPath};
 use bulla_sums::{
     Dash, EntryContent as Read, EntryFilter, Folder, HashParams, Job, Links, Meter, NamePolicy, OpenPolicy,
     PendingFolder, ReadOptions, Rules,
@@ -62,16 +62,16 @@ pub(super) fn skip_of(folder: &Path) -> usize {
 }
 
 /// An entry of a manifest, from what was read.
-pub(super) fn entry(path: Vec<u8>, content: Result<Read, ReadError>) -> Result<Entry> {
+pub(super) fn entry(path: Vec<u8>, content: Result<Read, ReadError>) -> Result<ManifestEntry> {
     let path = ManifestPath::from_bytes(path)?;
     let content = match content {
-        Ok(Read::File(file)) => Content::File { digest: file.output.hash(), size: file.size },
-        Ok(Read::Link(target)) => Content::Link { target: LinkTarget::from_bytes(target)? },
+        Ok(Read::File(file)) => EntryContent::File { digest: file.output.hash(), size: file.size },
+        Ok(Read::Link(target)) => EntryContent::Link { target: LinkTarget::from_bytes(target)? },
         Err(ReadError::NotAFile(kind)) => {
             let message = format!("is {kind}: bulla signs only files, folders and links");
             return Err(Error::new("not_a_file", message));
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Entry { path, content })
+    Ok(ManifestEntry { path, content })
 }

@@ -240,7 +240,7 @@ fn an_empty_folder_and_a_gone_one() {
 
 /// The signature of a folder whose body is `body`, signed by a test that has the private key.
 fn signed_manifest(home: &Home, body: &str) {
-    use bulla_kms::{Keystore, Kind, SignatureFile, Statement, Unlock};
+    use bulla_kms::{Keystore, StatementKind, SignatureFile, Statement, Unlock};
     home.run(["keys", "list"]).exits(0);
     let keystore = Keystore::open(
         &home.keystore().join("keystore.redb"),
@@ -249,7 +249,7 @@ fn signed_manifest(home: &Home, body: &str) {
     .unwrap();
     let key = keystore.list().unwrap().remove(0).key;
     let statement = Statement {
-        kind: Kind::Manifest,
+        kind: StatementKind::Manifest,
         digest: bulla_blake3::hash(body.as_bytes()),
         size: body.len() as u64,
         comment: Default::default(),

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
+use bulla_kms::SignatureFile;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{SignatureFile, StatementKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -85,9 +85,9 @@ async fn sign_statement(
         .try_into()
         .map_err(|_| ApiError::malformed("`digest` is one of BLAKE3, and has 32 bytes"))?;
     let kind = match kind {
-        StatementKind::File => StatementKind::File,
-        StatementKind::Manifest => StatementKind::Manifest,
-        StatementKind::Message => StatementKind::Message,
+        StatementKind::File => bulla_kms::StatementKind::File,
+        StatementKind::Manifest => bulla_kms::StatementKind::Manifest,
+        StatementKind::Message => bulla_kms::StatementKind::Message,
     };
     let prehash = prehash.map(|kind| match kind {
         DigestKind::Blake3 => Prehash::Blake3,

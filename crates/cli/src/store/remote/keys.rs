@@ -15,7 +15,7 @@ use bulla_kms::prehash::Prehash;
 use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
-    Attestation, Code, ExposeSecret as _, KeyChange, KeyVersionId, Kind, NamedPublicKey, NewKey, PublicKey,
+    Attestation, Code, ExposeSecret as _, KeyChange, KeyVersionId, NamedPublicKey, NewKey, PublicKey,
     Signature, SignatureFile, Statement, Succession,
 };
 use std::io::Write;
@@ -159,8 +159,8 @@ impl Keys for Remote {
     ) -> Result<SignatureFile> {
         let asked = bulla_client::Statement {
             kind: match statement.kind {
-                Kind::Manifest => StatementKind::Manifest,
-                Kind::Message => StatementKind::Message,
+                bulla_kms::StatementKind::Manifest => StatementKind::Manifest,
+                bulla_kms::StatementKind::Message => StatementKind::Message,
                 _ => StatementKind::File,
             },
             digest: *statement.digest.as_bytes(),
