@@ -16,7 +16,7 @@ use crate::rollback::RollbackGuard;
 use crate::store::Changed;
 
 /// The pause between a failed read of the store and the next attempt.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Keystore {
     /// Reads the changes that other processes made to a shared store, for example in etcd. This
@@ -71,7 +71,7 @@ struct Follower {
 }
 
 /// How a writer learns of changes.
-type Learn = fn(&mut Writer, &StoreCipher, &dyn RollbackGuard, &Index) -> Result<Option<Index>>;
+type ReadChanges = fn(&mut Writer, &StoreCipher, &dyn RollbackGuard, &Index) -> Result<Option<Index>>;
 
 /// Reads each change that `changed` announces, until the store is dropped.
 ///
@@ -88,9 +88,9 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
     };
     let run = move || {
         while let Ok(Changed) = changed.recv() {
-            let mut learn: Learn = Writer::take_announced;
+            let mut learn: ReadChanges = Writer::take_announced;
             while follower.learn(learn).is_some_and(|result| result.is_err_and(|error| error.retryable)) {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RETRY_PAUSE);
                 // What was announced was taken.
                 learn = Writer::catch_up;
             }
@@ -105,7 +105,7 @@ pub(super) fn follow(keystore: &Keystore, changed: Receiver<Changed>) -> Result<
 impl Follower {
     /// Catches up once; `None` if the keystore is gone. Problems of the store are not reported
     /// here: the next write reports them.
-    fn learn(&mut self, learn: Learn) -> Option<Result<()>> {
+    fn learn(&mut self, learn: ReadChanges) -> Option<Result<()>> {
         let (index, writer) = (self.index.upgrade()?, self.writer.upgrade()?);
         let learned = shared_snapshot::refresh(&*index, &*writer, |writer, index| {
             learn(writer, &self.cipher, &*self.guard, index)
