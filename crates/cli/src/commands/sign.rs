@@ -25,7 +25,7 @@ use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::Comment;
 use bulla_kms::signature::manifest::Exclusion;
-use bulla_kms::{Attestation, StatementKind, Statement};
+use bulla_kms::{Attestation, Statement, StatementKind};
 use bulla_sums::path_from;
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;

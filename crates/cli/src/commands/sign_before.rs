@@ -7,7 +7,7 @@ use crate::folder;
 use crate::store::Keys;
 use crate::trust::check_usable;
 use bulla_kms::signature::manifest::{self, ManifestPath};
-use bulla_kms::{StatementKind, SignatureFile};
+use bulla_kms::{SignatureFile, StatementKind};
 use bulla_sums::Rules;
 use std::fs::File;
 use std::io::BufReader;

@@ -11,7 +11,8 @@ use crate::trust;
 use bulla_keystore::{check_secret_file, tenant};
 use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
-    MAX_INPUT_LEN, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public, unwrap_aes_kwp,
+    MAX_INPUT_LEN, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public,
+    unwrap_aes_kwp,
 };
 use bulla_kms::{Code, KmsError, Name, NewKey, SecretString};
 use std::path::Path;

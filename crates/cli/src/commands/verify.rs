@@ -21,7 +21,7 @@ use crate::output::Out;
 use crate::progress::{Progress, Total};
 use crate::trust::Trust;
 use bulla_kms::signature::manifest::{self, Exclusion, ManifestPath};
-use bulla_kms::{Code, StatementKind, KmsError, SignatureFile};
+use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -151,7 +151,9 @@ impl Job<'_> {
                 return Err(error.about(shown(path)).into());
             }
             StatementKind::File => self.compare_file(&file, args)?,
-            StatementKind::Manifest => self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?,
+            StatementKind::Manifest => {
+                self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?
+            }
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));

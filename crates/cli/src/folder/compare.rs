@@ -9,7 +9,7 @@ use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
-use bulla_kms::signature::manifest::{EntryContent, ManifestEntry, LinkTarget, ManifestPath};
+use bulla_kms::signature::manifest::{EntryContent, LinkTarget, ManifestEntry, ManifestPath};
 use bulla_sums::{
     FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, PathFeed, PoolOptions, Rules,
     Stamp, hash_files, path_from, run_in_order,
@@ -261,10 +261,12 @@ impl Comparison<'_> {
                 }
                 Err(error) => about(error),
             },
-            (EntryContent::File { size, .. }, Some(FileKind::File)) => match folder.stamp(name, Links::Refuse) {
-                Ok(stamp) => other_size(stamp.size, *size),
-                Err(error) => about(Error::io("cannot read", &error)),
-            },
+            (EntryContent::File { size, .. }, Some(FileKind::File)) => {
+                match folder.stamp(name, Links::Refuse) {
+                    Ok(stamp) => other_size(stamp.size, *size),
+                    Err(error) => about(Error::io("cannot read", &error)),
+                }
+            }
             (signed, Some(kind)) => now_other(signed, kind.describe()),
             (_, None) => Problem::Missing.because(""),
         }

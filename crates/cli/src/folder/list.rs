@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::files::read::ReadMode;
 use crate::progress::Progress;
-use bulla_kms::signature::manifest::{ManifestEntry, Exclusion, ManifestPath, ManifestSummary, ManifestWriter};
+use bulla_kms::signature::manifest::{
+    Exclusion, ManifestEntry, ManifestPath, ManifestSummary, ManifestWriter,
+};
 use bulla_sums::{
     EntryContent as Read, FileBatch, FileKind, Helpers, Job, JobOutcome, Links, Meter as _, PoolOptions,
     ReadError, Stamp, hash_files, path_from, run_in_order,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::read::ReadError;
-use bulla_kms::signature::manifest::{EntryContent, ManifestEntry, Exclusion, LinkTarget, ManifestPath};
+use bulla_kms::signature::manifest::{EntryContent, Exclusion, LinkTarget, ManifestEntry, ManifestPath};
 use bulla_sums::{
     Dash, EntryContent as Read, EntryFilter, Folder, HashParams, Job, Links, Meter, NamePolicy, OpenPolicy,
     PendingFolder, ReadOptions, Rules,

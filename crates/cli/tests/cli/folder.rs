@@ -240,7 +240,7 @@ fn an_empty_folder_and_a_gone_one() {
 
 /// The signature of a folder whose body is `body`, signed by a test that has the private key.
 fn signed_manifest(home: &Home, body: &str) {
-    use bulla_kms::{Keystore, StatementKind, SignatureFile, Statement, Unlock};
+    use bulla_kms::{Keystore, SignatureFile, Statement, StatementKind, Unlock};
     home.run(["keys", "list"]).exits(0);
     let keystore = Keystore::open(
         &home.keystore().join("keystore.redb"),
