@@ -64,9 +64,8 @@ pub(super) fn check(path: &str, source: &str) -> Vec<Finding> {
             // library.
             let is_ours = |at: usize| {
                 let after = &lower[at + british.len()..];
-                !after.starts_with("by")
-                    && !after.starts_with("error")
-                    && !(lower[..at].ends_with('.') && after.starts_with('('))
+                let is_method = lower[..at].ends_with('.') && after.starts_with('(');
+                !(is_method || ["by", "error"].iter().any(|end| after.starts_with(end)))
             };
             if lower.match_indices(british).any(|(at, _)| is_ours(at)) {
                 findings.push(Finding { line: index + 1, message: format!("{british}: write {american}") });
