@@ -20,8 +20,8 @@ echo two > photos/2026/2.jpg
 
 # A keystore under a passphrase, with an audit log, and the files that its keys sign.
 export BULLA_KEYSTORE=keystore BULLA_PASSPHRASE_FILE=passphrase
-"$bulla" keys init --passphrase
-"$bulla" audit-log init
+"$bulla" keystore init --passphrase
+"$bulla" log init
 "$bulla" sign note.txt
 "$bulla" sign --format minisign note.txt
 "$bulla" sign photos
@@ -33,40 +33,40 @@ export BULLA_KEYSTORE=keystore BULLA_PASSPHRASE_FILE=passphrase
 for format in pem der raw openssh jwk minisign; do
     "$bulla" keys export-public --format "$format" --output "default.$format"
 done
-"$bulla" keys new lasting --algorithm ml-dsa-65-ed25519
+"$bulla" keys create lasting --algorithm ml-dsa-65-ed25519
 "$bulla" sign --key lasting --output lasting.bulla note.txt
 "$bulla" keys export-public lasting --output lasting.pub
 "$bulla" sign --prehash ed25519ph --output prehashed.bulla note.txt
 
 # A key that travels: its token, a weaker token, and the wrapped key.
-"$bulla" keys new transport --algorithm x-wing
+"$bulla" keys create transport --algorithm x-wing
 "$bulla" keys export-public transport --output transport.pub
-"$bulla" keys new moving --exportable
+"$bulla" keys create moving --exportable
 "$bulla" token new --operation export --key moving --expires-in 36500d --output token
 "$bulla" token attenuate token --expires-in 36499d --output token.weaker
 "$bulla" keys export moving --to transport.pub --token token --output moving.wrapped
 
 # What the audit log gives out.
-"$bulla" audit-log checkpoint --output checkpoint.note
-"$bulla" audit-log prove 2 --output entry.json
+"$bulla" log checkpoint --output checkpoint.note
+"$bulla" log prove 2 --output entry.json
 "$bulla" keys export-public audit-log --output audit-log.pub
 
 # A keystore that a key file opens. The same key file opens one of the sealed files.
 by_key_file() {
     env --unset=BULLA_PASSPHRASE_FILE BULLA_KEYSTORE=by-key-file "$bulla" "$@"
 }
-by_key_file keys init
+by_key_file keystore init
 by_key_file sign --output by-key-file.bulla note.txt
 
 # Sealed files, and a backup.
-"$bulla" identity x-wing.identity > x-wing.recipient
-"$bulla" identity --age age.identity > age.recipient
-"$bulla" seal note.txt --new-passphrase-file passphrase --output passphrase.sealed
-"$bulla" seal note.txt --new-key-file by-key-file/keystore.key --output key-file.sealed
-"$bulla" seal note.txt --recipient x-wing.recipient --output x-wing.sealed
-"$bulla" seal note.txt --recipient age.recipient --output age.sealed
-"$bulla" seal note.txt --recipient transport.pub --output transport.sealed
-"$bulla" keys backup keystore.backup --new-passphrase-file passphrase --recipient x-wing.recipient
+"$bulla" keygen x-wing.identity > x-wing.recipient
+"$bulla" keygen --age age.identity > age.recipient
+"$bulla" encrypt note.txt --new-passphrase-file passphrase --output passphrase.sealed
+"$bulla" encrypt note.txt --new-key-file by-key-file/keystore.key --output key-file.sealed
+"$bulla" encrypt note.txt --recipient x-wing.recipient --output x-wing.sealed
+"$bulla" encrypt note.txt --recipient age.recipient --output age.sealed
+"$bulla" encrypt note.txt --recipient transport.pub --output transport.sealed
+"$bulla" keystore backup keystore.backup --new-passphrase-file passphrase --recipient x-wing.recipient
 
 # Lists of checksums.
 "$bulla" sum note.txt later.txt > list.blake3

@@ -1,9 +1,10 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual
 //! pages follow from it.
 
-mod audit_log;
+mod encrypt;
 mod keys;
-mod seal;
+mod keystore;
+mod log;
 mod server;
 mod shared;
 mod sums;
@@ -13,18 +14,16 @@ mod token;
 mod transfer;
 mod work;
 
-pub(crate) use self::audit_log::{
-    AuditLogArgs, AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs,
-    AuditLogShowArgs,
+pub(crate) use self::encrypt::{
+    DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs,
 };
-pub use self::audit_log::{AuditLogVerifyArgs, AuditLogWitnessArgs};
-pub(crate) use self::keys::{
-    KeyArgs, KeysArgs, KeysCommand, KeysInitArgs, KeysListArgs, KeysNewArgs, KeysShowArgs,
+pub(crate) use self::keys::{KeyArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysListArgs, KeysShowArgs};
+pub(crate) use self::keystore::{
+    KeystoreBackupArgs, KeystoreCommand, KeystoreCommandArgs, KeystoreGuardArgs, KeystoreInitArgs,
+    KeystoreRekeyArgs, KeystoreRestoreArgs,
 };
-pub(crate) use self::seal::{
-    IdentityArgs, KeysBackupArgs, KeysGuardArgs, KeysResealArgs, KeysRestoreArgs, OpenArgs, OpenWithArgs,
-    ResealArgs, SealArgs, SealToArgs,
-};
+pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs};
+pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub use self::server::{NamedServer, ServerArgs};
 pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs};
 pub use self::shared::{KeystoreArgs, ReportArgs};
@@ -50,7 +49,7 @@ Examples:
   bulla sign photos                    sign a folder: one signature for every file in it
   bulla keys export-public > me.pub    write the public key that others verify with
   bulla verify photos --public-key me.pub
-  bulla seal notes --passphrase        encrypt notes with a passphrase; write notes.sealed
+  bulla encrypt notes --passphrase     encrypt notes with a passphrase; write notes.sealed
   bulla sum *.iso > SUMS               print checksums in the format of b3sum
   bulla check SUMS                     check these checksums
   bulla audit target/release/app       show which vector instructions and kernels are in a binary
@@ -167,16 +166,21 @@ impl Cli {
 pub(crate) enum Command {
     Sign(SignArgs),
     Verify(VerifyArgs),
-    Seal(SealArgs),
-    Open(OpenArgs),
-    Reseal(ResealArgs),
-    Identity(IdentityArgs),
+    #[command(visible_alias = "seal")]
+    Encrypt(EncryptArgs),
+    #[command(visible_alias = "open")]
+    Decrypt(DecryptArgs),
+    #[command(visible_alias = "reseal")]
+    Rekey(RekeyArgs),
+    #[command(visible_alias = "identity")]
+    Keygen(KeygenArgs),
     Keys(KeysArgs),
+    Keystore(KeystoreCommandArgs),
     Token(TokenArgs),
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),
-    AuditLog(AuditLogArgs),
+    Log(LogArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

@@ -1,7 +1,7 @@
 //! The command `bulla`: hash, sign and verify files.
 //!
 //! The program is [`main`]. The rest is for `bulla-serve`, which carries out the commands of
-//! `bulla audit-log` that read the settings of the service.
+//! `bulla log` that read the settings of the service.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -55,11 +55,11 @@ fn actor() -> Option<Actor> {
     return None;
 }
 
-/// The commands of `bulla audit-log` that read the settings of the service: `bulla-serve` carries
+/// The commands of `bulla log` that read the settings of the service: `bulla-serve` carries
 /// them out.
 pub mod audit_log {
-    pub use crate::args::{AuditLogVerifyArgs, AuditLogWitnessArgs, ReportArgs};
-    pub use crate::commands::audit_log::{verify, witness};
+    pub use crate::args::{LogVerifyArgs, LogWitnessArgs, ReportArgs};
+    pub use crate::commands::log::{verify, witness};
     pub use crate::commands::log_checks::{Trust, print_problems, read_checkpoints};
     pub use crate::store::{Log, LogCondition, LogFolder, Remote, WitnessPolicy};
     pub use crate::trust::GivenKey;

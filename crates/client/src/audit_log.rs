@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// The proof that an entry is in the log that the newest checkpoint covers, as JSON. `bulla
-    /// audit-log verify --proof` checks it.
+    /// log verify --proof` checks it.
     pub async fn prove_entry(&self, number: u64) -> Result<String> {
         self.text(Call::get(format!("/api/v1/audit-log/entries/{number}/proof"))).await
     }

@@ -22,15 +22,15 @@ impl From<KmsError> for Error {
             Code::KeyNotFound | Code::UnknownVersion => Some("`bulla keys list` lists the keys"),
             Code::KeyDisabled => Some("enable it with `bulla keys enable`"),
             Code::KeyPendingDestruction => {
-                Some("to keep it, run `bulla keys restore` and then `bulla keys enable`")
+                Some("to keep it, run `bulla keys cancel-destruction` and then `bulla keys enable`")
             }
             Code::WrongPassphrase => Some("check the passphrase; without it nobody can decrypt this data"),
             Code::AuditLogCorrupt => Some(
-                "`bulla audit-log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
+                "`bulla log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
             ),
             Code::UnsupportedAlgorithm => Some("if the key is on a token, name the token with --pkcs11 URI"),
             Code::RolledBack | Code::GuardMismatch => Some(
-                "restore the newest keystore and its guard; to accept the present keystore, run `bulla keys guard` with a new guard",
+                "restore the newest keystore and its guard; to accept the present keystore, run `bulla keystore guard` with a new guard",
             ),
             Code::OutcomeUnknown => Some("`bulla keys list` shows whether the change was made"),
             Code::StorageFull => Some("free some space and run the command again; this change was not made"),
@@ -67,23 +67,23 @@ impl From<bulla_keystore::Error> for Error {
 fn keystore_hint(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::NoKeystore => {
-            "create one with `bulla keys init`; to verify, give the signer's public key with --public-key FILE"
+            "create one with `bulla keystore init`; to verify, give the signer's public key with --public-key FILE"
         }
         ErrorCode::KeystoreLost => {
-            "restore keystore.redb from a copy, or run `bulla keys restore --from BACKUP`; to start with new keys, move keystore.key elsewhere"
+            "restore keystore.redb from a copy, or run `bulla keystore restore BACKUP`; to start with new keys, move keystore.key elsewhere"
         }
         ErrorCode::NoHome => "name the keystore's folder with --keystore DIR or BULLA_KEYSTORE",
         ErrorCode::DeviceRequired => "name the token with --pkcs11 URI or BULLA_PKCS11",
         ErrorCode::IdentityRequired => "name the file with that identity: --identity FILE",
         ErrorCode::UnknownLabel => {
-            "list the keys with `bulla keys list`, or create one with `bulla keys new LABEL`"
+            "list the keys with `bulla keys list`, or create one with `bulla keys create LABEL`"
         }
         ErrorCode::InvalidKeyId => "`bulla keys list` prints the ids of your keys",
-        ErrorCode::NoAuditLog => "start one with `bulla audit-log init`",
+        ErrorCode::NoAuditLog => "start one with `bulla log init`",
         ErrorCode::AuditLogMissing => {
-            "restore its folder from a copy, or start another log with `bulla audit-log init`"
+            "restore its folder from a copy, or start another log with `bulla log init`"
         }
-        ErrorCode::AuditLogUnfinished => "complete it with `bulla audit-log init`",
+        ErrorCode::AuditLogUnfinished => "complete it with `bulla log init`",
         _ => return None,
     })
 }

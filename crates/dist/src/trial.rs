@@ -124,7 +124,7 @@ fn signs(launcher: &Launcher, version: &str, home: &Path) -> Result<()> {
     };
     let sum = quiet(&mut run(&["sum", "file"]))?;
     ensure!(sum.starts_with("6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"), "{sum}");
-    quiet(&mut run(&["keys", "init"]))?;
+    quiet(&mut run(&["keystore", "init"]))?;
     quiet(&mut run(&["sign", "file"]))?;
     let said = quiet(&mut run(&["verify", "file"]))?;
     ensure!(said.starts_with("file: OK"), "verify says {said}");
@@ -236,8 +236,8 @@ pub(super) fn signatures(context: &Context, from: &Path) -> Result<()> {
         command.args(arguments).env("BULLA_KEYSTORE", keystore).current_dir(out);
         command
     };
-    quiet(&mut own(&["keys", "init"], &keystore))?;
-    quiet(&mut own(&["keys", "new", "release"], &keystore))?;
+    quiet(&mut own(&["keystore", "init"], &keystore))?;
+    quiet(&mut own(&["keys", "create", "release"], &keystore))?;
     let environment = [("BULLA_KEYSTORE", keystore.as_path())];
     let signers = Signers { bulla: &bulla, key: "release", minisign_key: &secret, environment: &environment };
     sign::sign(out, &signers)?;

@@ -45,9 +45,9 @@ const LEFT_OUT: &str = "/(operator/seal|sys/seal|tokens/revoke)$";
 pub(super) fn run(runner: &mut Runner<'_>, bulla: &Path) {
     runner.check("schemathesis, with a token and an audit log", |context| {
         let prepared = Prepared::new(bulla, context.target.join("service-described"))?;
-        prepared.run(&["audit-log", "init"])?;
+        prepared.run(&["log", "init"])?;
         for (algorithm, label) in keys() {
-            prepared.run(&["keys", "new", &label, "--algorithm", algorithm, "--exportable"])?;
+            prepared.run(&["keys", "create", &label, "--algorithm", algorithm, "--exportable"])?;
         }
         schemathesis(context, &prepared.serve(&OPERATIONS)?)
     });

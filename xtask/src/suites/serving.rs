@@ -25,7 +25,7 @@ impl<'a> Prepared<'a> {
         }
         fs::create_dir_all(&folder)?;
         let prepared = Self { bulla, folder };
-        prepared.run(&["keys", "init"])?;
+        prepared.run(&["keystore", "init"])?;
         Ok(prepared)
     }
 

@@ -293,7 +293,7 @@ fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     let parent = root.join(SIGNED.to_string());
     let keystore = root.join("keystore");
     if !keystore.exists() {
-        quiet(Command::new(bulla).args(["keys", "init"]).env("BULLA_KEYSTORE", &keystore))?;
+        quiet(Command::new(bulla).args(["keystore", "init"]).env("BULLA_KEYSTORE", &keystore))?;
     }
     let sign = |arguments: &[&str]| {
         let mut command = Command::new(bulla);

@@ -1,13 +1,12 @@
-//! The flags of `bulla keys`, of `keys init`, `new`, `list`, `show` and of the commands that change
+//! The flags of `bulla keys`, of `keys create`, `list`, `show` and of the commands that change
 //! one key.
 
 use super::shared::algorithm;
 use super::{
-    ExportPublicArgs, KeysAttestArgs, KeysBackupArgs, KeysDestroyArgs, KeysExportArgs, KeysGuardArgs,
-    KeysImportArgs, KeysPolicyArgs, KeysResealArgs, KeysRestoreArgs, KeysSuccessionArgs, KeystoreArgs,
-    ReportArgs,
+    ExportPublicArgs, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
+    KeysSuccessionArgs, KeystoreArgs, ReportArgs,
 };
-use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE, GuardLocation};
+use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::pkcs11;
 use clap::{Args, Subcommand, ValueEnum};
@@ -31,17 +30,15 @@ impl Backend {
     }
 }
 
-/// Create, list, rotate, import, export, back up and destroy keys
+/// Create, list, rotate, import, export and destroy keys
 ///
-/// A key has versions. The newest version, the head, signs. Every version verifies what it signed,
+/// A key has versions. The latest version signs. Every version verifies what it signed,
 /// unless it is revoked or below the minimum version.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys init --passphrase          create a keystore, protected by a passphrase
-  bulla keys init --guard file:/mnt/other/guard
-  bulla keys new releases               create a key with the label `releases`
-  bulla keys new lasting --algorithm ml-dsa-65-ed25519
+  bulla keys create releases            create a key with the label `releases`
+  bulla keys create lasting --algorithm ml-dsa-65-ed25519
   bulla keys list
   bulla keys rotate releases            add a version; older signatures still verify
   bulla keys export-public releases > releases.pub
@@ -55,9 +52,8 @@ pub(crate) struct KeysArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum KeysCommand {
-    Init(KeysInitArgs),
-    #[command(visible_alias = "create")]
-    New(KeysNewArgs),
+    #[command(visible_alias = "new")]
+    Create(KeysCreateArgs),
     List(KeysListArgs),
     /// Show a key and all its versions
     #[command(after_help = "\
@@ -100,50 +96,18 @@ Exit status: 0 enabled, 2 not enabled.")]
     Enable(KeyArgs),
     Policy(KeysPolicyArgs),
     Destroy(KeysDestroyArgs),
+    /// Cancel a key's scheduled destruction
+    ///
+    /// Afterwards the key is disabled: `bulla keys enable` lets it sign again.
+    #[command(after_help = "\
+Examples:
+  bulla keys cancel-destruction releases
+
+Exit status: 0 canceled, 2 not canceled.")]
+    CancelDestruction(KeyArgs),
     ExportPublic(ExportPublicArgs),
-    Guard(KeysGuardArgs),
-    Reseal(KeysResealArgs),
-    Backup(KeysBackupArgs),
-    Restore(KeysRestoreArgs),
     Import(KeysImportArgs),
     Export(KeysExportArgs),
-}
-
-/// Create a keystore with the key `default`
-///
-/// Without --passphrase, bulla writes a key file beside the keystore. Only you can read it, and it
-/// opens the keystore. On first use, `bulla sign` does the same in your data folder. A keystore in
-/// another place, which --keystore or BULLA_KEYSTORE names, is created by this command alone.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  bulla keys init
-  bulla keys init --passphrase
-  bulla keys init --keystore /mnt/stick/keys
-  bulla keys init --guard file:/mnt/other/guard
-
-Exit status: 0 created, 2 not created.")]
-pub(crate) struct KeysInitArgs {
-    /// Protect the keystore with a passphrase: bulla asks for it twice, or reads it from
-    /// --passphrase-file
-    #[arg(long)]
-    pub(crate) passphrase: bool,
-
-    /// Protect the keystore with this key on the token of --pkcs11; bulla creates the key if the
-    /// token has none of that name
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["passphrase", "passphrase_file"])]
-    pub(crate) token_key: Option<String>,
-
-    /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla
-    /// keys guard`
-    #[arg(long, value_name = "file:PATH|pkcs11:NAME")]
-    pub(crate) guard: Option<GuardLocation>,
-
-    #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
-
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
 }
 
 /// Create a key
@@ -157,13 +121,13 @@ pub(crate) struct KeysInitArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys new releases
-  bulla keys new lasting --algorithm ml-dsa-65-ed25519
-  bulla keys new moving --exportable                    see `bulla keys export`
-  bulla keys new transport --algorithm x-wing           a key that receives exported keys
+  bulla keys create releases
+  bulla keys create lasting --algorithm ml-dsa-65-ed25519
+  bulla keys create moving --exportable                    see `bulla keys export`
+  bulla keys create transport --algorithm x-wing           a key that receives exported keys
 
 Exit status: 0 created, 2 not created.")]
-pub(crate) struct KeysNewArgs {
+pub(crate) struct KeysCreateArgs {
     /// The key's label: a-z and 0-9, and `-`, `_`, `.` after the first character
     pub(crate) label: String,
 

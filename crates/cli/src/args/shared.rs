@@ -26,7 +26,7 @@ pub struct ReportArgs {
 pub struct KeystoreArgs {
     /// The keystore's folder [default: `bulla` in your data folder]
     ///
-    /// `bulla keys init` creates a keystore there.
+    /// `bulla keystore init` creates a keystore there.
     #[arg(long, value_name = "DIR", env = "BULLA_KEYSTORE", hide_env_values = true)]
     pub keystore: Option<PathBuf>,
 
@@ -38,7 +38,7 @@ pub struct KeystoreArgs {
     #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
     pub passphrase_file: Option<PathBuf>,
 
-    /// Decrypt with the identity in FILE, made by `bulla identity` or age-keygen; FILE may have
+    /// Decrypt with the identity in FILE, made by `bulla keygen` or age-keygen; FILE may have
     /// several
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub identity: Option<PathBuf>,

@@ -245,9 +245,9 @@ Examples:
   bulla check SUMS
   bulla check --quiet SUMS && echo unchanged
   bulla check --algorithm sha256 list.txt
-  bulla check --audit photos SUMS
-  bulla check --audit photos --glob '!.DS_Store' SUMS
-  bulla check --audit photos --update SUMS
+  bulla check --compare photos SUMS
+  bulla check --compare photos --glob '!.DS_Store' SUMS
+  bulla check --compare photos --update SUMS
 
 Exit status: 0 all files match, 1 a file does not match, 2 a list could not be read or is empty (1 if both happened), 130 interrupted.
 With --update: 0 the list now says what the files are, 1 files are missing, or the list stays as it is.")]
@@ -277,7 +277,7 @@ pub(crate) struct CheckArgs {
     pub(crate) status: bool,
 
     /// Skip files that do not exist; if no file of a list was verified, the check fails
-    #[arg(long, conflicts_with_all = ["update", "audit"])]
+    #[arg(long, conflicts_with_all = ["update", "compare"])]
     pub(crate) ignore_missing: bool,
 
     /// Accepted because sha256sum has it: bulla always fails for a line that it does not understand
@@ -295,12 +295,12 @@ pub(crate) struct CheckArgs {
     /// Also find files in FOLDER that no list names: new ones, and moved ones; may be given several
     /// times
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) audit: Vec<PathBuf>,
+    pub(crate) compare: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
 
-    /// Write the changes into the list: new digests for changed files, and with --audit lines for
+    /// Write the changes into the list: new digests for changed files, and with --compare lines for
     /// new files and new names for moved ones
     ///
     /// All other lines stay as they are, also comments, and those of missing files. bulla replaces

@@ -149,7 +149,7 @@ pub(crate) struct KeysImportArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys new transport --algorithm x-wing           on the recipient's side
+  bulla keys create transport --algorithm x-wing           on the recipient's side
   bulla keys export-public transport > transport.pub    on the recipient's side
   bulla token new --operation export --key releases --expires-in 1h --output token
   bulla keys export releases --to transport.pub --token token --output releases.wrapped
@@ -218,14 +218,14 @@ pub(crate) struct KeysPolicyArgs {
 
 /// Schedule a key's destruction, or carry it out
 ///
-/// A key whose destruction is scheduled does not sign. `bulla keys restore` cancels the
+/// A key whose destruction is scheduled does not sign. `bulla keys cancel-destruction` cancels the
 /// destruction. After the scheduled time, --final deletes the private keys for ever. Their
 /// signatures still verify.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys destroy old --in 30d
-  bulla keys restore old                                cancel the destruction
+  bulla keys cancel-destruction old                                cancel the destruction
   bulla keys destroy old --final                        carry it out, 30 days later
   bulla keys destroy releases --version 1               delete the private key of version 1
   bulla keys destroy releases --revoke 1                also refuse the signatures of version 1

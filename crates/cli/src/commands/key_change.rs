@@ -59,12 +59,13 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
     match key.state {
         KeyState::PendingDestruction { after } => {
             let why = format!("does not sign: it can be destroyed after {after}");
-            let keep =
-                format!("to keep it, run `bulla keys restore {named}` and then `bulla keys enable {named}`");
+            let keep = format!(
+                "to keep it, run `bulla keys cancel-destruction {named}` and then `bulla keys enable {named}`"
+            );
             return refused(Code::KeyPendingDestruction, &why, format!("{keep}; or {another}"));
         }
         KeyState::Destroyed => {
-            let hint = format!("{another}; `bulla keys new LABEL` makes one");
+            let hint = format!("{another}; `bulla keys create LABEL` makes one");
             return refused(Code::KeyDestroyed, "was destroyed: it only verifies", hint);
         }
         KeyState::Enabled => {}

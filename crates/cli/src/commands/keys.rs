@@ -1,33 +1,30 @@
 //! `bulla keys`: making, showing and rotating keys.
 
 use super::key_change::{change, is_public_only, name, note_rotated, print_changed, rotation_advice};
-use super::{backup, policy, transfer};
+use super::{policy, transfer};
 use crate::args::{
-    Bound, ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysGuardArgs, KeysInitArgs, KeysListArgs,
-    KeysNewArgs, KeysRestoreArgs, KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
+    ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs, KeysListArgs, KeysShowArgs,
+    KeysSuccessionArgs, PublicKeyFormat,
 };
 use crate::color;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::atomic::check_replaceable;
-use crate::output::{JsonPath, Out};
-use crate::store::{KeySource, LocalKeystore, default_secret, keystore_folder, parse_name};
-use bulla_keystore::{LabelOrId, NewSecret, tenant};
+use crate::output::Out;
+use crate::store::{KeySource, parse_name};
+use bulla_keystore::{LabelOrId, tenant};
 use bulla_kms::token::TOKEN_ROOT_PURPOSE;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
     Attestation, KeyChange, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin, SignedAttestation,
     Succession, VersionState,
 };
-use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
     match command {
-        KeysCommand::Init(args) => init(args),
-        KeysCommand::New(args) => new(args),
+        KeysCommand::Create(args) => create(args),
         KeysCommand::List(args) => list(args),
         KeysCommand::Show(args) => show(args),
         KeysCommand::Rotate(args) => rotate(args),
@@ -42,66 +39,19 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Policy(args) => policy::policy(args),
         KeysCommand::Destroy(args) => policy::destroy(args),
         KeysCommand::ExportPublic(args) => export_public(args),
-        KeysCommand::Guard(args) => guard(args),
-        KeysCommand::Reseal(args) => backup::reseal(args),
-        KeysCommand::Backup(args) => backup::backup(args),
-        KeysCommand::Restore(args) => restore(args),
+        KeysCommand::CancelDestruction(args) => on_key(args, &KeyChange::CancelDestruction, |out, key| {
+            out.line(format_args!(
+                "canceled the destruction of {0}: it is disabled until `bulla keys enable {0}`",
+                name(key)
+            ))
+        }),
         KeysCommand::Import(args) => transfer::import(args),
         KeysCommand::Export(args) => transfer::export(args),
     }?;
     Ok(Exit::Ok)
 }
 
-fn init(args: &KeysInitArgs) -> Result<()> {
-    let secret = match &args.token_key {
-        Some(name) => NewSecret::DeviceKey(parse_name(name)?),
-        None if args.passphrase => NewSecret::Passphrase,
-        None => default_secret(&args.keystore),
-    };
-    let local = LocalKeystore::create(&args.keystore, secret, args.guard.as_ref())?;
-    if !args.report.json {
-        return Ok(());
-    }
-    #[derive(Serialize)]
-    struct Created {
-        keystore: JsonPath,
-        unlock: &'static str,
-    }
-    let mut out = Out::after("the keystore was created");
-    out.json(&Created { keystore: local.folder().into(), unlock: local.method() })?;
-    out.flush()
-}
-
-/// Shows the keystore's guard, or changes it.
-fn guard(args: &KeysGuardArgs) -> Result<()> {
-    if let Some(new) = &args.guard {
-        let location = match new {
-            Bound::None => None,
-            Bound::At(location) => Some(location),
-        };
-        LocalKeystore::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, location)?;
-    }
-    let guard = keystore_folder(&args.keystore)?.guard()?;
-    let mut out = match args.guard {
-        Some(_) => Out::after("the guard was changed"),
-        None => Out::new(),
-    };
-    if args.report.json {
-        #[derive(Serialize)]
-        struct Guard {
-            guard: Option<String>,
-        }
-        out.json(&Guard { guard })?;
-    } else if !args.report.quiet {
-        match guard {
-            Some(guard) => out.line(format_args!("the keystore's guard is {}", shown(Path::new(&guard))))?,
-            None => out.line("the keystore has no guard: bulla cannot detect an older copy of it")?,
-        }
-    }
-    out.flush()
-}
-
-fn new(args: &KeysNewArgs) -> Result<()> {
+fn create(args: &KeysCreateArgs) -> Result<()> {
     let (label, purpose) = (parse_name(&args.label)?, parse_name(&args.purpose)?);
     let holder = KeySource::existing_or_new(&args.keystore)?;
     let new = NewKey {
@@ -210,20 +160,6 @@ fn on_key(
     print: impl FnOnce(&mut Out, &Attestation) -> Result<()>,
 ) -> Result<()> {
     change(&args.keystore, &args.key, args.report, wanted, print)
-}
-
-fn restore(args: &KeysRestoreArgs) -> Result<()> {
-    if let Some(from) = &args.from {
-        backup::refuse_existing(&args.with.keystore)?;
-        return backup::restore(args, from);
-    }
-    let key = args.key.as_deref().unwrap_or_default();
-    change(&args.with.keystore, key, args.report, &KeyChange::CancelDestruction, |out, key| {
-        out.line(format_args!(
-            "restored {0}: its destruction is canceled; it is disabled until `bulla keys enable {0}`",
-            name(key)
-        ))
-    })
 }
 
 fn show(args: &KeysShowArgs) -> Result<()> {

@@ -1,18 +1,18 @@
 //! One file for each command.
 
-pub(crate) mod audit_log;
-mod backup;
 mod check;
 mod completions;
+mod encrypt;
 mod excluding;
 mod hashing;
 mod kernels;
 mod key_change;
 mod keys;
+mod keystore;
+pub(crate) mod log;
 pub(crate) mod log_checks;
 mod man;
 mod policy;
-mod seal;
 mod sign;
 mod sign_before;
 mod sign_report;
@@ -39,16 +39,17 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
     match command {
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
-        Command::Seal(args) => seal::seal(&args),
-        Command::Open(args) => seal::open(&args),
-        Command::Reseal(args) => seal::reseal(&args),
-        Command::Identity(args) => seal::identity(&args),
+        Command::Encrypt(args) => encrypt::encrypt(&args),
+        Command::Decrypt(args) => encrypt::decrypt(&args),
+        Command::Rekey(args) => encrypt::rekey(&args),
+        Command::Keygen(args) => encrypt::keygen(&args),
         Command::Keys(args) => keys::run(&args.command),
+        Command::Keystore(args) => keystore::run(&args.command),
         Command::Token(args) => token::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => kernels::run(&args),
-        Command::AuditLog(args) => audit_log::run(&args.command),
+        Command::Log(args) => log::run(&args.command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

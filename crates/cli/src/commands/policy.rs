@@ -81,7 +81,10 @@ pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
         )),
         (_, KeyState::PendingDestruction { after }) => {
             out.line(format_args!("{} does not sign, and can be destroyed after {after}", name(key)))?;
-            out.line(format_args!("until it is destroyed, `bulla keys restore {}` cancels this", name(key)))
+            out.line(format_args!(
+                "until it is destroyed, `bulla keys cancel-destruction {}` cancels this",
+                name(key)
+            ))
         }
         _ => {
             out.line(format_args!("destroyed the private keys of {}; its signatures still verify", name(key)))

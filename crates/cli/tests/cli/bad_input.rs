@@ -87,7 +87,7 @@ fn a_folder_that_cannot_be_written_to_keeps_what_it_has() {
     let home = Home::new();
     home.write("tree/a", "a");
     let run = |args: &[&str]| Done::of(bound_by_modes(&home).args(args));
-    run(&["keys", "init"]).exits(0);
+    run(&["keystore", "init"]).exits(0);
     fs::set_permissions(home.path("tree"), fs::Permissions::from_mode(0o555)).unwrap();
     let error = "tree/a.bulla: cannot write: Permission denied (os error 13)\n";
     run(&["sign", "tree/a"]).exits(2).complains(error);
@@ -101,7 +101,7 @@ fn a_file_that_is_written_to_all_the_time_is_not_signed() {
     let home = Home::new();
     // Long enough that somebody writes meanwhile, also on a busy machine.
     fs::File::create(home.path("log")).unwrap().set_len(1 << 30).unwrap();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let mut log = fs::File::options().append(true).open(home.path("log")).unwrap();
     let mut child = Running::start(home.command().args(["sign", "log"]).stderr(Stdio::piped()));
     while child.try_wait().unwrap().is_none() {
@@ -115,7 +115,7 @@ fn a_file_that_is_written_to_all_the_time_is_not_signed() {
 fn a_full_disk_is_reported_and_the_old_signature_stays() {
     let home = Home::new();
     fs::create_dir(home.path("small")).unwrap();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.write("tree/a", "a");
     home.run(["sign", "tree", "-o", "old"]).exits(0);
     // The list of these files is larger than the space.
@@ -130,7 +130,7 @@ fn a_full_disk_is_reported_and_the_old_signature_stays() {
 #[test]
 fn a_limit_on_file_sizes_is_an_error_and_no_death() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     for index in 0..3000 {
         home.write(format!("tree/{index:0>100}"), "");
     }
@@ -154,7 +154,7 @@ fn has_open(child: &Child, file: &Path) -> bool {
 #[test]
 fn an_interrupt_during_a_long_read_leaves_nothing() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     fs::File::create(home.path("long")).unwrap().set_len(1 << 40).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
         let mut child = Running::start(home.interruptible().args(["sign", "long"]));
@@ -171,7 +171,7 @@ fn an_interrupt_during_a_long_read_leaves_nothing() {
 #[test]
 fn an_interrupt_at_any_point_leaves_the_whole_signature_or_none() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     for index in 0..1000 {
         home.write(format!("tree/{index}"), "");
     }

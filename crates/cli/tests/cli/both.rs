@@ -12,11 +12,11 @@ use std::process::Command;
 pub(crate) fn prepared() -> Home {
     let home = Home::new();
     for args in [
-        &["keys", "init"][..],
-        &["audit-log", "init"],
-        &["keys", "new", "releases"],
-        &["keys", "new", "transport", "--algorithm", "x-wing"],
-        &["keys", "new", "moving", "--exportable"],
+        &["keystore", "init"][..],
+        &["log", "init"],
+        &["keys", "create", "releases"],
+        &["keys", "create", "transport", "--algorithm", "x-wing"],
+        &["keys", "create", "moving", "--exportable"],
         &["token", "new", "--operation", "export", "--expires-in", "1h", "--output", "export.token"],
     ] {
         home.run(args).exits(0);

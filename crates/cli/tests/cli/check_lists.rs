@@ -137,12 +137,12 @@ fn listed(home: &Home) {
 fn an_audit_finds_what_is_new_missing_moved_and_changed() {
     let home = Home::new();
     listed(&home);
-    home.run(["check", "--audit", "tree", "SUMS"]).exits(0);
+    home.run(["check", "--compare", "tree", "SUMS"]).exits(0);
     home.write("tree/b", "changed");
     fs::rename(home.path("tree/sub/c"), home.path("tree/moved")).unwrap();
     fs::remove_file(home.path("tree/sub/d")).unwrap();
     home.write("tree/new", "new");
-    let done = home.run(["check", "--quiet", "--audit", "./tree//", "SUMS"]).exits(1);
+    let done = home.run(["check", "--quiet", "--compare", "./tree//", "SUMS"]).exits(1);
     let expected = "tree/b: FAILED\n\
         tree/sub/c: FAILED (No such file or directory (os error 2))\n\
         tree/sub/d: FAILED (No such file or directory (os error 2))\n\
@@ -150,15 +150,15 @@ fn an_audit_finds_what_is_new_missing_moved_and_changed() {
         ./tree//new: NEW\n";
     assert_eq!(done.stdout, expected);
     done.complains("1 OK, 1 changed, 2 missing, 1 moved, 1 new");
-    let json = home.run(["check", "--json", "--audit", "tree", "SUMS"]).exits(1).json();
+    let json = home.run(["check", "--json", "--compare", "tree", "SUMS"]).exits(1).json();
     let moved = json.iter().find(|line| line["status"] == "moved").expect("a moved file");
     assert_eq!((moved["path"].as_str(), moved["from"].as_str()), (Some("tree/moved"), Some("tree/sub/c")));
     // New files alone make an audit fail, and a check not.
     listed(&home);
     home.write("tree/extra", "extra");
     home.run(["check", "--quiet", "SUMS"]).exits(0);
-    home.run(["check", "--quiet", "--audit", "tree", "SUMS"]).exits(1).says("tree/extra: NEW");
-    let done = home.run(["check", "--audit", "missing", "SUMS"]).exits(2);
+    home.run(["check", "--quiet", "--compare", "tree", "SUMS"]).exits(1).says("tree/extra: NEW");
+    let done = home.run(["check", "--compare", "missing", "SUMS"]).exits(2);
     assert_eq!(done.complains("missing: cannot read the folder: No such file").stdout, "");
 }
 
@@ -168,12 +168,12 @@ fn an_update_writes_what_changed_and_nothing_else() {
     listed(&home);
     home.chmod("SUMS", 0o640);
     let before = String::from_utf8(home.read("SUMS")).unwrap();
-    home.run(["check", "--quiet", "--update", "--audit", "tree", "SUMS"]).exits(0);
+    home.run(["check", "--quiet", "--update", "--compare", "tree", "SUMS"]).exits(0);
     assert_eq!(home.read("SUMS"), before.as_bytes());
     home.write("tree/b", "changed");
     fs::remove_file(home.path("tree/sub/d")).unwrap();
     home.write("tree/new\nline", "new");
-    let update = ["check", "--quiet", "--update", "--audit", "tree", "SUMS"];
+    let update = ["check", "--quiet", "--update", "--compare", "tree", "SUMS"];
     let done = home.run(update).exits(1);
     done.complains("SUMS: wrote 1 changed, 0 moved, 1 new, 0 removed")
         .complains("1 missing file keeps its line")
@@ -189,7 +189,7 @@ fn an_update_writes_what_changed_and_nothing_else() {
         .collect::<String>();
     assert_eq!(String::from_utf8(home.read("SUMS")).unwrap(), expected);
     assert_eq!(fs::metadata(home.path("SUMS")).unwrap().permissions().mode() & 0o777, 0o640);
-    home.run(["check", "--audit", "tree", "SUMS"]).exits(0);
+    home.run(["check", "--compare", "tree", "SUMS"]).exits(0);
     assert_eq!(home.names(), ["SUMS", "tree"]);
 }
 
@@ -207,17 +207,17 @@ fn an_update_where_the_files_are_not_there_keeps_the_list() {
             Done::of(home.command().args(args).current_dir(home.path("elsewhere")))
         };
         update(&[]).exits(1).complains("../SUMS: none of its files exists; it stays as it is");
-        update(&["--audit", "../other"]).exits(1).complains("none of its files exists");
-        update(&["--audit", "../mount"]).exits(2).complains("../mount: is empty: the list stays as it is");
-        update(&["--audit", "../gone"]).exits(2).complains("../gone: cannot read the folder");
+        update(&["--compare", "../other"]).exits(1).complains("none of its files exists");
+        update(&["--compare", "../mount"]).exits(2).complains("../mount: is empty: the list stays as it is");
+        update(&["--compare", "../gone"]).exits(2).complains("../gone: cannot read the folder");
         assert_eq!(home.read("SUMS"), before);
     }
     home.run(["check", "--remove-missing", "SUMS"]).exits(2).complains("--update");
     // Files that are all found elsewhere are not lost.
     fs::rename(home.path("tree"), home.path("new")).unwrap();
-    let update = ["check", "--quiet", "--update", "--audit", "new", "SUMS"];
+    let update = ["check", "--quiet", "--update", "--compare", "new", "SUMS"];
     home.run(update).exits(0).complains("wrote 0 changed, 4 moved, 0 new, 0 removed");
-    home.run(["check", "--audit", "new", "SUMS"]).exits(0);
+    home.run(["check", "--compare", "new", "SUMS"]).exits(0);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_list_of_sha_2_of_any_name_checks_and_is_updated_as_what_it_is() {
         home.write("b", "changed");
         home.write("new/d", "d");
         home.run(["check", "--quiet", "x_checksums.txt"]).exits(1).says("b: FAILED\n");
-        home.run(["check", "--quiet", "--update", "--audit", "new", "x_checksums.txt"]).exits(0);
+        home.run(["check", "--quiet", "--update", "--compare", "new", "x_checksums.txt"]).exits(0);
         let now = sum(&["a", "b", "c", "large", "new/d"]);
         assert_eq!(String::from_utf8(home.read("x_checksums.txt")).unwrap(), now, "{algorithm}");
         home.write("b", "b");
@@ -284,7 +284,7 @@ fn an_update_writes_nothing_under_a_guess() {
     assert_eq!(home.read("SUMS"), list.as_bytes());
     // Nor a new line, after one of a file that is missing.
     home.write("one", format!("{list}{} (a) = {}\n{}  c\n", "BLAKE3", hash(b"changed"), &list[..64]));
-    home.run(["check", "--update", "--audit", "new", "one"])
+    home.run(["check", "--update", "--compare", "new", "one"])
         .exits(1)
         .complains("nothing tells the hash function");
     // The name of the list tells it, or the user.
@@ -377,7 +377,7 @@ fn an_update_keeps_the_form_of_the_lines() {
     home.write("a", "changed");
     fs::create_dir(home.path("tree")).unwrap();
     fs::rename(home.path("b"), home.path("tree/b")).unwrap();
-    home.run(["check", "--quiet", "--update", "--audit", "tree", "list"]).exits(0);
+    home.run(["check", "--quiet", "--update", "--compare", "tree", "list"]).exits(0);
     let expected = home.run(["sum", "--tag", "-a", "sha256", "a"]).stdout.replace('\n', "\r\n");
     let text = String::from_utf8(home.read("list")).unwrap();
     assert!(text.starts_with(&format!("# list\r\n{expected}")), "{text}");
@@ -450,7 +450,7 @@ fn names_cannot_control_a_terminal() {
     assert_eq!(home.run(["sum", &format!("tree/{name}")]).exits(0).stdout, line);
     let missing = format!("{}  gone{name}\nnonsense {name}\n", hash(b"a"));
     home.write("SUMS", format!("{line}{missing}"));
-    let done = home.run(["check", "--audit", "tree", "SUMS"]).exits(1);
+    let done = home.run(["check", "--compare", "tree", "SUMS"]).exits(1);
     let expected = format!(
         "tree/{safe}: OK\ngone{safe}: FAILED (No such file or directory (os error 2))\ntree/new{safe}: NEW\n"
     );
@@ -458,8 +458,8 @@ fn names_cannot_control_a_terminal() {
     home.run(["sum", "--check", "SUMS"]).exits(1).says(&format!("tree/{safe}: OK\n"));
     let is_safe = |text: &str| !text.contains(['\x1b', '\u{9b}', '\u{202e}']);
     for args in [
-        &["check", "--audit", "tree", "SUMS"][..],
-        &["check", "--json", "--audit", "tree", "SUMS"],
+        &["check", "--compare", "tree", "SUMS"][..],
+        &["check", "--json", "--compare", "tree", "SUMS"],
         &["sum", "-r", "--json", "tree"],
         &["sum", "--progress", "json", &format!("tree/{name}"), "--no-names"],
         &["sum", "--check", &format!("no{name}")],
@@ -502,10 +502,10 @@ fn a_list_in_its_own_folder_is_not_one_of_its_files() {
         for folder in [".", here.to_str().unwrap()] {
             // By another name, and from standard input.
             let script =
-                format!("exec \"{bulla}\" check --quiet --audit {folder} ../work/{list}", bulla = bulla());
+                format!("exec \"{bulla}\" check --quiet --compare {folder} ../work/{list}", bulla = bulla());
             let done = Done::of(home.program("sh").args(["-c", &script]));
             assert!(!done.stdout.contains(&format!("/{list}: NEW")), "{}", done.stdout);
-            let script = format!("exec \"{bulla}\" check --quiet --audit . < {list}", bulla = bulla());
+            let script = format!("exec \"{bulla}\" check --quiet --compare . < {list}", bulla = bulla());
             assert_eq!(Done::of(home.program("sh").args(["-c", &script])).exits(0).stdout, "");
         }
         fs::remove_file(home.path(list)).unwrap();
@@ -520,8 +520,9 @@ fn an_audit_takes_the_filters_of_sum() {
         home.write(format!("tree/{name}"), name);
     }
     home.write("tree/.gitignore", ".DS_Store\nThumbs.db\n*.log\n.gitignore\n");
-    let audit =
-        |flags: &[&str]| home.run(["check", "--quiet", "--audit", "tree", "SUMS"].iter().chain(flags)).stdout;
+    let audit = |flags: &[&str]| {
+        home.run(["check", "--quiet", "--compare", "tree", "SUMS"].iter().chain(flags)).stdout
+    };
     assert_eq!(audit(&[]).lines().count(), 5);
     assert_eq!(audit(&["--gitignore"]), "");
     assert_eq!(audit(&["--hidden", "skip", "-g", "!Thumbs.db"]), "tree/x.log: NEW\n");
@@ -531,5 +532,5 @@ fn an_audit_takes_the_filters_of_sum() {
     );
     home.run(["check", "--glob", "*", "SUMS"])
         .exits(2)
-        .complains("--glob chooses files of a folder: it needs --audit");
+        .complains("--glob chooses files of a folder: it needs --compare");
 }

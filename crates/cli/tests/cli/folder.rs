@@ -157,7 +157,7 @@ fn special_files_are_refused_by_name_and_never_waited_for() {
 fn a_fifo_as_signature_file_is_refused_and_not_waited_for() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     for name in ["a.bulla", "a.minisig"] {
         Done::of(Command::new("mkfifo").arg(home.path(name))).exits(0);
     }
@@ -211,7 +211,7 @@ fn a_folder_that_holds_its_signature_or_the_keystore_is_refused() {
     home.run(["sign", "tree", "--output", "tree/sig"])
         .exits(2)
         .complains("tree: contains the signature file");
-    home.run(["keys", "init", "--keystore", "tree/keys"]).exits(0);
+    home.run(["keystore", "init", "--keystore", "tree/keys"]).exits(0);
     home.run(["sign", "tree", "--keystore", "tree/keys"]).exits(2).complains("tree: contains the keystore");
     assert!(!home.path("tree/sig").exists() && !home.path("tree.bulla").exists());
 }
@@ -262,7 +262,7 @@ fn signed_manifest(home: &Home, body: &str) {
 fn a_manifest_that_leads_out_of_the_folder_is_refused_even_when_it_is_signed() {
     let home = Home::new();
     home.write("tree/a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let digest = blake3::hash(b"a").to_hex();
     signed_manifest(&home, &format!("{digest}  1  a\n"));
     home.run(["verify", "tree"]).exits(0);

@@ -21,40 +21,40 @@ fn what_was_done_is_said_and_is_done() {
     let changed = |args: &[&str], what: &str| {
         run(&home, args).complains(what).complains("do not run the command again for it");
     };
-    changed(&["keys", "init", "--json"], "the keystore was created");
+    changed(&["keystore", "init", "--json"], "the keystore was created");
     changed(&["sign", "a"], "the signature files were written");
     home.run(["verify", "a"]).exits(0);
     changed(&["keys", "rotate"], "default was rotated to version 2");
     home.run(["keys", "show"]).exits(0).says("v2 ");
-    changed(&["keys", "new", "k"], "the key was created");
+    changed(&["keys", "create", "k"], "the key was created");
     changed(&["keys", "disable", "k"], "k was changed");
     changed(&["keys", "enable", "k", "--json"], "k was changed");
     changed(&["keys", "policy", "k", "--max-uses", "5"], "the policy was changed");
     changed(&["keys", "destroy", "k"], "k was changed");
-    changed(&["keys", "restore", "k"], "k was changed");
-    changed(&["keys", "guard", "none"], "the guard was changed");
-    changed(&["seal", "a", "--new-passphrase-file", "pass"], "a.sealed was written");
-    changed(&["open", "a.sealed", "-o", "b", "--passphrase-file", "pass"], "b was written");
+    changed(&["keys", "cancel-destruction", "k"], "k was changed");
+    changed(&["keystore", "guard", "none"], "the guard was changed");
+    changed(&["encrypt", "a", "--new-passphrase-file", "pass"], "a.sealed was written");
+    changed(&["decrypt", "a.sealed", "-o", "b", "--passphrase-file", "pass"], "b was written");
     assert_eq!(home.read("b"), b"a");
-    changed(&["identity", "me"], "me was written");
-    let reseal = ["reseal", "a.sealed", "--passphrase-file", "pass", "--new-passphrase-file", "pass"];
+    changed(&["keygen", "me"], "me was written");
+    let reseal = ["rekey", "a.sealed", "--passphrase-file", "pass", "--new-passphrase-file", "pass"];
     changed(&reseal, "the keys of a.sealed were changed");
     home.run(["keys", "export-public", "--format", "pem", "-o", "pem"]).exits(0);
     changed(&["keys", "import", "i", "pem", "--public"], "the key was imported");
     home.run(["keys", "show", "i"]).exits(0);
-    changed(&["audit-log", "init"], "the audit log was started");
-    changed(&["audit-log", "checkpoint"], "the checkpoint was made");
-    changed(&["audit-log", "checkpoint", "--json"], "the checkpoint was made");
+    changed(&["log", "init"], "the audit log was started");
+    changed(&["log", "checkpoint"], "the checkpoint was made");
+    changed(&["log", "checkpoint", "--json"], "the checkpoint was made");
     changed(
-        &["keys", "backup", "backup", "--new-passphrase-file", "pass"],
+        &["keystore", "backup", "backup", "--new-passphrase-file", "pass"],
         "the keys were written to backup",
     );
     let elsewhere = ["--keystore", "elsewhere", "--passphrase-file", "pass"];
     changed(
-        &[&["keys", "restore", "--from", "backup"], &elsewhere[..]].concat(),
+        &[&["keystore", "restore", "backup"], &elsewhere[..]].concat(),
         "the keys were restored to elsewhere",
     );
-    let new = ["keys", "reseal", "--new-passphrase-file", "pass"];
+    let new = ["keystore", "rekey", "--new-passphrase-file", "pass"];
     changed(&new, "the new secret opens the keystore");
 }
 
@@ -68,7 +68,7 @@ fn commands_that_change_nothing_say_nothing_of_a_change() {
         &["keys", "list"],
         &["keys", "show"],
         &["keys", "policy"],
-        &["keys", "guard"],
+        &["keystore", "guard"],
         &["keys", "export-public"],
         &["kernels"],
         &["--help"],

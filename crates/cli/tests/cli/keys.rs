@@ -10,11 +10,11 @@ use std::process::Stdio;
 #[test]
 fn a_keystore_is_made_once_and_for_its_owner_only() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0).complains("created the keystore");
+    home.run(["keystore", "init"]).exits(0).complains("created the keystore");
     let mode = |name: &str| fs::metadata(home.keystore().join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode(""), mode("keystore.redb"), mode("keystore.key")), (0o700, 0o600, 0o600));
     let before = fs::read(home.keystore().join("keystore.key")).unwrap();
-    home.run(["keys", "init"]).exits(2).complains("already");
+    home.run(["keystore", "init"]).exits(2).complains("already");
     assert_eq!(fs::read(home.keystore().join("keystore.key")).unwrap(), before);
 }
 
@@ -23,11 +23,11 @@ fn the_keystore_is_in_the_data_folder_unless_named() {
     let home = Home::new();
     let data = home.path("data");
     let mut command = home.command();
-    command.env("XDG_DATA_HOME", &data).args(["keys", "init"]);
+    command.env("XDG_DATA_HOME", &data).args(["keystore", "init"]);
     Done::of(&mut command).exits(0);
     assert!(data.join("bulla/keystore.redb").exists());
     let mut command = home.command();
-    command.args(["keys", "init", "--keystore", "named"]);
+    command.args(["keystore", "init", "--keystore", "named"]);
     Done::of(&mut command).exits(0);
     assert!(home.path("named/keystore.redb").exists());
 }
@@ -39,7 +39,7 @@ fn commands_on_keys_make_no_keystore() {
         home.run(["keys", command])
             .exits(2)
             .complains("there is no keystore in")
-            .complains("bulla keys init");
+            .complains("bulla keystore init");
     }
     assert!(!home.keystore().exists());
 }
@@ -47,11 +47,11 @@ fn commands_on_keys_make_no_keystore() {
 #[test]
 fn keys_are_made_listed_shown_and_chosen() {
     let home = Home::new();
-    home.run(["keys", "new", "releases", "--purpose", "software"])
+    home.run(["keys", "create", "releases", "--purpose", "software"])
         .exits(0)
         .says("created releases: local/software/ed25519/");
-    home.run(["keys", "new", "releases"]).exits(2).complains("releases");
-    home.run(["keys", "new", "No Label"]).exits(2).complains("No Label");
+    home.run(["keys", "create", "releases"]).exits(2).complains("releases");
+    home.run(["keys", "create", "No Label"]).exits(2).complains("No Label");
     let list = home.run(["keys", "list"]).exits(0).stdout;
     let labels: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(labels, ["LABEL", "default", "releases"]);
@@ -126,7 +126,7 @@ fn a_passphrase_comes_from_a_file_and_a_wrong_one_is_told() {
         .complains("gone: cannot read the passphrase");
     home.run(["sign", "a"]).exits(2).complains("no terminal on which to ask").complains("--passphrase-file");
     Done::of(home.command().env("BULLA_PASSPHRASE_FILE", "pass").args(["keys", "list"])).exits(0);
-    home.run(["keys", "init", "--passphrase", "--keystore", "new"])
+    home.run(["keystore", "init", "--passphrase", "--keystore", "new"])
         .exits(2)
         .complains("no terminal on which to ask");
     assert!(!home.path("new").exists());
@@ -136,7 +136,7 @@ fn a_passphrase_comes_from_a_file_and_a_wrong_one_is_told() {
 fn an_interrupted_creation_is_finished_by_the_next_command() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let [store, key, next] =
         ["keystore.redb", "keystore.key", "keystore.key.new"].map(|name| home.keystore().join(name));
     let secret = fs::read(&key).unwrap();
@@ -194,24 +194,21 @@ fn a_lost_keystore_is_told_and_not_replaced_by_a_new_one() {
     home.write("a", "a");
     home.write_secret("pass", "correct horse\n");
     home.run(["sign", "a"]).exits(0);
-    home.run(["keys", "backup", "backup", "--new-passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "backup", "backup", "--new-passphrase-file", "pass"]).exits(0);
     let [store, key] = ["keystore.redb", "keystore.key"].map(|name| home.keystore().join(name));
     fs::rename(&store, home.path("copy")).unwrap();
     let before = fs::read(&key).unwrap();
     let commands: [&[&str]; 7] = [
         &["sign", "a"],
         &["verify", "a"],
-        &["keys", "init"],
-        &["keys", "init", "--passphrase", "--passphrase-file", "pass"],
-        &["keys", "new", "b"],
+        &["keystore", "init"],
+        &["keystore", "init", "--passphrase", "--passphrase-file", "pass"],
+        &["keys", "create", "b"],
         &["keys", "list"],
-        &["audit-log", "verify"],
+        &["log", "verify"],
     ];
     for command in commands {
-        home.run(command)
-            .exits(2)
-            .complains("keystore.redb is missing")
-            .complains("bulla keys restore --from");
+        home.run(command).exits(2).complains("keystore.redb is missing").complains("bulla keystore restore");
         assert!(!store.exists());
         assert_eq!(fs::read(&key).unwrap(), before);
     }
@@ -219,7 +216,7 @@ fn a_lost_keystore_is_told_and_not_replaced_by_a_new_one() {
     fs::rename(home.path("copy"), &store).unwrap();
     home.run(["verify", "a"]).exits(0);
     fs::remove_file(&store).unwrap();
-    home.run(["keys", "restore", "--from", "backup", "--passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "restore", "backup", "--passphrase-file", "pass"]).exits(0);
     home.run(["verify", "a"]).exits(0);
     assert_eq!(fs::read(&key).unwrap(), before);
     fs::remove_file(&store).unwrap();

@@ -90,7 +90,7 @@ fn a_signature_of_something_else_is_not_written() {
 #[test]
 fn an_attestation_that_does_not_verify_is_not_printed() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let mut attested = home.run(["keys", "attest"]).exits(0).json().remove(0);
     let attest = |attested: &Value| {
         let url = lying(vec![("/attest", 200, attested.clone())]);
@@ -104,21 +104,21 @@ fn an_attestation_that_does_not_verify_is_not_printed() {
 #[test]
 fn a_log_that_forked_is_found_by_proofs() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
-    home.run(["audit-log", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
+    home.run(["log", "init"]).exits(0);
     let checkpoint = |home: &Home, name: &str| {
-        home.run(["audit-log", "checkpoint", "--output", name]).exits(0);
+        home.run(["log", "checkpoint", "--output", name]).exits(0);
     };
     checkpoint(&home, "old.note");
     // Two logs with the same beginning.
     let fork = crate::both::copied(&home);
-    fork.run(["keys", "new", "there"]).exits(0);
+    fork.run(["keys", "create", "there"]).exits(0);
     checkpoint(&fork, "fork.note");
-    home.run(["keys", "new", "here"]).exits(0);
+    home.run(["keys", "create", "here"]).exits(0);
     home.run(["keys", "rotate", "here"]).exits(0);
     checkpoint(&home, "new.note");
     home.write("fork.note", fork.read("fork.note"));
-    home.run(["audit-log", "prove", "--since", "old.note", "--output", "growth.json"]).exits(0);
+    home.run(["log", "prove", "--since", "old.note", "--output", "growth.json"]).exits(0);
     home.run(["keys", "export-public", "audit-log", "--output", "audit.pub"]).exits(0);
     let growth: Value = serde_json::from_str(&text(&home, "growth.json")).unwrap();
     let newest = json!({ "log": "", "size": 5, "root": "", "time": "", "key": "", "checkpoint": text(&home, "new.note") });
@@ -126,8 +126,7 @@ fn a_log_that_forked_is_found_by_proofs() {
     // The service reports success for every question, with a valid proof of something else.
     let url = lying(vec![("/audit-log/verify", 200, said), ("/consistency", 200, growth)]);
     let verify = |name: &str| {
-        let args =
-            ["audit-log", "verify", "--server", &url, "--public-key", "audit.pub", "--checkpoint", name];
+        let args = ["log", "verify", "--server", &url, "--public-key", "audit.pub", "--checkpoint", name];
         Done::of(home.command().args(args))
     };
     verify("old.note").exits(0);

@@ -105,7 +105,7 @@ fn the_keys_of_others_are_unknown_or_wrong() {
     let home = Home::new();
     home.write("file", "content");
     signed_by_minisign(&home, &[]);
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "export-public", "-o", "ours"]).exits(0);
     home.run(["verify", "file", "--format", "minisign"]).exits(1).says("file: unknown key");
     home.run(["verify", "file", "--format", "minisign", "-p", "ours"]).exits(1).says("file: wrong key");
@@ -134,7 +134,7 @@ fn keys_that_minisign_does_not_have_are_refused_before_anything_is_written() {
     let home = Home::new();
     home.write("file", "content");
     for algorithm in ["ecdsa-p256", "ml-dsa-44", "slh-dsa-sha2-128f"] {
-        home.run(["keys", "new", algorithm, "--algorithm", algorithm]).exits(0);
+        home.run(["keys", "create", algorithm, "--algorithm", algorithm]).exits(0);
         let done = home.run(["sign", "file", "--format", "minisign", "--key", algorithm]).exits(2);
         assert_eq!(home.names(), ["file"]);
         let hint = done.complains("minisign has only Ed25519 signatures").stderr;
@@ -154,7 +154,7 @@ fn a_signature_by_a_key_that_minisign_does_not_have_is_by_a_wrong_key() {
     let home = Home::new();
     home.write("file", "content");
     home.run(["sign", "file", "--format", "minisign"]).exits(0);
-    home.run(["keys", "new", "p", "--algorithm", "ecdsa-p256"]).exits(0);
+    home.run(["keys", "create", "p", "--algorithm", "ecdsa-p256"]).exits(0);
     home.run(["keys", "export-public", "p", "-o", "p.pub"]).exits(0);
     let verify = ["verify", "--format", "minisign", "file"];
     home.run([&verify[..], &["-p", "p.pub"]].concat()).exits(1).says("file: wrong key");

@@ -67,7 +67,7 @@ fn about_release(serving: &Serving<'_>, what: &str, body: &Value) -> Value {
 fn a_service_makes_signs_with_and_rotates_keys_on_a_token() {
     let token = WithToken::new();
     let WithToken { home, with_pin, .. } = &token;
-    token.run(with_pin, &["keys", "init"]).exits(0);
+    token.run(with_pin, &["keystore", "init"]).exits(0);
     settings(home, "");
     let start = || {
         let mut command = Serving::command(home);
@@ -87,7 +87,7 @@ fn a_service_makes_signs_with_and_rotates_keys_on_a_token() {
     assert_eq!((status, &refused["code"]), (409, &json!("not_exportable")), "{refused}");
     let (status, refused) = new(&json!({ "backend": "elsewhere" }));
     assert_eq!((status, &refused["code"]), (400, &json!("unsupported_algorithm")), "{refused}");
-    let remotely = ["keys", "new", "remote", "--backend", "pkcs11", "--json"];
+    let remotely = ["keys", "create", "remote", "--backend", "pkcs11", "--json"];
     Done::of(remote(home).args(remotely)).exits(0).says("\"backend\":\"pkcs11\"");
     let first = about_release(&serving, "sign", &message)["signature"].clone();
     assert_eq!(about_release(&serving, "rotate", &json!({}))["head"], 2);
@@ -114,7 +114,7 @@ fn a_key_on_a_token_signs_and_its_signature_verifies_without_the_token() {
     let WithToken { home, tokens, uri, with_pin } = &token;
     let run = |uri: &str, args: &[&str]| token.run(uri, args);
     home.write("a", "a");
-    let new = ["keys", "new", "release", "--backend", "pkcs11"];
+    let new = ["keys", "create", "release", "--backend", "pkcs11"];
     run(with_pin, &[&new[..], &["--exportable"]].concat()).exits(2).complains("never exports private keys");
     run(with_pin, &new).exits(0).says("created release");
     run(with_pin, &["keys", "show", "release", "--json"]).exits(0).says("\"backend\":\"pkcs11\"");
@@ -141,15 +141,15 @@ fn a_keystore_opens_with_its_key_on_the_token_and_its_guard_there_refuses_an_old
     let WithToken { home, uri, with_pin, .. } = &token;
     let run = |args: &[&str]| token.run(with_pin, args);
     home.write("a", "a");
-    home.run(["keys", "init", "--token-key", "opens"]).exits(2).complains("--pkcs11");
-    run(&["keys", "init", "--token-key", "opens", "--guard", "pkcs11:guard", "--json"])
+    home.run(["keystore", "init", "--token-key", "opens"]).exits(2).complains("--pkcs11");
+    run(&["keystore", "init", "--token-key", "opens", "--guard", "pkcs11:guard", "--json"])
         .exits(0)
         .says("\"unlock\":\"token\"");
     assert!(!home.keystore().join("keystore.key").exists());
     run(&["sign", "a"]).exits(0);
     home.run(["sign", "a"]).exits(2).complains("--pkcs11");
     token.run(uri, &["sign", "a"]).exits(2).complains("pin-source");
-    run(&["keys", "guard"]).exits(0).says("pkcs11:guard");
+    run(&["keystore", "guard"]).exits(0).says("pkcs11:guard");
 
     let store = home.keystore().join("keystore.redb");
     fs::copy(&store, home.path("yesterday")).expect("a copy");
@@ -161,10 +161,10 @@ fn a_keystore_opens_with_its_key_on_the_token_and_its_guard_there_refuses_an_old
     run(&["sign", "a"]).exits(0);
 
     // Away from the token and back to it.
-    run(&["keys", "guard", "none"]).exits(0);
-    run(&["keys", "reseal", "--key-file"]).exits(0);
+    run(&["keystore", "guard", "none"]).exits(0);
+    run(&["keystore", "rekey", "--key-file"]).exits(0);
     home.run(["sign", "a"]).exits(0);
-    run(&["keys", "reseal", "--token-key", "opens"]).exits(0);
+    run(&["keystore", "rekey", "--token-key", "opens"]).exits(0);
     home.run(["sign", "a"]).exits(2).complains("--pkcs11");
     run(&["sign", "a"]).exits(0);
 }

@@ -6,8 +6,23 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const COMMANDS: [&str; 9] =
-    ["sign", "verify", "keys", "token", "sum", "check", "kernels", "completions", "man"];
+const COMMANDS: [&str; 15] = [
+    "sign",
+    "verify",
+    "keys",
+    "token",
+    "sum",
+    "check",
+    "kernels",
+    "completions",
+    "man",
+    "encrypt",
+    "decrypt",
+    "rekey",
+    "keygen",
+    "keystore",
+    "log",
+];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -17,9 +32,17 @@ fn every_command_has_help_with_examples() {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
         home.run([command, "--help"]).exits(0).says("Examples:\n  bulla ").says("Usage: bulla ");
     }
-    let keys = ["init", "new", "list", "show", "rotate", "disable", "enable", "export-public"];
-    for command in keys.into_iter().chain(["policy", "destroy", "restore", "import", "export"]) {
+    let keys = ["create", "list", "show", "rotate", "disable", "enable", "export-public", "policy"];
+    for command in keys.into_iter().chain(["destroy", "cancel-destruction", "import", "export"]) {
         home.run(["keys", command, "--help"]).exits(0).says(&format!("Usage: bulla keys {command} "));
+    }
+    for command in ["init", "rekey", "guard", "backup", "restore"] {
+        home.run(["keystore", command, "--help"]).exits(0).says(&format!("Usage: bulla keystore {command} "));
+    }
+    for [name, alias] in
+        [["encrypt", "seal"], ["decrypt", "open"], ["rekey", "reseal"], ["keygen", "identity"]]
+    {
+        home.run([alias, "--help"]).exits(0).says(&format!("Usage: bulla {name} "));
     }
     home.run(["--version"]).exits(0).says("bulla 0.");
 }
@@ -137,10 +160,10 @@ fn a_passphrase_is_asked_for_on_a_terminal_and_never_shown() {
     let run = |line: &str, answers: &[&str]| {
         on_a_terminal(&home, &format!("{bulla} {line}", bulla = bulla()), ": ", answers)
     };
-    let init = run("keys init --passphrase", &["correct horse", "correct horse"]).exits(0);
+    let init = run("keystore init --passphrase", &["correct horse", "correct horse"]).exits(0);
     let list = run("keys list", &["correct horse"]).exits(0).says("default");
     let wrong = run("keys list", &["wrong horse"]).exits(2).says("passphrase");
-    let slip = run("keys init --passphrase --keystore other", &["correct horse", "other horse"]).exits(2);
+    let slip = run("keystore init --passphrase --keystore other", &["correct horse", "other horse"]).exits(2);
     for done in [init, list, wrong, slip.says("the two passphrases differ")] {
         assert!(done.stdout.contains("Passphrase of the keystore"), "{}", done.stdout);
         assert!(!done.stdout.contains("horse"), "{}", done.stdout);

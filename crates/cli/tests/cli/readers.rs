@@ -12,18 +12,18 @@ const READERS: [(&[&str], &str); 9] = [
     (&["keys", "list"], "default"),
     (&["keys", "show"], "v2 "),
     (&["keys", "policy"], "minimum version"),
-    (&["keys", "guard"], "no guard"),
+    (&["keystore", "guard"], "no guard"),
     (&["keys", "export-public"], "local/files/ed25519/"),
     (&["keys", "export-public", "--format", "pem"], "BEGIN PUBLIC KEY"),
-    (&["audit-log", "verify"], "OK ("),
-    (&["audit-log", "show"], "rotate"),
+    (&["log", "verify"], "OK ("),
+    (&["log", "show"], "rotate"),
 ];
 
 fn home() -> Home {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
-    home.run(["audit-log", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
+    home.run(["log", "init"]).exits(0);
     home.run(["sign", "a"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
     home
@@ -89,7 +89,7 @@ fn a_signature_waits_for_the_disk_twice_and_leaves_the_keystore_as_it_is() {
 fn a_signature_needs_no_right_to_write_to_the_keystore() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let owner = rustix::process::geteuid().is_root().then_some(NOBODY);
     let program = home.path("bulla");
     Done::of(home.program("cp").arg(bulla()).arg(&program)).exits(0);

@@ -89,7 +89,7 @@ fn keystores(home: &Home) {
     run_without_keys(home, "keys list --keystore by-key-file").says("default");
     run_without_keys(home, "verify note.txt --keystore by-key-file --signature by-key-file.bulla").says("OK");
     run_without_keys(home, "sign later.txt --keystore by-key-file --output today.bulla");
-    let restore = "keys restore --from keystore.backup --keystore";
+    let restore = "keystore restore keystore.backup --keystore";
     run(home, &format!("{restore} restored --new-passphrase-file passphrase"));
     run(home, "verify photos --keystore restored").says("OK");
     let by_identity = format!("{restore} by-identity --identity x-wing.identity");
@@ -109,10 +109,10 @@ fn tokens(home: &Home) {
 }
 
 fn audit_log(home: &Home) {
-    run(home, "audit-log verify --checkpoint checkpoint.note").says("OK");
-    run_without_keys(home, "audit-log verify --log keystore/audit-log --public-key audit-log.pub").says("OK");
-    run_without_keys(home, "audit-log verify --proof entry.json --public-key audit-log.pub").says("OK");
-    run(home, "audit-log show").says("rotate");
+    run(home, "log verify --checkpoint checkpoint.note").says("OK");
+    run_without_keys(home, "log verify --log keystore/audit-log --public-key audit-log.pub").says("OK");
+    run_without_keys(home, "log verify --proof entry.json --public-key audit-log.pub").says("OK");
+    run(home, "log show").says("rotate");
 }
 
 fn sealed_files(home: &Home) {

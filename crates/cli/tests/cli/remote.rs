@@ -25,10 +25,10 @@ fn keys_are_managed_as_on_this_machine() {
     both.same(&["keys", "show", "Not A Name"], 2);
     both.same(&["keys", "show", "not/an/id"], 2);
     both.same(&["keys", "show", &id.replace("-7", "-8")], 2);
-    both.same(&["keys", "new", "fresh"], 0);
-    both.same(&["keys", "new", "fresh"], 2);
-    both.same(&["keys", "new", "Bad"], 2);
-    both.same(&["keys", "new", "lasting", "--algorithm", "ml-dsa-44", "--json"], 0);
+    both.same(&["keys", "create", "fresh"], 0);
+    both.same(&["keys", "create", "fresh"], 2);
+    both.same(&["keys", "create", "Bad"], 2);
+    both.same(&["keys", "create", "lasting", "--algorithm", "ml-dsa-44", "--json"], 0);
     both.same(&["keys", "rotate", "releases"], 0);
     both.same(&["keys", "rotate", "transport", "--json"], 0);
     both.same(&["keys", "rotate", "nothing"], 2);
@@ -51,7 +51,7 @@ fn keys_are_managed_as_on_this_machine() {
     both.same(&["keys", "destroy", "fresh", "--in", "30d"], 0);
     both.same(&["keys", "destroy", "fresh", "--final"], 2);
     both.same(&["keys", "show", "fresh", "--json"], 0);
-    both.same(&["keys", "restore", "fresh"], 0);
+    both.same(&["keys", "cancel-destruction", "fresh"], 0);
     both.same(&["keys", "destroy", "fresh", "--in", "0s", "--quiet"], 0);
     both.same(&["keys", "destroy", "fresh", "--final"], 0);
     for format in ["bulla", "minisign", "pem", "der", "raw", "openssh", "jwk"] {
@@ -72,7 +72,7 @@ fn files_are_signed_and_verified_as_on_this_machine() {
     let there = copied(&here);
     let _serving = serve(&there);
     let mut both = Both::new(&here, &there);
-    both.same(&["keys", "new", "lasting", "--algorithm", "ml-dsa-65-ed25519"], 0);
+    both.same(&["keys", "create", "lasting", "--algorithm", "ml-dsa-65-ed25519"], 0);
     both.same(&["sign", "a"], 0);
     both.same(&["verify", "a"], 0);
     both.same(&["sign", "--key", "releases", "--comment", "release 1", "photos", "a", "--json"], 0);
@@ -141,39 +141,39 @@ fn the_audit_log_is_read_and_verified_as_on_this_machine() {
         assert_eq!(found, expected, "{args:?}");
         assert_eq!(expected.0, Some(code), "{args:?}\n{}{}", expected.1, expected.2);
     };
-    chained(&["audit-log", "checkpoint", "--output", "old.note"], 0);
+    chained(&["log", "checkpoint", "--output", "old.note"], 0);
     for args in [&["sign", "a"][..], &["keys", "rotate", "releases"], &["keys", "disable", "moving"]] {
         here.run(args).exits(0);
         Done::of(remote(&there).args(args)).exits(0);
     }
-    chained(&["audit-log", "checkpoint", "--output", "new.note"], 0);
-    chained(&["audit-log", "show"], 0);
-    chained(&["audit-log", "show", "--json"], 0);
-    chained(&["audit-log", "verify", "--quiet"], 0);
-    chained(&["audit-log", "verify", "--checkpoint", "old.note", "--checkpoint", "new.note"], 0);
-    chained(&["audit-log", "prove", "3", "--output", "entry.json"], 0);
-    chained(&["audit-log", "verify", "--proof", "entry.json"], 0);
-    chained(&["audit-log", "prove", "--since", "old.note", "--output", "growth.json"], 0);
-    chained(&["audit-log", "verify", "--proof", "growth.json"], 0);
-    chained(&["audit-log", "prove", "9999"], 2);
-    chained(&["audit-log", "prove", "--since", "missing.note"], 2);
+    chained(&["log", "checkpoint", "--output", "new.note"], 0);
+    chained(&["log", "show"], 0);
+    chained(&["log", "show", "--json"], 0);
+    chained(&["log", "verify", "--quiet"], 0);
+    chained(&["log", "verify", "--checkpoint", "old.note", "--checkpoint", "new.note"], 0);
+    chained(&["log", "prove", "3", "--output", "entry.json"], 0);
+    chained(&["log", "verify", "--proof", "entry.json"], 0);
+    chained(&["log", "prove", "--since", "old.note", "--output", "growth.json"], 0);
+    chained(&["log", "verify", "--proof", "growth.json"], 0);
+    chained(&["log", "prove", "9999"], 2);
+    chained(&["log", "prove", "--since", "missing.note"], 2);
     // A checkpoint of another log.
     for home in [&here, &there] {
         let other = prepared();
-        other.run(["audit-log", "checkpoint", "--output", "other.note"]).exits(0);
+        other.run(["log", "checkpoint", "--output", "other.note"]).exits(0);
         home.write("other.note", other.read("other.note"));
     }
-    let verify = ["audit-log", "verify", "--checkpoint", "other.note"];
+    let verify = ["log", "verify", "--checkpoint", "other.note"];
     here.run(verify).exits(1);
     Done::of(remote(&there).args(verify)).exits(1);
     // A copy of a log is verified here, with the key that the service tells.
     copy(&there.keystore().join("audit-log"), &there.path("copy"));
-    let copied = ["audit-log", "verify", "--log", "copy", "--checkpoint", "old.note"];
+    let copied = ["log", "verify", "--log", "copy", "--checkpoint", "old.note"];
     Done::of(remote(&there).args(copied)).exits(0).says("copy: OK");
     // A key that is not the log's does not count, whatever the service says.
     let other = Done::of(remote(&there).args(["keys", "export-public", "releases"])).exits(0).stdout;
     there.write("other.pub", other);
-    let wrong = ["audit-log", "verify", "--public-key", "other.pub"];
+    let wrong = ["log", "verify", "--public-key", "other.pub"];
     Done::of(remote(&there).args(wrong)).exits(1).says("unknown key");
 }
 
@@ -225,14 +225,14 @@ fn tokens_exports_and_sealed_files_work_with_a_service() {
 
     let public = run(&["keys", "export-public", "transport"]).exits(0).stdout;
     home.write("transport.pub", public);
-    run(&["seal", "a", "--recipient", "transport.pub"]).exits(0);
-    run(&["open", "a.sealed", "--output", "opened"]).exits(0);
+    run(&["encrypt", "a", "--recipient", "transport.pub"]).exits(0);
+    run(&["decrypt", "a.sealed", "--output", "opened"]).exits(0);
     assert_eq!(home.read("opened"), b"content");
     let mut sealed = home.read("a.sealed");
     *sealed.last_mut().unwrap() ^= 1;
     home.write("damaged.sealed", sealed);
-    run(&["open", "damaged.sealed"]).exits(1);
-    run(&["open", "a.sealed", "--token-file", "t", "--output", "other"]).exits(2);
+    run(&["decrypt", "damaged.sealed"]).exits(1);
+    run(&["decrypt", "a.sealed", "--token-file", "t", "--output", "other"]).exits(2);
 
     let export = [
         "keys",
@@ -261,12 +261,12 @@ fn what_needs_a_keystore_says_so() {
     let _serving = serve(&home);
     let before = home.names();
     for args in [
-        &["keys", "init"][..],
-        &["keys", "guard"],
-        &["keys", "guard", "none"],
-        &["keys", "reseal", "--key-file"],
-        &["keys", "restore", "--from", "a"],
-        &["audit-log", "init"],
+        &["keystore", "init"][..],
+        &["keystore", "guard"],
+        &["keystore", "guard", "none"],
+        &["keystore", "rekey", "--key-file"],
+        &["keystore", "restore", "a"],
+        &["log", "init"],
         &["serve", "--listen", "127.0.0.1:0"],
     ] {
         let done = Done::of(remote(&home).args(args)).exits(2);
@@ -282,7 +282,7 @@ fn flags_count_more_than_variables() {
     let home = prepared();
     let serving = serve(&home);
     let other = Home::new();
-    other.run(["keys", "init"]).exits(0);
+    other.run(["keystore", "init"]).exits(0);
     let folder = other.keystore();
     let folder = folder.to_str().unwrap();
     let list = |set: &dyn Fn(&mut Command) -> &mut Command| {

@@ -50,7 +50,7 @@ fn keys_are_imported_as_on_this_machine() {
 #[test]
 fn backups_are_made_as_on_this_machine() {
     let here = prepared();
-    let recipient = here.run(["identity", "me.identity"]).exits(0).stdout;
+    let recipient = here.run(["keygen", "me.identity"]).exits(0).stdout;
     here.write("me.recipient", recipient);
     let public = here.run(["keys", "export-public", "transport"]).exits(0).stdout;
     here.write("transport.pub", public);
@@ -59,17 +59,17 @@ fn backups_are_made_as_on_this_machine() {
     let serving = serve(&there);
     let mut both = Both::new(&here, &there);
     let to = ["--recipient", "me.recipient", "--recipient", "transport.pub"];
-    both.same(&[&["keys", "backup", "one"][..], &to].concat(), 0);
-    both.same(&[&["keys", "backup", "two", "--json"][..], &to].concat(), 0);
-    both.same(&[&["keys", "backup", "two"][..], &to].concat(), 2);
-    both.same(&["keys", "backup", "three", "--recipient", "a"], 2);
-    let by_passphrase = ["keys", "backup", "three", "--new-passphrase-file", "pass"];
+    both.same(&[&["keystore", "backup", "one"][..], &to].concat(), 0);
+    both.same(&[&["keystore", "backup", "two", "--json"][..], &to].concat(), 0);
+    both.same(&[&["keystore", "backup", "two"][..], &to].concat(), 2);
+    both.same(&["keystore", "backup", "three", "--recipient", "a"], 2);
+    let by_passphrase = ["keystore", "backup", "three", "--new-passphrase-file", "pass"];
     Done::of(remote(&there).args(by_passphrase)).exits(2).complains("recipients alone");
     assert!(!there.path("three").exists());
     drop(serving);
     let restored = there.path("restored");
     let restored = restored.to_str().expect("a path");
-    let restore = ["keys", "restore", "--from", "one", "--identity", "me.identity", "--keystore", restored];
+    let restore = ["keystore", "restore", "one", "--identity", "me.identity", "--keystore", restored];
     there.run(restore).exits(0);
     let public = |args: &[&str]| there.run([&["keys", "export-public"][..], args].concat()).exits(0).stdout;
     assert_eq!(public(&["releases", "--keystore", restored]), public(&["releases"]));

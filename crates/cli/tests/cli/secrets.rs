@@ -11,7 +11,7 @@ const OPEN: [u32; 6] = [0o644, 0o640, 0o604, 0o620, 0o601, 0o666];
 fn a_passphrase_file_that_others_may_use_is_refused() {
     let home = Home::new();
     home.write_secret("pass", "correct horse\n");
-    home.run(["keys", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
     let list = ["keys", "list", "--passphrase-file", "pass"];
     for mode in OPEN {
         home.chmod("pass", mode);
@@ -28,8 +28,8 @@ fn a_passphrase_file_that_others_may_use_is_refused() {
     }
     home.chmod("pass", 0o644);
     home.write("a", "a");
-    home.run(["seal", "a", "--new-passphrase-file", "pass"]).exits(2).complains("chmod 600 pass");
-    home.run(["keys", "init", "--passphrase", "--passphrase-file", "pass", "--keystore", "new"])
+    home.run(["encrypt", "a", "--new-passphrase-file", "pass"]).exits(2).complains("chmod 600 pass");
+    home.run(["keystore", "init", "--passphrase", "--passphrase-file", "pass", "--keystore", "new"])
         .exits(2)
         .complains("chmod 600 pass");
     assert_eq!(home.names(), ["a", "pass"]);
@@ -39,7 +39,7 @@ fn a_passphrase_file_that_others_may_use_is_refused() {
 fn a_passphrase_comes_from_a_pipe_and_through_a_link() {
     let home = Home::new();
     home.write_secret("pass", "correct horse\n");
-    home.run(["keys", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
     let script = format!("{} keys list --passphrase-file <(cat pass)", crate::support::bulla());
     Done::of(home.program("bash").args(["-c", &script])).exits(0);
     std::os::unix::fs::symlink("pass", home.path("link")).unwrap();
@@ -52,7 +52,7 @@ fn a_passphrase_comes_from_a_pipe_and_through_a_link() {
 fn a_secret_of_another_user_is_refused() {
     let home = Home::new();
     home.write_secret("pass", "correct horse\n");
-    home.run(["keys", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "init", "--passphrase", "--passphrase-file", "pass"]).exits(0);
     // Only root can give a file away; anyone else finds that nothing changed.
     let given = chown(home.path("pass"), Some(65_534), None).is_ok();
     let done = home.run(["keys", "list", "--passphrase-file", "pass"]);
@@ -66,7 +66,7 @@ fn a_secret_of_another_user_is_refused() {
 #[test]
 fn tokens_wrapping_keys_and_private_keys_that_others_may_use_are_refused() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["token", "new", "--operation", "sign", "--expires-in", "1h", "-o", "token"]).exits(0);
     home.run(["token", "inspect", "token"]).exits(0);
     home.chmod("token", 0o644);
@@ -118,6 +118,6 @@ fn no_keystore_is_made_where_others_may_exchange_it() {
     let home = Home::new();
     fs::create_dir(home.path("open")).unwrap();
     home.chmod("open", 0o777);
-    home.run(["keys", "init", "--keystore", "open"]).exits(2).complains("chmod go-w open");
+    home.run(["keystore", "init", "--keystore", "open"]).exits(2).complains("chmod go-w open");
     assert_eq!(fs::read_dir(home.path("open")).unwrap().count(), 0);
 }

@@ -76,7 +76,7 @@ fn the_signature_of_another_file_does_not_verify() {
 fn a_missing_file_is_missing_and_a_missing_signature_is_trouble() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["verify", "a"]).exits(2).complains("a: there is no signature file a.bulla").complains("hint: ");
     home.run(["sign", "a"]).exits(0);
     fs::remove_file(home.path("a")).unwrap();
@@ -130,7 +130,7 @@ fn a_verifier_needs_the_public_key_only() {
 fn a_version_that_the_keystore_does_not_have_is_unknown() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let copy = home.path("copy");
     Done::of(Command::new("cp").arg("-rp").arg(home.keystore()).arg(&copy)).exits(0);
     home.run(["keys", "rotate"]).exits(0);
@@ -158,7 +158,7 @@ fn a_signature_that_names_a_trusted_key_and_carries_another_is_by_the_wrong_key(
         .exits(2)
         .complains("small order");
     let stranger = Home::new();
-    let key = stranger.run(["keys", "init"]).exits(0);
+    let key = stranger.run(["keystore", "init"]).exits(0);
     assert!(key.stdout.is_empty());
     let public = stranger.run(["keys", "export-public"]).stdout;
     let renamed = format!("bulla public key v1: {id}\n{}\n", public.lines().nth(1).unwrap());
@@ -239,7 +239,7 @@ fn the_line_that_verifies_names_what_is_needed_and_works_for_odd_names() {
     for name in ["two words", "it's", "new\nline", "$HOME"] {
         home.write(name, name);
         if !home.path("my keys").exists() {
-            home.run(["keys", "init", "--keystore", "my keys"]).exits(0);
+            home.run(["keystore", "init", "--keystore", "my keys"]).exits(0);
         }
         let mut sign = home.command();
         sign.args(["sign", "--keystore", "my keys", "--", name]);

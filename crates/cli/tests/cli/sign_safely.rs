@@ -79,11 +79,11 @@ fn a_signature_replaces_only_a_signature_of_its_format() {
 #[test]
 fn no_output_of_a_command_replaces_a_file_of_another_kind() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
-    home.run(["audit-log", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
+    home.run(["log", "init"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
-    home.run(["keys", "new", "moving", "--exportable"]).exits(0);
-    home.run(["keys", "new", "transport", "--algorithm", "x-wing"]).exits(0);
+    home.run(["keys", "create", "moving", "--exportable"]).exits(0);
+    home.run(["keys", "create", "transport", "--algorithm", "x-wing"]).exits(0);
     home.run(["keys", "export-public", "transport", "--output", "transport.pub"]).exits(0);
     let token = ["token", "new", "--operation", "export", "--expires-in", "1h"];
     home.run(token.iter().chain(&["--output", "token"])).exits(0);
@@ -98,8 +98,8 @@ fn no_output_of_a_command_replaces_a_file_of_another_kind() {
         &token,
         &["token", "attenuate", "token", "--expires-in", "1m"],
         &wrapped,
-        &["audit-log", "checkpoint"],
-        &["audit-log", "prove", "0"],
+        &["log", "checkpoint"],
+        &["log", "prove", "0"],
     ];
     home.write("precious", "a private key");
     for command in commands {
@@ -126,19 +126,19 @@ fn a_mistake_makes_no_key() {
         assert!(!home.keystore().exists());
     };
     let typo = "there is no keystore in typo";
-    for args in [&["sign", "a"][..], &["keys", "new", "releases"], &["sign", "a", "--no-create"]] {
+    for args in [&["sign", "a"][..], &["keys", "create", "releases"], &["sign", "a", "--no-create"]] {
         none(home.run(args.iter().chain(&["--keystore", "typo"])), typo);
         none(Done::of(home.command().env("BULLA_KEYSTORE", "typo").args(args)), typo);
     }
     none(home.run(["sign", "a", "--key", "releases"]), "there is no keystore in ");
-    none(home.run(["sign", "a", "--no-create"]), "create one with `bulla keys init`");
+    none(home.run(["sign", "a", "--no-create"]), "create one with `bulla keystore init`");
     none(home.run(["sign", "missing"]), "missing: cannot read");
     none(home.run(["keys", "import", "laptop", "key.pem"]), "key.pem: ");
     let relative =
         home.command().env_remove("XDG_DATA_HOME").env("HOME", "here").args(["sign", "a"]).output();
     none(Done::from(relative.unwrap()), "(the variable HOME) does not begin with /");
 
-    home.run(["keys", "init", "--keystore", "named"]).exits(0);
+    home.run(["keystore", "init", "--keystore", "named"]).exits(0);
     home.run(["sign", "a", "--keystore", "named", "--no-create"]).exits(0);
     home.run(["sign", "a"]).exits(0).complains("created the keystore");
 }
@@ -147,7 +147,7 @@ fn a_mistake_makes_no_key() {
 fn a_rotation_by_a_policy_is_told_with_what_to_do() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "policy", "default", "--max-uses", "2"]).exits(0);
     for _ in 0..2 {
         assert_eq!(home.run(["sign", "a"]).exits(0).stderr, "");
@@ -166,7 +166,7 @@ fn a_rotation_by_a_policy_is_told_with_what_to_do() {
 fn a_rotation_by_age_is_told_with_the_times() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "policy", "default", "--max-age", "1s"]).exits(0);
     let rotated = loop {
         let done = home.run(["sign", "a"]).exits(0);
@@ -183,7 +183,7 @@ fn a_rotation_by_age_is_told_with_the_times() {
 #[test]
 fn what_cannot_be_written_is_told_before_anything_is_read() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let long = "x".repeat(300);
     for output in [&*long, "missing/out", "/proc/out", "/dev/null", "key.pem"] {
         home.write("key.pem", "-----BEGIN PRIVATE KEY-----\n");
@@ -237,8 +237,8 @@ fn the_advice_about_a_key_that_does_not_sign_works() {
     home.run(["sign", "a"])
         .exits(2)
         .complains("the key default does not sign: it can be destroyed after ")
-        .complains("run `bulla keys restore default` and then `bulla keys enable default`");
-    home.run(["keys", "restore", "default"]).exits(0);
+        .complains("run `bulla keys cancel-destruction default` and then `bulla keys enable default`");
+    home.run(["keys", "cancel-destruction", "default"]).exits(0);
     home.run(["keys", "enable", "default"]).exits(0);
     home.run(["sign", "a"]).exits(0);
 
@@ -247,12 +247,12 @@ fn the_advice_about_a_key_that_does_not_sign_works() {
     home.run(["sign", "a"])
         .exits(2)
         .complains("the key default was destroyed")
-        .complains("name another key with --key; `bulla keys new LABEL` makes one");
-    home.run(["keys", "new", "other"]).exits(0);
+        .complains("name another key with --key; `bulla keys create LABEL` makes one");
+    home.run(["keys", "create", "other"]).exits(0);
     home.run(["sign", "a", "--key", "other"]).exits(0);
 
     // What else does not sign is told before anything is read.
-    home.run(["keys", "new", "transport", "--algorithm", "x-wing"]).exits(0);
+    home.run(["keys", "create", "transport", "--algorithm", "x-wing"]).exits(0);
     home.run(["keys", "export-public", "other", "--format", "pem", "-o", "other.pem"]).exits(0);
     home.run(["keys", "import", "public", "other.pem", "--public"]).exits(0);
     for (key, why) in [("transport", "its algorithm is x-wing"), ("public", "it only verifies")] {

@@ -49,7 +49,7 @@ fn the_old_key_leads_to_the_new_one_when_asked_to() {
 fn a_rotation_says_that_and_the_commands_it_prints_work() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "export-public", "-o", "OLD.pub"]).exits(0);
     let said = home.run(["keys", "rotate"]).exits(0).says("\"wrong key\"").stdout;
     home.run(["sign", "a"]).exits(0);
@@ -149,7 +149,7 @@ fn minisign_signatures_of_a_revoked_version_are_refused_too() {
 fn minisign_signatures_follow_too() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "export-public", "-o", "old"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
     home.run(["keys", "succession", "-o", "chain"]).exits(0);
@@ -172,7 +172,7 @@ fn several_keys_are_trusted_from_one_file_and_by_several_flags() {
 
     // One of another key in each form, and then ours.
     let other = Home::new();
-    other.run(["keys", "init"]).exits(0);
+    other.run(["keystore", "init"]).exits(0);
     let mut list = Vec::new();
     for format in ["bulla", "minisign", "pem", "openssh"] {
         list.extend(other.run(["keys", "export-public", "--format", format]).exits(0).output.stdout);
@@ -188,7 +188,7 @@ fn several_keys_are_trusted_from_one_file_and_by_several_flags() {
     verify(&home, &["1", "-p", "list"]).exits(2).complains("list: ");
     // Where one key is wanted, one of several is not guessed.
     home.write("list", [home.read("1.pub"), home.read("2.pub")].concat());
-    home.run(["audit-log", "verify", "-p", "list"]).exits(2);
+    home.run(["log", "verify", "-p", "list"]).exits(2);
     // A file of the real minisign is still one key.
     let generate = ["-GW", "-p", "m.pub", "-s", "m.key"];
     Done::of(home.program(minisign()).args(generate)).exits(0);

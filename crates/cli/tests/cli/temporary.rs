@@ -12,9 +12,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// An identity `me`, and sealed data for it.
 fn sealed(home: &Home) -> Vec<u8> {
-    let recipient = home.run(["identity", "me"]).exits(0).stdout;
+    let recipient = home.run(["keygen", "me"]).exits(0).stdout;
     home.write("a", content(1, 1_000_000));
-    home.run(["seal", "a", "--recipient", recipient.trim()]).exits(0);
+    home.run(["encrypt", "a", "--recipient", recipient.trim()]).exits(0);
     let sealed = home.read("a.sealed");
     fs::remove_file(home.path("a.sealed")).unwrap();
     sealed
@@ -44,7 +44,7 @@ fn half_opened(home: &Home, mut command: Command, sealed: &[u8]) -> (Child, Chil
 
 fn open(home: &Home) -> Command {
     let mut command = home.interruptible();
-    command.args(["open", "-", "--identity", "me", "--output", "out"]);
+    command.args(["decrypt", "-", "--identity", "me", "--output", "out"]);
     command
 }
 

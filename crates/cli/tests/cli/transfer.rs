@@ -69,7 +69,7 @@ fn a_private_key_is_imported_and_signs() {
 #[test]
 fn what_cannot_be_imported_leaves_the_keystore_as_it_was() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.write("cut.pem", &PRIVATE[..70]);
     home.write_secret("key.pem", PRIVATE);
     home.write("pub.pem", PUBLIC);
@@ -132,10 +132,10 @@ fn a_key_of_openssh_is_imported_with_its_passphrase() {
 #[test]
 fn a_key_is_handed_over_to_its_recipient_alone_and_under_a_token() {
     let (ours, theirs) = (Home::new(), Home::new());
-    theirs.run(["keys", "new", "transport", "--algorithm", "x-wing"]).exits(0);
+    theirs.run(["keys", "create", "transport", "--algorithm", "x-wing"]).exits(0);
     ours.write("to", theirs.run(["keys", "export-public", "transport"]).exits(0).stdout);
-    ours.run(["keys", "new", "moving", "--exportable"]).exits(0);
-    ours.run(["keys", "new", "staying"]).exits(0);
+    ours.run(["keys", "create", "moving", "--exportable"]).exits(0);
+    ours.run(["keys", "create", "staying"]).exits(0);
     let new = |args: &[&str]| ours.run([&["token", "new", "--expires-in", "1h"][..], args].concat());
     new(&["--operation", "export", "--key", "moving", "-o", "token"])
         .exits(0)
@@ -171,7 +171,7 @@ fn a_key_is_handed_over_to_its_recipient_alone_and_under_a_token() {
 #[test]
 fn tokens_are_weakened_without_a_keystore_and_read() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let token =
         home.run(["token", "new", "--operation", "export", "--operation", "sign", "--expires-in", "2d"]);
     home.write_secret("token", token.exits(0).stdout);
@@ -198,7 +198,7 @@ fn tokens_are_weakened_without_a_keystore_and_read() {
 #[test]
 fn a_policy_is_set_shown_and_taken_away() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "policy"]).exits(0).says("maximum age      none").says("maximum uses     none");
     home.run(["keys", "policy", "--max-age", "90d", "--max-uses", "1"]).exits(0).says("7776000 seconds");
     home.write("a", "a");
@@ -212,22 +212,22 @@ fn a_policy_is_set_shown_and_taken_away() {
 }
 
 #[test]
-fn a_key_is_destroyed_in_two_steps_and_restored_between_them() {
+fn a_key_is_destroyed_in_two_steps_and_its_destruction_is_canceled_between_them() {
     let home = Home::new();
     home.write("a", "a");
-    home.run(["keys", "new", "old"]).exits(0);
+    home.run(["keys", "create", "old"]).exits(0);
     home.run(["sign", "a", "--key", "old"]).exits(0);
     home.run(["keys", "destroy", "old", "--final"]).exits(2).complains("schedule");
-    home.run(["keys", "destroy", "old"]).exits(0).says("keys restore old");
+    home.run(["keys", "destroy", "old"]).exits(0).says("keys cancel-destruction old");
     home.run(["sign", "a", "--key", "old"]).exits(2).complains("old");
     home.run(["keys", "destroy", "old", "--final"]).exits(2).complains("not before");
-    home.run(["keys", "restore", "old"]).exits(0).says("keys enable old");
+    home.run(["keys", "cancel-destruction", "old"]).exits(0).says("keys enable old");
     home.run(["keys", "enable", "old"]).exits(0);
     home.run(["sign", "a", "--key", "old"]).exits(0);
     home.run(["keys", "destroy", "old", "--in", "0s"]).exits(0);
     home.run(["keys", "destroy", "old", "--final"]).exits(0).says("destroyed the private keys of old");
     home.run(["verify", "a"]).exits(0).says("by old v1");
-    home.run(["keys", "restore", "old"]).exits(2).complains("destroyed");
+    home.run(["keys", "cancel-destruction", "old"]).exits(2).complains("destroyed");
 
     home.run(["sign", "a"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
@@ -253,6 +253,6 @@ fn a_prehash_stands_in_the_signature_file_and_is_honored() {
         home.run(["verify", "a"]).exits(1).says("bad signature");
     }
     home.run(["sign", "a", "--prehash", "blake3", "--format", "minisign"]).exits(2).complains("--prehash");
-    home.run(["keys", "new", "pq", "--algorithm", "ml-dsa-44"]).exits(0);
+    home.run(["keys", "create", "pq", "--algorithm", "ml-dsa-44"]).exits(0);
     home.run(["sign", "a", "--prehash", "blake3", "--key", "pq"]).exits(2).complains("only ed25519 keys");
 }

@@ -136,7 +136,7 @@ impl Identity {
             ),
             (
                 "-----BEGIN ",
-                "a private key of SSH or another program: create an identity with `bulla identity`",
+                "a private key of SSH or another program: create an identity with `bulla keygen`",
             ),
             ("AGE-PLUGIN-", "an identity of an age plugin: only `age --decrypt` uses plugins"),
         ];
@@ -195,9 +195,9 @@ fn not_a_recipient(text: &str) -> KmsError {
     KmsError::new(
         Code::InvalidPublicKey,
         if is_identity {
-            "this is an identity, which is secret: give its recipient, which `bulla identity` and `age-keygen` print"
+            "this is an identity, which is secret: give its recipient, which `bulla keygen` and `age-keygen` print"
         } else if text.starts_with("ssh-") || text.starts_with("ecdsa-") || text.starts_with("sk-") {
-            "this is a key of SSH, and bulla does not encrypt to those: ask for a recipient that `bulla identity` or \
+            "this is a key of SSH, and bulla does not encrypt to those: ask for a recipient that `bulla keygen` or \
              `age-keygen` printed"
         } else {
             "not a recipient: it is age1..., x-wing:..., or the public key file of a keystore's key"

@@ -190,7 +190,7 @@ async fn make_checkpoint(State(worker): State<Worker>, caller: Caller) -> Result
     Ok(Json((&made.await?).into()))
 }
 
-/// That an entry is in the log that a checkpoint covers. `bulla audit-log verify --proof` checks
+/// That an entry is in the log that a checkpoint covers. `bulla log verify --proof` checks
 /// it.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what bulla-kms serializes")]

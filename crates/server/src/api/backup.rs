@@ -49,7 +49,7 @@ struct MakeBackup<'a> {
     recipients: List<Cow<'a, str>, 8>,
 }
 
-/// A backup: sealed data, which `bulla keys restore --from` reads.
+/// A backup: sealed data, which `bulla keystore restore` reads.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[allow(dead_code, reason = "it describes what the keystore writes")]

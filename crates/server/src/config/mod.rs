@@ -74,7 +74,7 @@ pub struct KeystoreConfig {
     pub credential: Option<String>,
 }
 
-/// How a keystore's audit log is written, if the keystore has one: `bulla audit-log init` begins
+/// How a keystore's audit log is written, if the keystore has one: `bulla log init` begins
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

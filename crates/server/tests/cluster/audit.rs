@@ -86,7 +86,7 @@ fn size(line: &Value) -> Option<u64> {
 
 fn verify(node: &Node, more: &[&str]) -> (i32, Vec<Found>) {
     let mut command = Command::new(bulla());
-    command.args(["audit-log", "verify", "--cluster", "--json", "--config"]);
+    command.args(["log", "verify", "--cluster", "--json", "--config"]);
     let done = command.arg(node.folder().join("serve.toml")).args(more).output().expect("it runs");
     let text = String::from_utf8_lossy(&done.stdout);
     let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));

@@ -21,7 +21,7 @@ struct Acknowledged {
 fn a_service_that_is_killed_loses_nothing_that_it_acknowledged() {
     let runs = std::env::var("BULLA_CRASH_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number of runs"));
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     settings(&home, "");
     let mut acknowledged = Acknowledged { head: 1, ..Acknowledged::default() };
     let (mut verified, mut unanswered) = (0, 0);

@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 /// A home whose keystore a key file opens.
 fn home() -> Home {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     home
 }
 
@@ -21,7 +21,7 @@ fn home() -> Home {
 fn home_with_passphrase() -> Home {
     let home = Home::new();
     home.write_secret("pass", "correct horse\nsecond line\n");
-    home.run(["keys", "init", "--passphrase-file", "pass"]).exits(0);
+    home.run(["keystore", "init", "--passphrase-file", "pass"]).exits(0);
     home
 }
 
@@ -339,7 +339,7 @@ fn development_prints_an_address_and_a_token_for_clients_of_vault() {
 #[test]
 fn with_a_full_disk_under_the_audit_log_no_change_is_made_that_the_log_lacks() {
     let home = home();
-    home.run(["audit-log", "init"]).exits(0);
+    home.run(["log", "init"]).exits(0);
     settings(&home, "");
     let mount = "mv \"$LOG\" \"$LOG.copy\" && mkdir \"$LOG\" && mount -t tmpfs -o size=128k tmpfs \"$LOG\" \
         && cp -p \"$LOG.copy/\"* \"$LOG\"";
@@ -381,12 +381,12 @@ fn with_a_full_disk_under_the_audit_log_no_change_is_made_that_the_log_lacks() {
 #[test]
 fn a_stop_seals_the_last_entries_of_the_audit_log() {
     let home = home();
-    home.run(["audit-log", "init"]).exits(0);
+    home.run(["log", "init"]).exits(0);
     settings(&home, "");
     let mut serving = Serving::start(&home);
     assert_eq!(serving.post("/api/v1/keys/default/rotate", &json!({})).0, 200);
     assert_eq!(sign(&serving), 200);
     serving.signal(Signal::TERM);
     assert_eq!(serving.ends().code(), Some(0));
-    Done::of(home.command().args(["audit-log", "verify"])).exits(0).says("OK (3 entries, 3 sealed)");
+    Done::of(home.command().args(["log", "verify"])).exits(0).says("OK (3 entries, 3 sealed)");
 }

@@ -36,7 +36,7 @@ fn collector() -> (String, std::thread::JoinHandle<Vec<u8>>) {
 #[test]
 fn a_request_is_a_span_in_the_trace_of_its_caller() {
     let home = Home::new();
-    home.run(["keys", "init"]).exits(0);
+    home.run(["keystore", "init"]).exits(0);
     let (address, got) = collector();
     settings(&home, &format!("[trace]\notlp_endpoint = \"{address}\""));
     let mut serving = Serving::start(&home);

@@ -74,9 +74,9 @@ impl Served {
         let bulla = |arguments: &[&str]| {
             quiet(Command::new(&built.program).args(arguments).env("BULLA_KEYSTORE", &keystore))
         };
-        bulla(&["keys", "init"])?;
+        bulla(&["keystore", "init"])?;
         if matches!(way, Way::AtCheckpoints | Way::Grouped) {
-            bulla(&["audit-log", "init"])?;
+            bulla(&["log", "init"])?;
         }
         let operations = ["--operation", "sign", "--operation", "verify", "--operation", "create"];
         let token = bulla(&[&["token", "new", "--expires-in", "1d"], &operations[..]].concat())?;

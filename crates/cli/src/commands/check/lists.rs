@@ -139,7 +139,7 @@ pub(super) struct List {
     next: u64,
     has_more: bool,
     end: End,
-    /// The file with the list, if it is one: an audit does not take it for one of its files.
+    /// The file with the list, if it is one: a comparison does not take it for one of its files.
     identity: Option<(u64, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! `bulla check`: checks files against lists of checksums.
 
 mod armor;
-mod audit;
+mod compare;
 mod functions;
 mod json;
 mod lists;
@@ -9,7 +9,7 @@ mod options;
 mod update;
 mod verdicts;
 
-use self::audit::{Audit, Audited};
+use self::compare::{Compared, Comparison};
 use self::lists::{Group, List};
 pub(crate) use self::options::Options;
 use self::options::{Lists, Missing, Shown, named};
@@ -36,19 +36,19 @@ pub(crate) fn run(options: &Options) -> Result<Exit> {
             "--update needs a list in a file: standard input cannot be rewritten",
         ));
     }
-    if options.then != Lists::Stay && options.lists.len() > 1 && !options.audit.is_empty() {
+    if options.then != Lists::Stay && options.lists.len() > 1 && !options.compare.is_empty() {
         return Err(Error::new(
             "usage",
-            "--update with --audit needs one list, to which new files are added",
+            "--update with --compare needs one list, to which new files are added",
         ));
     }
-    audit::check_folders(options)?;
+    compare::check_folders(options)?;
     let mut run = Run {
         options,
         progress: Progress::of(Total::default(), options.read.work.progress),
         out: Out::new(),
         counts: Counts::default(),
-        audit: Audit::new(options),
+        compare: Comparison::new(options),
     };
     let mut exit = Exit::Ok;
     let mut changes = Vec::new();
@@ -74,13 +74,13 @@ struct Run<'a> {
     progress: Progress,
     out: Out,
     counts: Counts,
-    audit: Audit,
+    compare: Comparison,
 }
 
 impl Run<'_> {
     /// Checks every line of one list.
     fn list(&mut self, path: &Path) -> Result<(Exit, Changes)> {
-        let Self { options, progress, out, counts, audit } = self;
+        let Self { options, progress, out, counts, compare } = self;
         let threads = threads(options.read);
         let plan = PoolOptions {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
@@ -88,7 +88,7 @@ impl Run<'_> {
             on_large: &interrupt::stop_gracefully,
         };
         let list = List::open(path, options.reader(path))?;
-        audit.begin(list.identity(), named(path));
+        compare.begin(list.identity(), named(path));
         let printer = Printer::new(options, path, out);
         let mut changes = Changes::new(&list);
         let before = counts.clone();
@@ -96,7 +96,7 @@ impl Run<'_> {
         let work = |group: Group, helpers: &dyn Helpers| printer.check(&group, threads, progress, helpers);
         let each = |checked: Checked| {
             counts.add(&checked.counts);
-            audit.take(&checked);
+            compare.take(&checked);
             let printed = progress.suspend(|| {
                 if !checked.errors.is_empty() {
                     // Keep the order if both streams go to one terminal.
@@ -130,8 +130,8 @@ impl Run<'_> {
     /// The rest, when all lists are checked: files that no list names, new lists, and the sums.
     fn finish(mut self, mut exit: Exit, mut changes: Vec<(&PathBuf, Changes)>) -> Result<Exit> {
         let is_whole = interrupt::stop_signal().is_none();
-        let mut audited = Audited::default();
-        if is_whole && !self.options.audit.is_empty() {
+        let mut audited = Compared::default();
+        if is_whole && !self.options.compare.is_empty() {
             let (found, trouble) = std::mem::take(&mut self.audit).find(
                 self.options,
                 &self.progress,
@@ -161,7 +161,7 @@ impl Run<'_> {
     }
 
     /// Whether all lists may be written. If not, it says why.
-    fn may_update(&self, exit: Exit, changes: &[(&PathBuf, Changes)], audited: &Audited) -> bool {
+    fn may_update(&self, exit: Exit, changes: &[(&PathBuf, Changes)], audited: &Compared) -> bool {
         if self.counts.unreadable + self.counts.malformed > 0 || exit != Exit::Ok {
             let text = "the list stays as it is: not everything could be read";
             self.progress.suspend(|| error_line(text));
@@ -174,7 +174,7 @@ impl Run<'_> {
     }
 
     /// Writes all lists, and returns how many missing files keep their lines.
-    fn update(&self, changes: Vec<(&PathBuf, Changes)>, audited: &Audited) -> Result<u64> {
+    fn update(&self, changes: Vec<(&PathBuf, Changes)>, audited: &Compared) -> Result<u64> {
         let mut kept = 0;
         for (list, change) in changes {
             kept += change.kept(audited, self.options.then);

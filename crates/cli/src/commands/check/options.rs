@@ -46,7 +46,7 @@ pub(crate) struct Options {
     pub(super) json: bool,
     pub(super) shown: Shown,
     pub(super) missing: Missing,
-    pub(super) audit: Vec<PathBuf>,
+    pub(super) compare: Vec<PathBuf>,
     /// Which files of the audited folders count.
     pub(super) rules: Rules,
     pub(super) then: Lists,
@@ -65,7 +65,7 @@ impl Options {
             json: args.json,
             shown: if args.quiet { Shown::Problems } else { Shown::All },
             missing: Missing::Fails,
-            audit: Vec::new(),
+            compare: Vec::new(),
             rules: Rules::default(),
             then: Lists::Stay,
         }
@@ -77,8 +77,8 @@ impl Options {
     /// A flag that is not possible.
     pub(crate) fn of_check(args: &CheckArgs) -> Result<Self> {
         let ReportArgs { json, quiet } = args.report;
-        if let (Some(flag), true) = (args.filters.first(), args.audit.is_empty()) {
-            let message = format!("{flag} chooses files of a folder: it needs --audit FOLDER");
+        if let (Some(flag), true) = (args.filters.first(), args.compare.is_empty()) {
+            let message = format!("{flag} chooses files of a folder: it needs --compare FOLDER");
             return Err(Error::new("usage", message));
         }
         Ok(Self {
@@ -95,7 +95,7 @@ impl Options {
                 () => Shown::All,
             },
             missing: if args.ignore_missing { Missing::Skipped } else { Missing::Fails },
-            audit: args.audit.clone(),
+            compare: args.compare.clone(),
             rules: walking::rules(&args.filters)?,
             then: match () {
                 () if args.remove_missing => Lists::LoseMissing,

@@ -1,6 +1,6 @@
 //! `bulla check --update`: writes the changes into a list, and nothing else.
 
-use super::audit::{Audited, New};
+use super::compare::{Compared, New};
 use super::functions::{Functions, Matched};
 use super::lists::{List, parse, read_line};
 use super::options::{Lists, Options, named};
@@ -71,7 +71,7 @@ impl Changes {
     }
 
     /// Learns the function of lines from files that moved.
-    pub(super) fn learn(&mut self, audited: &Audited) {
+    pub(super) fn learn(&mut self, audited: &Compared) {
         if let (Some(function), false) = (audited.function, audited.moved.is_empty()) {
             self.matched.add(function);
         }
@@ -84,12 +84,12 @@ impl Changes {
     }
 
     /// How many missing files keep their lines.
-    pub(super) fn kept(&self, audited: &Audited, then: Lists) -> u64 {
+    pub(super) fn kept(&self, audited: &Compared, then: Lists) -> u64 {
         if then == Lists::LoseMissing { 0 } else { self.lost(audited).count() as u64 }
     }
 
     /// The missing files whose content was not found elsewhere.
-    fn lost(&self, audited: &Audited) -> impl Iterator<Item = &Gone> {
+    fn lost(&self, audited: &Compared) -> impl Iterator<Item = &Gone> {
         let gone = self.lines.values().filter_map(|change| match change {
             Change::Gone(gone) => Some(gone),
             Change::Digest(_) | Change::Emptied(_) => None,
@@ -98,7 +98,7 @@ impl Changes {
     }
 
     /// The reason why the list must stay as it is.
-    pub(super) fn refusal(&self, list: &Path, audited: &Audited) -> Option<Error> {
+    pub(super) fn refusal(&self, list: &Path, audited: &Compared) -> Option<Error> {
         if self.lines.is_empty() && audited.new.is_empty() {
             return None;
         }
@@ -133,7 +133,7 @@ impl Changes {
     }
 
     /// Whether the function of a line to write would be a guess.
-    fn is_guess(&self, list: &Path, audited: &Audited) -> bool {
+    fn is_guess(&self, list: &Path, audited: &Compared) -> bool {
         let is_guess = |change: &Change| match change {
             Change::Digest(digests) => self.digest(list, digests).is_none(),
             Change::Gone(_) | Change::Emptied(_) => false,
@@ -151,7 +151,7 @@ impl Changes {
     }
 
     /// What is done with which line.
-    fn edits(&self, list: &Path, audited: &Audited, then: Lists) -> BTreeMap<u64, Edit> {
+    fn edits(&self, list: &Path, audited: &Compared, then: Lists) -> BTreeMap<u64, Edit> {
         let edit = |(number, change): (&u64, &Change)| {
             let edit = match change {
                 Change::Digest(digests) => {
@@ -168,7 +168,7 @@ impl Changes {
 
     /// Writes the list again, with the changes and the new files. It returns what was done, and
     /// nothing if nothing was to do.
-    pub(super) fn write(self, list: &Path, audited: &Audited, options: &Options) -> Result<Option<String>> {
+    pub(super) fn write(self, list: &Path, audited: &Compared, options: &Options) -> Result<Option<String>> {
         let edits = self.edits(list, audited, options.then);
         if edits.is_empty() && audited.new.is_empty() {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Changes {
         input: &mut dyn BufRead,
         output: &mut dyn Write,
         edits: &BTreeMap<u64, Edit>,
-        audited: &Audited,
+        audited: &Compared,
     ) -> Result<Written, Rewrite> {
         let mut form = Form {
             algorithm: audited.function.unwrap_or(Algorithm::Blake3),
@@ -288,7 +288,7 @@ impl Form {
         parsed: &ChecksumLine,
         line: &[u8],
         ending: &[u8],
-        audited: &Audited,
+        audited: &Compared,
     ) -> Result<(), Rewrite> {
         if line.first() == Some(&b'{') && !audited.new.is_empty() {
             let message = "new files cannot be added to a list of JSON Lines";

@@ -32,9 +32,9 @@ pub(super) struct Counts {
     pub(super) skipped: u64,
     /// Those of the changed ones whose lines do not name their function.
     pub(super) unnamed: u64,
-    /// In an audit: files that no list names.
+    /// In an compare: files that no list names.
     pub(super) new: u64,
-    /// In an audit: files that have the content of a missing one.
+    /// In an compare: files that have the content of a missing one.
     pub(super) moved: u64,
 }
 
@@ -338,7 +338,7 @@ impl<'a> Printer<'a> {
     }
 
     fn verdict(&self, checked: &mut Checked, number: u64, line: &ChecksumLine, verdict: Verdict) {
-        if !self.options.audit.is_empty() {
+        if !self.options.compare.is_empty() {
             checked.names.push(line.name.clone());
             if line.subject == Subject::File {
                 checked.function = Some((Functions::of(line), line.digest.len()));

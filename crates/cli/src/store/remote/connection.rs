@@ -152,7 +152,7 @@ fn refused(Refusal { code, message, .. }: Refusal) -> Error {
             "give the service a token, in the variable BULLA_TOKEN or with --token-file FILE"
         }
         ("sealed", _) => "an operator must unseal the service",
-        ("no_audit_log", _) => "start one with `bulla audit-log init`, on the service's machine",
+        ("no_audit_log", _) => "start one with `bulla log init`, on the service's machine",
         (_, Some(code)) => return KmsError::new(code, message).into(),
         (_, None) => return Error::new(&code, message),
     };

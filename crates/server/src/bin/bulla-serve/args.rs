@@ -1,6 +1,6 @@
 //! The command line of `bulla serve`.
 
-use bulla_cli::audit_log::{AuditLogVerifyArgs, AuditLogWitnessArgs};
+use bulla_cli::audit_log::{LogVerifyArgs, LogWitnessArgs};
 use bulla_cli::keystore::ServerArgs;
 use bulla_command::color::ColorWhen;
 use bulla_command::error::{Error, Result};
@@ -75,7 +75,7 @@ Examples:
 
 Exit status: 0 created, 2 not created.")]
     Init(InitArgs),
-    /// Carry out a command of `bulla audit-log` that reads the settings of the service
+    /// Carry out a command of `bulla log` that reads the settings of the service
     #[command(
         hide = true,
         after_help = "\
@@ -84,7 +84,7 @@ Examples:
 
 Exit status: 0 success, 1 a log does not verify, 2 something could not be checked."
     )]
-    AuditLog(AuditLogArgs),
+    AuditLog(LogArgs),
 }
 
 /// The settings, and what opens the keystore.
@@ -173,16 +173,16 @@ pub(crate) enum NewPart {
 }
 
 #[derive(Args)]
-pub(crate) struct AuditLogArgs {
+pub(crate) struct LogArgs {
     #[command(subcommand)]
-    pub(crate) command: AuditLogCommand,
+    pub(crate) command: LogCommand,
 }
 
-/// The commands of `bulla audit-log` that read the settings of the service.
+/// The commands of `bulla log` that read the settings of the service.
 #[derive(Subcommand)]
-pub(crate) enum AuditLogCommand {
-    Verify(Box<AuditLogVerifyArgs>),
-    Witness(Box<AuditLogWitnessArgs>),
+pub(crate) enum LogCommand {
+    Verify(Box<LogVerifyArgs>),
+    Witness(Box<LogWitnessArgs>),
 }
 
 /// The parser of levels, which knows their names.
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_help_of_every_command_has_examples_and_exit_statuses() {
-        // The commands of `bulla audit-log` have those of bulla.
+        // The commands of `bulla log` have those of bulla.
         let tree = CommandTree::of(&Cli::command());
         let missing = tree.missing_help("bulla serve");
         assert!(missing.iter().all(|text| text.starts_with("bulla serve audit-log ")), "{missing:?}");

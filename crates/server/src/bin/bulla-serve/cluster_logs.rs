@@ -1,10 +1,10 @@
-//! `bulla audit-log verify --cluster`: the logs of all nodes, against the checkpoints that the
+//! `bulla log verify --cluster`: the logs of all nodes, against the checkpoints that the
 //! nodes gather in etcd.
 
 use crate::etcd::EtcdSource;
 use crate::witness_policy;
 use bulla_cli::audit_log::{
-    AuditLogVerifyArgs, GivenKey, Log, LogFolder, Remote, Trust, WitnessPolicy, print_problems,
+    LogVerifyArgs, GivenKey, Log, LogFolder, Remote, Trust, WitnessPolicy, print_problems,
     read_checkpoints,
 };
 use bulla_command::color;
@@ -72,7 +72,7 @@ struct Verified<'a> {
     read: &'a [Read],
 }
 
-pub(crate) fn verify(args: &AuditLogVerifyArgs, config: &Config) -> Result<Exit> {
+pub(crate) fn verify(args: &LogVerifyArgs, config: &Config) -> Result<Exit> {
     let policy = witness_policy(config);
     let cluster = EtcdSource::unopened(&args.keystore, config)?;
     // A node that has not started yet has no log. A lost one is found by its checkpoints.
@@ -167,7 +167,7 @@ fn remember<'a>(
 }
 
 /// The logs that can be read: those in folders, and those of running nodes.
-fn sources(args: &AuditLogVerifyArgs, folders: Vec<PathBuf>) -> Result<Vec<Box<dyn Log>>> {
+fn sources(args: &LogVerifyArgs, folders: Vec<PathBuf>) -> Result<Vec<Box<dyn Log>>> {
     let mut sources: Vec<Box<dyn Log>> = Vec::new();
     for folder in folders {
         sources.push(Box::new(LogFolder(folder)));
@@ -179,7 +179,7 @@ fn sources(args: &AuditLogVerifyArgs, folders: Vec<PathBuf>) -> Result<Vec<Box<d
 }
 
 fn verify_one(
-    args: &AuditLogVerifyArgs,
+    args: &LogVerifyArgs,
     policy: &WitnessPolicy,
     trust: &Trust,
     id: LogId,
@@ -269,7 +269,7 @@ impl Known {
     }
 }
 
-fn print_stray(out: &mut Out, args: &AuditLogVerifyArgs, problem: &Problem) -> Result<()> {
+fn print_stray(out: &mut Out, args: &LogVerifyArgs, problem: &Problem) -> Result<()> {
     if args.report.json {
         #[derive(Serialize)]
         struct Stray<'a> {
@@ -284,7 +284,7 @@ fn print_stray(out: &mut Out, args: &AuditLogVerifyArgs, problem: &Problem) -> R
 
 fn print(
     out: &mut Out,
-    args: &AuditLogVerifyArgs,
+    args: &LogVerifyArgs,
     id: LogId,
     known: &Known,
     read: &[Read],

@@ -10,12 +10,12 @@ mod service_log;
 mod service_manager;
 mod source;
 
-use crate::args::{AuditLogArgs, AuditLogCommand, Cli, InitArgs, ServeArgs, ServeCommand};
+use crate::args::{LogArgs, LogCommand, Cli, InitArgs, ServeArgs, ServeCommand};
 #[cfg(feature = "etcd")]
 use crate::etcd::EtcdSource;
 use crate::service_manager::{ServiceState, notify, raise_file_limit};
 use crate::source::{FolderSource, MemorySource, print_variable};
-use bulla_cli::audit_log::{AuditLogVerifyArgs, WitnessPolicy};
+use bulla_cli::audit_log::{LogVerifyArgs, WitnessPolicy};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_command::exit::Exit;
@@ -118,7 +118,7 @@ fn init(args: &InitArgs) -> Result<()> {
         StoreKind::File => {
             let message = "`bulla serve init` is for a keystore in etcd, and the settings name a file";
             Err(Error::new("invalid_argument", message)
-                .hint("create a keystore in a file with `bulla keys init`"))
+                .hint("create a keystore in a file with `bulla keystore init`"))
         }
     }
 }
@@ -134,14 +134,14 @@ fn without_etcd() -> Error {
     Error::new("invalid_argument", "this program was built without etcd (the feature `etcd`)")
 }
 
-fn audit_log(args: AuditLogArgs) -> Result<Exit> {
+fn audit_log(args: LogArgs) -> Result<Exit> {
     match args.command {
-        AuditLogCommand::Verify(args) if args.cluster => verify_cluster(&args),
-        AuditLogCommand::Verify(args) => {
+        LogCommand::Verify(args) if args.cluster => verify_cluster(&args),
+        LogCommand::Verify(args) => {
             let config = load(args.config.as_deref())?;
             bulla_cli::audit_log::verify(&args, &witness_policy(&config))
         }
-        AuditLogCommand::Witness(args) => {
+        LogCommand::Witness(args) => {
             let none = || {
                 Error::new("invalid_argument", "the settings name no witnesses")
                     .hint("add tables [[witness]]")
@@ -154,12 +154,12 @@ fn audit_log(args: AuditLogArgs) -> Result<Exit> {
 }
 
 #[cfg(feature = "etcd")]
-fn verify_cluster(args: &AuditLogVerifyArgs) -> Result<Exit> {
+fn verify_cluster(args: &LogVerifyArgs) -> Result<Exit> {
     cluster_logs::verify(args, &load(args.config.as_deref())?)
 }
 
 #[cfg(not(feature = "etcd"))]
-fn verify_cluster(args: &AuditLogVerifyArgs) -> Result<Exit> {
+fn verify_cluster(args: &LogVerifyArgs) -> Result<Exit> {
     let error = without_etcd();
     Err(match &args.config {
         Some(config) => error.about(shown(config)),

@@ -34,7 +34,7 @@ function refusal(error) {
       h("code", {}, "audit"), " can read it."));
   }
   if (error.isAbsent) {
-    return notice("info", h("p", { role: "alert" }, "This service keeps no audit log. ", h("code", {}, "bulla audit-log init"), " starts one in the keystore."));
+    return notice("info", h("p", { role: "alert" }, "This service keeps no audit log. ", h("code", {}, "bulla log init"), " starts one in the keystore."));
   }
   return notice("bad", h("p", { role: "alert" }, error.message));
 }

@@ -78,8 +78,8 @@ export async function withKeystore({ passphrase, hasLog = false, tokens }) {
     writeFileSync(file, `${passphrase}\n`, { mode: 0o600 });
     opened.push("--passphrase-file", file);
   }
-  bulla("keys", "init", ...opened);
-  if (hasLog) bulla("audit-log", "init", ...opened);
+  bulla("keystore", "init", ...opened);
+  if (hasLog) bulla("log", "init", ...opened);
   const minted = Object.fromEntries(Object.entries(tokens).map(([name, { operations, keys = [] }]) => {
     const flags = [...operations.flatMap((operation) => ["--operation", operation]), ...keys.flatMap((key) => ["--key", key])];
     return [name, bulla("token", "new", ...flags, "--expires-in", "1h", ...opened).trim()];

@@ -1,4 +1,4 @@
-//! `bulla check --audit`: finds files that no list names, and where missing files are now.
+//! `bulla check --compare`: finds files that no list names, and where missing files are now.
 
 use super::functions::{Functions, Matched};
 use super::options::{Lists, Options, Shown};
@@ -22,9 +22,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the lists say, as far as an audit needs it.
+/// What the lists say, as far as a comparison needs it.
 #[derive(Default)]
-pub(super) struct Audit {
+pub(super) struct Comparison {
     known: Known,
     /// The missing files, by digest.
     gone: HashMap<Vec<u8>, Vec<Gone>>,
@@ -60,9 +60,9 @@ impl Known {
     }
 }
 
-/// What an audit found.
+/// What a comparison found.
 #[derive(Default)]
-pub(super) struct Audited {
+pub(super) struct Compared {
     /// The files that no list names.
     pub(super) new: Vec<New>,
     /// The lines of missing files whose content is in one of them.
@@ -87,13 +87,13 @@ struct Found {
     errors: Vec<Error>,
 }
 
-/// Looks at the folders of an audit before anything is read.
+/// Looks at the folders of a comparison before anything is read.
 ///
 /// # Errors
 /// One of them is not a folder. Or it is empty and lists will be updated: its disk may not be
 /// mounted.
 pub(super) fn check_folders(options: &Options) -> Result<()> {
-    for folder in &options.audit {
+    for folder in &options.compare {
         let about = |error: Error| error.about(shown(folder));
         let mut entries =
             folder.read_dir().map_err(|error| about(Error::io("cannot read the folder", &error)))?;
@@ -105,9 +105,9 @@ pub(super) fn check_folders(options: &Options) -> Result<()> {
     Ok(())
 }
 
-impl Audit {
+impl Comparison {
     pub(super) fn new(options: &Options) -> Self {
-        Self { is_wanted: !options.audit.is_empty(), ..Self::default() }
+        Self { is_wanted: !options.compare.is_empty(), ..Self::default() }
     }
 
     /// Remembers a list, which is not one of the files that it lists.
@@ -155,7 +155,7 @@ impl Audit {
         progress: &Progress,
         out: &mut Out,
         counts: &mut Counts,
-    ) -> Result<(Audited, Exit)> {
+    ) -> Result<(Compared, Exit)> {
         let threads = threads(options.read);
         let plan = PoolOptions {
             threads: if threads.may_be_many() { threads.number() } else { 1 },
@@ -185,7 +185,7 @@ impl Audit {
                 unknown(&batch, known.others(&batch), is_hashed.then_some(&reading), helpers)
             }
         };
-        let (mut audited, mut exit) = (Audited::default(), Exit::Ok);
+        let (mut audited, mut exit) = (Compared::default(), Exit::Ok);
         let each = |found: Found| {
             for error in &found.errors {
                 exit = Exit::Error;
@@ -203,7 +203,7 @@ impl Audit {
             }
             out.flush_sometimes()
         };
-        let folders = options.audit.clone().into_iter();
+        let folders = options.compare.clone().into_iter();
         run_in_order(&plan, Box::new(PathFeed::new(folders, FolderPolicy::Walk)), work, each)?;
         if !audited.moved.is_empty() {
             self.matched.add(algorithm);

@@ -1,4 +1,4 @@
-//! The arguments of `bulla audit-log`.
+//! The arguments of `bulla log`.
 
 use super::shared::{KeystoreArgs, ReportArgs};
 use bulla_client::Address;
@@ -15,44 +15,44 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log init                         start the log
-  bulla audit-log show
-  bulla audit-log checkpoint > head.note       keep this file elsewhere: with it you detect a cut log
-  bulla audit-log verify --checkpoint head.note
-  bulla audit-log prove 17 > entry-17.json     prove entry 17 to somebody who has only the public key
-  bulla audit-log verify --proof entry-17.json --public-key audit.pub
+  bulla log init                         start the log
+  bulla log show
+  bulla log checkpoint > head.note       keep this file elsewhere: with it you detect a cut log
+  bulla log verify --checkpoint head.note
+  bulla log prove 17 > entry-17.json     prove entry 17 to somebody who has only the public key
+  bulla log verify --proof entry-17.json --public-key audit.pub
 
 Exit status: 0 success, 1 the log or the proof does not verify, 2 the command could not be carried out.")]
-pub(crate) struct AuditLogArgs {
+pub(crate) struct LogArgs {
     #[command(subcommand)]
-    pub(crate) command: AuditLogCommand,
+    pub(crate) command: LogCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum AuditLogCommand {
+pub(crate) enum LogCommand {
     /// Start the log, and create the key `audit-log` that signs it
     #[command(after_help = "\
 Examples:
-  bulla audit-log init
+  bulla log init
 
 Exit status: 0 started, 2 not started.")]
-    Init(AuditLogInitArgs),
-    Verify(AuditLogVerifyArgs),
+    Init(LogInitArgs),
+    Verify(LogVerifyArgs),
     /// Print all entries
     #[command(after_help = "\
 Examples:
-  bulla audit-log show
-  bulla audit-log show --json
+  bulla log show
+  bulla log show --json
 
 Exit status: 0 printed, 1 the log is damaged or was altered, 2 it could not be read.")]
-    Show(AuditLogShowArgs),
-    Prove(AuditLogProveArgs),
-    Checkpoint(AuditLogCheckpointArgs),
-    Witness(AuditLogWitnessArgs),
+    Show(LogShowArgs),
+    Prove(LogProveArgs),
+    Checkpoint(LogCheckpointArgs),
+    Witness(LogWitnessArgs),
 }
 
 #[derive(Args)]
-pub(crate) struct AuditLogInitArgs {
+pub(crate) struct LogInitArgs {
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 
@@ -71,14 +71,14 @@ pub(crate) struct AuditLogInitArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log verify
-  bulla audit-log verify --checkpoint head.note
-  bulla audit-log verify --log copy-of-the-log --public-key audit.pub --json
-  bulla audit-log verify --server https://keys.example.org:8200 --token-file token --checkpoint head.note
-  bulla audit-log verify --cluster --config /etc/bulla/serve.toml --node https://10.0.0.2:8200 --token-file token
+  bulla log verify
+  bulla log verify --checkpoint head.note
+  bulla log verify --log copy-of-the-log --public-key audit.pub --json
+  bulla log verify --server https://keys.example.org:8200 --token-file token --checkpoint head.note
+  bulla log verify --cluster --config /etc/bulla/serve.toml --node https://10.0.0.2:8200 --token-file token
 
 Exit status: 0 the log, all logs of the nodes, or the proof verify, 1 something does not, 2 something could not be checked.")]
-pub struct AuditLogVerifyArgs {
+pub struct LogVerifyArgs {
     /// The log's folder [default: `audit-log` in the keystore's folder]; with --cluster, more logs,
     /// and may be given several times
     #[arg(long, value_name = "DIR")]
@@ -106,7 +106,7 @@ pub struct AuditLogVerifyArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with = "proof")]
     pub checkpoint: Vec<PathBuf>,
 
-    /// Check the output of `bulla audit-log prove` instead of a log
+    /// Check the output of `bulla log prove` instead of a log
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
     pub proof: Option<PathBuf>,
 
@@ -118,7 +118,7 @@ pub struct AuditLogVerifyArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct AuditLogShowArgs {
+pub(crate) struct LogShowArgs {
     /// The log's folder [default: `audit-log` in the keystore's folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
@@ -134,16 +134,16 @@ pub(crate) struct AuditLogShowArgs {
 /// Prove an entry, or prove that the log only grew
 ///
 /// The proof is for somebody who does not have the log. It is a JSON object, and it leads to the
-/// newest checkpoint. The recipient checks it with `bulla audit-log verify --proof FILE
+/// newest checkpoint. The recipient checks it with `bulla log verify --proof FILE
 /// --public-key KEY`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log prove 17 > entry-17.json
-  bulla audit-log prove --since head.note --output growth.json
+  bulla log prove 17 > entry-17.json
+  bulla log prove --since head.note --output growth.json
 
 Exit status: 0 proved, 2 not proved.")]
-pub(crate) struct AuditLogProveArgs {
+pub(crate) struct LogProveArgs {
     /// The entry's number
     #[arg(value_name = "ENTRY", required_unless_present = "since", conflicts_with = "since")]
     pub(crate) entry: Option<u64>,
@@ -166,16 +166,16 @@ pub(crate) struct AuditLogProveArgs {
 
 /// Sign all entries so far, and print the checkpoint
 ///
-/// A checkpoint is a signed note. Keep it outside the keystore: `bulla audit-log verify
+/// A checkpoint is a signed note. Keep it outside the keystore: `bulla log verify
 /// --checkpoint` then detects a log that was cut or replaced.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log checkpoint > head.note
-  bulla audit-log checkpoint --json
+  bulla log checkpoint > head.note
+  bulla log checkpoint --json
 
 Exit status: 0 signed, 2 not signed.")]
-pub(crate) struct AuditLogCheckpointArgs {
+pub(crate) struct LogCheckpointArgs {
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -193,16 +193,16 @@ pub(crate) struct AuditLogCheckpointArgs {
 /// A witness is somebody else's service that cosigns a log's checkpoints only if the log has grown
 /// and nothing else has changed (C2SP tlog-witness). The settings name the witnesses, as for `bulla
 /// serve`: tables `[[witness]]` with `url` and `key`, and audit.cosignature_quorum. A service does
-/// this by itself. The cosigned checkpoint is stored beside the log, and `bulla audit-log verify
+/// this by itself. The cosigned checkpoint is stored beside the log, and `bulla log verify
 /// --config FILE` checks it. Each witness' operator needs the log's key: --print-key.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla audit-log witness --print-key
-  bulla audit-log witness --config /etc/bulla/serve.toml
+  bulla log witness --print-key
+  bulla log witness --config /etc/bulla/serve.toml
 
 Exit status: 0 enough witnesses cosigned, 1 a witness has seen another log, 2 not enough witnesses cosigned.")]
-pub struct AuditLogWitnessArgs {
+pub struct LogWitnessArgs {
     /// The settings that name the witnesses
     #[arg(long, value_name = "FILE", required_unless_present = "print_key")]
     pub config: Option<PathBuf>,

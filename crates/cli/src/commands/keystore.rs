@@ -1,11 +1,17 @@
-//! `bulla keys reseal`, `backup` and `restore --from`: the keystore as a whole.
+//! `bulla keystore`: what concerns the keystore as a whole.
 
-use super::seal::{check_free, recipient, recipients, secrets, with_keys, write_output};
-use crate::args::{KeysBackupArgs, KeysResealArgs, KeysRestoreArgs};
+use super::encrypt::{check_free, recipient, recipients, secrets, with_keys, write_output};
+use crate::args::{
+    Bound, KeystoreBackupArgs, KeystoreCommand, KeystoreGuardArgs, KeystoreInitArgs, KeystoreRekeyArgs,
+    KeystoreRestoreArgs,
+};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
-use crate::store::{BackedUp, KeySource, LocalKeystore, Prompt, keystore_folder, parse_name, passphrase_of};
+use crate::store::{
+    BackedUp, KeySource, LocalKeystore, Prompt, default_secret, keystore_folder, parse_name, passphrase_of,
+};
 use bulla_keystore::NewSecret;
 use bulla_kms::backend::Backends;
 use bulla_kms::encrypted_file::Header;
@@ -14,7 +20,67 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
+pub(crate) fn run(command: &KeystoreCommand) -> Result<Exit> {
+    match command {
+        KeystoreCommand::Init(args) => init(args),
+        KeystoreCommand::Rekey(args) => rekey(args),
+        KeystoreCommand::Guard(args) => guard(args),
+        KeystoreCommand::Backup(args) => backup(args),
+        KeystoreCommand::Restore(args) => restore(args),
+    }?;
+    Ok(Exit::Ok)
+}
+
+fn init(args: &KeystoreInitArgs) -> Result<()> {
+    let secret = match &args.token_key {
+        Some(name) => NewSecret::DeviceKey(parse_name(name)?),
+        None if args.passphrase => NewSecret::Passphrase,
+        None => default_secret(&args.keystore),
+    };
+    let local = LocalKeystore::create(&args.keystore, secret, args.guard.as_ref())?;
+    if !args.report.json {
+        return Ok(());
+    }
+    #[derive(Serialize)]
+    struct Created {
+        keystore: JsonPath,
+        unlock: &'static str,
+    }
+    let mut out = Out::after("the keystore was created");
+    out.json(&Created { keystore: local.folder().into(), unlock: local.method() })?;
+    out.flush()
+}
+
+/// Shows the keystore's guard, or changes it.
+fn guard(args: &KeystoreGuardArgs) -> Result<()> {
+    if let Some(new) = &args.guard {
+        let location = match new {
+            Bound::None => None,
+            Bound::At(location) => Some(location),
+        };
+        LocalKeystore::existing_unguarded(&args.keystore)?.set_guard(&args.keystore, location)?;
+    }
+    let guard = keystore_folder(&args.keystore)?.guard()?;
+    let mut out = match args.guard {
+        Some(_) => Out::after("the guard was changed"),
+        None => Out::new(),
+    };
+    if args.report.json {
+        #[derive(Serialize)]
+        struct Guard {
+            guard: Option<String>,
+        }
+        out.json(&Guard { guard })?;
+    } else if !args.report.quiet {
+        match guard {
+            Some(guard) => out.line(format_args!("the keystore's guard is {}", shown(Path::new(&guard))))?,
+            None => out.line("the keystore has no guard: bulla cannot detect an older copy of it")?,
+        }
+    }
+    out.flush()
+}
+
+fn rekey(args: &KeystoreRekeyArgs) -> Result<()> {
     let mut local = LocalKeystore::existing(&args.keystore)?;
     let keystore = local.open()?;
     if args.key_file {
@@ -35,10 +101,10 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
     let mut out = Out::after("the new secret opens the keystore");
     if args.report.json {
         #[derive(Serialize)]
-        struct Resealed {
+        struct Rekeyed {
             keystore: JsonPath,
         }
-        out.json(&Resealed { keystore: local.folder().into() })?;
+        out.json(&Rekeyed { keystore: local.folder().into() })?;
     } else if !args.report.quiet {
         out.line("the new secret opens the keystore; the old secret does not")?;
         out.line("older copies of the keystore still open with the old secret")?;
@@ -46,7 +112,7 @@ pub(super) fn reseal(args: &KeysResealArgs) -> Result<()> {
     out.flush()
 }
 
-pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
+fn backup(args: &KeystoreBackupArgs) -> Result<()> {
     check_free(&args.output)?;
     let holder = KeySource::existing(&args.keystore)?;
     let keys = holder.open()?;
@@ -62,7 +128,9 @@ pub(super) fn backup(args: &KeysBackupArgs) -> Result<()> {
 }
 
 /// Makes a new keystore from a backup.
-pub(super) fn restore(args: &KeysRestoreArgs, from: &Path) -> Result<()> {
+fn restore(args: &KeystoreRestoreArgs) -> Result<()> {
+    refuse_existing(&args.with.keystore)?;
+    let from = args.backup.as_path();
     let about = |error: Error| error.about(shown(from));
     let sealed = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
     let header = Header::read(&mut &sealed[..]).map_err(|error| about(error.into()))?;
@@ -98,7 +166,7 @@ fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, do
 }
 
 /// An error if there is a keystore: a restoration must not change it.
-pub(super) fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
+fn refuse_existing(args: &crate::args::KeystoreArgs) -> Result<()> {
     if keystore_folder(args)?.exists() {
         return Err(Error::new("already_exists", "a keystore exists already; bulla does not replace it")
             .hint("name another folder with --keystore DIR"));

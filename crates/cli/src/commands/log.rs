@@ -1,9 +1,8 @@
-//! `bulla audit-log`: the tamper-evident log of every key use.
+//! `bulla log`: the tamper-evident log of every key use.
 
 use super::log_checks::{Trust, print_problems, read_checkpoint, read_checkpoints, read_text};
 use crate::args::{
-    AuditLogCheckpointArgs, AuditLogCommand, AuditLogInitArgs, AuditLogProveArgs, AuditLogShowArgs,
-    AuditLogVerifyArgs, AuditLogWitnessArgs,
+    LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs, LogVerifyArgs, LogWitnessArgs,
 };
 use crate::color;
 use crate::diagnostics::{error_line, note_line};
@@ -23,22 +22,22 @@ use bulla_kms::{Code, Verdict, VersionState};
 use serde::Serialize;
 use std::path::Path;
 
-pub(crate) fn run(command: &AuditLogCommand) -> Result<Exit> {
+pub(crate) fn run(command: &LogCommand) -> Result<Exit> {
     match command {
-        AuditLogCommand::Init(args) => init(args),
-        AuditLogCommand::Verify(args) if args.config.is_some() => return SERVE.start_same(),
-        AuditLogCommand::Verify(args) => return verify(args, &WitnessPolicy::default()),
-        AuditLogCommand::Show(args) => return show(args),
-        AuditLogCommand::Prove(args) => prove(args),
-        AuditLogCommand::Checkpoint(args) => checkpoint(args),
-        AuditLogCommand::Witness(args) if args.print_key => return print_witness_keys(args),
+        LogCommand::Init(args) => init(args),
+        LogCommand::Verify(args) if args.config.is_some() => return SERVE.start_same(),
+        LogCommand::Verify(args) => return verify(args, &WitnessPolicy::default()),
+        LogCommand::Show(args) => return show(args),
+        LogCommand::Prove(args) => prove(args),
+        LogCommand::Checkpoint(args) => checkpoint(args),
+        LogCommand::Witness(args) if args.print_key => return print_witness_keys(args),
         // The settings of the service name the witnesses.
-        AuditLogCommand::Witness(_) => return SERVE.start_same(),
+        LogCommand::Witness(_) => return SERVE.start_same(),
     }?;
     Ok(Exit::Ok)
 }
 
-fn init(args: &AuditLogInitArgs) -> Result<()> {
+fn init(args: &LogInitArgs) -> Result<()> {
     let started = LocalKeystore::existing(&args.keystore)?.begin_log()?;
     let (folder, key) = (started.folder.path(), &started.key);
     let mut out = Out::after("the audit log was started");
@@ -63,7 +62,7 @@ fn init(args: &AuditLogInitArgs) -> Result<()> {
 ///
 /// # Errors
 /// Something could not be checked.
-pub fn verify(args: &AuditLogVerifyArgs, policy: &WitnessPolicy) -> Result<Exit> {
+pub fn verify(args: &LogVerifyArgs, policy: &WitnessPolicy) -> Result<Exit> {
     let trust = Trust::new(args.public_key.as_deref(), &args.keystore)?;
     if let Some(path) = &args.proof {
         return verify_proof(args, &trust, path);
@@ -145,7 +144,7 @@ enum Proof {
     Consistency(Box<ConsistencyProof>),
 }
 
-fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit> {
+fn verify_proof(args: &LogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit> {
     let text = read_text(path)?;
     let malformed = |_| Error::new("malformed_proof", "is not a proof about an audit log").about(shown(path));
     let proof = match serde_json::from_str(&text) {
@@ -207,7 +206,7 @@ fn verify_proof(args: &AuditLogVerifyArgs, trust: &Trust, path: &Path) -> Result
     Ok(if verdict.is_valid() { Exit::Ok } else { Exit::Mismatch })
 }
 
-fn show(args: &AuditLogShowArgs) -> Result<Exit> {
+fn show(args: &LogShowArgs) -> Result<Exit> {
     let log = store::open_log(args.log.as_deref(), &args.keystore)?;
     let mut out = Out::new();
     let seen = log.read(&mut |entry, line| {
@@ -222,11 +221,11 @@ fn show(args: &AuditLogShowArgs) -> Result<Exit> {
     if seen == LogCondition::NoProblems {
         return Ok(Exit::Ok);
     }
-    note_line("the log was altered or damaged; `bulla audit-log verify` lists the problems");
+    note_line("the log was altered or damaged; `bulla log verify` lists the problems");
     Ok(Exit::Mismatch)
 }
 
-fn prove(args: &AuditLogProveArgs) -> Result<()> {
+fn prove(args: &LogProveArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
     let log = store::open_log(args.log.as_deref(), &args.keystore)?;
     let text = match (&args.since, args.entry) {
@@ -239,7 +238,7 @@ fn prove(args: &AuditLogProveArgs) -> Result<()> {
     write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialize") + "\n"))
 }
 
-fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
+fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
     let checkpoint = KeySource::existing(&args.keystore)?.make_checkpoint()?;
     let out = || Out::after("the checkpoint was made");
@@ -268,7 +267,7 @@ fn checkpoint(args: &AuditLogCheckpointArgs) -> Result<()> {
 }
 
 /// Prints the log's keys in the form that witnesses take.
-fn print_witness_keys(args: &AuditLogWitnessArgs) -> Result<Exit> {
+fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
     let holder = KeySource::existing(&args.keystore)?;
     let mut out = Out::new();
     let log = store::open_log(None, &args.keystore)?.id()?;
@@ -285,7 +284,7 @@ fn print_witness_keys(args: &AuditLogWitnessArgs) -> Result<Exit> {
 ///
 /// # Errors
 /// The keystore cannot be opened, or has no log.
-pub fn witness(args: &AuditLogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
+pub fn witness(args: &LogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
     let holder = KeySource::existing(&args.keystore)?;
     let mut out = Out::new();
     let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;

@@ -1,6 +1,8 @@
-//! `bulla seal`, `open`, `reseal` and `identity`.
+//! `bulla encrypt`, `open`, `reseal` and `identity`.
 
-use crate::args::{IdentityArgs, OpenArgs, OpenWithArgs, ReportArgs, ResealArgs, SealArgs, SealToArgs};
+use crate::args::{
+    DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ReportArgs,
+};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
@@ -25,7 +27,7 @@ const STREAM: &str = "-";
 const MAX_RECIPIENTS: u64 = 1 << 20;
 
 /// The keys to encrypt to.
-pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
+pub(super) fn to(args: &EncryptToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     for text in recipients(args)? {
         keys.push(Box::new(text.parse::<Recipient>()?));
@@ -35,7 +37,7 @@ pub(super) fn to(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvide
 }
 
 /// The texts of the recipients that the arguments name.
-pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
+pub(super) fn recipients(args: &EncryptToArgs) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for text in &args.recipient {
         texts.append(&mut recipient_texts(text)?);
@@ -45,7 +47,7 @@ pub(super) fn recipients(args: &SealToArgs) -> Result<Vec<String>> {
 
 /// The passphrase and the key file that the arguments name. `what` is what the passphrase will
 /// open.
-pub(super) fn secrets(args: &SealToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
+pub(super) fn secrets(args: &EncryptToArgs, what: &str) -> Result<Vec<Box<dyn KeyProvider>>> {
     let mut keys: Vec<Box<dyn KeyProvider>> = Vec::new();
     if args.passphrase || args.new_passphrase_file.is_some() {
         let secret = passphrase_of(what, args.new_passphrase_file.as_deref(), Prompt::Twice)?;
@@ -125,7 +127,7 @@ pub(super) fn each<'a>(keys: &'a [Box<dyn KeyProvider + 'a>]) -> Vec<&'a dyn Key
 /// Calls `open` with the keys that the header asks for and the arguments give. A passphrase is
 /// asked for last, and only if the header asks for one.
 pub(super) fn with_keys<T>(
-    args: &OpenWithArgs,
+    args: &DecryptWithArgs,
     header: &Header,
     what: &str,
     open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
@@ -168,7 +170,7 @@ fn not_as_sealed(error: Error) -> Result<Exit> {
     Err(error)
 }
 
-pub(crate) fn seal(args: &SealArgs) -> Result<Exit> {
+pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
     let (source, named) = if args.file == Path::new(STREAM) {
         let stdin = Source::stdin();
         (stdin.map_err(|error| Error::io("cannot read", &error).about("standard input"))?, None)
@@ -228,7 +230,7 @@ fn open_source(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
-pub(crate) fn open(args: &OpenArgs) -> Result<Exit> {
+pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     let output = match &args.output {
         Some(output) => output.clone(),
         None if args.file == Path::new(STREAM) => STREAM.into(),
@@ -265,7 +267,7 @@ pub(crate) fn open(args: &OpenArgs) -> Result<Exit> {
     }
 }
 
-pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
+pub(crate) fn rekey(args: &RekeyArgs) -> Result<Exit> {
     let about = |error: Error| error.about(shown(&args.file));
     let cannot_read = |error: io::Error| about(Error::io("cannot read", &error));
     let mut file = File::open(&args.file).map_err(cannot_read)?;
@@ -301,7 +303,7 @@ pub(crate) fn reseal(args: &ResealArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub(crate) fn identity(args: &IdentityArgs) -> Result<Exit> {
+pub(crate) fn keygen(args: &KeygenArgs) -> Result<Exit> {
     let kind = if args.age { IdentityKind::Age } else { IdentityKind::XWing };
     let identity = Identity::generate(kind)?;
     identity.write(&args.file)?;
