@@ -132,7 +132,7 @@ impl Run<'_> {
         let is_whole = interrupt::stop_signal().is_none();
         let mut audited = Compared::default();
         if is_whole && !self.options.compare.is_empty() {
-            let (found, trouble) = std::mem::take(&mut self.audit).find(
+            let (found, trouble) = std::mem::take(&mut self.compare).find(
                 self.options,
                 &self.progress,
                 &mut self.out,
