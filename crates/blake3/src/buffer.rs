@@ -205,7 +205,7 @@ mod storage {
         }
 
         /// The large part, with the bytes that were held so far.
-        pub(crate) fn to_wide(&mut self) -> &mut WideBuffer {
+        pub(crate) fn widen(&mut self) -> &mut WideBuffer {
             let head = &self.head;
             self.wide.get_or_insert_with(|| {
                 let mut wide = new_wide();
@@ -426,7 +426,7 @@ mod storage {
             small
         }
 
-        pub(crate) fn to_wide(&mut self) -> &mut WideBuffer {
+        pub(crate) fn widen(&mut self) -> &mut WideBuffer {
             &mut self.wide
         }
 

@@ -98,7 +98,7 @@ impl Hasher {
     fn update_tree(&mut self, mut input: &[u8]) {
         let Hasher { kernel, offset, stack, buffer } = self;
         let (kernel, offset) = (&*kernel, *offset);
-        let wide = buffer.to_wide();
+        let wide = buffer.widen();
         let prefetch = Prefetch::for_input(input);
         wide.update_limit(kernel, stack);
         loop {
@@ -129,7 +129,7 @@ impl Hasher {
     pub(crate) fn flush_to_stack<'i>(&mut self, mut input: &'i [u8]) -> &'i [u8] {
         let Hasher { kernel, offset, stack, buffer } = self;
         let (kernel, offset) = (&*kernel, *offset);
-        let wide = buffer.to_wide();
+        let wide = buffer.widen();
         wide.update_limit(kernel, stack);
         if !wide.parts().0.is_empty() {
             input = wide.fill(input);
@@ -144,7 +144,7 @@ impl Hasher {
 
     /// Tells the buffer the tree's position.
     pub(crate) fn update_buffer_limit(&mut self) {
-        self.buffer.to_wide().update_limit(&self.kernel, &self.stack);
+        self.buffer.widen().update_limit(&self.kernel, &self.stack);
     }
 
     /// The digest of the input so far. The hasher does not change, and can take more input.

@@ -35,7 +35,7 @@ pub struct Stdout(io::Result<File>);
 impl Stdout {
     /// Standard output of this process.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn open() -> Self {
         #[cfg(unix)]
         let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
         #[cfg(windows)]
@@ -122,12 +122,12 @@ const MAX_DELAY: Duration = Duration::from_millis(100);
 impl Out {
     /// Standard output, with colors as the user and the terminal want them.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn stdout() -> Self {
         let color = match anstream::AutoStream::choice(&io::stdout()) {
             anstream::ColorChoice::Never => Color::Off,
             _ => Color::On,
         };
-        Self::to(Sink::Stdout(Stdout::new()), "standard output".to_owned(), color)
+        Self::to(Sink::Stdout(Stdout::open()), "standard output".to_owned(), color)
     }
 
     /// Output to the end of a file.
@@ -144,7 +144,7 @@ impl Out {
     /// rotated`. An error of printing then says it too, so that nobody runs the command again only
     /// for its output.
     pub fn after(done: impl Into<String>) -> Self {
-        Self { done: Some(done.into()), ..Self::new() }
+        Self { done: Some(done.into()), ..Self::stdout() }
     }
 
     /// Notes a change as [`Out::after`] does, if it becomes known later.

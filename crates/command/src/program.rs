@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// The exit status, when everything was printed.
 pub fn parse<Arguments: Parser>() -> Result<Arguments, ExitCode> {
     if std::env::args_os().nth(1).is_some_and(|word| word == DESCRIBE) {
-        let mut out = Out::new();
+        let mut out = Out::stdout();
         let tree = CommandTree::of(&Arguments::command());
         return Err(exit_code(out.json(&tree).and_then(|()| out.flush()).map(|()| Exit::Ok)));
     }
@@ -37,7 +37,7 @@ pub fn accept<Arguments>(parsed: Result<Arguments, clap::Error>) -> Result<Argum
         Err(asked) => asked,
     };
     // The parser itself would ignore that it cannot print.
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     Err(exit_code(out.styled(&asked.render()).and_then(|()| out.flush()).map(|()| Exit::Ok)))
 }
 

@@ -44,6 +44,12 @@ pub struct Home {
     root: TempDir,
 }
 
+impl Default for Home {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Home {
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");

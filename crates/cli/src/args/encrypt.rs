@@ -1,5 +1,5 @@
-//! The flags of `bulla encrypt`, `open`, `reseal`, `identity`, and of `bulla keystore rekey`, `guard`,
-//! `backup` and `restore`.
+//! The flags of `bulla encrypt`, `open`, `reseal`, `identity`, and of `bulla keystore rekey`,
+//! `guard`, `backup` and `restore`.
 
 use super::shared::{KeystoreArgs, ReportArgs};
 use clap::Args;

@@ -356,7 +356,7 @@ pub(super) fn write_output(output: &Path, fill: impl FnOnce(&mut dyn Write) -> R
     if output != Path::new(STREAM) {
         return atomic::write_new(output, fill);
     }
-    let mut stdout = io::BufWriter::with_capacity(1 << 16, Stdout::new());
+    let mut stdout = io::BufWriter::with_capacity(1 << 16, Stdout::open());
     fill(&mut stdout)?;
     stdout.flush().map_err(|error| Error::io("cannot write", &error).about("standard output"))
 }

@@ -42,7 +42,7 @@ impl From<ReportLine> for Size {
 pub(crate) fn run(args: &KernelsArgs) -> Result<Exit> {
     let report = kernel::report();
     let available = kernel::available().map(kernel::Kernel::name);
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.json {
         out.json(&Report {
             algorithm: "blake3",

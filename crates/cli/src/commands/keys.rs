@@ -73,7 +73,7 @@ fn create(args: &KeysCreateArgs) -> Result<()> {
 
 fn list(args: &KeysListArgs) -> Result<()> {
     let keys = KeySource::existing(&args.keystore)?.read()?.list()?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.json {
         keys.iter().try_for_each(|key| out.json(key))?;
         return out.flush();
@@ -164,7 +164,7 @@ fn on_key(
 
 fn show(args: &KeysShowArgs) -> Result<()> {
     let key = KeySource::existing(&args.keystore)?.read()?.key(&args.key)?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.json {
         out.json(&key)?
     } else {
@@ -272,7 +272,7 @@ fn write_or_print(
             atomic::write(path, |file| file.write_all(text))
         }
         None => {
-            let mut out = Out::new();
+            let mut out = Out::stdout();
             out.bytes(text)?;
             out.flush()
         }

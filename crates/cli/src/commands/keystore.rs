@@ -63,7 +63,7 @@ fn guard(args: &KeystoreGuardArgs) -> Result<()> {
     let guard = keystore_folder(&args.keystore)?.guard()?;
     let mut out = match args.guard {
         Some(_) => Out::after("the guard was changed"),
-        None => Out::new(),
+        None => Out::stdout(),
     };
     if args.report.json {
         #[derive(Serialize)]

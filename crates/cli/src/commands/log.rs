@@ -82,7 +82,7 @@ pub fn verify(args: &LogVerifyArgs, policy: &WitnessPolicy) -> Result<Exit> {
     }
     report.problems.extend(cosigned.iter_mut().flat_map(|cosigned| std::mem::take(&mut cosigned.problems)));
     let place = log.place();
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.report.json {
         #[derive(Serialize)]
         struct Verified<'a> {
@@ -182,7 +182,7 @@ fn verify_proof(args: &LogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit
             )
         }
     };
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.report.json {
         #[derive(Serialize)]
         struct Checked {
@@ -208,7 +208,7 @@ fn verify_proof(args: &LogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit
 
 fn show(args: &LogShowArgs) -> Result<Exit> {
     let log = store::open_log(args.log.as_deref(), &args.keystore)?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let seen = log.read(&mut |entry, line| {
         if args.json {
             return out.line(line);
@@ -235,7 +235,7 @@ fn prove(args: &LogProveArgs) -> Result<()> {
             return Err(Error::new("usage", "give the number of an entry, or a checkpoint with --since"));
         }
     };
-    write(args.output.as_deref(), Out::new, &(text.expect("plain structures serialize") + "\n"))
+    write(args.output.as_deref(), Out::stdout, &(text.expect("plain structures serialize") + "\n"))
 }
 
 fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
@@ -269,7 +269,7 @@ fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
 /// Prints the log's keys in the form that witnesses take.
 fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
     let holder = KeySource::existing(&args.keystore)?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let log = store::open_log(None, &args.keystore)?.id()?;
     for version in holder.log_key()?.versions {
         if version.state != VersionState::Revoked {
@@ -286,7 +286,7 @@ fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
 /// The keystore cannot be opened, or has no log.
 pub fn witness(args: &LogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
     let holder = KeySource::existing(&args.keystore)?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());

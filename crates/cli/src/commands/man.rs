@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit> {
         .title(title)
         .render(&mut page)
         .map_err(|error| Error::io("cannot write the page", &error))?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     out.bytes(&left_aligned(&page))?;
     out.flush()?;
     Ok(Exit::Ok)

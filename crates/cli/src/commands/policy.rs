@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
     let holder = KeySource::existing(&args.keystore)?;
     if args.max_age.is_none() && args.max_uses.is_none() && args.minimum_version.is_none() {
-        return report(args, Out::new(), &holder.read()?.key(&args.key)?);
+        return report(args, Out::stdout(), &holder.read()?.key(&args.key)?);
     }
     let keys = holder.open()?;
     let mut key = keys.key(&args.key)?;
@@ -31,7 +31,7 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
         key = keys.update(&args.key, Some(key.revision), &KeyChange::MinimumVersion(minimum))?;
     }
     drop(keys);
-    let out = if key.revision == before { Out::new() } else { Out::after("the policy was changed") };
+    let out = if key.revision == before { Out::stdout() } else { Out::after("the policy was changed") };
     report(args, out, &key)
 }
 

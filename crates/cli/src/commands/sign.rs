@@ -43,7 +43,7 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
         false => targets.into_iter().filter_map(Result::err).map(Err).collect(),
     };
 
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let mut exit = Exit::Ok;
     for (path, signed) in args.paths.iter().zip(signed) {
         let result = signed.and_then(|mut signed| write(&mut out, path, args, &mut signed));

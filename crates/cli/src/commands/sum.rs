@@ -73,7 +73,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
             let (listed, file) = Listed::open(list, args, &hashing)?;
             (Some(listed), Out::to_file(file, list))
         }
-        None => (None, Out::new()),
+        None => (None, Out::stdout()),
     };
     let total = if listed.is_some() { Total::default() } else { total_of(&files, args.read.work.progress) };
     let progress = Progress::of(total, args.read.work.progress);

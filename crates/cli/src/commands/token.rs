@@ -41,7 +41,7 @@ fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
 
 fn inspect(args: &TokenInspectArgs) -> Result<()> {
     let inspection = read(&args.token)?.inspect()?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.json {
         out.json(&inspection)?;
         return out.flush();
@@ -85,7 +85,7 @@ fn write(token: &Token, output: Option<&Path>) -> Result<()> {
     match output {
         Some(path) => atomic::write_private(path, write),
         None => {
-            let mut out = Out::new();
+            let mut out = Out::stdout();
             let mut line = zeroize::Zeroizing::new(Vec::with_capacity(token.expose().len() + 1));
             write(&mut *line).map_err(|error| Error::io("cannot write", &error))?;
             out.bytes(&line)?;

@@ -170,7 +170,7 @@ pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
     match &args.output {
         Some(path) => atomic::write(path, |file| file.write_all(text.as_bytes())),
         None => {
-            let mut out = Out::new();
+            let mut out = Out::stdout();
             out.bytes(text.as_bytes())?;
             out.flush()
         }

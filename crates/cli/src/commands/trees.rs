@@ -43,7 +43,7 @@ pub(super) fn digest(
 
 pub(super) fn print(args: &SumArgs, folders: &[PathBuf]) -> Result<Exit> {
     let progress = Progress::of(Total::default(), args.read.work.progress);
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let mut exit = Exit::Ok;
     let display = Display::of_stdout();
     let output = stdout_file();

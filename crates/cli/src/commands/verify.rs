@@ -48,7 +48,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
             Job { path, trust: &trust, only: &only, exclusions: &exclusions, read_mode, progress: &progress };
         job.verify(args).unwrap_or_else(Report::from)
     };
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let mut exit = Exit::Ok;
     let mut counts = [0_u64; 3];
     in_order(

@@ -93,6 +93,6 @@ pub(super) fn count(
 
 /// The identity of the file that standard output leads to, if it is one and the system tells.
 pub(super) fn stdout_file() -> Option<(u64, u64)> {
-    let stamp = Stamp::of(Stdout::new().file()?).ok()?;
+    let stamp = Stamp::of(Stdout::open().file()?).ok()?;
     (stamp.kind() == FileKind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
 }

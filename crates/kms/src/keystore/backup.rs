@@ -67,7 +67,8 @@ impl Keystore {
         self.backup_to(|_| sink, to)
     }
 
-    /// Like [`Keystore::backup`], for a sink that begins with the summary of the backup: `begin` makes the sink.
+    /// Like [`Keystore::backup`], for a sink that begins with the summary of the backup: `begin`
+    /// makes the sink.
     ///
     /// # Errors
     /// Those of [`Keystore::backup`].

@@ -8,10 +8,10 @@ use std::time::Duration;
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, AuthorizerBuilder};
 use biscuit_auth::{AuthorizerLimits, Biscuit, error};
 
+use super::biscuit::{Token, invalid};
 use super::datalog;
 use super::grant::TokenRequest;
 use super::grant::{GrantedKeys, TokenOperation};
-use super::token::{Token, invalid};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, Name};

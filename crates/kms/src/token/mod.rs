@@ -18,10 +18,10 @@
 //! `spec/tokens.md` has the facts and rules.
 
 mod authorize;
+mod biscuit;
 mod datalog;
 mod grant;
-mod token;
 
 pub use self::authorize::{Revocations, Rights, VerifiedToken};
+pub use self::biscuit::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};
 pub use self::grant::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, TokenLimits, TokenOperation, TokenRequest};
-pub use self::token::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};

@@ -1,4 +1,5 @@
-//! Encrypted files: they decrypt to the data, with the keys that they were encrypted to, or not at all.
+//! Encrypted files: they decrypt to the data, with the keys that they were encrypted to, or not at
+//! all.
 #![cfg(feature = "soft-seal")]
 
 use std::fs;

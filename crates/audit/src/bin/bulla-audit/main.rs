@@ -51,7 +51,7 @@ fn binaries(args: &AuditArgs) -> Result<Exit> {
     let add = |bytes| progress.add(bytes);
     let options = Options { rules: &rules, limits: Limits::default(), progress: &add };
     let baseline = args.baseline.as_deref().map(|path| baseline(path, &options)).transpose()?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     let mut exit = Exit::Ok;
     for path in &args.binaries {
         let audited = audit(path, &options).map_err(|error| about(path, &error)).and_then(|reports| {
@@ -201,7 +201,7 @@ fn project(args: &AuditArgs) -> Result<Exit> {
     let scan = scan::scan(args.manifest_path.as_deref(), &|_| progress.add(0));
     drop(progress);
     let scan = scan.map_err(|error| Error::new(error.code(), error.to_string()))?;
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     if args.json {
         out.json(&scan)?;
     } else {

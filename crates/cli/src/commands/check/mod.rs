@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<Exit> {
     let mut run = Run {
         options,
         progress: Progress::of(Total::default(), options.read.work.progress),
-        out: Out::new(),
+        out: Out::stdout(),
         counts: Counts::default(),
         compare: Comparison::new(options),
     };

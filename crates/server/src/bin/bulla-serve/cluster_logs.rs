@@ -4,8 +4,7 @@
 use crate::etcd::EtcdSource;
 use crate::witness_policy;
 use bulla_cli::audit_log::{
-    LogVerifyArgs, GivenKey, Log, LogFolder, Remote, Trust, WitnessPolicy, print_problems,
-    read_checkpoints,
+    GivenKey, Log, LogFolder, LogVerifyArgs, Remote, Trust, WitnessPolicy, print_problems, read_checkpoints,
 };
 use bulla_command::color;
 use bulla_command::diagnostics::error_line;
@@ -89,7 +88,7 @@ pub(crate) fn verify(args: &LogVerifyArgs, config: &Config) -> Result<Exit> {
         None => Trust::Keystore(EtcdSource::log_key(&args.keystore, config)?),
     };
     let (mut known, mut exit) = (BTreeMap::new(), Exit::Ok);
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     for row in &gathered {
         if let Some(problem) = gather(&mut known, row, &trust) {
             exit = Exit::Mismatch;

@@ -10,7 +10,7 @@ mod service_log;
 mod service_manager;
 mod source;
 
-use crate::args::{LogArgs, LogCommand, Cli, InitArgs, ServeArgs, ServeCommand};
+use crate::args::{Cli, InitArgs, LogArgs, LogCommand, ServeArgs, ServeCommand};
 #[cfg(feature = "etcd")]
 use crate::etcd::EtcdSource;
 use crate::service_manager::{ServiceState, notify, raise_file_limit};
@@ -52,7 +52,7 @@ fn run(cli: Cli) -> Result<Exit> {
 }
 
 fn print(text: &str) -> Result<()> {
-    let mut out = Out::new();
+    let mut out = Out::stdout();
     out.bytes(text.as_bytes())?;
     out.flush()
 }
