@@ -35,7 +35,7 @@ func (c *Client) NewBatcher() *Batcher {
 	return &Batcher{client: c, ctx: ctx, cancel: cancel}
 }
 
-// Sign signs a message with the newest version of a key, together with what others ask for.
+// Sign signs a message with the latest version of a key, together with what others ask for.
 func (b *Batcher) Sign(ctx context.Context, key string, message []byte) (*Signature, error) {
 	answer := make(chan SignResult, 1)
 	b.mu.Lock()

@@ -18,7 +18,7 @@ type Signature struct {
 	Bytes   []byte `json:"signature"`
 }
 
-// Sign signs a message with the newest version of a key.
+// Sign signs a message with the latest version of a key.
 func (c *Client) Sign(ctx context.Context, key string, message []byte) (*Signature, error) {
 	signature := new(Signature)
 	body := map[string][]byte{"message": orEmpty(message)}
@@ -29,7 +29,7 @@ func (c *Client) Sign(ctx context.Context, key string, message []byte) (*Signatu
 }
 
 // Verify says whether the key made the signature of the message. The key is best the one that
-// Signature names; a label means the newest version.
+// Signature names; a label means the latest version.
 func (c *Client) Verify(ctx context.Context, key string, message, signature []byte) (bool, error) {
 	var verdict struct {
 		Valid bool `json:"valid"`

@@ -17,7 +17,7 @@ test("keys sign, rotate and verify", async () => {
   assert.ok(verify(null, message, node, first.signature));
   assert.equal((await client.rotate(label)).latestVersion, 2);
   assert.equal(await client.verify(first.key, message, first.signature), true);
-  assert.equal(await client.verify(label, message, first.signature), false, "the newest version did not sign it");
+  assert.equal(await client.verify(label, message, first.signature), false, "the latest version did not sign it");
   const results = await client.signMany([{ key: label, message }, { key: "no-such-key", message }]);
   assert.ok(results[1]?.status === "rejected" && results[1].reason.code === "key_not_found");
   assert.ok(results[0]?.status === "fulfilled");

@@ -42,9 +42,9 @@ done
 "$bulla" keys create transport --algorithm x-wing
 "$bulla" keys export-public transport --output transport.pub
 "$bulla" keys create moving --exportable
-"$bulla" token new --operation export --key moving --expires-in 36500d --output token
-"$bulla" token attenuate token --expires-in 36499d --output token.weaker
-"$bulla" keys export moving --to transport.pub --token token --output moving.wrapped
+"$bulla" token new --operation export --key moving --expires 36500d --output token
+"$bulla" token attenuate token --expires 36499d --output token.weaker
+"$bulla" keys export moving --to transport.pub --token-file token --output moving.wrapped
 
 # What the audit log gives out.
 "$bulla" log checkpoint --output checkpoint.note

@@ -25,13 +25,13 @@ pub(crate) use self::keystore::{
 pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs};
 pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs};
+pub(crate) use self::shared::{Bound, ByteRange, Deadline, ExcludeArgs, duration_text};
 pub use self::shared::{KeystoreArgs, ReportArgs};
-pub(crate) use self::sums::{CheckArgs, FilterArgs, HiddenNames, ReadArgs, SumArgs};
+pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
-    KeysPolicyArgs, KeysSuccessionArgs, PublicKeyFormat,
+    KeysPolicyArgs, KeysRevokeArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
 pub(crate) use self::work::WorkArgs;
 
@@ -254,7 +254,7 @@ pub(crate) struct SignArgs {
     pub(crate) key: String,
 
     /// One line of text; the signature covers it too
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
 
     /// Write the signature to FILE, or to standard output if FILE is `-`; only with one PATH
@@ -309,7 +309,7 @@ pub(crate) struct SignArgs {
 /// signature names another file, bulla says so.
 ///
 /// bulla trusts the keys of your keystore, except revoked versions. With --public-key, it trusts
-/// only the given keys and needs no keystore. After a rotation, --follow also trusts the newer
+/// only the given keys and needs no keystore. After a rotation, --succession also trusts the newer
 /// public keys that the given keys vouch for: see `bulla keys succession`. With `-`, bulla verifies
 /// standard input against the signature file of --signature.
 #[derive(Args)]
@@ -320,7 +320,7 @@ Examples:
   bulla verify photos --only 2025/beach.jpg
   bulla verify photos --duplicates
   bulla verify disk.img --range 10G..11G
-  bulla verify photos --public-key signer.pub --follow signer.succession
+  bulla verify photos --public-key signer.pub --succession signer.succession
   bulla verify app.tar.gz --format minisign --public-key minisign.pub
   bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
@@ -339,10 +339,10 @@ pub(crate) struct VerifyArgs {
     /// Also trust the newer public keys that the given keys vouch for; FILE holds the statements of
     /// `bulla keys succession`; may be given several times
     ///
-    /// The older version's private key signs a statement. If that private key leaked, do not follow
+    /// The older version's private key signs a statement. If that private key leaked, do not trust
     /// the statement.
     #[arg(long, value_name = "FILE", requires = "public_key")]
-    pub(crate) follow: Vec<PathBuf>,
+    pub(crate) succession: Vec<PathBuf>,
 
     /// Of a signed folder, verify only this file or folder in it, and read nothing else; may be
     /// given several times

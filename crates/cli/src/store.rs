@@ -11,11 +11,10 @@ mod remote;
 pub use self::audit_logs::{Log, LogCondition, LogFolder, WitnessPolicy};
 pub use self::key_source::keystore_folder;
 pub(crate) use self::key_source::{KeySource, open_log};
-pub(crate) use self::keys::{
-    BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, parse_name, time_from_now,
-};
+pub(crate) use self::keys::{BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, parse_name};
 pub(crate) use self::known_keys::KnownKeys;
 pub(crate) use self::local::{LocalKeystore, default_secret};
 pub use self::local::{note_recovered, secrets};
 pub(crate) use self::prompt::{Prompt, key_passphrase, passphrase_of};
 pub use self::remote::Remote;
+pub(crate) use self::remote::given_token;

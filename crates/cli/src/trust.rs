@@ -62,7 +62,7 @@ impl Trust {
             given.append(&mut GivenKey::read_all(text)?);
         }
         let mut statements = Vec::new();
-        for path in &args.follow {
+        for path in &args.succession {
             statements.append(&mut read_statements(path)?);
         }
         let follow = |key: &GivenKey| follow(&key.key, key.name.as_ref(), &statements);
@@ -150,7 +150,9 @@ fn check_given(keys: &[GivenKey], file: &SignatureFile) -> Result<(), Finding> {
         let is_newer =
             |name: &KeyVersionId| name.key_id() == file.key.key_id() && name.version() < file.key.version();
         let hint = match keys.iter().filter_map(|given| given.name.as_ref()).any(is_newer) {
-            true => ", an older version of that key; pass the owner's `bulla keys succession` with --follow",
+            true => {
+                ", an older version of that key; pass the owner's `bulla keys succession` with --succession"
+            }
             false => "",
         };
         return Err(Problem::WrongKey.because(reason + hint));
@@ -194,7 +196,7 @@ fn version(keys: &KnownKeys, id: &KeyVersionId) -> Result<PublicKey, Finding> {
     let key = keys.key(id.key_id())?.ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
         Problem::UnknownVersion
-            .because(format!("it is signed by {id}, but the keystore's newest version is v{}", key.head))
+            .because(format!("it is signed by {id}, but the keystore's latest version is v{}", key.head))
     })?;
     check_usable(&key, version)?;
     Ok(version.public_key.clone())

@@ -245,7 +245,7 @@ impl Client {
         Ok(self.call::<Decrypted>(call).await?.data)
     }
 
-    /// Exports the private key of the newest version, or of the one that the name has, wrapped for
+    /// Exports the private key of the latest version, or of the one that the name has, wrapped for
     /// a recipient.
     pub async fn export_key(&self, key: &str, recipient: Recipient<'_>) -> Result<Exported> {
         self.call(Call::post(key_path(key, "/export"), Effect::None).body(&recipient)).await
@@ -258,7 +258,7 @@ impl Client {
         self.import("/api/v1/import".to_owned(), Import::new(Some(new), material)).await
     }
 
-    /// Imports a key as the newest version of a key: it signs from now on.
+    /// Imports a key as the latest version of a key: it signs from now on.
     pub async fn import_version(&self, key: &str, material: KeyMaterial<'_>) -> Result<Key> {
         self.import(key_path(key, "/import"), Import::new(None, material)).await
     }

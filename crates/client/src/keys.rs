@@ -38,12 +38,12 @@ pub struct Key {
     /// Older versions do not verify.
     pub minimum_version: u32,
     /// The oldest version that signs when a client of the Vault-compatible interface names it; none
-    /// if only the newest version signs.
+    /// if only the latest version signs.
     #[serde(default)]
     pub minimum_signing_version: Option<u32>,
     /// When the service rotates it by itself.
     pub rotation: Rotation,
-    /// The newest version, the one that signs.
+    /// The latest version, the one that signs.
     pub head: u32,
     /// All versions, version 1 first.
     pub versions: Vec<Version>,
@@ -328,13 +328,13 @@ impl Client {
         self.call(Call::change(Method::POST, path)).await
     }
 
-    /// Reads the public key of the newest version, or of the one that the name has.
+    /// Reads the public key of the latest version, or of the one that the name has.
     pub async fn public_key(&self, key: &str, format: PublicKeyFormat) -> Result<PublicKey> {
         let part = format!("/public?format={}", format.as_str());
         self.call(Call::get(key_path(key, &part))).await
     }
 
-    /// Has a key's newest version sign everything about the key. This is the JSON as the service
+    /// Has a key's latest version sign everything about the key. This is the JSON as the service
     /// wrote it, because the signature is one of the attestation in that form.
     pub async fn attest(&self, key: &str) -> Result<String> {
         self.text(Call::post(key_path(key, "/attest"), Effect::None)).await

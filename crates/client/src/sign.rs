@@ -146,21 +146,21 @@ struct Verified {
 }
 
 impl Client {
-    /// Signs a message with a key's newest version.
+    /// Signs a message with a key's latest version.
     pub async fn sign(&self, key: &str, message: &[u8]) -> Result<Signature> {
         let body = Item { key: None, message: Base64(message), signature: None };
         self.call(Call::post(key_path(key, "/sign"), Effect::None).body(&body)).await
     }
 
     /// Whether a key made the signature of the message. The key is best the one that
-    /// [`Signature::key`] has: a label means the newest version.
+    /// [`Signature::key`] has: a label means the latest version.
     pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<bool> {
         let body = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
         let call = Call::post(key_path(key, "/verify"), Effect::None).body(&body);
         Ok(self.call::<Verdict>(call).await?.valid)
     }
 
-    /// Signs the digest of a message with an Ed25519 key's newest version, under a context of at
+    /// Signs the digest of a message with an Ed25519 key's latest version, under a context of at
     /// most 255 bytes.
     pub async fn sign_digest(
         &self,

@@ -28,7 +28,7 @@ impl From<KmsError> for Error {
             Code::AuditLogCorrupt => Some(
                 "`bulla log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
             ),
-            Code::UnsupportedAlgorithm => Some("if the key is on a token, name the token with --pkcs11 URI"),
+            Code::UnsupportedAlgorithm => Some("if the key is on a device, name the device with --pkcs11 URI"),
             Code::RolledBack | Code::GuardMismatch => Some(
                 "restore the newest keystore and its guard; to accept the present keystore, run `bulla keystore guard` with a new guard",
             ),
@@ -73,7 +73,7 @@ fn keystore_hint(code: ErrorCode) -> Option<&'static str> {
             "restore keystore.redb from a copy, or run `bulla keystore restore BACKUP`; to start with new keys, move keystore.key elsewhere"
         }
         ErrorCode::NoHome => "name the keystore's folder with --keystore DIR or BULLA_KEYSTORE",
-        ErrorCode::DeviceRequired => "name the token with --pkcs11 URI or BULLA_PKCS11",
+        ErrorCode::DeviceRequired => "name the device with --pkcs11 URI or BULLA_PKCS11",
         ErrorCode::IdentityRequired => "name the file with that identity: --identity FILE",
         ErrorCode::UnknownLabel => {
             "list the keys with `bulla keys list`, or create one with `bulla keys create LABEL`"

@@ -11,7 +11,7 @@ use bulla_kms::{KmsError, Name};
 use std::sync::Arc;
 
 fn required() -> Error {
-    Error::new(ErrorCode::DeviceRequired, "the keystore needs its token")
+    Error::new(ErrorCode::DeviceRequired, "the keystore needs its device")
 }
 
 #[cfg(feature = "pkcs11")]

@@ -48,7 +48,7 @@ pub struct Attestation {
     pub minimum_signing_version: Option<u32>,
     /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
-    /// The newest version, the one that signs.
+    /// The latest version, the one that signs.
     pub head: u32,
     /// All versions, version 1 first.
     pub versions: Vec<VersionAttestation>,

@@ -236,7 +236,11 @@ impl Header {
         read_exact(source, &mut start)?.ok_or_else(|| malformed("it is too short"))?;
         let [magic @ .., format, a, b, c, d] = &start;
         if magic != MAGIC {
-            return Err(malformed("it begins with other bytes"));
+            return Err(malformed(match &start {
+                b"age-encry" => "it is an age file: use `age -d`",
+                b"-----BEGI" => "it is armored text: use `age -d` if it is an age file",
+                _ => "its first bytes are not those of one",
+            }));
         }
         match *format {
             FORMAT => {}

@@ -175,11 +175,11 @@ impl fmt::Display for KeyVersionId {
     }
 }
 
-/// The key that signs: a key, which signs by its newest version, or one version, which must then be
+/// The key that signs: a key, which signs by its latest version, or one version, which must then be
 /// the newest one.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyRef<'a> {
-    /// The newest version of the key.
+    /// The latest version of the key.
     Key(&'a KeyId),
     /// This version, if it is the latest version.
     Version(&'a KeyVersionId),

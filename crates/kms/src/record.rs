@@ -111,7 +111,7 @@ impl KeyRecord {
         Ok(record)
     }
 
-    /// The newest version.
+    /// The latest version.
     pub(crate) fn latest_number(&self) -> NonZeroU32 {
         let versions = u32::try_from(self.versions.len()).ok();
         versions.and_then(NonZeroU32::new).expect("a record has 1 to 2^32 - 1 versions")
@@ -127,7 +127,7 @@ impl KeyRecord {
         self.latest_version().origin == Origin::PublicOnly
     }
 
-    /// The newest version's record.
+    /// The latest version's record.
     pub(crate) fn latest_version(&self) -> &VersionRecord {
         self.versions.last().expect("a record has a version")
     }

@@ -94,8 +94,32 @@ impl LineParser {
         }
         match self.line(line) {
             Ok(line) => ParsedLine::Checksum(line),
-            Err(reason) => ParsedLine::Malformed(reason),
+            Err(reason) => ParsedLine::Malformed(self.unsupported(line).unwrap_or(reason)),
         }
+    }
+
+    /// The reason why a malformed line is one of another program, if it is.
+    fn unsupported(&self, line: &[u8]) -> Option<&'static str> {
+        if line.starts_with("\u{feff}".as_bytes()) {
+            return Some("the line begins with a byte order mark: save the list as UTF-8 without one");
+        }
+        let text = std::str::from_utf8(line).ok()?.trim_ascii().trim_start_matches('\\');
+        let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_tagged = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('('));
+        let (first, _) = text.split_once([' ', '\t'])?;
+        let digits = if is_hex(first) && self.algorithm.is_none() { first.len() } else { 0 };
+        if digits == 32 || is_tagged("MD5") {
+            return Some("MD5 is not supported: it does not protect against manipulation");
+        }
+        if digits == 40 || is_tagged("SHA1") {
+            return Some("SHA-1 is not supported: it does not protect against manipulation");
+        }
+        if matches!(digits, 56 | 96) || ["SHA224", "SHA2-224", "SHA384", "SHA2-384"].into_iter().any(is_tagged) {
+            return Some("SHA-224 and SHA-384 are not supported");
+        }
+        let (_, last) = text.rsplit_once([' ', '\t'])?;
+        (last.len() == 8 && is_hex(last))
+            .then_some("it is a line of an SFV list: its checksum is CRC-32, which is not supported")
     }
 
     fn line(&self, line: &[u8]) -> Result<ChecksumLine, &'static str> {

@@ -52,7 +52,7 @@ impl<'a> Prepared<'a> {
 
     /// Starts the service, with a token that permits these operations.
     pub(super) fn serve(&self, operations: &[&str]) -> Result<Serving> {
-        let mut new = vec!["token", "new", "--expires-in", "1h"];
+        let mut new = vec!["token", "new", "--expires", "1h"];
         new.extend(operations.iter().flat_map(|operation| ["--operation", operation]));
         let token = self.run(&new)?.trim().to_owned();
         Serving::start(self.serve_command().args(["--listen", "127.0.0.1:0"]), token)

@@ -1,5 +1,4 @@
-//! The flags of `bulla encrypt`, `open`, `reseal`, `identity`, and of `bulla keystore rekey`,
-//! `guard`, `backup` and `restore`.
+//! The flags of `bulla encrypt`, `decrypt`, `rekey` and `keygen`.
 
 use super::shared::{KeystoreArgs, ReportArgs};
 use clap::Args;
@@ -15,7 +14,7 @@ pub(crate) struct EncryptToArgs {
     /// line, as `bulla keygen` and age-keygen print them. Lines that begin with # are comments.
     /// It can also be a public key file that `bulla keys export-public` wrote, of a key that
     /// receives exported keys (ML-KEM or X-Wing).
-    #[arg(short, long, value_name = "RECIPIENT|FILE")]
+    #[arg(long, value_name = "RECIPIENT|FILE")]
     pub(crate) recipient: Vec<String>,
 
     /// Encrypt to a passphrase; bulla asks for it twice

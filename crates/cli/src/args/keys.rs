@@ -4,7 +4,7 @@
 use super::shared::algorithm;
 use super::{
     ExportPublicArgs, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
-    KeysSuccessionArgs, KeystoreArgs, ReportArgs,
+    KeysRevokeArgs, KeysSuccessionArgs, KeystoreArgs, ReportArgs,
 };
 use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use bulla_kms::backend::SOFTWARE;
@@ -16,7 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) enum Backend {
     /// In the keystore
     Software,
-    /// On the token of --pkcs11, or on that of the service of --server; they never leave it
+    /// On the device of --pkcs11, or on that of the service of --server; they never leave it
     Pkcs11,
 }
 
@@ -95,6 +95,7 @@ Examples:
 Exit status: 0 enabled, 2 not enabled.")]
     Enable(KeyArgs),
     Policy(KeysPolicyArgs),
+    Revoke(KeysRevokeArgs),
     Destroy(KeysDestroyArgs),
     /// Cancel a key's scheduled destruction
     ///

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bulla keystore init --passphrase      create a keystore, protected by a passphrase
-  bulla keystore rekey --key-file       open it by a new key file instead
+  bulla keystore rekey --generate-key-file    open it by a new key file instead
   bulla keystore guard file:/mnt/other/guard
   bulla keystore backup keys.backup --recipient safe.recipient
   bulla keystore restore keys.backup --keystore new-folder --identity safe.identity
@@ -55,10 +55,10 @@ pub(crate) struct KeystoreInitArgs {
     #[arg(long)]
     pub(crate) passphrase: bool,
 
-    /// Protect the keystore with this key on the token of --pkcs11; bulla creates the key if the
-    /// token has none of that name
+    /// Protect the keystore with this key on the device of --pkcs11; bulla creates the key if the
+    /// device has none of that name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["passphrase", "passphrase_file"])]
-    pub(crate) token_key: Option<String>,
+    pub(crate) device_key: Option<String>,
 
     /// Detect and refuse older copies of the keystore, with a guard in another place: see `bulla
     /// keystore guard`
@@ -84,7 +84,7 @@ pub(crate) struct KeystoreInitArgs {
 #[command(group = ArgGroup::new("new").required(true), after_help = "\
 Examples:
   bulla keystore rekey --passphrase
-  bulla keystore rekey --key-file
+  bulla keystore rekey --generate-key-file
   bulla keystore rekey --recipient me.recipient
 
 Exit status: 0 changed, 2 not changed.")]
@@ -99,15 +99,15 @@ pub(crate) struct KeystoreRekeyArgs {
 
     /// A new key file beside the keystore
     #[arg(long, group = "new")]
-    pub(crate) key_file: bool,
+    pub(crate) generate_key_file: bool,
 
     /// The identity of this recipient
     #[arg(long, value_name = "RECIPIENT|FILE", group = "new")]
     pub(crate) recipient: Option<String>,
 
-    /// This key on the token of --pkcs11; bulla creates the key if the token has none of that name
+    /// This key on the device of --pkcs11; bulla creates the key if the device has none of that name
     #[arg(long, value_name = "NAME", group = "new")]
-    pub(crate) token_key: Option<String>,
+    pub(crate) device_key: Option<String>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -120,7 +120,7 @@ pub(crate) struct KeystoreRekeyArgs {
 ///
 /// A guard records, outside the keystore, how many changes the keystore has had. A keystore with
 /// fewer changes than its guard is an older copy, and every command refuses it. A guard is a new
-/// file, best on another disk and not part of the keystore's backups, or a new object on the token
+/// file, best on another disk and not part of the keystore's backups, or a new object on the device
 /// of --pkcs11. The keystore remembers its guard, and only somebody with the keystore's secret can
 /// change that. Copies from before the guard do not know it.
 ///

@@ -103,7 +103,7 @@ pub struct LogVerifyArgs {
 
     /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be
     /// given several times
-    #[arg(short, long, value_name = "FILE", conflicts_with = "proof")]
+    #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub checkpoint: Vec<PathBuf>,
 
     /// Check the output of `bulla log prove` instead of a log

@@ -22,8 +22,11 @@ pub struct ServerArgs {
     #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true)]
     pub server_ca: Option<PathBuf>,
 
-    /// Read the token for the service from FILE, instead of from the variable BULLA_TOKEN
-    #[arg(long, value_name = "FILE")]
+    /// Read the token from FILE, or from standard input for `-`, instead of from the variable
+    /// BULLA_TOKEN
+    ///
+    /// A service needs a token, and so does an export of a private key.
+    #[arg(long, value_name = "FILE", env = "BULLA_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
 
     /// Show the service the client certificate in FILE (PEM); needs --client-key
@@ -45,13 +48,14 @@ pub struct NamedServer {
 }
 
 impl ServerArgs {
-    /// The service that the variable BULLA_ADDR names, for a program without these flags.
+    /// The service that the variable BULLA_ADDR names, with the token of BULLA_TOKEN_FILE, for a program without these flags.
     ///
     /// # Errors
     /// The variable is no address.
     pub fn of_variable() -> Result<Self, bulla_client::Error> {
         let text = std::env::var("BULLA_ADDR").unwrap_or_default();
-        Ok(Self { server: Some(named(&text)?), ..Self::default() })
+        let token_file = std::env::var_os("BULLA_TOKEN_FILE").map(PathBuf::from);
+        Ok(Self { server: Some(named(&text)?), token_file, ..Self::default() })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::server::ServerArgs;
 use bulla_kms::pkcs11::DeviceConfig;
+use bulla_kms::{KmsError, Timestamp};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -43,13 +44,13 @@ pub struct KeystoreArgs {
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub identity: Option<PathBuf>,
 
-    /// The PKCS#11 token that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
+    /// The PKCS#11 device that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
     ///
     /// For example
     /// 'pkcs11:token=releases?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/pin'.
     /// bulla reads the PIN from that file, or from a variable (pin-source=env:NAME). Without
     /// pin-source it asks for the PIN on the terminal. bulla verifies signatures itself and never
-    /// asks the token to verify.
+    /// asks the device to verify.
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
     pub pkcs11: Option<DeviceConfig>,
 
@@ -80,19 +81,85 @@ pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm>
         .try_map(|name| name.parse::<bulla_kms::Algorithm>())
 }
 
-/// A length of time: a number and s, m, h or d.
+/// The units of a length of time, in seconds. A year has 365 days.
+const TIME_UNITS: [(char, u64); 6] = [
+    ('y', 365 * 24 * 60 * 60),
+    ('w', 7 * 24 * 60 * 60),
+    ('d', 24 * 60 * 60),
+    ('h', 60 * 60),
+    ('m', 60),
+    ('s', 1),
+];
+
+/// A length of time: a number and s, m, h, d, w or y.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let form = || format!("{text:?} is not a time: write a number and s, m, h or d, for example 90d");
-    let unit = text.chars().last().ok_or_else(form)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(form()),
+    let form = || {
+        format!("{text:?} is not a length of time: write a number and s, m, h, d, w or y, for example 90d")
     };
+    let unit = text.chars().last().ok_or_else(form)?;
+    let (_, seconds) = TIME_UNITS.into_iter().find(|(letter, _)| *letter == unit).ok_or_else(form)?;
     let number: u64 = text[..text.len() - 1].parse().map_err(|_| form())?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(form)
+}
+
+/// The text of a length of time, as `duration` reads it: in the longest unit up to a day that fits.
+pub(crate) fn duration_text(seconds: u64) -> String {
+    let fits = |(letter, unit): &(char, u64)| !matches!(letter, 'y' | 'w') && seconds.is_multiple_of(*unit);
+    match TIME_UNITS.into_iter().find(fits) {
+        Some((letter, unit)) if seconds > 0 => format!("{}{letter}", seconds / unit),
+        _ => format!("{seconds}s"),
+    }
+}
+
+/// A moment in the future, as a user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// So long from now.
+    After(Duration),
+    /// At this time.
+    At(Timestamp),
+}
+
+impl Deadline {
+    /// The moment.
+    pub(crate) fn time(self) -> Result<Timestamp, KmsError> {
+        match self {
+            Self::After(duration) => {
+                let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+                Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))
+            }
+            Self::At(time) => Ok(time),
+        }
+    }
+
+    /// The length of time from now to the moment; zero for a moment that has passed.
+    pub(crate) fn from_now(self) -> Result<Duration, KmsError> {
+        match self {
+            Self::After(duration) => Ok(duration),
+            Self::At(time) => {
+                let now = Timestamp::now()?.unix_millis();
+                Ok(Duration::from_millis(time.unix_millis().saturating_sub(now)))
+            }
+        }
+    }
+}
+
+/// A moment: a length of time from now, or a time in UTC, with or without milliseconds.
+pub(super) fn deadline(text: &str) -> Result<Deadline, String> {
+    let form = || {
+        format!(
+            "{text:?} is not a time: write a number and s, m, h, d, w or y, for example 90d, \
+             or a time such as 2030-01-31T09:30:00Z"
+        )
+    };
+    if !text.contains('T') {
+        return duration(text).map(Deadline::After).map_err(|_| form());
+    }
+    let with_millis = match text.strip_suffix('Z') {
+        Some(start) if !start.contains('.') => format!("{start}.000Z"),
+        _ => text.to_owned(),
+    };
+    with_millis.parse().map(Deadline::At).map_err(|_| form())
 }
 
 /// An upper or lower limit, or no limit.
@@ -141,6 +208,34 @@ pub(super) fn byte_range(text: &str) -> Result<ByteRange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_and_printed_in_the_units_that_users_type() {
+        let seconds = |text: &str| duration(text).map(|duration| duration.as_secs());
+        assert_eq!(seconds("90d"), Ok(7_776_000));
+        assert_eq!(seconds("1y"), seconds("365d"));
+        assert_eq!(seconds("2w"), seconds("14d"));
+        for text in ["365d", "36h", "90m", "61s", "0s"] {
+            assert_eq!(duration_text(seconds(text).unwrap()), text);
+        }
+        for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1M", "é", "99999999999999999999y"] {
+            assert!(duration(wrong).is_err() && deadline(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_a_length_of_time_or_a_time() {
+        let time: Timestamp = "2030-01-31T09:30:00.000Z".parse().unwrap();
+        assert_eq!(deadline("2030-01-31T09:30:00Z"), Ok(Deadline::At(time)));
+        assert_eq!(deadline("2030-01-31T09:30:00.000Z"), Ok(Deadline::At(time)));
+        assert_eq!(deadline("1w"), Ok(Deadline::After(Duration::from_secs(604_800))));
+        assert_eq!(Deadline::At(Timestamp::default()).from_now().unwrap(), Duration::ZERO);
+        for wrong in
+            ["2030-01-31", "2030-01-31T09:30:00", "2030-02-31T09:30:00Z", "2030-01-31T09:30:00+01:00"]
+        {
+            assert!(deadline(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn ranges_are_read() {

@@ -3,7 +3,7 @@
 use super::shared::{ReportArgs, size};
 use super::work::WorkArgs;
 use crate::algorithm::{Algorithm, parser};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 
 /// How bulla reads files.
@@ -19,16 +19,6 @@ pub(crate) struct ReadArgs {
     /// bulla never maps files into memory. The flag has the name that b3sum gives it.
     #[arg(long)]
     pub(crate) no_mmap: bool,
-}
-
-/// Whether hidden files count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HiddenNames {
-    /// Files and folders whose names begin with a dot count
-    #[default]
-    Include,
-    /// They are left out
-    Skip,
 }
 
 /// Which folders are walked, and how.
@@ -72,11 +62,11 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     pub(crate) gitignore: bool,
 
-    /// Whether names that begin with a dot count
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = HiddenNames::Include, hide_default_value = true)]
-    pub(crate) hidden: HiddenNames,
+    /// Leave out files and folders whose names begin with a dot
+    #[arg(long)]
+    pub(crate) no_hidden: bool,
 
-    /// Follow links; a link that leads back to a folder around it is an error
+    /// Follow symbolic links; a link that leads back to a folder around it is an error
     #[arg(short = 'L', long)]
     pub(crate) follow: bool,
 
@@ -94,7 +84,7 @@ impl FilterArgs {
             ("--min-size", self.min_size.is_some()),
             ("--max-size", self.max_size.is_some()),
             ("--gitignore", self.gitignore),
-            ("--hidden", self.hidden != HiddenNames::default()),
+            ("--no-hidden", self.no_hidden),
             ("--follow", self.follow),
             ("--one-file-system", self.one_file_system),
         ];

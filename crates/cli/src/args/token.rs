@@ -1,10 +1,9 @@
 //! The flags of `bulla token`.
 
-use super::shared::{KeystoreArgs, duration};
+use super::shared::{Deadline, KeystoreArgs, deadline};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Mint, attenuate and inspect capability tokens
 ///
@@ -14,8 +13,8 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla token new --operation export --key releases --expires-in 1h --output token
-  bulla token attenuate token --expires-in 5m --output shorter
+  bulla token new --operation export --key releases --expires 1h --output token
+  bulla token attenuate token --expires 5m --output shorter
   bulla token inspect shorter
 
 Exit status: 0 done, 2 not done.")]
@@ -45,8 +44,8 @@ fn operation() -> impl TypedValueParser<Value = bulla_kms::token::TokenOperation
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla token new --operation export --key releases --expires-in 1h --output token
-  bulla token new --operation sign --expires-in 1d --server unix:/run/bulla/socket
+  bulla token new --operation export --key releases --expires 1h --output token
+  bulla token new --operation sign --expires 1d --server unix:/run/bulla/socket
 
 Exit status: 0 minted, 2 not minted.")]
 pub(crate) struct TokenNewArgs {
@@ -58,9 +57,10 @@ pub(crate) struct TokenNewArgs {
     #[arg(long = "key", value_name = "LABEL|ID")]
     pub(crate) keys: Vec<String>,
 
-    /// The token's lifetime: a number and s, m, h or d
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) expires_in: Duration,
+    /// When the token expires: a number and s, m, h, d, w or y from now, or a time such as
+    /// 2030-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = deadline)]
+    pub(crate) expires: Deadline,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -77,7 +77,7 @@ pub(crate) struct TokenNewArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla token attenuate token --expires-in 5m --output shorter
+  bulla token attenuate token --expires 5m --output shorter
   bulla token attenuate - --operation sign < token
 
 Exit status: 0 made, 2 not made.")]
@@ -93,9 +93,10 @@ pub(crate) struct TokenAttenuateArgs {
     #[arg(long = "key", value_name = "ID")]
     pub(crate) keys: Vec<bulla_kms::KeyId>,
 
-    /// The new token's lifetime, from now: a number and s, m, h or d
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) expires_in: Option<Duration>,
+    /// When the new token expires: a number and s, m, h, d, w or y from now, or a time such as
+    /// 2030-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = deadline)]
+    pub(crate) expires: Option<Deadline>,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]

@@ -1,6 +1,6 @@
-//! The flags of `bulla keys import`, `export`, `policy` and `destroy`.
+//! The flags of the commands of `bulla keys` that move keys, limit them and end them.
 
-use super::shared::{Bound, KeystoreArgs, ReportArgs, algorithm, duration};
+use super::shared::{Bound, Deadline, KeystoreArgs, ReportArgs, algorithm, deadline, duration};
 use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) enum ImportFormat {
     Vault,
     /// A private key file of OpenSSH; with --public, a public key line of OpenSSH
     Openssh,
-    /// The output of `bulla keys export`; needs --recipient
+    /// The output of `bulla keys export`; needs --unwrap-with
     Wrapped,
     /// PKCS#8 in DER, wrapped with AES-KWP (RFC 5649); needs --wrapping-key
     AesKwp,
@@ -75,7 +75,7 @@ Examples:
   bulla keys import invoices exported.key --format vault
   bulla keys import theirs their.pub --public
   bulla keys import releases new.pem --new-version      the next version of the key `releases`
-  bulla keys import releases moved.key --format wrapped --recipient transport
+  bulla keys import releases moved.key --format wrapped --unwrap-with transport
   head -c 32 /dev/hsm | bulla keys import seed - --format raw --algorithm ed25519
 
 Exit status: 0 imported, 2 not imported.")]
@@ -102,9 +102,9 @@ pub(crate) struct KeysImportArgs {
     #[arg(short, long, value_name = "NAME", value_parser = algorithm(), hide_possible_values = true)]
     pub(crate) algorithm: Option<bulla_kms::Algorithm>,
 
-    /// The key in this keystore that the file was wrapped for: its label or its id
+    /// The key of the keystore that the file was wrapped for: its label or its id
     #[arg(long, value_name = "LABEL|ID", required_if_eq("format", "wrapped"))]
-    pub(crate) recipient: Option<String>,
+    pub(crate) unwrap_with: Option<String>,
 
     /// A file with the 32 bytes of the AES key
     #[arg(long, value_name = "FILE", required_if_eq("format", "aes-kwp"))]
@@ -145,14 +145,15 @@ pub(crate) struct KeysImportArgs {
 ///
 /// Only the holder of the recipient's private key can unwrap the exported key, with `bulla keys
 /// import --format wrapped`. You can export a key only if it was created or imported with
-/// --exportable, and only with a token that permits it: see `bulla token new`.
+/// --exportable, and only with a token that permits it, in the file of --token-file or in the
+/// variable BULLA_TOKEN: see `bulla token new`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys create transport --algorithm x-wing           on the recipient's side
   bulla keys export-public transport > transport.pub    on the recipient's side
-  bulla token new --operation export --key releases --expires-in 1h --output token
-  bulla keys export releases --to transport.pub --token token --output releases.wrapped
+  bulla token new --operation export --key releases --expires 1h --output token
+  bulla keys export releases --to transport.pub --token-file token --output releases.wrapped
 
 Exit status: 0 exported, 2 not exported.")]
 pub(crate) struct KeysExportArgs {
@@ -163,10 +164,6 @@ pub(crate) struct KeysExportArgs {
     /// The recipient's public key: a file, or the key itself
     #[arg(long, value_name = "FILE|KEY")]
     pub(crate) to: String,
-
-    /// The file with the token that permits the export, or `-` for standard input
-    #[arg(long, value_name = "FILE", env = "BULLA_TOKEN_FILE", hide_env_values = true)]
-    pub(crate) token: PathBuf,
 
     /// A file with the revocation ids of revoked tokens, one per line
     #[arg(long, value_name = "FILE")]
@@ -197,7 +194,7 @@ pub(crate) struct KeysPolicyArgs {
     #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
-    /// How long a version signs: a number and s, m, h or d; `none` for no limit
+    /// How long a version signs: a number and s, m, h, d, w or y; `none` for no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) max_age: Option<Bound<Duration>>,
 
@@ -224,11 +221,10 @@ pub(crate) struct KeysPolicyArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bulla keys destroy old --in 30d
+  bulla keys destroy old --after 30d
   bulla keys cancel-destruction old                                cancel the destruction
   bulla keys destroy old --final                        carry it out, 30 days later
   bulla keys destroy releases --version 1               delete the private key of version 1
-  bulla keys destroy releases --revoke 1                also refuse the signatures of version 1
 
 Exit status: 0 done, 2 not done.")]
 pub(crate) struct KeysDestroyArgs {
@@ -236,22 +232,46 @@ pub(crate) struct KeysDestroyArgs {
     #[arg(value_name = "LABEL|ID")]
     pub(crate) key: String,
 
-    /// How long you can cancel the destruction: a number and s, m, h or d
-    #[arg(long = "in", value_name = "TIME", value_parser = duration, default_value = "30d")]
-    pub(crate) delay: Duration,
+    /// The time until which you can cancel the destruction: a number and s, m, h, d, w or y from
+    /// now, or a time such as 2030-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = deadline, default_value = "30d")]
+    pub(crate) after: Deadline,
 
     /// Delete the private keys now; bulla refuses this before the scheduled time
-    #[arg(long = "final", conflicts_with = "delay")]
+    #[arg(long = "final", conflicts_with = "after")]
     pub(crate) finally: bool,
 
-    /// Delete the private key of this version, which must not be the newest; its signatures still
+    /// Delete the private key of this version, which must not be the latest; its signatures still
     /// verify
-    #[arg(long, value_name = "NUM", conflicts_with_all = ["delay", "finally"])]
+    #[arg(long, value_name = "NUM", conflicts_with_all = ["after", "finally"])]
     pub(crate) version: Option<std::num::NonZeroU32>,
 
-    /// Refuse signatures by this version from now on, and delete its private key
-    #[arg(long, value_name = "NUM", conflicts_with_all = ["delay", "finally", "version"])]
-    pub(crate) revoke: Option<std::num::NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Revoke versions of a key: refuse their signatures from now on
+///
+/// The private keys of these versions are deleted. This cannot be undone, and the latest version
+/// cannot be revoked: rotate the key first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys revoke releases 1
+  bulla keys revoke releases 1 2 3
+
+Exit status: 0 revoked, 2 not revoked.")]
+pub(crate) struct KeysRevokeArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID")]
+    pub(crate) key: String,
+
+    /// The versions
+    #[arg(value_name = "VERSION", required = true)]
+    pub(crate) versions: Vec<std::num::NonZeroU32>,
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
@@ -263,14 +283,14 @@ pub(crate) struct KeysDestroyArgs {
 /// Print statements by which each version of a key vouches for the next version
 ///
 /// With these statements, somebody who has an older public key of yours can verify newer
-/// signatures: `bulla verify PATH --public-key OLD.pub --follow FILE`. The older version signs each
+/// signatures: `bulla verify PATH --public-key OLD.pub --succession FILE`. The older version signs each
 /// statement. Revoked versions sign no statement.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys rotate releases
   bulla keys succession releases > releases.succession
-  bulla verify app --public-key old.pub --follow releases.succession
+  bulla verify app --public-key old.pub --succession releases.succession
 
 Exit status: 0 printed, 2 no version can vouch for a newer one, or the keystore could not be read.")]
 pub(crate) struct KeysSuccessionArgs {
@@ -289,7 +309,7 @@ pub(crate) struct KeysSuccessionArgs {
 /// Print everything about a key except its private keys, signed by the key
 ///
 /// The attestation is a JSON object: the key with its state, its policy and its versions, and a
-/// signature by its newest version. It counts as one signature of the key.
+/// signature by its latest version. It counts as one signature of the key.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -311,7 +331,7 @@ pub(crate) struct KeysAttestArgs {
 
 /// Print a public key, so that others can verify your signatures
 ///
-/// bulla prints the public key of the newest version. To print another version, give its id with
+/// bulla prints the public key of the latest version. To print another version, give its id with
 /// the version.
 #[derive(Args)]
 #[command(after_help = "\

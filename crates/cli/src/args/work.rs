@@ -5,7 +5,7 @@ use crate::idle::Turn;
 use crate::progress::ShowProgress;
 use clap::Args;
 
-/// How much of the machine the work may take, and what is told of it.
+/// Threads, priority and progress.
 #[derive(Args, Clone, Copy)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct WorkArgs {
@@ -20,8 +20,7 @@ pub(crate) struct WorkArgs {
     )]
     pub(crate) num_threads: usize,
 
-    /// Let all other programs go first: the processors and the disk work for bulla only when nobody
-    /// else needs them
+    /// Run at idle CPU and I/O priority: all other programs go first
     #[arg(long)]
     pub(crate) idle: bool,
 

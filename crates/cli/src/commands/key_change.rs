@@ -1,6 +1,6 @@
 //! Changes a key, and prints the result; and what there is to say about a key that signs.
 
-use crate::args::{KeystoreArgs, ReportArgs};
+use crate::args::{KeystoreArgs, ReportArgs, duration_text};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::output::Out;
@@ -97,7 +97,7 @@ pub(super) fn rotation_advice(name: &str) -> [String; 4] {
         "people who have only an older public key now see \"wrong key\"; publish the new public key:"
             .to_owned(),
         format!("  bulla keys export-public {name} > FILE"),
-        "or publish a statement by the older version, for `bulla verify --public-key OLD.pub --follow FILE`:"
+        "or publish a statement by the older version, for `bulla verify --public-key OLD.pub --succession FILE`:"
             .to_owned(),
         format!("  bulla keys succession {name} > FILE"),
     ]
@@ -125,7 +125,8 @@ fn rotated(before: &Attestation, head: u32, now: Timestamp) -> Option<String> {
     if let (Some(age), Some(version)) = (policy.max_age_seconds, before.versions.last()) {
         let (number, created) = (version.version, version.created);
         why.push(format!(
-            "a version signs for {age} seconds; version {number} was made at {created}, and the clock says {now}"
+            "a version signs for {}; version {number} was made at {created}, and the clock says {now}",
+            duration_text(age.get())
         ));
     }
     // Without a policy, somebody else rotated the key at the same time, and was told.

@@ -37,6 +37,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
             out.line(format_args!("enabled {}: it signs with version {}", name(key), key.head))
         }),
         KeysCommand::Policy(args) => policy::policy(args),
+        KeysCommand::Revoke(args) => policy::revoke(args),
         KeysCommand::Destroy(args) => policy::destroy(args),
         KeysCommand::ExportPublic(args) => export_public(args),
         KeysCommand::CancelDestruction(args) => on_key(args, &KeyChange::CancelDestruction, |out, key| {
@@ -80,7 +81,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
     }
     let label = |key: &Attestation| key.label.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let width = keys.iter().map(|key| label(key).len()).max().unwrap_or(0).max("LABEL".len());
-    out.line(format_args!("{:width$}  STATE      HEAD  CREATED                   KEY", "LABEL"))?;
+    out.line(format_args!("{:width$}  STATE      LATEST  CREATED                   KEY", "LABEL"))?;
     for key in &keys {
         let color = if key.state == KeyState::Enabled { color::GOOD } else { color::BAD };
         let state = match key.state {
@@ -92,9 +93,9 @@ fn list(args: &KeysListArgs) -> Result<()> {
         };
         let color = out.style(color);
         let created = key.versions.first().map_or_else(String::new, |version| version.created.to_string());
-        let head = format!("v{}", key.head);
+        let latest = format!("v{}", key.head);
         out.line(format_args!(
-            "{:width$}  {color}{state:9}{color:#}  {head:4}  {created}  {}",
+            "{:width$}  {color}{state:9}{color:#}  {latest:6}  {created}  {}",
             label(key),
             key.key
         ))?;
@@ -111,8 +112,8 @@ fn rotate(args: &KeyArgs) -> Result<()> {
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
     if key.algorithm.usage() == KeyUsage::KeyEncapsulation {
-        let head = key.head;
-        return out.line(format_args!("rotated {name}: version {head} receives keys from now on"));
+        let latest = key.head;
+        return out.line(format_args!("rotated {name}: version {latest} receives keys from now on"));
     }
     out.line(format_args!("rotated {name}: version {} signs from now on", key.head))?;
     out.line("signatures by older versions still verify")?;
@@ -201,7 +202,7 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     for version in &key.versions {
         let mut until = match version.retired {
             Some(retired) => format!("retired {retired}"),
-            None => "head".to_owned(),
+            None => "latest".to_owned(),
         };
         match version.state {
             VersionState::Revoked => until.push_str(", revoked"),
@@ -224,7 +225,7 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
     let number = LabelOrId::parse(&args.key)?.version().unwrap_or(attestation.head);
     let version =
         attestation.versions.into_iter().find(|version| version.version == number).ok_or_else(|| {
-            let message = format!("the key has no version {number}: the newest is {}", attestation.head);
+            let message = format!("the key has no version {number}: the latest is {}", attestation.head);
             Error::new("unknown_version", message).about(args.key.clone())
         })?;
     let format = match args.format {

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &KeystoreCommand) -> Result<Exit> {
 }
 
 fn init(args: &KeystoreInitArgs) -> Result<()> {
-    let secret = match &args.token_key {
+    let secret = match &args.device_key {
         Some(name) => NewSecret::DeviceKey(parse_name(name)?),
         None if args.passphrase => NewSecret::Passphrase,
         None => default_secret(&args.keystore),
@@ -83,9 +83,9 @@ fn guard(args: &KeystoreGuardArgs) -> Result<()> {
 fn rekey(args: &KeystoreRekeyArgs) -> Result<()> {
     let mut local = LocalKeystore::existing(&args.keystore)?;
     let keystore = local.open()?;
-    if args.key_file {
+    if args.generate_key_file {
         local.rekey_to_key_file(&keystore)?;
-    } else if let Some(name) = &args.token_key {
+    } else if let Some(name) = &args.device_key {
         local.rekey_to_device_key(&args.keystore, &keystore, &parse_name(name)?)?;
     } else {
         let what = format!("the keystore {}", shown(local.folder()));

@@ -1,10 +1,10 @@
-//! `bulla keys policy` and `destroy`.
+//! `bulla keys policy`, `revoke` and `destroy`.
 
 use super::key_change::{change, name};
-use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs};
+use crate::args::{Bound, KeysDestroyArgs, KeysPolicyArgs, KeysRevokeArgs, duration_text};
 use crate::error::Result;
 use crate::output::Out;
-use crate::store::{KeySource, time_from_now};
+use crate::store::KeySource;
 use bulla_kms::{Attestation, KeyChange, KeyState, RotationPolicy};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -53,30 +53,46 @@ fn changed<T, U>(bound: Option<Bound<T>>, old: Option<U>, new: impl Fn(T) -> Opt
 }
 
 fn print(out: &mut Out, key: &Attestation) -> Result<()> {
-    let or_none = |bound: Option<NonZeroU64>, unit: &str| match bound {
-        Some(bound) => format!("{bound} {unit}"),
-        None => "none".to_owned(),
-    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    let age = key.rotation.max_age_seconds.map(|age| duration_text(age.get()));
+    let uses = key.rotation.max_uses.map(|uses| format!("{uses} signatures per version"));
     out.line(format_args!("key              {}", name(key)))?;
-    out.line(format_args!("maximum age      {}", or_none(key.rotation.max_age_seconds, "seconds")))?;
-    out.line(format_args!("maximum uses     {}", or_none(key.rotation.max_uses, "signatures per version")))?;
+    out.line(format_args!("maximum age      {}", or_none(age)))?;
+    out.line(format_args!("maximum uses     {}", or_none(uses)))?;
     out.line(format_args!("minimum version  {}", key.minimum_version))
 }
 
+pub(super) fn revoke(args: &KeysRevokeArgs) -> Result<()> {
+    let source = KeySource::existing(&args.keystore)?;
+    let keys = source.open()?;
+    let mut out = Out::stdout();
+    let mut revoked = None;
+    for version in &args.versions {
+        let key = keys.update(&args.key, None, &KeyChange::Revoke(*version))?;
+        let label = name(&key);
+        out.note_done(format!("version {version} of {label} was revoked"));
+        if !args.report.json && !args.report.quiet {
+            let text = "bulla refuses its signatures from now on";
+            out.line(format_args!("revoked version {version} of {label}: {text}"))?;
+        }
+        revoked = Some(key);
+    }
+    drop(keys);
+    if let (Some(key), true) = (revoked, args.report.json) {
+        out.json(&key)?;
+    }
+    out.flush()
+}
+
 pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
-    let wanted = match (args.version, args.revoke) {
-        (Some(version), _) => KeyChange::DestroyVersion(version),
-        (_, Some(version)) => KeyChange::Revoke(version),
-        _ if args.finally => KeyChange::Destroy,
-        _ => KeyChange::ScheduleDestruction(time_from_now(args.delay)?),
+    let wanted = match args.version {
+        Some(version) => KeyChange::DestroyVersion(version),
+        None if args.finally => KeyChange::Destroy,
+        None => KeyChange::ScheduleDestruction(args.after.time()?),
     };
     let said = |out: &mut Out, key: &Attestation| match (&wanted, key.state) {
         (KeyChange::DestroyVersion(version), _) => out.line(format_args!(
             "destroyed the private key of version {version} of {}; its signatures still verify",
-            name(key)
-        )),
-        (KeyChange::Revoke(version), _) => out.line(format_args!(
-            "revoked version {version} of {}: bulla refuses its signatures from now on",
             name(key)
         )),
         (_, KeyState::PendingDestruction { after }) => {

@@ -2,7 +2,7 @@
 
 use super::sign_target::Destination;
 use crate::args::{KeystoreArgs, SignArgs, SignatureFormat};
-use crate::diagnostics::note_line;
+use crate::diagnostics::{hint_line, note_line};
 use crate::error::{Error, Result};
 use crate::file_name::{shell_word, shown};
 use crate::files::{STDIN, atomic};
@@ -11,7 +11,7 @@ use crate::output::{JsonError, JsonPath, Out};
 use bulla_sums::path_from;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Seek as _};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Seek as _};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
@@ -67,7 +67,7 @@ fn each_piece<E>(
     }
 }
 
-/// Writes the signature file and says how to verify it.
+/// Writes the signature file, and says how to verify it to a person at a terminal.
 pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Signed) -> Result<()> {
     let destination = Destination::of(path, args)?;
     destination.check_replaceable(args.format)?;
@@ -98,16 +98,20 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
     }
     let reading = signed.json.reading.as_ref().map_or_else(String::new, JsonReading::sentence);
     out.line(format_args!("{}: signed, wrote {}{reading}", shown(path), shown(&output)))?;
-    out.line("verify it with:")?;
-    out.line(format_args!("  {}", verify_line(path, args)))?;
+    if !io::stderr().is_terminal() {
+        return out.flush_sometimes();
+    }
+    // Keep the order if both streams go to one terminal.
+    out.flush()?;
+    hint_line(&format!("verify it with: {}", verify_line(path, args)));
     if let Some(key) = &signed.minisign_key {
-        let mut line = format!("  minisign -Vm {} -P {key}", shell_word(path.as_os_str()));
+        let mut line = format!("minisign -Vm {} -P {key}", shell_word(path.as_os_str()));
         if args.output.is_some() {
             line.push_str(&format!(" -x {}", shell_word(output.as_os_str())));
         }
-        out.line(line)?;
+        hint_line(&format!("or with: {line}"));
     }
-    out.flush_sometimes()
+    Ok(())
 }
 
 /// Names what the older signature of a folder lists and the new one does not: nobody may have meant
@@ -153,8 +157,7 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
         ("--passphrase-file", "BULLA_PASSPHRASE_FILE", path_of(passphrase_file)),
         ("--server", "BULLA_ADDR", server.server.as_ref().map(|server| server.text.clone().into())),
         ("--server-ca", "BULLA_CACERT", path_of(&server.server_ca)),
-        // No variable has it.
-        ("--token-file", "", path_of(&server.token_file)),
+        ("--token-file", "BULLA_TOKEN_FILE", path_of(&server.token_file)),
         ("--client-certificate", "BULLA_CLIENT_CERTIFICATE", path_of(&server.client_certificate)),
         ("--client-key", "BULLA_CLIENT_KEY", path_of(&server.client_key)),
     ];

@@ -1,13 +1,13 @@
 //! `bulla token`: capability tokens.
 
-use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
+use crate::args::{Deadline, ServerArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::atomic::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
-use crate::store::{KeySource, time_from_now};
+use crate::store::{KeySource, given_token};
 use bulla_kms::token::{MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 fn new(args: &TokenNewArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
     let holder = KeySource::existing(&args.keystore)?;
-    let token = holder.open()?.mint(&args.keys, &args.operations, args.expires_in)?;
+    let token = holder.open()?.mint(&args.keys, &args.operations, args.expires)?;
     write(&token, args.output.as_deref())
 }
 
@@ -34,7 +34,7 @@ fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
     let weaker = token.attenuate(&TokenLimits {
         keys: some(args.keys.is_empty()).map(|()| args.keys.clone()),
         operations: some(args.operations.is_empty()).map(|()| args.operations.clone()),
-        expires: args.expires_in.map(time_from_now).transpose()?,
+        expires: args.expires.map(Deadline::time).transpose()?,
     })?;
     write(&weaker, args.output.as_deref())
 }
@@ -67,6 +67,15 @@ pub(crate) fn read(path: &Path) -> Result<Token> {
     let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
+}
+
+/// The token of --token-file, or that of the variable BULLA_TOKEN.
+pub(super) fn given(args: &ServerArgs) -> Result<Token> {
+    let (text, subject) = given_token(args)?.ok_or_else(|| {
+        Error::new("usage", "an export needs a token that permits it")
+            .hint("name its file with --token-file FILE: `bulla token new --operation export` mints a token")
+    })?;
+    text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(subject))
 }
 
 /// Refuses to replace anything but a token.

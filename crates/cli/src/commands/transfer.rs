@@ -137,11 +137,11 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
         let message = format!("the key's algorithm is {}", wrapped.public_key.algorithm());
         return Err(about(Error::new("invalid_argument", message)));
     }
-    let recipient = args
-        .recipient
+    let unwrap_with = args
+        .unwrap_with
         .clone()
-        .ok_or_else(|| Error::new("usage", "name the recipient's key with --recipient LABEL|ID"))?;
-    Ok(Material::Wrapped { text: text.to_owned(), wrapped: Box::new(wrapped), recipient })
+        .ok_or_else(|| Error::new("usage", "name the key that unwraps it with --unwrap-with LABEL|ID"))?;
+    Ok(Material::Wrapped { text: text.to_owned(), wrapped: Box::new(wrapped), unwrap_with })
 }
 
 pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
@@ -151,7 +151,6 @@ pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
         })?;
     }
     let recipient = trust::public_key(&args.to)?;
-    let token = super::token::read(&args.token)?;
     let revoked: Option<Revocations> = match &args.revoked {
         None => None,
         Some(path) => {
@@ -160,11 +159,16 @@ pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
             Some(text.parse().map_err(|error: KmsError| Error::from(error).about(shown(path)))?)
         }
     };
-    let holder = KeySource::existing(&args.keystore)?;
-    let text = holder.open()?.export(&Export {
+    let source = KeySource::existing(&args.keystore)?;
+    // A service gets the token with every request, and decides itself.
+    let token = match source {
+        KeySource::Local(_) => Some(super::token::given(&args.keystore.server)?),
+        KeySource::Remote(_) => None,
+    };
+    let text = source.open()?.export(&Export {
         key: &args.key,
         recipient: &recipient,
-        token: &token,
+        token: token.as_ref(),
         revoked: revoked.as_ref(),
     })?;
     match &args.output {

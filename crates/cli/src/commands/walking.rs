@@ -1,6 +1,6 @@
 //! Walks: the rules that the flags ask for, the problems, and how much there is to do.
 
-use crate::args::{FilterArgs, HiddenNames};
+use crate::args::FilterArgs;
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::interrupt;
@@ -29,10 +29,7 @@ pub(super) fn rules(args: &FilterArgs) -> Result<Rules> {
     rules.ignored = if args.gitignore { Ignored::Skip } else { Ignored::Include };
     rules.links = if args.follow { Links::Follow } else { Links::Refuse };
     rules.file_systems = if args.one_file_system { FileSystems::One } else { FileSystems::All };
-    rules.hidden = match args.hidden {
-        HiddenNames::Include => Hidden::Include,
-        HiddenNames::Skip => Hidden::Skip,
-    };
+    rules.hidden = if args.no_hidden { Hidden::Skip } else { Hidden::Include };
     Ok(rules)
 }
 

@@ -17,6 +17,7 @@ use bulla_sums::{
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// From this size on, a file's length is compared before it is read.
 const MIN_LEN_CHECKED_FIRST: u64 = 1 << 20;
@@ -420,10 +421,25 @@ fn name_moves(
         let Ok((digest, size)) = digest_of(&path) else { continue };
         if let Some(index) = gone.get_mut(&(size, *digest.as_bytes())).and_then(Vec::pop) {
             let old = &mut entries[index];
-            old.finding = Problem::Missing.because(format!("its content is now in {}", shown(&path)));
-            new.finding =
-                Problem::Unexpected.because(format!("it was signed as {}", shown(&folder.join(&old.path))));
+            let (is_now, was) = if differs_in_unicode_form(&old.path, &new.path) {
+                let reason = "the names differ only in their Unicode form (NFC, NFD)";
+                (reason.to_owned(), reason.to_owned())
+            } else {
+                let was = format!("it was signed as {}", shown(&folder.join(&old.path)));
+                (format!("its content is now in {}", shown(&path)), was)
+            };
+            old.finding = Problem::Missing.because(is_now);
+            new.finding = Problem::Unexpected.because(was);
         }
+    }
+}
+
+/// Whether two paths look the same, and have other bytes: some systems write accents as characters
+/// of their own.
+fn differs_in_unicode_form(one: &Path, other: &Path) -> bool {
+    match (one.to_str(), other.to_str()) {
+        (Some(one), Some(other)) => one != other && one.nfc().eq(other.nfc()),
+        _ => false,
     }
 }
 

@@ -25,7 +25,7 @@ impl KeySource {
     /// The service, or the existing keystore.
     ///
     /// # Errors
-    /// The keystore does not exist, or bulla cannot get the passphrase or the token.
+    /// The keystore does not exist, or bulla cannot get the passphrase or the device.
     pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
         Self::find(args, LocalKeystore::existing)
     }

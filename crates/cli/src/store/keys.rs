@@ -1,6 +1,7 @@
 //! What commands do with keys, wherever these are; and how they do it with a keystore on this
 //! machine.
 
+use crate::args::Deadline;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use bulla_keystore::{ensure_default_key, find_key, tenant};
@@ -14,7 +15,6 @@ use bulla_kms::{
     Succession, Timestamp,
 };
 use std::io::Write;
-use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Reading keys.
@@ -61,9 +61,9 @@ pub(crate) trait Keys: ReadKeys {
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey>;
 
     /// Mints a token for these keys, or for all keys if none is named.
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token>;
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token>;
 
-    /// Imports a key: its newest version is the imported one.
+    /// Imports a key: its latest version is the imported one.
     fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation>;
 
     /// Writes a backup of all keys, which each recipient and each of the other providers can
@@ -95,11 +95,12 @@ impl From<BackupSummary> for BackedUp {
     }
 }
 
-/// The export of a private key, as the token permits and unless that is revoked.
+/// The export of a private key.
 pub(crate) struct Export<'a> {
     pub(crate) key: &'a str,
     pub(crate) recipient: &'a PublicKey,
-    pub(crate) token: &'a Token,
+    /// The token that permits it, for a keystore on this machine.
+    pub(crate) token: Option<&'a Token>,
     pub(crate) revoked: Option<&'a Revocations>,
 }
 
@@ -174,7 +175,7 @@ impl Keys for Keystore {
         Ok(self.public_key(version)?)
     }
 
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token> {
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token> {
         let tenant = tenant();
         let mut key_ids = Vec::new();
         for key in keys {
@@ -190,7 +191,7 @@ impl Keys for Keystore {
             tenant,
             keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
             operations: operations.to_vec(),
-            expires: time_from_now(lifetime)?,
+            expires: expires.time()?,
         })?)
     }
 
@@ -213,6 +214,7 @@ impl Keys for Keystore {
 
     fn export(&self, export: &Export<'_>) -> Result<String> {
         let Export { key, recipient, token, revoked } = *export;
+        let token = token.ok_or_else(|| Error::new("usage", "an export needs a token"))?;
         let id = match find_key(self, key)? {
             KeySelector::Version(id) => id,
             KeySelector::Key(key_id) => self.latest_version_id(&key_id)?,
@@ -224,12 +226,6 @@ impl Keys for Keystore {
     fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
         Box::new(KeystoreProvider(self))
     }
-}
-
-/// Returns the time that long from now.
-pub(crate) fn time_from_now(duration: Duration) -> Result<Timestamp> {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }
 
 /// Parses a label or a purpose from the command line.
@@ -244,7 +240,7 @@ pub(crate) enum Material {
         text: String,
         wrapped: Box<WrappedPrivateKey>,
         /// The key for which it was wrapped, as the user names it.
-        recipient: String,
+        unwrap_with: String,
     },
     Public(PublicKey),
 }
@@ -279,8 +275,8 @@ fn import(keystore: &Keystore, material: &Material, target: ImportTarget) -> Res
     let unwrapped;
     let private = match material {
         Material::Private(file) => Ok(&file.key),
-        Material::Wrapped { wrapped, recipient, .. } => {
-            unwrapped = unwrap(keystore, wrapped, recipient)?;
+        Material::Wrapped { wrapped, unwrap_with, .. } => {
+            unwrapped = unwrap(keystore, wrapped, unwrap_with)?;
             Ok(&unwrapped)
         }
         Material::Public(key) => Err(key),
@@ -299,8 +295,8 @@ fn import(keystore: &Keystore, material: &Material, target: ImportTarget) -> Res
     Ok(keystore.attest(id.key_id())?)
 }
 
-fn unwrap(keystore: &Keystore, wrapped: &WrappedPrivateKey, recipient: &str) -> Result<PrivateKeyData> {
-    let found = find_key(keystore, recipient)?;
+fn unwrap(keystore: &Keystore, wrapped: &WrappedPrivateKey, unwrap_with: &str) -> Result<PrivateKeyData> {
+    let found = find_key(keystore, unwrap_with)?;
     // It may have been wrapped for any version.
     let versions = keystore.attest(found.key_id())?.versions;
     match versions.iter().find(|version| wrapped.check_recipient(&version.public_key).is_ok()) {

@@ -75,7 +75,7 @@ impl LocalKeystore {
                 "the key file keystore.key in that folder opens it: anyone with both files can sign as you"
             }
             Unlock::Passphrase(_) => "your passphrase opens it",
-            Unlock::Provider(_) => "its key on the token opens it",
+            Unlock::Provider(_) => "its key on the device opens it",
         };
         note_line(&format!(
             "created the keystore {} with the key `{DEFAULT_LABEL}`; {opened_by}",
@@ -168,7 +168,7 @@ impl LocalKeystore {
         Ok(self.0.rekey_to_key_file(keystore)?)
     }
 
-    /// Replaces the secret with a key on the token. If the token has no key with that name, it is
+    /// Replaces the secret with a key on the device. If the device has no key with that name, it is
     /// created.
     pub(crate) fn rekey_to_device_key(
         &mut self,
@@ -194,7 +194,7 @@ impl LocalKeystore {
         match self.0.unlock() {
             Unlock::KeyFile(_) => "key_file",
             Unlock::Passphrase(_) => "passphrase",
-            Unlock::Provider(provider) if provider.method() == pkcs11::NAME => "token",
+            Unlock::Provider(provider) if provider.method() == pkcs11::NAME => "device",
             Unlock::Provider(_) => "identity",
         }
     }

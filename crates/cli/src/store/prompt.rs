@@ -109,5 +109,5 @@ pub(super) fn ask_for_pin() -> io::Result<SecretString> {
         ));
     }
     interrupt::watch_signals();
-    rpassword::prompt_password("PIN of the token: ").map(SecretString::from)
+    rpassword::prompt_password("PIN of the device: ").map(SecretString::from)
 }

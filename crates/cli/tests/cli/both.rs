@@ -17,7 +17,7 @@ pub(crate) fn prepared() -> Home {
         &["keys", "create", "releases"],
         &["keys", "create", "transport", "--algorithm", "x-wing"],
         &["keys", "create", "moving", "--exportable"],
-        &["token", "new", "--operation", "export", "--expires-in", "1h", "--output", "export.token"],
+        &["token", "new", "--operation", "export", "--expires", "1h", "--output", "export.token"],
     ] {
         home.run(args).exits(0);
     }

@@ -58,7 +58,9 @@ fn what_does_not_match_is_named_as_b3sum_names_it() {
             let ours = home.run(["sum"].iter().chain(flags).chain(&[list])).exits(1);
             assert_eq!(ours.stdout, theirs.stdout);
             assert_eq!(ours.code, theirs.code);
-            ours.complains("WARNING: 10 computed checksums did NOT match")
+            ours.complains("WARNING: 7 lines are improperly formatted")
+                .complains("WARNING: 2 listed files could not be read")
+                .complains("WARNING: 1 computed checksum did NOT match")
                 .complains("SUMS: line 5: ".replace("SUMS", list).as_str());
         }
     }
@@ -73,6 +75,26 @@ fn one_mismatch_is_singular() {
         .exits(1)
         .says("a: FAILED\n")
         .complains("WARNING: 1 computed checksum did NOT match");
+    home.write("SUMS", format!("{}  missing\n", hash(b"b")));
+    let done = home.run(["check", "SUMS"]).exits(1).complains("WARNING: 1 listed file could not be read");
+    assert!(!done.stderr.contains("did NOT match"), "{}", done.stderr);
+}
+
+#[test]
+fn a_list_of_another_program_is_named() {
+    let home = Home::new();
+    home.write("a", "a");
+    let marked = format!("\u{feff}{}  a\n", hash(b"a"));
+    for (list, why) in [
+        ("0cc175b9c0f1b6a831c399e269772661  a\n", "MD5 is not supported"),
+        ("MD5 (a) = 0cc175b9c0f1b6a831c399e269772661\n", "MD5 is not supported"),
+        ("86f7e437faa5a7fce15d1ddcb9eaeaea377667b8  a\n", "SHA-1 is not supported"),
+        ("; made by an SFV program\na e8b7be43\n", "CRC-32, which is not supported"),
+        (&marked, "byte order mark"),
+    ] {
+        home.write("SUMS", list);
+        home.run(["check", "SUMS"]).exits(1).complains(why);
+    }
 }
 
 #[test]

@@ -525,7 +525,7 @@ fn an_audit_takes_the_filters_of_sum() {
     };
     assert_eq!(audit(&[]).lines().count(), 5);
     assert_eq!(audit(&["--gitignore"]), "");
-    assert_eq!(audit(&["--hidden", "skip", "-g", "!Thumbs.db"]), "tree/x.log: NEW\n");
+    assert_eq!(audit(&["--no-hidden", "-g", "!Thumbs.db"]), "tree/x.log: NEW\n");
     assert_eq!(
         audit(&["--glob", "!.DS_Store", "--glob", "!.gitignore", "--max-size", "8"]),
         "tree/x.log: NEW\n"

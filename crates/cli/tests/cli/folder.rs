@@ -60,6 +60,17 @@ fn a_file_that_was_moved_is_named_in_both_places() {
 }
 
 #[test]
+fn a_name_in_another_unicode_form_is_called_that() {
+    let home = Home::new();
+    home.write("tree/caf\u{e9}", "coffee");
+    home.run(["sign", "tree"]).exits(0);
+    fs::rename(home.path("tree/caf\u{e9}"), home.path("tree/cafe\u{301}")).unwrap();
+    let reason = "(the names differ only in their Unicode form (NFC, NFD))";
+    let done = home.run(["verify", "tree"]).exits(1);
+    assert_eq!(done.stdout.matches(reason).count(), 2, "{}", done.stdout);
+}
+
+#[test]
 fn json_lists_the_entries() {
     let home = Home::new();
     tree(&home);

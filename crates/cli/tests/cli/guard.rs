@@ -25,7 +25,7 @@ fn yesterdays_copy_of_the_keystore_is_refused_by_every_command() {
         &["verify", "a"],
         &["keys", "list"],
         &["keys", "create", "b"],
-        &["keystore", "rekey", "--key-file"],
+        &["keystore", "rekey", "--generate-key-file"],
         &["keystore", "backup", "backup", "--new-key-file", "key"],
     ];
     home.write("key", fs::read(home.keystore().join("keystore.key")).expect("the key file"));

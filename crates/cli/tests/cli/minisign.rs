@@ -1,6 +1,7 @@
 //! `--format minisign`, with the real minisign on the other side.
 
-use crate::support::{Done, Home, content, minisign};
+use crate::sign::{hinted_lines, on_a_terminal};
+use crate::support::{Done, Home, bulla, content, minisign};
 use std::fs;
 
 #[test]
@@ -8,15 +9,16 @@ fn the_real_minisign_verifies_what_bulla_signs() {
     let home = Home::new();
     for (index, size) in [0, 1, 100_000, 5 << 20].into_iter().enumerate() {
         home.write("file", content(index as u64, size));
-        let done = home.run(["sign", "file", "--format", "minisign"]).exits(0);
+        let line = format!("{} sign file --format minisign", bulla());
+        let done = on_a_terminal(&mut home.program("script"), &line);
         home.run(["keys", "export-public", "--format", "minisign", "-o", "key.pub"]).exits(0);
         Done::of(home.program(minisign()).args(["-Vm", "file", "-p", "key.pub"]))
             .exits(0)
             .says("file:file\thashed");
         // Both lines that it prints work.
-        let lines: Vec<_> = done.stdout.lines().map(str::trim).collect();
-        Done::of(home.program("sh").args(["-c", lines[2]])).exits(0).says("file: OK");
-        Done::of(home.program("sh").args(["-c", lines[3]])).exits(0);
+        let lines = hinted_lines(&done);
+        Done::of(home.program("sh").args(["-c", &lines[0]])).exits(0).says("file: OK");
+        Done::of(home.program("sh").args(["-c", &lines[1]])).exits(0);
     }
     home.write("file", "tampered");
     Done::of(home.program(minisign()).args(["-Vm", "file", "-p", "key.pub"])).exits(1);

@@ -141,10 +141,10 @@ fn a_keystore_opens_with_its_key_on_the_token_and_its_guard_there_refuses_an_old
     let WithToken { home, uri, with_pin, .. } = &token;
     let run = |args: &[&str]| token.run(with_pin, args);
     home.write("a", "a");
-    home.run(["keystore", "init", "--token-key", "opens"]).exits(2).complains("--pkcs11");
-    run(&["keystore", "init", "--token-key", "opens", "--guard", "pkcs11:guard", "--json"])
+    home.run(["keystore", "init", "--device-key", "opens"]).exits(2).complains("--pkcs11");
+    run(&["keystore", "init", "--device-key", "opens", "--guard", "pkcs11:guard", "--json"])
         .exits(0)
-        .says("\"unlock\":\"token\"");
+        .says("\"unlock\":\"device\"");
     assert!(!home.keystore().join("keystore.key").exists());
     run(&["sign", "a"]).exits(0);
     home.run(["sign", "a"]).exits(2).complains("--pkcs11");
@@ -162,9 +162,9 @@ fn a_keystore_opens_with_its_key_on_the_token_and_its_guard_there_refuses_an_old
 
     // Away from the token and back to it.
     run(&["keystore", "guard", "none"]).exits(0);
-    run(&["keystore", "rekey", "--key-file"]).exits(0);
+    run(&["keystore", "rekey", "--generate-key-file"]).exits(0);
     home.run(["sign", "a"]).exits(0);
-    run(&["keystore", "rekey", "--token-key", "opens"]).exits(0);
+    run(&["keystore", "rekey", "--device-key", "opens"]).exits(0);
     home.run(["sign", "a"]).exits(2).complains("--pkcs11");
     run(&["sign", "a"]).exits(0);
 }

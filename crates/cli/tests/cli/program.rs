@@ -200,10 +200,11 @@ fn the_printed_command_works_without_bulla_on_the_path() {
     home.write("a", "a");
     let here = std::env::current_dir().unwrap();
     let relative = pathdiff(bulla(), &here);
-    let mut sign = Command::new(&relative);
-    sign.current_dir(&here).env("XDG_DATA_HOME", home.path("../home")).arg("sign").arg(home.path("a"));
-    let done = Done::of(&mut sign).exits(0);
-    let line = done.stdout.lines().last().unwrap().trim();
+    let mut script = Command::new("script");
+    script.current_dir(&here).env("XDG_DATA_HOME", home.path("../home"));
+    let sign = format!("{relative} sign {}", home.path("a").display());
+    let done = crate::sign::on_a_terminal(&mut script, &sign);
+    let line = &crate::sign::hinted_lines(&done)[0];
     let mut verify = Command::new("sh");
     verify.current_dir(&here).env("XDG_DATA_HOME", home.path("../home")).args(["-c", line]);
     Done::of(&mut verify).exits(0).says(": OK");

@@ -68,7 +68,7 @@ fn signatures(home: &Home) {
         run_without_keys(home, &format!("verify {path} --public-key default-v1.pub")).says("OK");
         run(home, &format!("verify {path}")).says("OK");
     }
-    run_without_keys(home, "verify later.txt --public-key default-v1.pub --follow default.succession")
+    run_without_keys(home, "verify later.txt --public-key default-v1.pub --succession default.succession")
         .says("OK");
     run_without_keys(home, "verify note.txt --public-key lasting.pub --signature lasting.bulla").says("OK");
     run(home, "verify note.txt --signature prehashed.bulla").says("OK");
@@ -101,9 +101,12 @@ fn tokens(home: &Home) {
     run_without_keys(home, "token inspect token").says("export");
     run_without_keys(home, "token inspect token.weaker").says("block 1");
     for token in ["token", "token.weaker"] {
-        run(home, &format!("keys export moving --to transport.pub --token {token} --output {token}.wrapped"));
+        run(
+            home,
+            &format!("keys export moving --to transport.pub --token-file {token} --output {token}.wrapped"),
+        );
     }
-    run(home, "keys import moved moving.wrapped --format wrapped --recipient transport");
+    run(home, "keys import moved moving.wrapped --format wrapped --unwrap-with transport");
     let public = |key: &str| run(home, &format!("keys export-public {key} --format raw")).output.stdout;
     assert_eq!(public("moved"), public("moving"));
 }

@@ -46,13 +46,13 @@ fn keys_are_managed_as_on_this_machine() {
     both.same(&["keys", "policy", "releases", "--minimum-version", "9"], 2);
     both.same(&["keys", "policy", "releases", "--minimum-version", "2"], 0);
     both.same(&["keys", "destroy", "releases", "--version", "1"], 0);
-    both.same(&["keys", "destroy", "releases", "--revoke", "1"], 0);
+    both.same(&["keys", "revoke", "releases", "1"], 0);
     both.same(&["keys", "destroy", "releases", "--version", "2"], 2);
-    both.same(&["keys", "destroy", "fresh", "--in", "30d"], 0);
+    both.same(&["keys", "destroy", "fresh", "--after", "30d"], 0);
     both.same(&["keys", "destroy", "fresh", "--final"], 2);
     both.same(&["keys", "show", "fresh", "--json"], 0);
     both.same(&["keys", "cancel-destruction", "fresh"], 0);
-    both.same(&["keys", "destroy", "fresh", "--in", "0s", "--quiet"], 0);
+    both.same(&["keys", "destroy", "fresh", "--after", "0s", "--quiet"], 0);
     both.same(&["keys", "destroy", "fresh", "--final"], 0);
     for format in ["bulla", "minisign", "pem", "der", "raw", "openssh", "jwk"] {
         // A key that is the same here and there.
@@ -109,7 +109,7 @@ fn files_are_signed_and_verified_as_on_this_machine() {
     both.same(&["verify", "b"], 1);
     both.same(&["sign", "--key", "releases", "a"], 0);
     both.same(&["keys", "rotate", "releases"], 0);
-    both.same(&["keys", "destroy", "releases", "--revoke", "1"], 0);
+    both.same(&["keys", "revoke", "releases", "1"], 0);
     both.same(&["verify", "a"], 1);
     both.same(&["verify", "nothing"], 2);
     // What a service signed verifies without it.
@@ -213,10 +213,10 @@ fn tokens_exports_and_sealed_files_work_with_a_service() {
     let home = prepared();
     let _serving = serve(&home);
     let run = |args: &[&str]| Done::of(remote(&home).args(args));
-    run(&["token", "new", "--operation", "sign", "--key", "releases", "--expires-in", "1h", "--output", "t"])
+    run(&["token", "new", "--operation", "sign", "--key", "releases", "--expires", "1h", "--output", "t"])
         .exits(0);
     home.run(["token", "inspect", "t"]).exits(0).says("block 0     grant");
-    run(&["token", "new", "--operation", "sign", "--key", "nothing", "--expires-in", "1h"]).exits(2);
+    run(&["token", "new", "--operation", "sign", "--key", "nothing", "--expires", "1h"]).exits(2);
     // A token is what a caller is, whatever user it is.
     run(&["sign", "--key", "releases", "--token-file", "t", "a"]).exits(0);
     run(&["verify", "a"]).exits(0).says("by releases v1");
@@ -240,13 +240,13 @@ fn tokens_exports_and_sealed_files_work_with_a_service() {
         "moving",
         "--to",
         "transport.pub",
-        "--token",
+        "--token-file",
         "export.token",
         "--output",
         "wrapped",
     ];
     run(&export).exits(0);
-    run(&["keys", "export", "moving", "--to", "transport.pub", "--token", "t"])
+    run(&["keys", "export", "moving", "--to", "transport.pub", "--token-file", "t"])
         .exits(2)
         .complains("does not permit");
     run(&[&export[..7], &["--revoked", "a"]].concat()).exits(2);
@@ -264,7 +264,7 @@ fn what_needs_a_keystore_says_so() {
         &["keystore", "init"][..],
         &["keystore", "guard"],
         &["keystore", "guard", "none"],
-        &["keystore", "rekey", "--key-file"],
+        &["keystore", "rekey", "--generate-key-file"],
         &["keystore", "restore", "a"],
         &["log", "init"],
         &["serve", "--listen", "127.0.0.1:0"],
@@ -330,7 +330,7 @@ fn tokens_come_from_the_environment_or_a_file_and_are_never_shown() {
         "sign",
         "--operation",
         "read",
-        "--expires-in",
+        "--expires",
         "1h",
         "--output",
         "t",
@@ -401,7 +401,7 @@ fn a_service_must_have_the_certificate_of_a_trusted_authority() {
         openssl.args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
         Done::of(&mut openssl).exits(0);
     }
-    home.run(["token", "new", "--operation", "read", "--expires-in", "1h", "--output", "t"]).exits(0);
+    home.run(["token", "new", "--operation", "read", "--expires", "1h", "--output", "t"]).exits(0);
     let tls = "tls = { certificate = \"server.pem\", key = \"server.key\" }";
     settings(&home, &format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{tls}"));
     let serving = Serving::start(&home);

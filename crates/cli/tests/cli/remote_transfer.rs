@@ -16,7 +16,7 @@ fn keys_are_imported_as_on_this_machine() {
     here.write_secret("vault", vault);
     let public = here.run(["keys", "export-public", "transport"]).exits(0).stdout;
     here.write("transport.pub", public);
-    let export = ["--to", "transport.pub", "--token", "export.token", "--output", "wrapped"];
+    let export = ["--to", "transport.pub", "--token-file", "export.token", "--output", "wrapped"];
     here.run([&["keys", "export", "moving"][..], &export].concat()).exits(0);
     let there = copied(&here);
     let _serving = serve(&there);
@@ -33,8 +33,8 @@ fn keys_are_imported_as_on_this_machine() {
     import(&["theirs", "transport.pub", "--public"], 2);
     import(&["theirs", "id.pub", "--public", "--format", "openssh", "--json"], 0);
     import(&["theirs", "a"], 2);
-    import(&["moved", "wrapped", "--format", "wrapped", "--recipient", "default"], 2);
-    import(&["moved", "wrapped", "--format", "wrapped", "--recipient", "transport"], 0);
+    import(&["moved", "wrapped", "--format", "wrapped", "--unwrap-with", "default"], 2);
+    import(&["moved", "wrapped", "--format", "wrapped", "--unwrap-with", "transport"], 0);
     for name in ["seeded", "laptop", "vaulted", "theirs", "moved"] {
         let done = both.same(&["keys", "export-public", name, "--format", "raw"], 0);
         let here = here.run(["keys", "export-public", name, "--format", "raw"]).exits(0);

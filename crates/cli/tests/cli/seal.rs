@@ -112,7 +112,8 @@ fn standard_input_is_sealed_and_opened_in_a_pipe() {
     // Less than a pipe holds: the test writes all of it before it reads.
     let bytes = content(3, 30_000);
     let sealed =
-        Done::with_input(home.command().args(["encrypt", "-", "-r", "me.recipient"]), &bytes).exits(0);
+        Done::with_input(home.command().args(["encrypt", "-", "--recipient", "me.recipient"]), &bytes)
+            .exits(0);
     let opened = Done::with_input(
         home.command().args(["decrypt", "-", "--identity", "me.identity"]),
         &sealed.output.stdout,
@@ -126,7 +127,7 @@ fn standard_input_is_sealed_and_opened_in_a_pipe() {
 fn a_full_disk_ends_sealing_at_once_however_much_is_to_come() {
     let home = home();
     let mut command = home.command();
-    command.args(["encrypt", "-", "-r", "me.recipient"]);
+    command.args(["encrypt", "-", "--recipient", "me.recipient"]);
     command.stdin(fs::File::open("/dev/zero").unwrap());
     command.stdout(fs::File::create("/dev/full").unwrap()).stderr(Stdio::piped());
     let ended = command.spawn().unwrap().wait_with_output().unwrap();
@@ -161,7 +162,7 @@ fn an_interrupted_command_leaves_the_whole_file_or_none() {
     let before = home.names();
     strikes(10, |delay| {
         let mut command = home.interruptible();
-        command.args(["encrypt", "large", "-r", "me.recipient"]).stdout(Stdio::null());
+        command.args(["encrypt", "large", "--recipient", "me.recipient"]).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         std::thread::sleep(delay);
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
@@ -195,11 +196,11 @@ fn the_secret_of_the_keystore_is_changed() {
     home.run(["keys", "list", "--identity", "me.identity"]).exits(0).says("default");
 
     let old = fs::read(home.keystore().join("keystore.key")).unwrap();
-    home.run(["keystore", "rekey", "--key-file", "--identity", "me.identity"]).exits(0);
+    home.run(["keystore", "rekey", "--generate-key-file", "--identity", "me.identity"]).exits(0);
     let new = fs::read(home.keystore().join("keystore.key")).unwrap();
     assert_ne!(old, new);
     home.run(["verify", "a"]).exits(0);
-    home.run(["keystore", "rekey", "--key-file"]).exits(0);
+    home.run(["keystore", "rekey", "--generate-key-file"]).exits(0);
     assert_ne!(fs::read(home.keystore().join("keystore.key")).unwrap(), new);
     assert!(!home.keystore().join("keystore.key.new").exists());
     home.run(["verify", "a"]).exits(0);
@@ -213,7 +214,7 @@ fn a_change_of_the_key_file_that_is_killed_at_any_point_locks_nobody_out() {
     let mut before = key();
     strikes(60, |delay| {
         let mut command = home.command();
-        command.args(["keystore", "rekey", "--key-file"]).stdout(Stdio::null());
+        command.args(["keystore", "rekey", "--generate-key-file"]).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         std::thread::sleep(delay);
         let _ = kill_process(Pid::from_child(&child), Signal::KILL);

@@ -67,7 +67,7 @@ fn a_secret_of_another_user_is_refused() {
 fn tokens_wrapping_keys_and_private_keys_that_others_may_use_are_refused() {
     let home = Home::new();
     home.run(["keystore", "init"]).exits(0);
-    home.run(["token", "new", "--operation", "sign", "--expires-in", "1h", "-o", "token"]).exits(0);
+    home.run(["token", "new", "--operation", "sign", "--expires", "1h", "-o", "token"]).exits(0);
     home.run(["token", "inspect", "token"]).exits(0);
     home.chmod("token", 0o644);
     home.run(["token", "inspect", "token"]).exits(2).complains("chmod 600 token");

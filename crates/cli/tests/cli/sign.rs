@@ -8,18 +8,30 @@ use std::process::Command;
 fn the_first_use_needs_nothing_and_a_flipped_byte_is_found() {
     let home = Home::new();
     home.write("README.md", "what bulla is\n");
-    let done = home.run(["sign", "README.md"]).exits(0).complains("created the keystore");
-    let line = done.stdout.lines().last().unwrap().trim().to_owned();
-    assert_eq!(line, format!("{bulla} verify README.md", bulla = bulla()));
+    let done = on_a_terminal(&mut home.program("script"), &format!("{} sign README.md", bulla()));
+    assert!(done.stdout.contains("created the keystore"), "{}", done.stdout);
+    let line = &hinted_lines(&done)[0];
+    assert_eq!(*line, format!("{bulla} verify README.md", bulla = bulla()));
     // The printed line works when it is pasted.
-    Done::of(home.program("sh").args(["-c", &line])).exits(0).says("README.md: OK");
+    Done::of(home.program("sh").args(["-c", line])).exits(0).says("README.md: OK");
 
     home.write("README.md", "What bulla is\n");
     home.run(["verify", "README.md"]).exits(1).says("README.md: changed");
     home.write("README.md", "what bulla is\n");
     home.run(["verify", "README.md"]).exits(0);
     let second = home.run(["sign", "README.md"]).exits(0);
-    assert!(!second.stderr.contains("created"), "{}", second.stderr);
+    assert_eq!(second.stderr, "", "nothing is created, and no program is told what a person is");
+}
+
+/// Runs a command line on a terminal of its own, by the program `script` of util-linux.
+pub(crate) fn on_a_terminal(script: &mut Command, line: &str) -> Done {
+    Done::of(script.args(["-qec", line, "/dev/null"])).exits(0)
+}
+
+/// The command lines that `bulla sign` hints at on a terminal.
+pub(crate) fn hinted_lines(done: &Done) -> Vec<String> {
+    let hint = |line: &str| Some(line.split_once(" with: ")?.1.trim_end().to_owned());
+    done.stdout.lines().filter_map(hint).collect()
 }
 
 #[test]
@@ -241,16 +253,16 @@ fn the_line_that_verifies_names_what_is_needed_and_works_for_odd_names() {
         if !home.path("my keys").exists() {
             home.run(["keystore", "init", "--keystore", "my keys"]).exits(0);
         }
-        let mut sign = home.command();
-        sign.args(["sign", "--keystore", "my keys", "--", name]);
-        let done = Done::of(&mut sign).exits(0);
-        let line = done.stdout.lines().last().unwrap().trim();
+        let quoted = format!("'{}'", name.replace('\'', "'\\''"));
+        let sign = format!("{} sign --keystore 'my keys' -- {quoted}", bulla());
+        let done = on_a_terminal(&mut home.program("script"), &sign);
+        let line = &hinted_lines(&done)[0];
         let verified = Done::of(home.program("bash").args(["-c", line])).exits(0);
         assert!(verified.stdout.contains(": OK"), "{line}: {}", verified.stdout);
     }
     home.write("-dash", "-dash");
-    let done = home.run(["sign", "--", "-dash"]).exits(0);
-    let line = done.stdout.lines().last().unwrap().trim();
+    let done = on_a_terminal(&mut home.program("script"), &format!("{} sign -- -dash", bulla()));
+    let line = &hinted_lines(&done)[0];
     Done::of(home.program("sh").args(["-c", line])).exits(0).says("-dash: OK");
 }
 

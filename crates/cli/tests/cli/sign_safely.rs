@@ -85,9 +85,9 @@ fn no_output_of_a_command_replaces_a_file_of_another_kind() {
     home.run(["keys", "create", "moving", "--exportable"]).exits(0);
     home.run(["keys", "create", "transport", "--algorithm", "x-wing"]).exits(0);
     home.run(["keys", "export-public", "transport", "--output", "transport.pub"]).exits(0);
-    let token = ["token", "new", "--operation", "export", "--expires-in", "1h"];
+    let token = ["token", "new", "--operation", "export", "--expires", "1h"];
     home.run(token.iter().chain(&["--output", "token"])).exits(0);
-    let wrapped = ["keys", "export", "moving", "--to", "transport.pub", "--token", "token"];
+    let wrapped = ["keys", "export", "moving", "--to", "transport.pub", "--token-file", "token"];
     let commands: [&[&str]; 11] = [
         &["keys", "export-public"],
         &["keys", "export-public", "--format", "pem"],
@@ -96,7 +96,7 @@ fn no_output_of_a_command_replaces_a_file_of_another_kind() {
         &["keys", "succession"],
         &["keys", "attest"],
         &token,
-        &["token", "attenuate", "token", "--expires-in", "1m"],
+        &["token", "attenuate", "token", "--expires", "1m"],
         &wrapped,
         &["log", "checkpoint"],
         &["log", "prove", "0"],
@@ -233,7 +233,7 @@ fn the_advice_about_a_key_that_does_not_sign_works() {
     let home = Home::new();
     home.write("a", "a");
     home.run(["sign", "a"]).exits(0);
-    home.run(["keys", "destroy", "default", "--in", "30d"]).exits(0);
+    home.run(["keys", "destroy", "default", "--after", "30d"]).exits(0);
     home.run(["sign", "a"])
         .exits(2)
         .complains("the key default does not sign: it can be destroyed after ")
@@ -242,7 +242,7 @@ fn the_advice_about_a_key_that_does_not_sign_works() {
     home.run(["keys", "enable", "default"]).exits(0);
     home.run(["sign", "a"]).exits(0);
 
-    home.run(["keys", "destroy", "default", "--in", "0s"]).exits(0);
+    home.run(["keys", "destroy", "default", "--after", "0s"]).exits(0);
     home.run(["keys", "destroy", "default", "--final"]).exits(0);
     home.run(["sign", "a"])
         .exits(2)

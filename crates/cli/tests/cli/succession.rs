@@ -33,11 +33,11 @@ fn the_old_key_leads_to_the_new_one_when_asked_to() {
         verify(&home, &[&newest, "-p", "1.pub"])
             .exits(1)
             .says("wrong key")
-            .says("pass the owner's `bulla keys succession` with --follow");
+            .says("pass the owner's `bulla keys succession` with --succession");
         for version in 1..=rotations + 1 {
             let key = format!("{version}.pub");
             for signed in 1..=rotations + 1 {
-                let done = verify(&home, &[&signed.to_string(), "-p", &key, "--follow", "chain"]);
+                let done = verify(&home, &[&signed.to_string(), "-p", &key, "--succession", "chain"]);
                 // Never back: what an older version signed is another matter.
                 done.exits(i32::from(signed < version));
             }
@@ -61,7 +61,7 @@ fn a_rotation_says_that_and_the_commands_it_prints_work() {
     }
     verify(&home, &["a", "--public-key", "NEW.pub"]).exits(0);
     verify(&home, &["a", "--public-key", "OLD.pub"]).exits(1);
-    verify(&home, &["a", "--public-key", "OLD.pub", "--follow", "CHAIN"]).exits(0);
+    verify(&home, &["a", "--public-key", "OLD.pub", "--succession", "CHAIN"]).exits(0);
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn statements_in_any_order_and_files_lead_and_gaps_do_not() {
     for (number, statement) in statements.iter().enumerate() {
         home.write(format!("s{}", number + 1), statement);
     }
-    let [one, two, three] = ["s1", "s2", "s3"].map(|name| ["--follow", name]);
+    let [one, two, three] = ["s1", "s2", "s3"].map(|name| ["--succession", name]);
     let signed = ["4", "-p", "1.pub"];
     verify(&home, &[&signed[..], &three, &one, &two].concat()).exits(0);
     verify(&home, &[&signed[..], &one, &three].concat()).exits(1).says("wrong key");
     home.write("backwards", statements.iter().rev().map(String::as_str).collect::<String>());
-    verify(&home, &[&signed[..], &["--follow", "backwards"]].concat()).exits(0);
+    verify(&home, &[&signed[..], &["--succession", "backwards"]].concat()).exits(0);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn statements_that_do_not_hold_are_refused_and_those_of_others_lead_nowhere() {
     let other = Home::new();
     rotated(&other, 1);
     home.write("others", other.read("chain"));
-    let signed = ["2", "-p", "1.pub", "--follow"];
+    let signed = ["2", "-p", "1.pub", "--succession"];
     let run = |file: &str| verify(&home, &[&signed[..], &[file]].concat());
     run("others").exits(1).says("wrong key");
 
@@ -113,19 +113,19 @@ fn statements_that_do_not_hold_are_refused_and_those_of_others_lead_nowhere() {
         run("cut").exits(2).complains("cut: not a statement of succession: line ");
     }
     run("missing").exits(2).complains("missing: cannot read the statements");
-    home.run(["verify", "1", "--follow", "chain"]).exits(2).complains("--public-key");
+    home.run(["verify", "1", "--succession", "chain"]).exits(2).complains("--public-key");
 }
 
 #[test]
 fn a_revoked_version_vouches_for_nothing_and_its_signatures_are_refused() {
     let home = Home::new();
     rotated(&home, 2);
-    home.run(["keys", "destroy", "default", "--revoke", "1"]).exits(0);
+    home.run(["keys", "revoke", "default", "1"]).exits(0);
     let chain = home.run(["keys", "succession"]).exits(0).stdout;
     assert_eq!(chain.lines().count(), 7);
     home.write("chain", chain);
-    verify(&home, &["3", "-p", "1.pub", "--follow", "chain"]).exits(1).says("wrong key");
-    verify(&home, &["3", "-p", "2.pub", "--follow", "chain"]).exits(0);
+    verify(&home, &["3", "-p", "1.pub", "--succession", "chain"]).exits(1).says("wrong key");
+    verify(&home, &["3", "-p", "2.pub", "--succession", "chain"]).exits(0);
     home.run(["verify", "1"]).exits(1).says("1: wrong key").says("which was revoked");
     home.run(["verify", "2"]).exits(0);
     home.run(["keys", "policy", "--minimum-version", "3"]).exits(0);
@@ -141,7 +141,7 @@ fn minisign_signatures_of_a_revoked_version_are_refused_too() {
     home.run(["sign", "a", "--format", "minisign"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
     home.run(["verify", "a", "--format", "minisign"]).exits(0);
-    home.run(["keys", "destroy", "default", "--revoke", "1"]).exits(0);
+    home.run(["keys", "revoke", "default", "1"]).exits(0);
     home.run(["verify", "a", "--format", "minisign"]).exits(1).says("which was revoked");
 }
 
@@ -156,7 +156,7 @@ fn minisign_signatures_follow_too() {
     home.run(["sign", "a", "--format", "minisign"]).exits(0);
     let args = ["a", "--format", "minisign", "-p", "old"];
     verify(&home, &args).exits(1).says("wrong key");
-    verify(&home, &[&args[..], &["--follow", "chain"]].concat()).exits(0);
+    verify(&home, &[&args[..], &["--succession", "chain"]].concat()).exits(0);
 }
 
 #[test]

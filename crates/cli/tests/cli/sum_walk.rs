@@ -83,7 +83,7 @@ fn rules_say_which_files_count() {
     };
     let all = ".git/config .gitignore .hidden a.rs b.py large.bin sub/c.rs sub/d.log target/e.rs";
     assert_eq!(with(&[]), all);
-    assert_eq!(with(&["--hidden", "skip"]), "a.rs b.py large.bin sub/c.rs sub/d.log target/e.rs");
+    assert_eq!(with(&["--no-hidden"]), "a.rs b.py large.bin sub/c.rs sub/d.log target/e.rs");
     assert_eq!(with(&["--gitignore"]), ".gitignore .hidden a.rs b.py large.bin sub/c.rs");
     assert_eq!(with(&["-g", "*.rs", "-g", "!target"]), "a.rs sub/c.rs");
     assert_eq!(with(&["--type", "py"]), "b.py");

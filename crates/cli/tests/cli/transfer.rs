@@ -136,23 +136,24 @@ fn a_key_is_handed_over_to_its_recipient_alone_and_under_a_token() {
     ours.write("to", theirs.run(["keys", "export-public", "transport"]).exits(0).stdout);
     ours.run(["keys", "create", "moving", "--exportable"]).exits(0);
     ours.run(["keys", "create", "staying"]).exits(0);
-    let new = |args: &[&str]| ours.run([&["token", "new", "--expires-in", "1h"][..], args].concat());
+    let new = |args: &[&str]| ours.run([&["token", "new", "--expires", "1h"][..], args].concat());
     new(&["--operation", "export", "--key", "moving", "-o", "token"])
         .exits(0)
         .complains("created the key `tokens`");
     assert_eq!(fs::metadata(ours.path("token")).unwrap().mode() & 0o7777, 0o600);
     new(&["--operation", "sign", "-o", "signs"]).exits(0);
     new(&["--operation", "export", "-o", "all"]).exits(0);
-    let export = |key: &str, token: &str| ours.run(["keys", "export", key, "--to", "to", "--token", token]);
+    let export =
+        |key: &str, token: &str| ours.run(["keys", "export", key, "--to", "to", "--token-file", token]);
     export("moving", "signs").exits(2).complains("does not permit");
     export("staying", "token").exits(2).complains("does not permit");
     export("staying", "all").exits(2).complains("is not exportable");
-    ours.run(["keys", "export", "moving", "--to", "to"]).exits(2).complains("--token");
+    ours.run(["keys", "export", "moving", "--to", "to"]).exits(2).complains("--token-file");
     let wrapped = export("moving", "token").exits(0).stdout;
     assert!(wrapped.starts_with("bulla wrapped key v1\nkey: local/files/ed25519/"));
 
     theirs.write("wrapped", &wrapped);
-    let import = ["keys", "import", "moved", "wrapped", "--format", "wrapped", "--recipient"];
+    let import = ["keys", "import", "moved", "wrapped", "--format", "wrapped", "--unwrap-with"];
     theirs.run([&import[..], &["default"]].concat()).exits(2).complains("another recipient");
     theirs.run(["keys", "rotate", "transport"]).exits(0);
     theirs.run([&import[..], &["transport"]].concat()).exits(0);
@@ -162,7 +163,7 @@ fn a_key_is_handed_over_to_its_recipient_alone_and_under_a_token() {
     // The revocation id stops it.
     let blocks = ours.run(["token", "inspect", "token", "--json"]).exits(0).json().remove(0);
     ours.write("revoked", blocks["blocks"][0]["revocation_id"].as_str().unwrap());
-    let args = ["keys", "export", "moving", "--to", "to", "--token", "token", "--revoked", "revoked"];
+    let args = ["keys", "export", "moving", "--to", "to", "--token-file", "token", "--revoked", "revoked"];
     ours.run(args).exits(2).complains("revoked");
     ours.run(["keys", "disable", "tokens"]).exits(0);
     export("moving", "all").exits(2).complains("disabled");
@@ -172,12 +173,11 @@ fn a_key_is_handed_over_to_its_recipient_alone_and_under_a_token() {
 fn tokens_are_weakened_without_a_keystore_and_read() {
     let home = Home::new();
     home.run(["keystore", "init"]).exits(0);
-    let token =
-        home.run(["token", "new", "--operation", "export", "--operation", "sign", "--expires-in", "2d"]);
+    let token = home.run(["token", "new", "--operation", "export", "--operation", "sign", "--expires", "2d"]);
     home.write_secret("token", token.exits(0).stdout);
     let elsewhere = Home::new();
     elsewhere.write_secret("token", home.read("token"));
-    let weaker = ["token", "attenuate", "token", "--operation", "sign", "--expires-in", "5m", "-o", "weaker"];
+    let weaker = ["token", "attenuate", "token", "--operation", "sign", "--expires", "5m", "-o", "weaker"];
     elsewhere.run(weaker).exits(0);
     elsewhere
         .run(["token", "inspect", "weaker"])
@@ -190,9 +190,9 @@ fn tokens_are_weakened_without_a_keystore_and_read() {
     for command in ["inspect", "attenuate"] {
         elsewhere.run(["token", command, "bad"]).exits(2).complains("bad: not a token");
     }
-    home.run(["token", "new", "--operation", "fly", "--expires-in", "1h"]).exits(2).complains("fly");
-    home.run(["token", "new", "--operation", "sign", "--expires-in", "soon"]).exits(2).complains("soon");
-    home.run(["token", "new", "--operation", "sign"]).exits(2).complains("--expires-in");
+    home.run(["token", "new", "--operation", "fly", "--expires", "1h"]).exits(2).complains("fly");
+    home.run(["token", "new", "--operation", "sign", "--expires", "soon"]).exits(2).complains("soon");
+    home.run(["token", "new", "--operation", "sign"]).exits(2).complains("--expires");
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn a_policy_is_set_shown_and_taken_away() {
     let home = Home::new();
     home.run(["keystore", "init"]).exits(0);
     home.run(["keys", "policy"]).exits(0).says("maximum age      none").says("maximum uses     none");
-    home.run(["keys", "policy", "--max-age", "90d", "--max-uses", "1"]).exits(0).says("7776000 seconds");
+    home.run(["keys", "policy", "--max-age", "90d", "--max-uses", "1"]).exits(0).says("90d\n");
     home.write("a", "a");
     home.run(["sign", "a"]).exits(0);
     home.run(["sign", "a"]).exits(0);
     assert_eq!(key(&home, "default")["head"], 2, "the second signature was by the next version");
     home.run(["keys", "policy", "--max-uses", "none"]).exits(0).says("maximum uses     none").says("7776000");
     home.run(["keys", "policy", "--minimum-version", "2"]).exits(0).says("minimum version  2");
-    home.run(["keys", "policy", "--minimum-version", "9"]).exits(2).complains("newest version");
+    home.run(["keys", "policy", "--minimum-version", "9"]).exits(2).complains("latest version");
     home.run(["keys", "policy", "--max-age", "old"]).exits(2).complains("old");
 }
 
@@ -224,7 +224,7 @@ fn a_key_is_destroyed_in_two_steps_and_its_destruction_is_canceled_between_them(
     home.run(["keys", "cancel-destruction", "old"]).exits(0).says("keys enable old");
     home.run(["keys", "enable", "old"]).exits(0);
     home.run(["sign", "a", "--key", "old"]).exits(0);
-    home.run(["keys", "destroy", "old", "--in", "0s"]).exits(0);
+    home.run(["keys", "destroy", "old", "--after", "0s"]).exits(0);
     home.run(["keys", "destroy", "old", "--final"]).exits(0).says("destroyed the private keys of old");
     home.run(["verify", "a"]).exits(0).says("by old v1");
     home.run(["keys", "cancel-destruction", "old"]).exits(2).complains("destroyed");

@@ -139,6 +139,8 @@ impl Identity {
                 "a private key of SSH or another program: create an identity with `bulla keygen`",
             ),
             ("AGE-PLUGIN-", "an identity of an age plugin: only `age --decrypt` uses plugins"),
+            ("age1", "a recipient, which only encrypts: give the identity that belongs to it"),
+            ("x-wing:", "a recipient, which only encrypts: give the identity that belongs to it"),
         ];
         if let Some((_, what)) =
             others.iter().find(|(start, _)| text.lines().any(|line| line.starts_with(start)))

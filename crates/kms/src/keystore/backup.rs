@@ -185,7 +185,7 @@ impl Backup {
             u64::from_be_bytes(*bytes)
         };
         if header[..4] != *MAGIC || header[4] != FORMAT {
-            return Err(malformed("it begins with other bytes"));
+            return Err(malformed("its first bytes are not those of one"));
         }
         let made =
             Timestamp::from_unix_millis(number(5)).map_err(|_| malformed("its time is out of bounds"))?;

@@ -148,7 +148,7 @@ impl LoadedKey {
     pub(super) fn version(&self, id: &KeyVersionId) -> Result<&VersionRecord> {
         self.record.version(id.version()).ok_or_else(|| {
             let latest = self.record.latest_number();
-            KmsError::new(Code::UnknownVersion, format!("there is no {id}: the newest version is {latest}"))
+            KmsError::new(Code::UnknownVersion, format!("there is no {id}: the latest version is {latest}"))
         })
     }
 

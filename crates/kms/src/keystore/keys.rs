@@ -41,7 +41,7 @@ pub struct NewKey {
     /// could be that of a statement.
     pub signs_digests: bool,
     /// The oldest version that signs when a caller names it; 0 and 1 allow all. None, the usual
-    /// value, if only the newest version signs: then it stays so.
+    /// value, if only the latest version signs: then it stays so.
     pub minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
@@ -209,7 +209,7 @@ impl Keystore {
                 let newest = record.latest_number();
                 Err(KmsError::new(
                     Code::Conflict,
-                    format!("{latest} is no longer the newest version: version {newest} is"),
+                    format!("{latest} is no longer the latest version: version {newest} is"),
                 ))
             });
             rotated.map(|id| id.expect("a rotation is made or refused"))
@@ -312,7 +312,7 @@ impl Keystore {
         self.index.load().attest(key_id)
     }
 
-    /// The key's newest version, the one that signs.
+    /// The key's latest version, the one that signs.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].

@@ -84,7 +84,7 @@ impl KeyChange {
                     return refuse(
                         Code::UnknownVersion,
                         format!(
-                            "the minimum version cannot be {minimum}: the newest version of {key} is {latest}"
+                            "the minimum version cannot be {minimum}: the latest version of {key} is {latest}"
                         ),
                     );
                 }
@@ -140,12 +140,12 @@ fn set_minimum_signing_version(record: &mut KeyRecord, minimum: u32) -> Result<(
     let (key, latest) = (&record.key, record.latest_number());
     if record.minimum_signing_version.is_none() {
         let message =
-            format!("only the newest version of {key} signs, and this was fixed when the key was made");
+            format!("only the latest version of {key} signs, and this was fixed when the key was made");
         return refuse(Code::InvalidArgument, message);
     }
     if minimum > latest.get() {
         let message = format!(
-            "the oldest version that signs cannot be {minimum}: the newest version of {key} is {latest}"
+            "the oldest version that signs cannot be {minimum}: the latest version of {key} is {latest}"
         );
         return refuse(Code::UnknownVersion, message);
     }
@@ -159,12 +159,12 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     if number == latest {
         return refuse(
             Code::InvalidArgument,
-            format!("{number} is the newest version of {key}; rotate the key first"),
+            format!("{number} is the latest version of {key}; rotate the key first"),
         );
     }
     match record.versions.get_mut(number.get() as usize - 1) {
         Some(version) => Ok(version),
-        None => refuse(Code::UnknownVersion, format!("the newest version of {key} is {latest}")),
+        None => refuse(Code::UnknownVersion, format!("the latest version of {key} is {latest}")),
     }
 }
 

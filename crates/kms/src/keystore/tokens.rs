@@ -82,7 +82,7 @@ impl Keystore {
     }
 
     /// Exports a private key, wrapped for a recipient. The key must be exportable, and a token of
-    /// its tenant must permit the export. A signing key exports only its newest version.
+    /// its tenant must permit the export. A signing key exports only its latest version.
     ///
     /// # Errors
     /// [`Code::NotExportable`]; [`Code::NotLatestVersion`]; the errors of [`Keystore::authorize`];

@@ -131,7 +131,7 @@ impl Keystore {
         if key.version() != loaded.record.latest_number().get()
             && key.key_id().algorithm().usage() == KeyUsage::Signature
         {
-            let message = format!("{key} is an older version: a signing key exports only its newest version");
+            let message = format!("{key} is an older version: a signing key exports only its latest version");
             return Err(KmsError::new(Code::NotLatestVersion, message));
         }
         let material = loaded.material(key, &self.cipher, &self.backends)?;

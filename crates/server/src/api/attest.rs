@@ -20,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(attest)).routes(routes!(successions))
 }
 
-/// Everything about a key except its private keys, signed by its newest version.
+/// Everything about a key except its private keys, signed by its latest version.
 #[derive(Serialize, ToSchema)]
 #[allow(dead_code, reason = "it describes what the keystore writes")]
 struct SignedAttestation {
@@ -69,13 +69,13 @@ struct Attestation {
     /// Older versions do not verify.
     minimum_version: u32,
     /// The oldest version that signs when a client of the Vault-compatible interface names it;
-    /// absent if only the newest version signs.
+    /// absent if only the latest version signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     #[schema(value_type = Rotation)]
     rotation: (),
-    /// The newest version, the one that signs.
+    /// The latest version, the one that signs.
     head: u32,
     /// All versions, version 1 first.
     versions: Vec<AttestedVersion>,
@@ -101,7 +101,7 @@ struct AttestedVersion {
     origin: String,
 }
 
-/// Attest a key: its newest version signs everything about it.
+/// Attest a key: its latest version signs everything about it.
 ///
 /// The signature counts as one of the key's uses. A key that signs tokens attests nothing.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/attest", tag = "keys",
@@ -124,7 +124,7 @@ async fn attest(
 /// Statements of succession.
 #[derive(Serialize, ToSchema)]
 struct Successions {
-    /// The text of each statement. Together they are a file that `bulla verify --follow` reads.
+    /// The text of each statement. Together they are a file that `bulla verify --succession` reads.
     #[schema(value_type = Vec<String>)]
     successions: Vec<Succession>,
 }

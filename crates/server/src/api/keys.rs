@@ -400,12 +400,12 @@ pub(crate) struct KeyView {
     /// Older versions do not verify.
     minimum_version: u32,
     /// The oldest version that signs when a client of the Vault-compatible interface names it; 0
-    /// and 1 allow all. Absent if only the newest version signs.
+    /// and 1 allow all. Absent if only the latest version signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     minimum_signing_version: Option<u32>,
     /// When the keystore rotates the key by itself.
     rotation: RotationView,
-    /// The newest version, the one that signs.
+    /// The latest version, the one that signs.
     head: u32,
     /// All versions, version 1 first.
     versions: Vec<VersionView>,

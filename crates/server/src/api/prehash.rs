@@ -67,7 +67,7 @@ fn prehashed(kind: DigestKind, digest: &str, context: &str) -> Result<Prehashed>
     Ok(Prehashed::new(digest, &decode(context, "context")?)?)
 }
 
-/// Sign a digest with an Ed25519 key's newest version.
+/// Sign a digest with an Ed25519 key's latest version.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/sign-digest", tag = "signatures", request_body = SignDigest,
     params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]

@@ -51,7 +51,7 @@ pub(crate) struct Signed {
     signature: String,
 }
 
-/// Sign a message with a key's newest version.
+/// Sign a message with a key's latest version.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/sign", tag = "signatures", request_body = Sign,
     params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "The signature", body = Signed), (status = "default", body = ErrorBody)))]
@@ -144,7 +144,7 @@ struct Failed {
     error: ErrorBody,
 }
 
-/// Sign many messages, each with a key's newest version.
+/// Sign many messages, each with a key's latest version.
 ///
 /// An item's error does not affect the others.
 #[utoipa::path(post, path = "/api/v1/sign", tag = "signatures", request_body = SignMany, extensions(("x-permission" = json!("sign"))),

@@ -66,7 +66,7 @@ struct SignedStatement {
     signature_file: String,
 }
 
-/// Sign a statement about a file or a folder with a key's newest version: the answer is a signature
+/// Sign a statement about a file or a folder with a key's latest version: the answer is a signature
 /// file.
 ///
 /// Only the digest travels. `bulla verify` reads the file.

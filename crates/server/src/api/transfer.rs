@@ -317,7 +317,7 @@ async fn import(
     Ok((StatusCode::CREATED, imported(&worker, &made.await?)))
 }
 
-/// Import a key as the newest version of a key: it signs from now on.
+/// Import a key as the latest version of a key: it signs from now on.
 ///
 /// A private key in the clear has the same weaknesses here as in the import of a new key.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/import", tag = "keys", request_body = ImportVersion,

@@ -171,7 +171,7 @@ pub(super) struct TransitConfigure {
     #[schema(value_type = Option<i64>)]
     min_decryption_version: Option<i64>,
     /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
-    /// Without effect for a key of which only the newest version signs.
+    /// Without effect for a key of which only the latest version signs.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     min_encryption_version: Option<i64>,
@@ -225,7 +225,7 @@ impl TransitConfigure {
             if key.minimum_signing_version.is_some() {
                 changes.push(KeyChange::MinimumSigningVersion(least));
             } else if least != 0 {
-                let words = "min_encryption_version has no effect: only the newest version of this key signs";
+                let words = "min_encryption_version has no effect: only the latest version of this key signs";
                 warnings.push(words.to_owned());
             }
         }

@@ -155,14 +155,14 @@ pub(super) struct KeyData {
     /// The versions that verify, by their numbers.
     #[schema(value_type = BTreeMap<String, VersionData>)]
     keys: BTreeMap<u32, VersionData>,
-    /// The newest version, the one that signs.
+    /// The latest version, the one that signs.
     latest_version: u32,
     /// The oldest version that is not trimmed; 0 when none is.
     min_available_version: u32,
     /// Older versions do not verify.
     min_decryption_version: u32,
     /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
-    /// The newest version where only that signs.
+    /// The latest version where only that signs.
     min_encryption_version: u32,
     /// Whether the key may be deleted.
     deletion_allowed: bool,
@@ -174,7 +174,7 @@ pub(super) struct KeyData {
     allow_plaintext_backup: bool,
     /// Always false.
     derived: bool,
-    /// Whether the newest version was imported.
+    /// Whether the latest version was imported.
     imported_key: bool,
     /// Always false.
     supports_encryption: bool,

@@ -114,7 +114,7 @@ pub(super) struct TransitSignedItem {
     reference: String,
 }
 
-/// Sign a message, or many, with a key's newest version or the one that is named. PUT does the
+/// Sign a message, or many, with a key's latest version or the one that is named. PUT does the
 /// same.
 #[utoipa::path(post, path = "/v1/transit/sign/{name}", tag = "transit", request_body = TransitSign,
     params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("sign"))),
@@ -201,7 +201,7 @@ fn signing_selector(key_id: KeyId, asked: Option<i64>) -> Result<KeySelector> {
 
 const VERSION_TOO_NEW: &str = "requested version for signing is higher than the latest key version";
 
-/// The keystore's error in Vault's words. A key of which only the newest version signs is one in
+/// The keystore's error in Vault's words. A key of which only the latest version signs is one in
 /// Vault whose minimum version is the newest.
 fn signing_error(error: impl Into<VaultError>) -> VaultError {
     let too_old = "requested version for signing is less than the minimum encryption key version";

@@ -83,7 +83,7 @@ fn a_node_that_slept_through_a_compaction_reads_everything_anew() {
     compact(&cluster);
     sleeper.signal(Signal::CONT);
     let revision = rotated.and_then(|answer| answer.revision()).expect("a revision").to_string();
-    eventually("the node knows the newest version", || {
+    eventually("the node knows the latest version", || {
         let headers = [("bulla-min-revision", revision.as_str())];
         let read = sleeper.client().send("GET", "/api/v1/keys/default", &headers, &json!(null));
         read.is_ok_and(|answer| answer.is_ok() && answer.body["head"] == 21)

@@ -39,7 +39,7 @@ pub(crate) enum Event {
     Read { least: u64, head: u64 },
 }
 
-/// Checks a history. `head` is the key's newest version when all is over, and `bound` the time
+/// Checks a history. `head` is the key's latest version when all is over, and `bound` the time
 /// after which no node uses an old view.
 ///
 /// # Errors

@@ -87,7 +87,7 @@ pub(crate) fn run(nodes: &mut Nodes, during: impl FnOnce(&Load, &mut Nodes)) -> 
 }
 
 impl Load {
-    /// The newest version, on which all nodes agree in the end.
+    /// The latest version, on which all nodes agree in the end.
     #[track_caller]
     fn head_of(&self, nodes: &Nodes, key: &str) -> u64 {
         let mut heads = Vec::new();

@@ -90,7 +90,7 @@ fn load_and_kill(mut serving: Serving<'_>, head: u64, delay: Duration) -> Acknow
     })
 }
 
-/// Rotates a key until the service ends. Returns the newest version that the service acknowledged.
+/// Rotates a key until the service ends. Returns the latest version that the service acknowledged.
 /// Each rotation made a new version.
 fn rotate(mut connection: Connection, head: u64) -> u64 {
     let mut newest = head;

@@ -203,7 +203,7 @@ fn a_pinned_version_signs_after_a_rotation() {
     assert_eq!(refused(&config(&json!({ "min_encryption_version": 1 }))).0, 400);
     config(&json!({ "min_encryption_version": 0 })).ok();
     assert_eq!((refused(&version(1)).1.as_str(), version(2).status), (too_old, 200));
-    // What vouches for the key by statements of bulla is the newest version alone.
+    // What vouches for the key by statements of bulla is the latest version alone.
     let attested = service.post(None, "/api/v1/keys/a/attest", &json!({})).ok();
     assert_eq!(attested["attestation"]["minimum_signing_version"], 0);
     let audited = service.get(None, "/api/v1/keys/a").ok();

@@ -79,7 +79,7 @@ impl Served {
             bulla(&["log", "init"])?;
         }
         let operations = ["--operation", "sign", "--operation", "verify", "--operation", "create"];
-        let token = bulla(&[&["token", "new", "--expires-in", "1d"], &operations[..]].concat())?;
+        let token = bulla(&[&["token", "new", "--expires", "1d"], &operations[..]].concat())?;
         let (address, tls_address) = (free_address()?, free_address()?);
         fs::write(folder.join(CONFIG), settings(&folder, way, &address, &tls_address)?)?;
         let process = spawn(built, &folder)?;

@@ -152,7 +152,7 @@ impl Run<'_> {
             return Ok(if kept == 0 { Exit::Ok } else { Exit::Mismatch });
         }
         if self.options.shown != Shown::Nothing {
-            self.progress.suspend(|| self.summary(failed));
+            self.progress.suspend(|| self.summary());
         }
         if failed + added + moved > 0 {
             exit = exit.and(Exit::Mismatch);
@@ -193,14 +193,11 @@ impl Run<'_> {
     }
 
     /// Says how many lines did not verify, and why.
-    fn summary(&self, failed: u64) {
+    fn summary(&self) {
         if let Some(counts) = self.counts.sentence() {
             note_line(&counts);
         }
-        if failed > 0 {
-            let plural = if failed == 1 { "" } else { "s" };
-            error_line(&format!("WARNING: {failed} computed checksum{plural} did NOT match"));
-        }
+        self.counts.warnings().iter().for_each(|text| error_line(text));
         if self.counts.ok == 0 && self.counts.unnamed > 0 {
             hint_line(match self.options.dialect {
                 Dialect::B3sum => "for SHA-256 add `--algorithm sha256`, or use `bulla check`",

@@ -32,9 +32,9 @@ pub(super) struct Counts {
     pub(super) skipped: u64,
     /// Those of the changed ones whose lines do not name their function.
     pub(super) unnamed: u64,
-    /// In an compare: files that no list names.
+    /// With --compare: files that no list names.
     pub(super) new: u64,
-    /// In an compare: files that have the content of a missing one.
+    /// With --compare: files that have the content of a missing one.
     pub(super) moved: u64,
 }
 
@@ -65,6 +65,20 @@ impl Counts {
     /// The number of lines that are not comments.
     pub(super) fn lines(&self) -> u64 {
         self.ok + self.changed + self.missing + self.unreadable + self.malformed + self.skipped
+    }
+
+    /// What is wrong, in the words of the coreutils: scripts may read them.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let warning = |count: u64, one: &str, many: &str| {
+            (count > 0).then(|| format!("WARNING: {count} {}", if count == 1 { one } else { many }))
+        };
+        let unread = self.missing + self.unreadable;
+        let warnings = [
+            warning(self.malformed, "line is improperly formatted", "lines are improperly formatted"),
+            warning(unread, "listed file could not be read", "listed files could not be read"),
+            warning(self.changed, "computed checksum did NOT match", "computed checksums did NOT match"),
+        ];
+        warnings.into_iter().flatten().collect()
     }
 
     /// All counts in a sentence, if something is not as it should be.

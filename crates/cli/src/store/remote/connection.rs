@@ -28,11 +28,9 @@ impl Remote {
     /// The service at an address. It is not asked anything yet.
     pub fn new(address: &Address, args: &ServerArgs) -> Result<Self> {
         let mut settings = Settings::new(address.clone());
-        if let Some(token) = token(args)? {
-            let unusable = |error: bulla_client::Error| {
-                Error::new("invalid_token", error.to_string())
-                    .about(args.token_file.as_deref().map_or_else(|| TOKEN.to_owned(), shown))
-            };
+        if let Some((token, subject)) = given_token(args)? {
+            let unusable =
+                |error: bulla_client::Error| Error::new("invalid_token", error.to_string()).about(subject);
             settings = settings.token(&token).map_err(unusable)?;
             if address.is_exposed() {
                 note_line(&format!("the token travels unencrypted to {address}: use https or a Unix socket"));
@@ -103,20 +101,20 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// The token from a file, or from the environment: never from an argument, which other users can
-/// see.
-fn token(args: &ServerArgs) -> Result<Option<Zeroizing<String>>> {
+/// The token from a file, or from the environment, and the name of its source. It never comes from
+/// an argument, which other users can see.
+pub(crate) fn given_token(args: &ServerArgs) -> Result<Option<(Zeroizing<String>, String)>> {
     let not_text = |subject: &str| Error::new("invalid_token", "is not a token").about(subject);
     if let Some(path) = &args.token_file {
         let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| not_text(&shown(path)))?;
-        return Ok(Some(Zeroizing::new(text.to_owned())));
+        return Ok(Some((Zeroizing::new(text.to_owned()), shown(path))));
     }
     match std::env::var_os(TOKEN) {
         None => Ok(None),
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => match text.into_string() {
-            Ok(text) => Ok(Some(Zeroizing::new(text))),
+            Ok(text) => Ok(Some((Zeroizing::new(text), TOKEN.to_owned()))),
             Err(_) => Err(not_text(TOKEN)),
         },
     }

@@ -4,6 +4,7 @@ use super::super::keys::{BackedUp, Export, ImportTarget, Keys, Material, Private
 use super::connection::{Remote, unexpected};
 use super::convert::{attestation, read, rotation};
 use super::decrypter::Decrypter;
+use crate::args::Deadline;
 use crate::error::{Error, Result};
 use bulla_client::{
     Client, Grant, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, StatementKind,
@@ -19,7 +20,6 @@ use bulla_kms::{
     Signature, SignatureFile, Statement, Succession,
 };
 use std::io::Write;
-use std::time::Duration;
 
 impl Remote {
     /// Makes a call about the key that a user names.
@@ -191,11 +191,11 @@ impl Keys for Remote {
         if named.key == *version { Ok(named.public_key) } else { Err(unexpected("it is about another key")) }
     }
 
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], lifetime: Duration) -> Result<Token> {
+    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token> {
         let grant = Grant {
             operations: operations.iter().map(ToString::to_string).collect(),
             keys: (!keys.is_empty()).then(|| keys.to_vec()),
-            expires_in_seconds: lifetime.as_secs(),
+            expires_in_seconds: expires.from_now()?.as_secs(),
         };
         let minted = self.wait(async |client| client.mint_token(&grant).await)?;
         // The error does not quote it.
@@ -211,8 +211,8 @@ impl Keys for Remote {
                 let (format, algorithm) = (private_format(*format), Some(&*algorithm));
                 self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, target)
             }
-            Material::Wrapped { text, recipient, .. } => {
-                self.bring(KeyMaterial::Wrapped { wrapped: text, recipient }, target)
+            Material::Wrapped { text, unwrap_with, .. } => {
+                self.bring(KeyMaterial::Wrapped { wrapped: text, recipient: unwrap_with }, target)
             }
             Material::Public(key) => {
                 let text = key.to_string();
@@ -244,16 +244,13 @@ impl Keys for Remote {
     }
 
     fn export(&self, export: &Export<'_>) -> Result<String> {
-        let Export { key, recipient, token, revoked } = *export;
+        let Export { key, recipient, revoked, .. } = *export;
         if revoked.is_some() {
             let message = "a service has a list of revoked tokens of its own: leave out --revoked";
             return Err(Error::new("usage", message));
         }
         let recipient = recipient.to_string();
-        // The token that permits the export is the one that the request shows.
-        let export = async |client: &Client| {
-            client.with_token(token.expose())?.export_key(key, Recipient::PublicKey(&recipient)).await
-        };
+        let export = async |client: &Client| client.export_key(key, Recipient::PublicKey(&recipient)).await;
         Ok(self.about(key, export)?.wrapped)
     }
 

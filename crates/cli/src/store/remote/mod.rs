@@ -7,3 +7,4 @@ mod keys;
 mod log;
 
 pub use self::connection::Remote;
+pub(crate) use self::connection::given_token;

@@ -29,7 +29,7 @@ pub(crate) struct Report {
 /// What all threads see of the key that is rotated now.
 struct Key {
     key_id: KeyId,
-    /// The newest version that was acknowledged.
+    /// The latest version that was acknowledged.
     acknowledged: AtomicU32,
 }
 

@@ -27,7 +27,7 @@ export function signInView(done) {
   } },
   field("Capability token", token, "Only this tab's memory keeps the token. Reload or close the tab to sign out."), wrong, submit);
   return h("div", { class: "narrow" }, h("h1", { tabindex: -1 }, "Sign in"), form,
-    h("p", { class: "about" }, "Mint a token with ", h("code", {}, "bulla token new --operation read --expires-in 1h"), "."));
+    h("p", { class: "about" }, "Mint a token with ", h("code", {}, "bulla token new --operation read --expires 1h"), "."));
 }
 
 /** A token as people paste it. What no header can carry would be refused with a worse text. */

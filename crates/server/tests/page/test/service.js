@@ -82,7 +82,7 @@ export async function withKeystore({ passphrase, hasLog = false, tokens }) {
   if (hasLog) bulla("log", "init", ...opened);
   const minted = Object.fromEntries(Object.entries(tokens).map(([name, { operations, keys = [] }]) => {
     const flags = [...operations.flatMap((operation) => ["--operation", operation]), ...keys.flatMap((key) => ["--key", key])];
-    return [name, bulla("token", "new", ...flags, "--expires-in", "1h", ...opened).trim()];
+    return [name, bulla("token", "new", ...flags, "--expires", "1h", ...opened).trim()];
   }));
   const service = await start(["--config", config]);
   const stop = async () => {
