@@ -1,25 +1,25 @@
-//! `--idle`: this process works only when no other one wants to.
+//! `--idle`: the priority of this process.
 
 use crate::error::{Error, Result};
 
-/// How much the rest of the machine matters.
+/// The CPU and I/O priority of this process.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// This process is one of many.
-    Equal,
-    /// All others come first.
-    Last,
+pub(crate) enum Priority {
+    /// The priority that the process started with.
+    Normal,
+    /// All other programs go first.
+    Idle,
 }
 
-/// Takes this turn from now on. Threads that start later have it too; so this comes before they do.
+/// Sets the priority. Threads that start later inherit it, so set it before they start.
 ///
 /// # Errors
-/// The system has no such turns, or does not allow it.
-pub(crate) fn take(turn: Turn) -> Result<()> {
-    if turn == Turn::Equal {
+/// The system has no such priority, or does not allow it.
+pub(crate) fn set_priority(priority: Priority) -> Result<()> {
+    if priority == Priority::Normal {
         return Ok(());
     }
-    go_last().map_err(|reason| {
+    go_idle().map_err(|reason| {
         let error =
             Error::new("unsupported", format!("--idle: cannot let other programs go first: {reason}"));
         error.hint("leave out --idle")
@@ -30,7 +30,7 @@ pub(crate) fn take(turn: Turn) -> Result<()> {
 /// in the class `idle`, too (ioprio_set(2) with the kernel's include/linux/ioprio.h: a thread
 /// without a class of its own has that of its policy).
 #[cfg(target_os = "linux")]
-fn go_last() -> Result<(), String> {
+fn go_idle() -> Result<(), String> {
     use thread_priority::{
         NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
         thread_native_id,
@@ -43,11 +43,11 @@ fn go_last() -> Result<(), String> {
 /// The lowest priority for the processor. These systems have none for disks that a program could
 /// ask for safely.
 #[cfg(all(unix, not(target_os = "linux")))]
-fn go_last() -> Result<(), String> {
+fn go_idle() -> Result<(), String> {
     rustix::process::setpriority_process(None, 19).map_err(|error| error.to_string())
 }
 
 #[cfg(not(unix))]
-fn go_last() -> Result<(), String> {
+fn go_idle() -> Result<(), String> {
     Err("this system has no such priority".to_owned())
 }

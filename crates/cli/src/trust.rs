@@ -54,8 +54,8 @@ impl Trust {
     /// The keys from the command line or, without any, the keystore.
     pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
         if args.public_key.is_empty() {
-            let holder = KeySource::existing(&args.keystore).map_err(name_the_other_way)?;
-            return Ok(Self::Keystore(KnownKeys::new(holder.read()?)));
+            let source = KeySource::existing(&args.keystore).map_err(name_the_other_way)?;
+            return Ok(Self::Keystore(KnownKeys::new(source.read()?)));
         }
         let mut given = Vec::new();
         for text in &args.public_key {

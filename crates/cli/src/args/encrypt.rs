@@ -4,7 +4,7 @@ use super::shared::{KeystoreArgs, ReportArgs};
 use clap::Args;
 use std::path::PathBuf;
 
-/// The keys that can decrypt a sealed file.
+/// The keys that can decrypt an encrypted file.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct EncryptToArgs {
@@ -65,7 +65,7 @@ pub(crate) struct EncryptArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// What decrypts a sealed file, besides the keystore and the passphrase.
+/// What decrypts an encrypted file, besides the keystore and the passphrase.
 #[derive(Args)]
 pub(crate) struct DecryptWithArgs {
     /// Decrypt with this key file
@@ -76,9 +76,9 @@ pub(crate) struct DecryptWithArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Decrypt a sealed file
+/// Decrypt an encrypted file
 ///
-/// bulla decrypts FILE.sealed into FILE. The sealed file says which keys can decrypt it: the
+/// bulla decrypts FILE.sealed into FILE. The file says which keys can decrypt it: the
 /// identity of --identity, the key file of --key-file, a key in your keystore, or a passphrase.
 /// bulla reads the passphrase from --passphrase-file, or asks for it.
 ///
@@ -95,7 +95,7 @@ Examples:
 
 Exit status: 0 decrypted, 1 the file was damaged or edited, 2 it could not be decrypted.")]
 pub(crate) struct DecryptArgs {
-    /// The sealed file, or `-` for standard input
+    /// The encrypted file, or `-` for standard input
     #[arg(value_name = "FILE.sealed")]
     pub(crate) file: PathBuf,
 
@@ -110,7 +110,7 @@ pub(crate) struct DecryptArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Change which keys can decrypt a sealed file
+/// Change which keys can decrypt an encrypted file
 ///
 /// bulla replaces the keys of FILE.sealed in one step. It does not encrypt the content again, and a
 /// program that is reading the file is not disturbed. With --keep, the present keys stay valid, so
@@ -126,7 +126,7 @@ Examples:
 
 Exit status: 0 the keys were changed, 1 the file was damaged or edited, 2 the keys could not be changed and the file is unchanged.")]
 pub(crate) struct RekeyArgs {
-    /// The sealed file
+    /// The encrypted file
     #[arg(value_name = "FILE.sealed")]
     pub(crate) file: PathBuf,
 

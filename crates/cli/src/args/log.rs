@@ -101,7 +101,7 @@ pub struct LogVerifyArgs {
     #[arg(short, long, value_name = "FILE|KEY")]
     pub public_key: Option<String>,
 
-    /// A checkpoint that you kept elsewhere; the log must still contain what it sealed; may be
+    /// A checkpoint that you kept elsewhere; the log must still contain what it signed; may be
     /// given several times
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub checkpoint: Vec<PathBuf>,
@@ -148,7 +148,7 @@ pub(crate) struct LogProveArgs {
     #[arg(value_name = "ENTRY", required_unless_present = "since", conflicts_with = "since")]
     pub(crate) entry: Option<u64>,
 
-    /// Prove that the log still begins with the entries that this older checkpoint sealed
+    /// Prove that the log still begins with the entries that this older checkpoint signed
     #[arg(long, value_name = "FILE")]
     pub(crate) since: Option<PathBuf>,
 

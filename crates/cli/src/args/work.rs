@@ -1,7 +1,7 @@
 //! The flags of commands that read many files.
 
 use crate::files::order::Threads;
-use crate::idle::Turn;
+use crate::idle::Priority;
 use crate::progress::ShowProgress;
 use clap::Args;
 
@@ -30,9 +30,9 @@ pub(crate) struct WorkArgs {
 }
 
 impl WorkArgs {
-    /// Whose turn it is when other programs want to work.
-    pub(crate) fn turn(self) -> Turn {
-        if self.idle { Turn::Last } else { Turn::Equal }
+    /// The priority of the process.
+    pub(crate) fn priority(self) -> Priority {
+        if self.idle { Priority::Idle } else { Priority::Normal }
     }
 
     /// The number of threads.

@@ -1,4 +1,4 @@
-//! `bulla encrypt`, `open`, `reseal` and `identity`.
+//! `bulla encrypt`, `decrypt`, `rekey` and `keygen`.
 
 use crate::args::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ReportArgs,
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The associated data of a sealed file: it says that the content is a file.
+/// The associated data of an encrypted file: it says that the content is a file.
 const ASSOCIATED: &[u8] = b"bulla file v1";
 const SUFFIX: &str = ".sealed";
 const STREAM: &str = "-";
@@ -133,7 +133,7 @@ pub(super) fn with_keys<T>(
     open: impl FnOnce(&[&dyn KeyProvider]) -> Result<T, KmsError>,
 ) -> Result<T> {
     let asks_for = |method: &str| header.wrapping_params().any(|params| params.method() == method);
-    let holder: KeySource;
+    let source: KeySource;
     let keystore: Box<dyn Keys + '_>;
     let mut keys: Vec<Box<dyn KeyProvider + '_>> = Vec::new();
     if let Some(path) = &args.keystore.identity {
@@ -144,12 +144,12 @@ pub(super) fn with_keys<T>(
     if let Some(path) = &args.key_file {
         keys.push(Box::new(KeyFileProvider::new(path)));
     }
-    if asks_for("keystore") && !any_fits(header, &keys) {
-        holder = KeySource::existing(&args.keystore)?;
-        keystore = holder.open()?;
+    if asks_for("keystore") && !any_matches(header, &keys) {
+        source = KeySource::existing(&args.keystore)?;
+        keystore = source.open()?;
         keys.push(keystore.decrypter());
     }
-    if asks_for("passphrase") && !any_fits(header, &keys) {
+    if asks_for("passphrase") && !any_matches(header, &keys) {
         let secret = passphrase_of(what, args.keystore.passphrase_file.as_deref(), Prompt::Once)?;
         keys.push(Box::new(Passphrase::new(secret)?));
     }
@@ -157,12 +157,12 @@ pub(super) fn with_keys<T>(
 }
 
 /// Whether it is worth trying one of the keys.
-fn any_fits(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
+fn any_matches(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
     header.wrapping_params().any(|params| keys.iter().any(|key| key.matches(params)))
 }
 
-/// Prints an error about data that was not sealed like this, and returns its exit status.
-fn not_as_sealed(error: Error) -> Result<Exit> {
+/// Prints an error about damaged or edited data as a mismatch, and returns its exit status.
+fn report_damage(error: Error) -> Result<Exit> {
     if error.code() == Code::EncryptedFileCorrupt.as_str() {
         error.print();
         return Ok(Exit::Mismatch);
@@ -191,14 +191,14 @@ pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
     let progress = Progress::new(source.len());
     let mut size = 0;
     write_output(&output, |sink| {
-        let mut sealing = Encryptor::new(sink, &each(&keys), ASSOCIATED)?;
-        size = source.try_for_each(&progress, |piece| sealing.write(piece)).map_err(
+        let mut encryptor = Encryptor::new(sink, &each(&keys), ASSOCIATED)?;
+        size = source.try_for_each(&progress, |piece| encryptor.write(piece)).map_err(
             |stopped| match stopped {
                 StreamError::Read(error) => Error::from(error).about(shown(&args.file)),
                 StreamError::Consumer(error) => error.into(),
             },
         )?;
-        sealing.finish()?;
+        encryptor.finish()?;
         Ok(())
     })?;
     drop(progress);
@@ -234,7 +234,7 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     let output = match &args.output {
         Some(output) => output.clone(),
         None if args.file == Path::new(STREAM) => STREAM.into(),
-        None => unsealed_name(&args.file)?,
+        None => decrypted_name(&args.file)?,
     };
     check_free(&output)?;
     let (source, len) = open_source(&args.file)?;
@@ -245,25 +245,25 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     let opened = with_keys(&args.with, &header, &shown(&args.file), |keys| {
         Decryptor::with_header(&mut source, &header, keys, ASSOCIATED)
     });
-    let mut opening = match opened {
-        Ok(opening) => opening,
-        Err(error) => return not_as_sealed(about(error)),
+    let mut decryptor = match opened {
+        Ok(decryptor) => decryptor,
+        Err(error) => return report_damage(about(error)),
     };
     let mut size = 0;
     let written = write_output(&output, |sink| {
-        while let Some(piece) = opening.next_piece().map_err(|error| about(error.into()))? {
+        while let Some(piece) = decryptor.next_piece().map_err(|error| about(error.into()))? {
             let wrote = sink.write_all(piece);
             wrote.map_err(|error| Error::io("cannot write", &error).about(shown(&output)))?;
             size += piece.len() as u64;
         }
         Ok(())
     });
-    drop(opening);
+    drop(decryptor);
     drop(source);
     drop(progress);
     match written {
         Ok(()) => report(args.report, "decrypted", &args.file, &output, size).map(|()| Exit::Ok),
-        Err(error) => not_as_sealed(error),
+        Err(error) => report_damage(error),
     }
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn rekey(args: &RekeyArgs) -> Result<Exit> {
     let keep = if args.keep { ExistingRecipients::Keep } else { ExistingRecipients::Drop };
     let new = to(&args.to, &shown(&args.file))?;
     io::Seek::rewind(&mut file).map_err(cannot_read)?;
-    let resealed = with_keys(&args.with, &header, &shown(&args.file), |keys| {
+    let rekeyed = with_keys(&args.with, &header, &shown(&args.file), |keys| {
         let mut refused = None;
         let written = atomic::write(&args.file, |sink| {
             encrypted_file::rekey(&mut file, sink, keys, keep, &each(&new)).map(drop).map_err(|error| {
@@ -290,8 +290,8 @@ pub(crate) fn rekey(args: &RekeyArgs) -> Result<Exit> {
             (None, Ok(())) => Ok(()),
         }
     });
-    if let Err(error) = resealed {
-        return not_as_sealed(about(error));
+    if let Err(error) = rekeyed {
+        return report_damage(about(error));
     }
     let mut out = Out::after(format!("the keys of {} were changed", shown(&args.file)));
     if args.report.json {
@@ -325,7 +325,7 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<Exit> {
 }
 
 /// `FILE.sealed` without its ending.
-fn unsealed_name(path: &Path) -> Result<PathBuf> {
+fn decrypted_name(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
     match name.filter(|name| !name.is_empty()) {
         Some(name) => Ok(path.with_file_name(name)),

@@ -54,14 +54,14 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
 
 fn create(args: &KeysCreateArgs) -> Result<()> {
     let (label, purpose) = (parse_name(&args.label)?, parse_name(&args.purpose)?);
-    let holder = KeySource::existing_or_new(&args.keystore)?;
+    let source = KeySource::existing_or_new(&args.keystore)?;
     let new = NewKey {
         backend: args.backend.name().to_owned(),
         exportable: args.exportable,
         signs_digests: args.signs_digests,
         ..NewKey::new(tenant(), purpose, args.algorithm)
     };
-    let key = holder.open()?.create(new.label(label))?;
+    let key = source.open()?.create(new.label(label))?;
     let mut out = Out::after("the key was created");
     if args.report.json {
         out.json(&key)?;
@@ -140,10 +140,10 @@ fn attest(args: &KeysAttestArgs) -> Result<()> {
     if let Some(output) = &args.output {
         check_replaceable(output, "an attestation", is_one)?;
     }
-    let holder = KeySource::existing(&args.keystore)?;
-    let keys = holder.open()?;
+    let source = KeySource::existing(&args.keystore)?;
+    let keys = source.open()?;
     // Whoever runs a service learns of its rotations from the log.
-    let before = match holder {
+    let before = match source {
         KeySource::Local(_) => keys.planned_key(&args.key)?,
         KeySource::Remote(_) => None,
     };

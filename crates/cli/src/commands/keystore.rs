@@ -114,8 +114,8 @@ fn rekey(args: &KeystoreRekeyArgs) -> Result<()> {
 
 fn backup(args: &KeystoreBackupArgs) -> Result<()> {
     check_free(&args.output)?;
-    let holder = KeySource::existing(&args.keystore)?;
-    let keys = holder.open()?;
+    let source = KeySource::existing(&args.keystore)?;
+    let keys = source.open()?;
     let recipients = recipients(&args.to)?;
     let others = secrets(&args.to, &shown(&args.output))?;
     let mut made = None;
@@ -132,10 +132,10 @@ fn restore(args: &KeystoreRestoreArgs) -> Result<()> {
     refuse_existing(&args.with.keystore)?;
     let from = args.backup.as_path();
     let about = |error: Error| error.about(shown(from));
-    let sealed = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
-    let header = Header::read(&mut &sealed[..]).map_err(|error| about(error.into()))?;
+    let encrypted = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
+    let header = Header::read(&mut &encrypted[..]).map_err(|error| about(error.into()))?;
     let backup = with_keys(&args.with, &header, &shown(from), |keys| {
-        Backup::read(&sealed[..], keys, Backends::software())
+        Backup::read(&encrypted[..], keys, Backends::software())
     });
     let backup = backup.map_err(about)?;
     let made = backup.summary().into();

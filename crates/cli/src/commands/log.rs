@@ -115,7 +115,7 @@ fn print_good(
     let good = out.style(color::GOOD);
     let open = match report.entries.saturating_sub(report.sealed) {
         0 => String::new(),
-        open => format!(", {open} newer than the last checkpoint and not sealed yet"),
+        open => format!(", {open} newer than the last checkpoint and not signed yet"),
     };
     let seen = match cosigned {
         None => String::new(),
@@ -133,7 +133,7 @@ fn print_good(
     };
     let Report { entries, sealed, .. } = report;
     out.line(format_args!(
-        "{}: {good}OK{good:#} ({entries} entries, {sealed} sealed{open}{seen})",
+        "{}: {good}OK{good:#} ({entries} entries, {sealed} signed{open}{seen})",
         shown(folder)
     ))
 }
@@ -246,7 +246,7 @@ fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
         return write(args.output.as_deref(), out, &checkpoint.to_string());
     }
     #[derive(Serialize)]
-    struct Sealed {
+    struct SignedCheckpoint {
         log: String,
         size: u64,
         root: String,
@@ -255,7 +255,7 @@ fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
         checkpoint: String,
     }
     let mut out = out();
-    out.json(&Sealed {
+    out.json(&SignedCheckpoint {
         log: checkpoint.log.to_string(),
         size: checkpoint.size,
         root: checkpoint.root.to_string(),
@@ -268,10 +268,10 @@ fn checkpoint(args: &LogCheckpointArgs) -> Result<()> {
 
 /// Prints the log's keys in the form that witnesses take.
 fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
-    let holder = KeySource::existing(&args.keystore)?;
+    let source = KeySource::existing(&args.keystore)?;
     let mut out = Out::stdout();
     let log = store::open_log(None, &args.keystore)?.id()?;
-    for version in holder.log_key()?.versions {
+    for version in source.log_key()?.versions {
         if version.state != VersionState::Revoked {
             out.line(verifier_key(log, &version.public_key))?;
         }
@@ -285,9 +285,9 @@ fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
 /// # Errors
 /// The keystore cannot be opened, or has no log.
 pub fn witness(args: &LogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
-    let holder = KeySource::existing(&args.keystore)?;
+    let source = KeySource::existing(&args.keystore)?;
     let mut out = Out::stdout();
-    let WitnessReport { checkpoint, failed, stored } = holder.witness_log(&mut witnesses)?;
+    let WitnessReport { checkpoint, failed, stored } = source.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());
     }

@@ -10,11 +10,11 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
-    let holder = KeySource::existing(&args.keystore)?;
+    let source = KeySource::existing(&args.keystore)?;
     if args.max_age.is_none() && args.max_uses.is_none() && args.minimum_version.is_none() {
-        return report(args, Out::stdout(), &holder.read()?.key(&args.key)?);
+        return report(args, Out::stdout(), &source.read()?.key(&args.key)?);
     }
-    let keys = holder.open()?;
+    let keys = source.open()?;
     let mut key = keys.key(&args.key)?;
     let rotation = RotationPolicy {
         max_age_seconds: changed(args.max_age, key.rotation.max_age_seconds, |age: Duration| {

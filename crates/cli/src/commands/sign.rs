@@ -2,7 +2,7 @@
 
 use super::excluding::exclusions;
 use super::key_change::{check_signs, note_clock, note_rotated};
-use super::sign_before::{Before, earlier};
+use super::sign_before::{PreviousSignature, earlier};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
 use super::sign_target::Destination;
 use crate::args::{self, SignArgs, SignatureFormat};
@@ -33,7 +33,7 @@ use tempfile::SpooledTempFile;
 pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
     // Threads that start before this would not have the turn.
-    idle::take(args.work.turn())?;
+    idle::set_priority(args.work.priority())?;
     interrupt::watch_signals();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
     let exclusions = exclusions(&args.exclude)?;
@@ -69,23 +69,28 @@ fn sign_all<'a>(
     exclusions: &[Exclusion],
     targets: Vec<Result<Destination>>,
 ) -> Result<Vec<Result<Signed>>> {
-    let holder = holder(args)?;
+    let source = key_source(args)?;
     // The keystore is opened twice: now, so that a wrong passphrase or key is reported before a
     // long read, and again when everything is read. In between, other processes may use it.
     let (key, jobs) = {
-        let keys = holder.open_to_sign(&args.key)?;
+        let keys = source.open_to_sign(&args.key)?;
         let key = check_key(&*keys, args)?;
         let jobs = args.paths.iter().zip(targets);
         let job = |(path, target): (&'a PathBuf, Result<_>)| {
-            target.map(|target| Job { path, target, exclusions, before: Before::of(&*keys, path, args) })
+            target.map(|target| Job {
+                path,
+                target,
+                exclusions,
+                before: PreviousSignature::of(&*keys, path, args),
+            })
         };
         (key, jobs.map(job).collect::<Vec<_>>())
     };
-    let contents = read_all(&jobs, args, holder.folder())?;
+    let contents = read_all(&jobs, args, source.folder())?;
 
-    let keys = holder.open_to_sign(&args.key)?;
+    let keys = source.open_to_sign(&args.key)?;
     let sign = |(path, content): (&PathBuf, Result<Content>)| {
-        content.and_then(|content| seal(&*keys, args, path, comment, content))
+        content.and_then(|content| sign_statement(&*keys, args, path, comment, content))
     };
     let signed: Vec<_> = args.paths.iter().zip(contents).map(sign).collect();
     drop(keys);
@@ -96,8 +101,8 @@ fn sign_all<'a>(
     Ok(signed)
 }
 
-/// Who holds the keys. Only the key `default` is made on first use.
-fn holder(args: &SignArgs) -> Result<KeySource> {
+/// Where the keys are. Only the key `default` is made on first use.
+fn key_source(args: &SignArgs) -> Result<KeySource> {
     if args.key == DEFAULT_LABEL && !args.no_create {
         KeySource::existing_or_new(&args.keystore)
     } else {
@@ -145,7 +150,7 @@ struct Job<'a> {
     target: Destination,
     /// What is left out of a folder.
     exclusions: &'a [Exclusion],
-    before: Before,
+    before: PreviousSignature,
 }
 
 /// The content to sign, read and hashed.
@@ -321,7 +326,7 @@ fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-fn seal(
+fn sign_statement(
     keys: &dyn Keys,
     args: &SignArgs,
     path: &Path,
@@ -339,7 +344,7 @@ fn seal(
                 Some((listed, stamp_file)),
             )
         }
-        Content::Prehashed(digest) => return seal_minisign(keys, args, path, comment, &digest),
+        Content::Prehashed(digest) => return sign_minisign(keys, args, path, comment, &digest),
     };
     let prehash = args.prehash.map(|prehash| match prehash {
         args::Prehash::Blake3 => Prehash::Blake3,
@@ -371,7 +376,7 @@ fn seal(
     })
 }
 
-fn seal_minisign(
+fn sign_minisign(
     keys: &dyn Keys,
     args: &SignArgs,
     path: &Path,

@@ -14,12 +14,12 @@ use std::io::BufReader;
 use std::path::Path;
 
 /// What is known of a path from the last time that it was signed.
-pub(super) struct Before {
+pub(super) struct PreviousSignature {
     pub(super) stamp_file: Option<folder::StampFile>,
     pub(super) stamps: Option<folder::StampCache<'static>>,
 }
 
-impl Before {
+impl PreviousSignature {
     pub(super) fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
         if args.format != SignatureFormat::Bulla || !path.is_dir() {
             return Self { stamp_file: None, stamps: None };

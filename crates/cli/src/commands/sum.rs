@@ -52,7 +52,7 @@ fn as_b3sum(done: Result<Exit>) -> Result<Exit> {
 }
 
 fn print_sums(args: &SumArgs) -> Result<Exit> {
-    idle::take(args.read.work.turn())?;
+    idle::set_priority(args.read.work.priority())?;
     let files = if args.files0_from.is_some() { args.files.clone() } else { or_stdin(&args.files) };
     if args.raw && files.len() > 1 {
         return Err(Error::new("many_files", "only one FILE can be given with --raw"));

@@ -22,8 +22,8 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 
 fn new(args: &TokenNewArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
-    let holder = KeySource::existing(&args.keystore)?;
-    let token = holder.open()?.mint(&args.keys, &args.operations, args.expires)?;
+    let source = KeySource::existing(&args.keystore)?;
+    let token = source.open()?.mint(&args.keys, &args.operations, args.expires)?;
     write(&token, args.output.as_deref())
 }
 
@@ -55,7 +55,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
         out.line(format_args!("\nblock {number}     {what}"))?;
         out.line(format_args!("revoked by  {}", block.revocation_id))?;
         for line in block.source.lines() {
-            // A token's holder can put any text into a block.
+            // A token's source can put any text into a block.
             out.line(format_args!("  {}", shown(Path::new(line))))?;
         }
     }

@@ -30,8 +30,8 @@ pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
         check_kept(args)?;
     }
     let target = import_target(args, &material)?;
-    let holder = KeySource::existing_or_new(&args.keystore)?;
-    let key = holder.open()?.import(&material, target)?;
+    let source = KeySource::existing_or_new(&args.keystore)?;
+    let key = source.open()?.import(&material, target)?;
     let mut out = Out::after("the key was imported");
     if args.report.json {
         out.json(&key)?;

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let only = only(args)?;
     let exclusions = exclusions(&args.exclude)?;
     let trust = Trust::new(args)?;
-    idle::take(args.work.turn())?;
+    idle::set_priority(args.work.priority())?;
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let work = |path: &PathBuf, read_mode| {
         let job =

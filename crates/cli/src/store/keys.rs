@@ -78,7 +78,7 @@ pub(crate) trait Keys: ReadKeys {
     /// Exports a private key, wrapped for a recipient.
     fn export(&self, export: &Export<'_>) -> Result<String>;
 
-    /// What decrypts data that was sealed to one of the keys.
+    /// What decrypts data that was encrypted to one of the keys.
     fn decrypter(&self) -> Box<dyn KeyProvider + '_>;
 }
 

@@ -36,10 +36,10 @@ fn remove_last_checkpoint(home: &Home) {
 fn what_a_killed_command_left_open_the_next_one_seals() {
     let home = recorded();
     remove_last_checkpoint(&home);
-    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 2 sealed, 1 newer");
+    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 2 signed, 1 newer");
     home.run(["sign", "a", "--key", "nobody"]).exits(2);
     home.run(["sign", "a"]).exits(0);
-    home.run(["log", "verify"]).exits(0).says("OK (4 entries, 4 sealed)");
+    home.run(["log", "verify"]).exits(0).says("OK (4 entries, 4 signed)");
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn what_commands_do_with_keys_is_recorded_once_a_log_was_begun() {
 #[test]
 fn every_command_seals_what_it_recorded() {
     let home = recorded();
-    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 3 sealed)");
+    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 3 signed)");
     home.run(["sign", "a"]).exits(0);
-    home.run(["log", "verify"]).exits(0).says("OK (4 entries, 4 sealed)");
+    home.run(["log", "verify"]).exits(0).says("OK (4 entries, 4 signed)");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_log_that_was_changed_or_cut_is_found() {
     let home = recorded();
     let note = home.run(["log", "checkpoint"]).exits(0).stdout;
     home.write("head.note", &note);
-    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 3 sealed)");
+    home.run(["log", "verify"]).exits(0).says("OK (3 entries, 3 signed)");
     home.run(["log", "verify", "--checkpoint", "head.note"]).exits(0);
     let path = home.keystore().join("audit-log/00000000000000000000.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -117,7 +117,7 @@ fn half_a_line_that_a_crash_left_is_told() {
 fn proofs_are_checked_with_the_public_key_alone() {
     let home = recorded();
     remove_last_checkpoint(&home);
-    home.run(["log", "prove", "2"]).exits(2).complains("no checkpoint seals entry 2 yet");
+    home.run(["log", "prove", "2"]).exits(2).complains("no checkpoint signs entry 2 yet");
     home.run(["log", "checkpoint", "-o", "old.note"]).exits(0);
     home.run(["sign", "a"]).exits(0);
     home.run(["log", "checkpoint", "--json"]).exits(0);

@@ -95,9 +95,9 @@ pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
     let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {
         let message = match checkpoint.size {
-            0 => "no checkpoint seals any entry yet".to_owned(),
+            0 => "no checkpoint signs any entry yet".to_owned(),
             size => format!(
-                "no checkpoint seals entry {number} yet: the last one seals entries 0 to {}",
+                "no checkpoint signs entry {number} yet: the last one signs entries 0 to {}",
                 size - 1
             ),
         };

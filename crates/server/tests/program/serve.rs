@@ -388,5 +388,5 @@ fn a_stop_seals_the_last_entries_of_the_audit_log() {
     assert_eq!(sign(&serving), 200);
     serving.signal(Signal::TERM);
     assert_eq!(serving.ends().code(), Some(0));
-    Done::of(home.command().args(["log", "verify"])).exits(0).says("OK (3 entries, 3 sealed)");
+    Done::of(home.command().args(["log", "verify"])).exits(0).says("OK (3 entries, 3 signed)");
 }

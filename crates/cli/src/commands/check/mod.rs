@@ -29,7 +29,7 @@ use bulla_sums::{Dialect, Helpers, PoolOptions, run_in_order};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &Options) -> Result<Exit> {
-    idle::take(options.read.work.turn())?;
+    idle::set_priority(options.read.work.priority())?;
     if options.then != Lists::Stay && options.lists.iter().any(|list| list == Path::new(STDIN)) {
         return Err(Error::new(
             "usage",

@@ -1,4 +1,4 @@
-//! Decrypting data that was sealed to a key of a service: the ciphertext of the data's key travels,
+//! Decrypting data that was encrypted to a key of a service: the ciphertext of the data's key travels,
 //! and the data stays here.
 
 use super::connection::Remote;
@@ -6,7 +6,7 @@ use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::{Code, KmsError};
 use zeroize::Zeroizing;
 
-/// The method of data that is sealed to a keystore's key.
+/// The method of data that is encrypted to a keystore's key.
 const KEYSTORE: &str = "keystore";
 
 /// The keys of a service with which the user may decapsulate.
@@ -23,7 +23,7 @@ impl KeyProvider for Decrypter<'_> {
     }
 
     fn new_kek(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
-        let message = "a service as a whole is nothing to seal to; name the public key of one of its keys";
+        let message = "nothing is encrypted to a service as a whole; name the public key of one of its keys";
         Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 

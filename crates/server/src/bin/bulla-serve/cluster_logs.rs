@@ -239,7 +239,7 @@ impl Known {
         let newest = self.checkpoints.iter().map(|checkpoint| checkpoint.size).max();
         if let (true, false, Some(size)) = (self.sources.is_empty(), self.running, newest) {
             let message = format!(
-                "no node writes this log, and nobody has shown it: its {size} sealed entries are lost, unless its node is stopped or \
+                "no node writes this log, and nobody has shown it: its {size} signed entries are lost, unless its node is stopped or \
                  there is a copy; name a copy with --log"
             );
             self.problems.push(checkpoint_problem(ProblemKind::Lost, message));
@@ -301,7 +301,7 @@ fn print(
     match (status, read.first()) {
         (Status::Ok, Some(Read { report, .. })) if !args.report.quiet => {
             let Report { entries, sealed, .. } = report;
-            out.line(format_args!("{id}{place}: {good}OK{good:#} ({entries} entries, {sealed} sealed)"))
+            out.line(format_args!("{id}{place}: {good}OK{good:#} ({entries} entries, {sealed} signed)"))
         }
         (Status::NotRead, _) => out.line(format_args!(
             "{id}{place}: {bad}not read{bad:#} (name its node with --node, or its folder with --log)"
