@@ -183,6 +183,7 @@ pub(crate) enum Command {
     Log(LogArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Version(VersionArgs),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -408,6 +409,24 @@ register holds the same word of sixteen inputs' states.
 Exit status: 0 shown, 2 the variable names a kernel that this machine does not have.")]
 pub(crate) struct KernelsArgs {
     /// Print JSON Lines, one object per line, instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the version, and how this program was built
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla version
+  bulla version --verbose
+
+Exit status: 0 printed.")]
+pub(crate) struct VersionArgs {
+    /// Also print the commit, the features, and the kernel that hashes on this machine
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    /// Print a JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -73,6 +73,7 @@ fn compile(context: &Context, platform: Platform, source: &Source, work: &Path) 
     let maps: Vec<_> = prefixes.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
     cargo.env(format!("CFLAGS_{variable}"), maps.join(" "));
     cargo.env("SOURCE_DATE_EPOCH", source.time.to_string());
+    cargo.env("BULLA_COMMIT", &source.commit);
     let command = build_program(&mut cargo).with_context(|| format!("cannot build {triple}"))?;
     if platform == Platform::WindowsX86 {
         for program in platform.programs() {

@@ -105,7 +105,8 @@ impl LineParser {
         }
         let text = std::str::from_utf8(line).ok()?.trim_ascii().trim_start_matches('\\');
         let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_tagged = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('('));
+        let is_tagged =
+            |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('('));
         let (first, _) = text.split_once([' ', '\t'])?;
         let digits = if is_hex(first) && self.algorithm.is_none() { first.len() } else { 0 };
         if digits == 32 || is_tagged("MD5") {
@@ -114,7 +115,9 @@ impl LineParser {
         if digits == 40 || is_tagged("SHA1") {
             return Some("SHA-1 is not supported: it does not protect against manipulation");
         }
-        if matches!(digits, 56 | 96) || ["SHA224", "SHA2-224", "SHA384", "SHA2-384"].into_iter().any(is_tagged) {
+        if matches!(digits, 56 | 96)
+            || ["SHA224", "SHA2-224", "SHA384", "SHA2-384"].into_iter().any(is_tagged)
+        {
             return Some("SHA-224 and SHA-384 are not supported");
         }
         let (_, last) = text.rsplit_once([' ', '\t'])?;

@@ -19,22 +19,40 @@ pub struct ServerArgs {
 
     /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
     /// system's authorities]
-    #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true, hide_short_help = true)]
     pub server_ca: Option<PathBuf>,
 
     /// Read the token from FILE, or from standard input for `-`, instead of from the variable
     /// BULLA_TOKEN
     ///
     /// A service needs a token, and so does an export of a private key.
-    #[arg(long, value_name = "FILE", env = "BULLA_TOKEN_FILE", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_TOKEN_FILE",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
     pub token_file: Option<PathBuf>,
 
     /// Show the service the client certificate in FILE (PEM); needs --client-key
-    #[arg(long, value_name = "FILE", env = "BULLA_CLIENT_CERTIFICATE", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_CLIENT_CERTIFICATE",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
     pub client_certificate: Option<PathBuf>,
 
     /// The private key of --client-certificate (PEM)
-    #[arg(long, value_name = "FILE", env = "BULLA_CLIENT_KEY", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_CLIENT_KEY",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
     pub client_key: Option<PathBuf>,
 }
 

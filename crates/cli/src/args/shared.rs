@@ -36,12 +36,18 @@ pub struct KeystoreArgs {
     /// How letters with accents are written (Unicode forms NFC, NFD) makes no difference. Without
     /// this flag, bulla asks for the passphrase on the terminal. A keystore that a key file opens
     /// needs no passphrase.
-    #[arg(long, value_name = "FILE", env = "BULLA_PASSPHRASE_FILE", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_PASSPHRASE_FILE",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
     pub passphrase_file: Option<PathBuf>,
 
     /// Decrypt with the identity in FILE, made by `bulla keygen` or age-keygen; FILE may have
     /// several
-    #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true, hide_short_help = true)]
     pub identity: Option<PathBuf>,
 
     /// The PKCS#11 device that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
@@ -51,7 +57,7 @@ pub struct KeystoreArgs {
     /// bulla reads the PIN from that file, or from a variable (pin-source=env:NAME). Without
     /// pin-source it asks for the PIN on the terminal. bulla verifies signatures itself and never
     /// asks the device to verify.
-    #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
+    #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true, hide_short_help = true)]
     pub pkcs11: Option<DeviceConfig>,
 
     #[command(flatten)]

@@ -25,6 +25,7 @@ mod transfer;
 mod trees;
 mod verify;
 mod verify_range;
+mod version;
 mod walking;
 
 pub(crate) use self::walking::report;
@@ -52,5 +53,6 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Log(args) => log::run(&args.command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Version(args) => version::run(&args),
     }
 }

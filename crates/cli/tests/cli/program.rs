@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "sign",
     "verify",
     "keys",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 15] = [
     "keygen",
     "keystore",
     "log",
+    "version",
 ];
 
 #[test]
@@ -33,7 +34,7 @@ fn every_command_has_help_with_examples() {
         home.run([command, "--help"]).exits(0).says("Examples:\n  bulla ").says("Usage: bulla ");
     }
     let keys = ["create", "list", "show", "rotate", "disable", "enable", "export-public", "policy"];
-    for command in keys.into_iter().chain(["destroy", "cancel-destruction", "import", "export"]) {
+    for command in keys.into_iter().chain(["revoke", "destroy", "cancel-destruction", "import", "export"]) {
         home.run(["keys", command, "--help"]).exits(0).says(&format!("Usage: bulla keys {command} "));
     }
     for command in ["init", "rekey", "guard", "backup", "restore"] {
@@ -45,6 +46,8 @@ fn every_command_has_help_with_examples() {
         home.run([alias, "--help"]).exits(0).says(&format!("Usage: bulla {name} "));
     }
     home.run(["--version"]).exits(0).says("bulla 0.");
+    home.run(["version", "--verbose"]).exits(0).says("bulla 0.").says("\ncommit    ").says("\nkernel    ");
+    assert_eq!(home.run(["version", "--json"]).exits(0).json()[0]["version"], env!("CARGO_PKG_VERSION"));
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub fn prove_consistency(folder: &Path, old: &Checkpoint) -> Result<ConsistencyP
     older.extend(before.to_vec());
     let path = tree::consistency(&older, after);
     if !tree::extends((old.size, &old.root), (new.size, &new.root), &path) {
-        let message = "the log was altered: it does not begin with the entries that the checkpoint seals";
+        let message = "the log was altered: it does not begin with the entries that the checkpoint signs";
         return Err(KmsError::new(Code::AuditLogCorrupt, message));
     }
     Ok(ConsistencyProof { old: old.clone(), new, path: digests(path) })

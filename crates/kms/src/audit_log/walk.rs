@@ -358,7 +358,7 @@ impl<'a> Walk<'a> {
         if (tree.size(), tree.root()) != (checkpoint.size, checkpoint.root) {
             let since = self.report.sealed;
             let message = format!(
-                "entries from {since} on are not those that the checkpoint seals: some were altered, and the chain after \
+                "entries from {since} on are not those that the checkpoint signs: some were altered, and the chain after \
                  them was made anew"
             );
             return self.problem(ProblemKind::Altered, Some(since), message);
@@ -391,9 +391,9 @@ impl<'a> Walk<'a> {
         for size in missed {
             if size > entries {
                 let message = match size - entries {
-                    1 => format!("the log ends before entry {entries}, which a checkpoint seals"),
+                    1 => format!("the log ends before entry {entries}, which a checkpoint signs"),
                     _ => format!(
-                        "the log ends before entries {entries} to {}, which a checkpoint seals",
+                        "the log ends before entries {entries} to {}, which a checkpoint signs",
                         size - 1
                     ),
                 };

@@ -1,4 +1,4 @@
-//! A log that was cut before what a checkpoint seals is not written to: the next entry would hide
+//! A log that was cut before what a checkpoint signs is not written to: the next entry would hide
 //! the cut.
 
 use std::fs;
@@ -26,7 +26,7 @@ impl Found {
     }
 }
 
-/// Every cut, with each `head` that there could be beside it: what a checkpoint seals and is not
+/// Every cut, with each `head` that there could be beside it: what a checkpoint signs and is not
 /// there keeps the log from being written, and nothing is changed by the attempt.
 #[test]
 fn a_log_that_was_cut_is_not_gone_on_with() {
@@ -70,7 +70,7 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
     }
 }
 
-/// A cut may also be inside a line, or take all of the file: whatever a checkpoint seals must be
+/// A cut may also be inside a line, or take all of the file: whatever a checkpoint signs must be
 /// there, up to its last byte.
 #[test]
 fn a_log_that_was_cut_at_any_byte_of_what_is_sealed_is_left_as_it_is() {

@@ -111,8 +111,8 @@ fn what_is_missing_is_named_by_its_numbers() {
     };
     assert_eq!(without(3..4), "entry 2 is missing");
     assert_eq!(without(2..4), "entries 1 to 2 are missing");
-    assert_eq!(without(5..7), "the log ends before entry 4, which a checkpoint seals");
-    assert_eq!(without(4..7), "the log ends before entries 3 to 4, which a checkpoint seals");
+    assert_eq!(without(5..7), "the log ends before entry 4, which a checkpoint signs");
+    assert_eq!(without(4..7), "the log ends before entries 3 to 4, which a checkpoint signs");
 }
 
 #[test]

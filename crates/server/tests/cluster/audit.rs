@@ -201,7 +201,7 @@ fn an_older_copy_of_a_log_is_found_and_its_node_refuses_it() {
     let (status, found) = logs.verify(0, &["--log", folder.to_str().expect("text")]);
     assert_eq!((status, &*of(&found, &id).kinds), (1, &["truncated".to_owned()][..]), "{found:?}");
     let said = logs.nodes.all[1].fails_to_start();
-    assert!(said.contains("audit_log_corrupt") && said.contains("which a checkpoint seals"), "{said}");
+    assert!(said.contains("audit_log_corrupt") && said.contains("which a checkpoint signs"), "{said}");
     assert_eq!(fs::read(folder.join(FIRST)).expect("it is read"), before, "nothing is written");
     // With the right log, it starts.
     fs::remove_dir_all(&folder).expect("it is removed");
