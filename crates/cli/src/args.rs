@@ -5,14 +5,12 @@ mod encrypt;
 mod keys;
 mod keystore;
 mod log;
-mod server;
 mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
 mod token;
 mod transfer;
-mod work;
 
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs,
@@ -24,16 +22,14 @@ pub(crate) use self::keystore::{
 };
 pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs};
 pub use self::log::{LogVerifyArgs, LogWitnessArgs};
-pub use self::server::{NamedServer, ServerArgs};
-pub(crate) use self::shared::{Bound, ByteRange, Deadline, ExcludeArgs, duration_text};
-pub use self::shared::{KeystoreArgs, ReportArgs};
+pub(crate) use self::shared::{Bound, ByteRange, Deadline, ExcludeArgs, WorkArgs, duration_text};
+pub use self::shared::{KeystoreArgs, NamedServer, ReportArgs, ServerArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 pub(crate) use self::transfer::{
     ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
     KeysPolicyArgs, KeysRevokeArgs, KeysSuccessionArgs, PublicKeyFormat,
 };
-pub(crate) use self::work::WorkArgs;
 
 use crate::color::ColorWhen;
 use crate::programs::{PROGRAMS, Program};
@@ -64,7 +60,9 @@ Exit status: 0 success, 1 something does not verify, 2 something could not be do
 #[derive(Parser)]
 #[command(name = "bulla", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// When to use color; NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected
+    /// When to use color
+    ///
+    /// The variables NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
     pub(crate) color: ColorWhen,
 
@@ -332,40 +330,42 @@ pub(crate) struct VerifyArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Trust this public key instead of the keystore: a file with one or more keys, or the key
-    /// itself in base64; may be given several times
+    /// Trust this public key instead of the keystore
+    ///
+    /// It is a file with one or more keys, or the key itself in base64. The flag may be given
+    /// several times.
     #[arg(short, long, value_name = "FILE|KEY")]
     pub(crate) public_key: Vec<String>,
 
-    /// Also trust the newer public keys that the given keys vouch for; FILE holds the statements of
-    /// `bulla keys succession`; may be given several times
+    /// Also trust the newer public keys that the given keys vouch for
     ///
-    /// The older version's private key signs a statement. If that private key leaked, do not trust
+    /// FILE has the statements of `bulla keys succession`. The flag may be given several times. The
+    /// older version's private key signs a statement. If that private key leaked, do not trust
     /// the statement.
     #[arg(long, value_name = "FILE", requires = "public_key")]
     pub(crate) succession: Vec<PathBuf>,
 
-    /// Of a signed folder, verify only this file or folder in it, and read nothing else; may be
-    /// given several times
+    /// Verify only this file or folder in a signed folder
     ///
-    /// The path is relative to the signed folder.
-    #[arg(long, value_name = "PATH")]
+    /// The path is relative to the signed folder. bulla reads nothing else. The flag may be given
+    /// several times.
+    #[arg(long, value_name = "PATH", help_heading = "Folders")]
     pub(crate) only: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
 
     /// Also list the files of a signed folder that have the same content
-    #[arg(long)]
+    #[arg(long, help_heading = "Folders")]
     pub(crate) duplicates: bool,
 
-    /// Verify only these bytes of a file, and read nothing else of it: START..END, where END is the
-    /// byte after the last one
+    /// Verify only these bytes of a file
     ///
-    /// The numbers may have K, M, G or T at their ends, for powers of 1024. Without START, the
-    /// range begins with the file; without END, it ends with the file. This needs the file's tree
-    /// of hashes, which `bulla sum --outboard` writes. For a file in a signed folder, name the file
-    /// with --only, and its tree with --outboard.
+    /// END is the byte after the last one. bulla reads nothing else of the file. The numbers may
+    /// have K, M, G or T at their ends, for powers of 1024. Without START, the range begins with
+    /// the file; without END, it ends with the file. This needs the file's tree of hashes, which
+    /// `bulla sum --outboard` writes. For a file in a signed folder, name the file with --only, and
+    /// its tree with --outboard.
     #[arg(long, value_name = "START..END", value_parser = shared::byte_range, conflicts_with = "duplicates")]
     pub(crate) range: Option<ByteRange>,
 

@@ -59,8 +59,7 @@ fn actor() -> Option<Actor> {
 /// them out.
 pub mod audit_log {
     pub use crate::args::{LogVerifyArgs, LogWitnessArgs, ReportArgs};
-    pub use crate::commands::log::{verify, witness};
-    pub use crate::commands::log_checks::{Trust, print_problems, read_checkpoints};
+    pub use crate::commands::log::{Trust, print_problems, read_checkpoints, verify, witness};
     pub use crate::store::{Log, LogCondition, LogFolder, Remote, WitnessPolicy};
     pub use crate::trust::GivenKey;
 }

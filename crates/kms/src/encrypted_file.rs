@@ -236,11 +236,12 @@ impl Header {
         read_exact(source, &mut start)?.ok_or_else(|| malformed("it is too short"))?;
         let [magic @ .., format, a, b, c, d] = &start;
         if magic != MAGIC {
-            return Err(malformed(match &start {
-                b"age-encry" => "it is an age file: use `age -d`",
-                b"-----BEGI" => "it is armored text: use `age -d` if it is an age file",
-                _ => "its first bytes are not those of one",
-            }));
+            let why = match &start {
+                b"age-encry" => "this is an age file: use `age -d`",
+                b"-----BEGI" => "this is armored text: use `age -d` if it is an age file",
+                _ => return Err(malformed("its first bytes are not those of one")),
+            };
+            return Err(KmsError::new(Code::MalformedEncryptedFile, why));
         }
         match *format {
             FORMAT => {}

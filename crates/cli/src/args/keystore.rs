@@ -105,7 +105,8 @@ pub(crate) struct KeystoreRekeyArgs {
     #[arg(long, value_name = "RECIPIENT|FILE", group = "new")]
     pub(crate) recipient: Option<String>,
 
-    /// This key on the device of --pkcs11; bulla creates the key if the device has none of that name
+    /// This key on the device of --pkcs11; bulla creates the key if the device has none of that
+    /// name
     #[arg(long, value_name = "NAME", group = "new")]
     pub(crate) device_key: Option<String>,
 

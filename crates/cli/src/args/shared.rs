@@ -1,6 +1,9 @@
 //! Flags that several commands share.
 
-use super::server::ServerArgs;
+use crate::files::read::Threads;
+use crate::idle::Priority;
+use crate::progress::ShowProgress;
+use bulla_client::Address;
 use bulla_kms::pkcs11::DeviceConfig;
 use bulla_kms::{KmsError, Timestamp};
 use clap::Args;
@@ -66,17 +69,19 @@ pub struct KeystoreArgs {
 
 /// What counts of a folder.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Folders")]
 pub(crate) struct ExcludeArgs {
-    /// Leave out of folders what matches GLOB, as in .gitignore; may be given several times
+    /// Leave out of folders what matches GLOB, as in .gitignore
     ///
-    /// A GLOB with a slash that is not its last character is relative to the folder. The signature
-    /// names the globs, and `bulla verify` leaves out the same and says so: files that match are
-    /// not protected.
+    /// The flag may be given several times. A GLOB with a slash that is not its last character is
+    /// relative to the folder. The signature names the globs, and `bulla verify` leaves out the
+    /// same and says so: files that match are not protected.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
 
-    /// Leave out of folders what the globs in FILE match, one a line, as in .gitignore; may be
-    /// given several times
+    /// Leave out of folders what the globs in FILE match, one a line
+    ///
+    /// The flag may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) ignore_file: Vec<PathBuf>,
 }
@@ -208,6 +213,125 @@ pub(super) fn byte_range(text: &str) -> Result<ByteRange, String> {
     match end.is_some_and(|end| end <= start) {
         true => Err(format!("{text:?} has no bytes: the second number is the byte after the last one")),
         false => Ok(ByteRange { start, end }),
+    }
+}
+
+/// A service that has the keys, and how to reach it.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Service")]
+pub struct ServerArgs {
+    /// Use the keys of a service (`bulla serve`) instead of a keystore
+    ///
+    /// URL is https://HOST:PORT, http://HOST:PORT or unix:PATH. Files are hashed on this machine:
+    /// only digests and public data travel. The service sees who you are by the token in the
+    /// variable BULLA_TOKEN or in the file of --token-file, by a client certificate, or by your
+    /// user on a Unix socket.
+    #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true, value_parser = named)]
+    pub server: Option<NamedServer>,
+
+    /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
+    /// system's authorities]
+    #[arg(long, value_name = "FILE", env = "BULLA_CACERT", hide_env_values = true, hide_short_help = true)]
+    pub server_ca: Option<PathBuf>,
+
+    /// Read the token from FILE, or from standard input for `-`, instead of from the variable
+    /// BULLA_TOKEN
+    ///
+    /// A service needs a token, and so does an export of a private key.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_TOKEN_FILE",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
+    pub token_file: Option<PathBuf>,
+
+    /// Show the service the client certificate in FILE (PEM); needs --client-key
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_CLIENT_CERTIFICATE",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
+    pub client_certificate: Option<PathBuf>,
+
+    /// The private key of --client-certificate (PEM)
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "BULLA_CLIENT_KEY",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
+    pub client_key: Option<PathBuf>,
+}
+
+/// The value of --server.
+#[derive(Clone)]
+pub struct NamedServer {
+    /// The value as it was given.
+    pub text: String,
+    /// The address; none for an empty variable, which is as good as an unset one.
+    pub address: Option<Address>,
+}
+
+impl ServerArgs {
+    /// The service that the variable BULLA_ADDR names, with the token of BULLA_TOKEN_FILE, for a
+    /// program without these flags.
+    ///
+    /// # Errors
+    /// The variable is no address.
+    pub fn of_variable() -> Result<Self, bulla_client::Error> {
+        let text = std::env::var("BULLA_ADDR").unwrap_or_default();
+        let token_file = std::env::var_os("BULLA_TOKEN_FILE").map(PathBuf::from);
+        Ok(Self { server: Some(named(&text)?), token_file, ..Self::default() })
+    }
+}
+
+fn named(text: &str) -> Result<NamedServer, bulla_client::Error> {
+    let address = if text.is_empty() { None } else { Some(text.parse()?) };
+    Ok(NamedServer { text: text.to_owned(), address })
+}
+
+/// Threads, priority and progress.
+#[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Work")]
+pub(crate) struct WorkArgs {
+    /// The maximum number of threads
+    ///
+    /// 0 means RAYON_NUM_THREADS, or else the number of processors.
+    #[arg(
+        short = 'j',
+        long,
+        visible_alias = "jobs",
+        value_name = "NUM",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(crate) num_threads: usize,
+
+    /// Run at idle CPU and I/O priority: all other programs go first
+    #[arg(long)]
+    pub(crate) idle: bool,
+
+    /// Show how far the work is
+    ///
+    /// It shows bytes, files, speed, time left and the current file.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ShowProgress::Auto, hide_default_value = true)]
+    pub(crate) progress: ShowProgress,
+}
+
+impl WorkArgs {
+    /// The priority of the process.
+    pub(crate) fn priority(self) -> Priority {
+        if self.idle { Priority::Idle } else { Priority::Normal }
+    }
+
+    /// The number of threads.
+    pub(crate) fn threads(self) -> Threads {
+        Threads::AtMost(self.num_threads)
     }
 }
 

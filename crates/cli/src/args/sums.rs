@@ -1,7 +1,6 @@
 //! The flags of `bulla sum` and `bulla check`.
 
-use super::shared::{ReportArgs, size};
-use super::work::WorkArgs;
+use super::shared::{ReportArgs, WorkArgs, size};
 use crate::algorithm::{Algorithm, parser};
 use clap::Args;
 use std::path::PathBuf;

@@ -283,8 +283,8 @@ pub(crate) struct KeysRevokeArgs {
 /// Print statements by which each version of a key vouches for the next version
 ///
 /// With these statements, somebody who has an older public key of yours can verify newer
-/// signatures: `bulla verify PATH --public-key OLD.pub --succession FILE`. The older version signs each
-/// statement. Revoked versions sign no statement.
+/// signatures: `bulla verify PATH --public-key OLD.pub --succession FILE`. The older version signs
+/// each statement. Revoked versions sign no statement.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

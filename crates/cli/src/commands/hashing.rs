@@ -4,7 +4,7 @@ use crate::algorithm::Algorithm;
 use crate::args::{ReadArgs, SumArgs};
 use crate::error::{Error, Result};
 use crate::files::STDIN;
-use crate::files::order::Threads;
+use crate::files::read::Threads;
 use bulla_sums::{Dash, HashMode, HashParams};
 use std::io::{self, Read};
 use std::path::PathBuf;

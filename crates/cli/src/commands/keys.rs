@@ -1,7 +1,7 @@
 //! `bulla keys`: making, showing and rotating keys.
 
 use super::key_change::{change, is_public_only, name, note_rotated, print_changed, rotation_advice};
-use super::{policy, transfer};
+use super::{key_change, transfer};
 use crate::args::{
     ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs, KeysListArgs, KeysShowArgs,
     KeysSuccessionArgs, PublicKeyFormat,
@@ -36,9 +36,9 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Enable(args) => on_key(args, &KeyChange::Enable, |out, key| {
             out.line(format_args!("enabled {}: it signs with version {}", name(key), key.head))
         }),
-        KeysCommand::Policy(args) => policy::policy(args),
-        KeysCommand::Revoke(args) => policy::revoke(args),
-        KeysCommand::Destroy(args) => policy::destroy(args),
+        KeysCommand::Policy(args) => key_change::policy(args),
+        KeysCommand::Revoke(args) => key_change::revoke(args),
+        KeysCommand::Destroy(args) => key_change::destroy(args),
         KeysCommand::ExportPublic(args) => export_public(args),
         KeysCommand::CancelDestruction(args) => on_key(args, &KeyChange::CancelDestruction, |out, key| {
             out.line(format_args!(

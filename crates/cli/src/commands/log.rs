@@ -1,8 +1,8 @@
 //! `bulla log`: the tamper-evident log of every key use.
 
-use super::log_checks::{Trust, print_problems, read_checkpoint, read_checkpoints, read_text};
 use crate::args::{
-    LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs, LogVerifyArgs, LogWitnessArgs,
+    KeystoreArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs, LogVerifyArgs,
+    LogWitnessArgs,
 };
 use crate::color;
 use crate::diagnostics::{error_line, note_line};
@@ -14,13 +14,15 @@ use crate::files::atomic::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::programs::SERVE;
 use crate::store::{self, KeySource, LocalKeystore, LogCondition, WitnessPolicy};
+use crate::trust::GivenKey;
+use bulla_keystore::audit_log::checkpoint_key;
 use bulla_kms::audit_log::{
-    Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Report, WitnessReport, Witnesses,
+    Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Problem, Report, WitnessReport, Witnesses,
     verifier_key,
 };
-use bulla_kms::{Code, Verdict, VersionState};
+use bulla_kms::{Attestation, Code, KeyVersionId, PublicKey, Verdict, VersionState};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(command: &LogCommand) -> Result<Exit> {
     match command {
@@ -322,4 +324,55 @@ fn write(path: Option<&Path>, out: impl FnOnce() -> Out, text: &str) -> Result<(
             out.flush()
         }
     }
+}
+
+/// Longer than any file that is read completely here.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The keys whose checkpoints count.
+pub enum Trust {
+    Keystore(Attestation),
+    Given(Box<GivenKey>),
+}
+
+impl Trust {
+    pub(super) fn new(public_key: Option<&str>, keystore: &KeystoreArgs) -> Result<Self> {
+        match public_key {
+            Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
+            None => Ok(Self::Keystore(KeySource::existing(keystore)?.log_key()?)),
+        }
+    }
+
+    pub fn find(&self, id: &KeyVersionId) -> Option<PublicKey> {
+        match self {
+            Self::Keystore(key) => checkpoint_key(key, id),
+            Self::Given(given) => given.for_id(id),
+        }
+    }
+}
+
+pub fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
+    let bad = out.style(color::BAD);
+    problems.iter().try_for_each(|problem| {
+        let (file, word) = (shown(&folder.join(&problem.file)), problem.kind.as_str());
+        out.line(format_args!("{file}, line {}: {bad}{word}{bad:#} ({})", problem.line, problem.message))
+    })
+}
+
+pub fn read_checkpoints(paths: &[PathBuf]) -> Result<Vec<Checkpoint>> {
+    paths.iter().map(|path| read_checkpoint(path)).collect()
+}
+
+pub(super) fn read_checkpoint(path: &Path) -> Result<Checkpoint> {
+    let text = read_text(path)?;
+    text.parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
+}
+
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    let cannot = |error| Error::io("cannot read", &error).about(shown(path));
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(MAX_FILE).read_to_string(&mut text).map_err(cannot)?;
+    Ok(text)
 }

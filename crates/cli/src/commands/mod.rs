@@ -3,18 +3,14 @@
 mod check;
 mod completions;
 mod encrypt;
-mod excluding;
 mod hashing;
 mod kernels;
 mod key_change;
 mod keys;
 mod keystore;
 pub(crate) mod log;
-pub(crate) mod log_checks;
 mod man;
-mod policy;
 mod sign;
-mod sign_before;
 mod sign_report;
 mod sign_target;
 mod sum;
@@ -24,7 +20,6 @@ mod token;
 mod transfer;
 mod trees;
 mod verify;
-mod verify_range;
 mod version;
 mod walking;
 

@@ -1,16 +1,15 @@
 //! `bulla sign`: signature files for files and folders.
 
-use super::excluding::exclusions;
 use super::key_change::{check_signs, note_clock, note_rotated};
-use super::sign_before::{PreviousSignature, earlier};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
-use super::sign_target::Destination;
+use super::sign_target::{Destination, PreviousSignature, earlier};
+use super::walking::exclusions;
 use crate::args::{self, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
 use crate::files::STDIN;
-use crate::files::order::in_order;
+use crate::files::read::in_order;
 use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::files::read::{is_large, total_of};
 use crate::folder;

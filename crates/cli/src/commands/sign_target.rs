@@ -1,16 +1,22 @@
-//! Where the signature of a path goes, and whether it can be written there.
+//! The signature file of a path: where it goes, whether it can be written there, and what the
+//! previous one says.
 
 use crate::args::{SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
-use crate::files::STDIN;
-use crate::files::atomic::check_folder_of;
-use crate::files::atomic::check_replaceable;
-use crate::files::read::ReadError;
-use crate::files::sidecar;
-use crate::minisign;
+use crate::files::atomic::{check_folder_of, check_replaceable};
+use crate::files::read::{Links, ReadError, Source};
+use crate::files::{STDIN, sidecar};
+use crate::store::Keys;
+use crate::trust::check_usable;
+use crate::{folder, minisign};
 use bulla_files::folder_of;
+use bulla_kms::signature::manifest::{self, ManifestPath};
+use bulla_kms::{SignatureFile, StatementKind};
+use bulla_sums::Rules;
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The destination of a signature.
@@ -70,6 +76,74 @@ impl Destination {
                     str::from_utf8(content).is_ok_and(|text| minisign::Signature::parse(text).is_ok())
                 })
             }
+        }
+    }
+}
+
+/// What is known of a path from the last time that it was signed.
+pub(super) struct PreviousSignature {
+    pub(super) stamp_file: Option<folder::StampFile>,
+    pub(super) stamps: Option<folder::StampCache<'static>>,
+}
+
+impl PreviousSignature {
+    pub(super) fn of(keys: &dyn Keys, path: &Path, args: &SignArgs) -> Self {
+        if args.format != SignatureFormat::Bulla || !path.is_dir() {
+            return Self { stamp_file: None, stamps: None };
+        }
+        let stamp_file = folder::StampFile::for_folder(path);
+        let stamps = stamp_file.as_ref().and_then(|file| Self::load_stamps(keys, path, args, file));
+        Self { stamp_file, stamps }
+    }
+
+    /// What the older signature file says, if one of the user's own keys made it. Anything else
+    /// about it is no reason to stop: everything is read then.
+    fn load_stamps(
+        keys: &dyn Keys,
+        path: &Path,
+        args: &SignArgs,
+        stamp_file: &folder::StampFile,
+    ) -> Option<folder::StampCache<'static>> {
+        let Ok(Destination::File(signature)) = Destination::of(path, args) else { return None };
+        let (file, reader) = open_list(&signature)?;
+        if !stamp_file.has(&file.digest) {
+            return None;
+        }
+        let key = keys.key(&file.key.key_id().to_string()).ok()?;
+        let version = key.versions.iter().find(|version| version.version == file.key.version())?;
+        check_usable(&key, version).ok()?;
+        if !file.verify_with(&version.public_key).is_valid() {
+            return None;
+        }
+        let mut reader = manifest::ManifestReader::new(reader);
+        let mut entries = folder::PackedEntries::default();
+        for entry in reader.by_ref() {
+            entries.push(&entry.ok()?);
+        }
+        let summary = reader.summary();
+        let is_whole = (summary.digest, summary.size) == (file.digest, file.size);
+        let entries = folder::EntryTable::Packed(entries);
+        is_whole.then(|| folder::StampCache::load(stamp_file, &file.digest, entries)).flatten()
+    }
+}
+
+/// An older signature file of a folder, and its list.
+fn open_list(signature: &Path) -> Option<(SignatureFile, BufReader<File>)> {
+    let source = Source::open_file(signature, Links::Follow).ok()?;
+    let mut reader = BufReader::with_capacity(1 << 16, source.into_file());
+    let file = SignatureFile::read_from(&mut reader).ok()?;
+    (file.kind == StatementKind::Manifest).then_some((file, reader))
+}
+
+/// What the older signature file of a folder lists, if there is one, except what the rules leave
+/// out now. The signature is not verified: the list only tells the user what is gone.
+pub(super) fn earlier(signature: &Path, rules: Rules) -> folder::EarlierPaths {
+    match open_list(signature) {
+        None => folder::EarlierPaths::none(),
+        Some((_, reader)) => {
+            let entries = manifest::ManifestReader::new(reader).map_while(Result::ok);
+            let counts = move |path: &ManifestPath| !rules.excludes(path.as_bytes());
+            folder::EarlierPaths::new(entries.map(|entry| entry.path).filter(counts))
         }
     }
 }

@@ -1,30 +1,28 @@
 //! `bulla verify`: verifies files and folders against their signatures.
 
-use super::excluding::exclusions;
-use super::verify_range::{self, Part};
-use crate::args::{SignatureFormat, VerifyArgs};
+use super::walking::exclusions;
+use crate::args::{ByteRange, SignatureFormat, VerifyArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::file_name::shown;
-use crate::files::STDIN;
-use crate::files::describe;
-use crate::files::order::in_order;
-use crate::files::read::{Links, ReadError, ReadMode, Source};
-use crate::files::read::{is_large, total_of};
-use crate::files::sidecar;
+use crate::files::outboard::{self, Verdict};
+use crate::files::read::in_order;
+use crate::files::read::{Links, ReadError, ReadMode, Source, is_large, total_of};
+use crate::files::{STDIN, describe, sidecar};
 use crate::findings::{Finding, Problem, Report, Signed};
 use crate::folder::{self, Selection};
-use crate::idle;
-use crate::minisign;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
 use crate::trust::Trust;
-use bulla_kms::signature::manifest::{self, Exclusion, ManifestPath};
+use crate::{idle, minisign};
+use bulla_blake3::Hash;
+use bulla_kms::signature::manifest::{self, EntryContent, Exclusion, ManifestEntry, ManifestPath};
 use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 /// The longest line of a manifest: spec/signature.md.
@@ -206,7 +204,7 @@ impl Job<'_> {
             return Err(Problem::Changed.because(format!("it was a folder, now it is {kind}")));
         }
         if let Some(range) = args.range {
-            let part = verify_range::of_folder(path, &entries, self.only, range, args)?;
+            let part = part_of_folder(path, &entries, self.only, range, args)?;
             return part.compare(open_signed(&part.path)?, self.progress);
         }
         let wanted = if self.only.is_empty() { Selection::All } else { Selection::Only(self.only) };
@@ -390,4 +388,79 @@ fn only(args: &VerifyArgs) -> Result<Vec<ManifestPath>> {
         })
     };
     args.only.iter().map(path).collect()
+}
+
+/// A signed file, of which a part is verified.
+pub(super) struct Part<'a> {
+    pub(super) path: PathBuf,
+    pub(super) digest: Hash,
+    pub(super) size: u64,
+    pub(super) range: ByteRange,
+    pub(super) outboard: Option<&'a Path>,
+}
+
+/// The file of a signed folder that `--only` names.
+///
+/// # Errors
+/// It does not name one file, or the file was not signed.
+pub(super) fn part_of_folder<'a>(
+    folder: &Path,
+    entries: &[ManifestEntry],
+    only: &[ManifestPath],
+    range: ByteRange,
+    args: &'a VerifyArgs,
+) -> Result<Part<'a>> {
+    let usage = |message: &str| Err(Error::new("usage", message).about(shown(folder)));
+    let ([file], Some(outboard)) = (only, &args.outboard) else {
+        return usage(
+            "this is a signed folder: --range needs one file's path with --only, and its tree with --outboard",
+        );
+    };
+    let path = folder.join(&args.only[0]);
+    let at = entries.binary_search_by(|entry| entry.path.as_bytes().cmp(file.as_bytes()));
+    match at.map(|at| &entries[at].content) {
+        Ok(EntryContent::File { digest, size }) => {
+            Ok(Part { path, digest: *digest, size: *size, range, outboard: Some(outboard) })
+        }
+        Ok(EntryContent::Link { .. }) => usage("--range verifies a part of a file, and --only names a link"),
+        Err(_) => Err(Error::new("not_signed", "no file of this name was signed").about(shown(&path))),
+    }
+}
+
+impl Part<'_> {
+    /// Whether the bytes are those that were signed. `source` is the file.
+    pub(super) fn compare(&self, source: Source, progress: &Progress) -> Result<Report, Finding> {
+        if let Some(len) = source.len().filter(|len| *len != self.size) {
+            let reason = format!("it has {len} bytes now, and had {} when it was signed", self.size);
+            return Err(Problem::Changed.because(reason));
+        }
+        let range = self.bytes()?;
+        let tree = match self.outboard {
+            Some(outboard) => outboard.to_owned(),
+            None => sidecar(&self.path, outboard::EXTENSION)?,
+        };
+        if !tree.exists() {
+            let message = format!("there is no tree of its hashes {}", shown(&tree));
+            let error = Error::new("no_outboard", message).about(shown(&self.path));
+            return Err(error.hint("make it with `bulla sum --outboard`, or name it with --outboard").into());
+        }
+        match outboard::verify(source, &tree, &self.digest, range.clone(), progress)? {
+            Verdict::Intact => Ok(Report { range: Some(range), ..Finding::Ok.into() }),
+            Verdict::Differs(at) => Err(Problem::Changed.because(format!(
+                "what follows byte {at} is not what was signed, or {} is not its tree",
+                shown(&tree)
+            ))),
+        }
+    }
+
+    /// The bytes that are verified.
+    fn bytes(&self) -> Result<Range<u64>> {
+        let ByteRange { start, end } = self.range;
+        let end = end.unwrap_or(self.size);
+        if start >= end || end > self.size {
+            let message = format!("--range: the file has {} bytes", self.size);
+            return Err(Error::new("usage", message).about(shown(&self.path)));
+        }
+        Ok(start..end)
+    }
 }

@@ -1,16 +1,20 @@
-//! Walks: the rules that the flags ask for, the problems, and how much there is to do.
+//! Which files of a folder count: the rules of walks, what signatures leave out, and how much there
+//! is to do.
 
-use crate::args::FilterArgs;
+use crate::args::{ExcludeArgs, FilterArgs};
 use crate::error::{Error, Result};
 use crate::file_name::shown;
 use crate::interrupt;
 use crate::output::Stdout;
 use crate::progress::Total;
+use bulla_kms::signature::manifest::Exclusion;
 use bulla_sums::{
     FileBatch, FileKind, FileSystems, FolderPolicy, Helpers, Hidden, Ignored, Job, JobOutcome, Links, Meter,
     PathFeed, PoolOptions, Rules, Stamp, WalkError, WalkErrorKind, run_in_order,
 };
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules that the flags ask for.
@@ -92,4 +96,41 @@ pub(super) fn count(
 pub(super) fn stdout_file() -> Option<(u64, u64)> {
     let stamp = Stamp::of(Stdout::open().file()?).ok()?;
     (stamp.kind() == FileKind::File && stamp.identity != (0, 0)).then_some(stamp.identity)
+}
+
+/// The maximum length of a file with patterns.
+const MAX_PATTERNS_LEN: u64 = 1 << 20;
+
+/// The patterns that the flags give, those of files first: of several that match, the last one
+/// decides.
+pub(super) fn exclusions(args: &ExcludeArgs) -> Result<Vec<Exclusion>> {
+    let mut all = Vec::new();
+    for path in &args.ignore_file {
+        let text = read_patterns(path)?;
+        let lines = text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let patterns = lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        for pattern in patterns {
+            all.push(Exclusion::new(pattern).map_err(|error| Error::from(error).about(shown(path)))?);
+        }
+    }
+    for pattern in &args.exclude {
+        // In .gitignore it would be a comment.
+        let escape = if pattern.starts_with('#') { "\\" } else { "" };
+        let exclusion = Exclusion::new(format!("{escape}{pattern}"));
+        all.push(exclusion.map_err(|error| Error::new("usage", format!("--exclude: {error}")))?);
+    }
+    // A malformed pattern is told before anything is read.
+    crate::folder::rules(Path::new("."), all.iter()).map(|_| all)
+}
+
+fn read_patterns(path: &Path) -> Result<String> {
+    let about = |error: Error| error.about(shown(path));
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_PATTERNS_LEN + 1).read_to_string(&mut text));
+    read.map_err(|error| about(Error::io("cannot read the patterns", &error)))?;
+    if text.len() as u64 > MAX_PATTERNS_LEN {
+        let message = format!("is too long: a file of patterns has at most {MAX_PATTERNS_LEN} bytes");
+        return Err(about(Error::new("file_too_large", message)));
+    }
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -2,7 +2,6 @@
 //! are read.
 
 pub(crate) mod atomic;
-pub(crate) mod order;
 pub(crate) mod outboard;
 pub(crate) mod read;
 pub(crate) mod secret;

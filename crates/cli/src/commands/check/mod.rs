@@ -3,7 +3,6 @@
 mod armor;
 mod compare;
 mod functions;
-mod json;
 mod lists;
 mod options;
 mod update;

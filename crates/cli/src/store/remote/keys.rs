@@ -1,25 +1,28 @@
-//! Keys of a service.
+//! Keys of a service, and their forms in its answers.
 
 use super::super::keys::{BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
 use super::connection::{Remote, unexpected};
-use super::convert::{attestation, read, rotation};
-use super::decrypter::Decrypter;
 use crate::args::Deadline;
 use crate::error::{Error, Result};
 use bulla_client::{
-    Client, Grant, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, StatementKind,
+    Client, Grant, Key, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation,
+    StatementKind, Version,
 };
 use bulla_keystore::LabelOrId;
 use bulla_kms::backend::SOFTWARE;
-use bulla_kms::encryption::KeyProvider;
+use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
-    Attestation, Code, ExposeSecret as _, KeyChange, KeyVersionId, NamedPublicKey, NewKey, PublicKey,
-    Signature, SignatureFile, Statement, Succession,
+    Algorithm, Attestation, Code, ExposeSecret as _, KeyChange, KeyState, KeyVersionId, KmsError,
+    NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature, SignatureFile, Statement,
+    Succession, Timestamp, VersionAttestation, VersionState,
 };
 use std::io::Write;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use zeroize::Zeroizing;
 
 impl Remote {
     /// Makes a call about the key that a user names.
@@ -256,5 +259,111 @@ impl Keys for Remote {
 
     fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
         Box::new(Decrypter(self))
+    }
+}
+
+/// Reads a text of an answer.
+pub(super) fn read<T: FromStr>(text: &str, what: &str) -> Result<T> {
+    text.parse().map_err(|_| unexpected(&format!("{what} in it does not have the expected form")))
+}
+
+pub(super) fn attestation(key: Key) -> Result<Attestation> {
+    let (algorithm, state): (Algorithm, _) = (read(&key.algorithm, "an algorithm")?, state(&key)?);
+    Ok(Attestation {
+        key: read(&key.name, "a key's name")?,
+        label: key.label.map(|label| read(&label, "a label")).transpose()?,
+        algorithm,
+        state,
+        revision: key.revision,
+        backend: key.backend,
+        exportable: key.exportable,
+        deletion_allowed: key.deletion_allowed,
+        signs_digests: key.signs_digests,
+        minimum_version: key.minimum_version,
+        minimum_signing_version: key.minimum_signing_version,
+        rotation: RotationPolicy {
+            max_age_seconds: key.rotation.max_age_seconds.and_then(NonZeroU64::new),
+            max_uses: key.rotation.max_uses.and_then(NonZeroU64::new),
+        },
+        head: key.head,
+        versions: key.versions.into_iter().map(|one| version(algorithm, one)).collect::<Result<_>>()?,
+    })
+}
+
+pub(super) fn rotation(policy: RotationPolicy) -> Rotation {
+    Rotation {
+        max_age_seconds: policy.max_age_seconds.map(Into::into),
+        max_uses: policy.max_uses.map(Into::into),
+    }
+}
+
+fn state(key: &Key) -> Result<KeyState> {
+    use bulla_client::KeyState as Told;
+    match (key.state, &key.destroy_after) {
+        (Told::Enabled, _) => Ok(KeyState::Enabled),
+        (Told::Disabled, _) => Ok(KeyState::Disabled),
+        (Told::PendingDestruction, Some(after)) => {
+            Ok(KeyState::PendingDestruction { after: read(after, "a time")? })
+        }
+        (Told::Destroyed, _) => Ok(KeyState::Destroyed),
+        _ => Err(unexpected("a key in it has a state that this program does not know")),
+    }
+}
+
+fn version(algorithm: Algorithm, version: Version) -> Result<VersionAttestation> {
+    use bulla_client::{Origin as From, VersionState as Told};
+    let unknown = || unexpected("a key version in it has a state that this program does not know");
+    Ok(VersionAttestation {
+        id: read(&version.id, "the name of a key version")?,
+        version: version.version,
+        public_key: PublicKey::from_bytes(algorithm, &version.public_key)?,
+        created: read::<Timestamp>(&version.created, "a time")?,
+        retired: version.retired.map(|time| read(&time, "a time")).transpose()?,
+        state: match version.state {
+            Told::Usable => VersionState::Usable,
+            Told::Revoked => VersionState::Revoked,
+            Told::Destroyed => VersionState::Destroyed,
+            _ => return Err(unknown()),
+        },
+        origin: match version.origin {
+            From::Generated => Origin::Generated,
+            From::Imported => Origin::Imported,
+            From::PublicOnly => Origin::PublicOnly,
+            _ => return Err(unknown()),
+        },
+    })
+}
+
+/// The method of data that is encrypted to a keystore's key.
+const KEYSTORE: &str = "keystore";
+
+/// The keys of a service with which the user may decapsulate.
+#[derive(Debug)]
+pub(super) struct Decrypter<'a>(pub(super) &'a Remote);
+
+impl KeyProvider for Decrypter<'_> {
+    fn method(&self) -> &str {
+        KEYSTORE
+    }
+
+    fn key_name(&self) -> String {
+        String::new()
+    }
+
+    fn new_kek(&self) -> bulla_kms::Result<(KeyEncryptionKey, Vec<u8>)> {
+        let message = "nothing is encrypted to a service as a whole; name the public key of one of its keys";
+        Err(KmsError::new(Code::KeyUsageMismatch, message))
+    }
+
+    fn recover_kek(&self, params: &WrappingParams) -> bulla_kms::Result<KeyEncryptionKey> {
+        let decapsulate =
+            async |client: &bulla_client::Client| client.decapsulate(params.key_name(), params.bytes()).await;
+        let shared = self.0.wait_coded(decapsulate)?;
+        let key: [u8; 32] = shared.as_slice().try_into().map_err(|_| self.wrong_key())?;
+        Ok(Zeroizing::new(key))
+    }
+
+    fn matches(&self, params: &WrappingParams) -> bool {
+        params.method() == KEYSTORE
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::audit_logs::{Log, LogCondition, WitnessPolicy};
 use super::connection::{Remote, unexpected};
-use super::convert::read;
+use super::keys::read;
 use crate::error::{Error, Result};
 use bulla_client::LogProblem;
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};

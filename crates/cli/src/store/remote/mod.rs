@@ -1,8 +1,6 @@
 //! Keys and an audit log that a service has.
 
 mod connection;
-mod convert;
-mod decrypter;
 mod keys;
 mod log;
 
