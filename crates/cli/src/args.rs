@@ -10,12 +10,15 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod token;
-mod transfer;
 
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs,
 };
-pub(crate) use self::keys::{KeyArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysListArgs, KeysShowArgs};
+pub(crate) use self::keys::{
+    ExportPublicArgs, ImportFormat, KeyArgs, KeysArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs,
+    KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs,
+    KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
+};
 pub(crate) use self::keystore::{
     KeystoreBackupArgs, KeystoreCommand, KeystoreCommandArgs, KeystoreGuardArgs, KeystoreInitArgs,
     KeystoreRekeyArgs, KeystoreRestoreArgs,
@@ -26,10 +29,6 @@ pub(crate) use self::shared::{Bound, ByteRange, Deadline, ExcludeArgs, WorkArgs,
 pub use self::shared::{KeystoreArgs, NamedServer, ReportArgs, ServerArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
 pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
-pub(crate) use self::transfer::{
-    ExportPublicArgs, ImportFormat, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs,
-    KeysPolicyArgs, KeysRevokeArgs, KeysSuccessionArgs, PublicKeyFormat,
-};
 
 use crate::color::ColorWhen;
 use crate::programs::{PROGRAMS, Program};

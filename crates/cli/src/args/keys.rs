@@ -1,15 +1,12 @@
-//! The flags of `bulla keys`, of `keys create`, `list`, `show` and of the commands that change
-//! one key.
+//! The flags of `bulla keys`.
 
-use super::shared::algorithm;
-use super::{
-    ExportPublicArgs, KeysAttestArgs, KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysPolicyArgs,
-    KeysRevokeArgs, KeysSuccessionArgs, KeystoreArgs, ReportArgs,
-};
+use super::shared::{Bound, Deadline, KeystoreArgs, ReportArgs, algorithm, deadline, duration};
 use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::pkcs11;
 use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the private keys of a new key are made and kept.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -208,4 +205,355 @@ pub(crate) struct KeyArgs {
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// The format of a public key that bulla prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PublicKeyFormat {
+    /// Two lines with the key's id, for `bulla verify`
+    Bulla,
+    /// A public key file of minisign; Ed25519 only
+    Minisign,
+    /// SubjectPublicKeyInfo in PEM, for OpenSSL and most libraries
+    Pem,
+    /// SubjectPublicKeyInfo in DER
+    Der,
+    /// Only the key's bytes
+    Raw,
+    /// A line of OpenSSH; Ed25519 only
+    Openssh,
+    /// A JSON Web Key; Ed25519 and ML-DSA
+    Jwk,
+}
+
+/// The format of a key that bulla imports.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// PKCS#8 in PEM; with --public, SubjectPublicKeyInfo in PEM
+    Pem,
+    /// The same in DER
+    Der,
+    /// Only the key's bytes; needs --algorithm
+    Raw,
+    /// A key as HashiCorp Vault and OpenBao export it: base64 for Ed25519, PEM for ECDSA
+    Vault,
+    /// A private key file of OpenSSH; with --public, a public key line of OpenSSH
+    Openssh,
+    /// The output of `bulla keys export`; needs --unwrap-with
+    Wrapped,
+    /// PKCS#8 in DER, wrapped with AES-KWP (RFC 5649); needs --wrapping-key
+    AesKwp,
+    /// A JSON Web Key; needs --public
+    Jwk,
+    /// A public key of minisign; needs --public
+    Minisign,
+}
+
+fn duration_or_none(text: &str) -> Result<Bound<Duration>, String> {
+    if text == "none" { Ok(Bound::None) } else { duration(text).map(Bound::At) }
+}
+
+fn number_or_none(text: &str) -> Result<Bound<std::num::NonZeroU64>, String> {
+    if text == "none" {
+        return Ok(Bound::None);
+    }
+    text.parse().map(Bound::At).map_err(|_| format!("{text:?} is neither a number (1 or more) nor `none`"))
+}
+
+/// Import a key into the keystore
+///
+/// The keystore encrypts an imported private key like its own keys. It also marks the key as
+/// imported, because somebody else may still have a copy. bulla does not change the file. It
+/// accepts exactly one encoding of each format, and refuses every other encoding.
+///
+/// With --public, bulla imports only a public key. Such a key verifies signatures or receives
+/// exported keys. It does nothing else.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys import releases key.pem                    a PKCS#8 file from openssl genpkey
+  bulla keys import laptop ~/.ssh/id_ed25519 --format openssh
+  bulla keys import invoices exported.key --format vault
+  bulla keys import theirs their.pub --public
+  bulla keys import releases new.pem --new-version      the next version of the key `releases`
+  bulla keys import releases moved.key --format wrapped --unwrap-with transport
+  head -c 32 /dev/hsm | bulla keys import seed - --format raw --algorithm ed25519
+
+Exit status: 0 imported, 2 not imported.")]
+pub(crate) struct KeysImportArgs {
+    /// The new key's label; with --new-version, the existing key: its label or its id
+    pub(crate) key: String,
+
+    /// The file with the key, or `-` for standard input
+    pub(crate) file: PathBuf,
+
+    /// The format of the file
+    #[arg(long, value_enum, default_value_t = ImportFormat::Pem)]
+    pub(crate) format: ImportFormat,
+
+    /// Import only a public key
+    #[arg(long)]
+    pub(crate) public: bool,
+
+    /// Import it as the next version of an existing key
+    #[arg(long, conflicts_with_all = ["purpose", "exportable", "signs_digests"])]
+    pub(crate) new_version: bool,
+
+    /// The algorithm that the key must have
+    #[arg(short, long, value_name = "NAME", value_parser = algorithm(), hide_possible_values = true)]
+    pub(crate) algorithm: Option<bulla_kms::Algorithm>,
+
+    /// The key of the keystore that the file was wrapped for: its label or its id
+    #[arg(long, value_name = "LABEL|ID", required_if_eq("format", "wrapped"))]
+    pub(crate) unwrap_with: Option<String>,
+
+    /// A file with the 32 bytes of the AES key
+    #[arg(long, value_name = "FILE", required_if_eq("format", "aes-kwp"))]
+    pub(crate) wrapping_key: Option<PathBuf>,
+
+    /// Read the passphrase of an encrypted private key from the first line of FILE
+    ///
+    /// Without this flag, bulla asks for the passphrase on the terminal.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_passphrase_file: Option<PathBuf>,
+
+    /// What the key is for; part of its id
+    #[arg(long, default_value = DEFAULT_PURPOSE)]
+    pub(crate) purpose: String,
+
+    /// Allow exports of the private key, to callers whose token permits it; this cannot be changed
+    /// later
+    #[arg(long, conflicts_with = "public")]
+    pub(crate) exportable: bool,
+
+    /// Have it sign digests that callers hash themselves, for ecdsa-p256; this cannot be changed
+    /// later
+    ///
+    /// Such a key signs no files, folders, attestations or other statements of bulla, because a
+    /// digest could be that of a statement. Clients of HashiCorp Vault need it to sign with
+    /// `prehashed`.
+    #[arg(long, conflicts_with = "public")]
+    pub(crate) signs_digests: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Export a private key, wrapped for a recipient's key
+///
+/// Only the holder of the recipient's private key can unwrap the exported key, with `bulla keys
+/// import --format wrapped`. You can export a key only if it was created or imported with
+/// --exportable, and only with a token that permits it, in the file of --token-file or in the
+/// variable BULLA_TOKEN: see `bulla token new`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys create transport --algorithm x-wing           on the recipient's side
+  bulla keys export-public transport > transport.pub    on the recipient's side
+  bulla token new --operation export --key releases --expires 1h --output token
+  bulla keys export releases --to transport.pub --token-file token --output releases.wrapped
+
+Exit status: 0 exported, 2 not exported.")]
+pub(crate) struct KeysExportArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID")]
+    pub(crate) key: String,
+
+    /// The recipient's public key: a file, or the key itself
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) to: String,
+
+    /// A file with the revocation ids of revoked tokens, one per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) revoked: Option<PathBuf>,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+/// Show or change a key's rotation policy and its minimum version
+///
+/// When a version has reached a limit, the next signature rotates the key first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys policy releases                            show the policy
+  bulla keys policy releases --max-age 90d --max-uses 1000000
+  bulla keys policy releases --max-age none
+  bulla keys policy releases --minimum-version 3        refuse signatures by versions 1 and 2
+
+Exit status: 0 shown or changed, 2 not.")]
+pub(crate) struct KeysPolicyArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// How long a version signs: a number and s, m, h, d, w or y; `none` for no limit
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
+    pub(crate) max_age: Option<Bound<Duration>>,
+
+    /// How many signatures a version makes at most; `none` for no limit
+    #[arg(long, value_name = "NUM", value_parser = number_or_none)]
+    pub(crate) max_uses: Option<Bound<std::num::NonZeroU64>>,
+
+    /// The oldest version that the keystore uses for anything; you may lower it again
+    #[arg(long, value_name = "NUM")]
+    pub(crate) minimum_version: Option<std::num::NonZeroU32>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Schedule a key's destruction, or carry it out
+///
+/// A key whose destruction is scheduled does not sign. `bulla keys cancel-destruction` cancels the
+/// destruction. After the scheduled time, --final deletes the private keys for ever. Their
+/// signatures still verify.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys destroy old --after 30d
+  bulla keys cancel-destruction old                                cancel the destruction
+  bulla keys destroy old --final                        carry it out, 30 days later
+  bulla keys destroy releases --version 1               delete the private key of version 1
+
+Exit status: 0 done, 2 not done.")]
+pub(crate) struct KeysDestroyArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID")]
+    pub(crate) key: String,
+
+    /// The time until which you can cancel the destruction: a number and s, m, h, d, w or y from
+    /// now, or a time such as 2030-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = deadline, default_value = "30d")]
+    pub(crate) after: Deadline,
+
+    /// Delete the private keys now; bulla refuses this before the scheduled time
+    #[arg(long = "final", conflicts_with = "after")]
+    pub(crate) finally: bool,
+
+    /// Delete the private key of this version, which must not be the latest; its signatures still
+    /// verify
+    #[arg(long, value_name = "NUM", conflicts_with_all = ["after", "finally"])]
+    pub(crate) version: Option<std::num::NonZeroU32>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Revoke versions of a key: refuse their signatures from now on
+///
+/// The private keys of these versions are deleted. This cannot be undone, and the latest version
+/// cannot be revoked: rotate the key first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys revoke releases 1
+  bulla keys revoke releases 1 2 3
+
+Exit status: 0 revoked, 2 not revoked.")]
+pub(crate) struct KeysRevokeArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID")]
+    pub(crate) key: String,
+
+    /// The versions
+    #[arg(value_name = "VERSION", required = true)]
+    pub(crate) versions: Vec<std::num::NonZeroU32>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Print statements by which each version of a key vouches for the next version
+///
+/// With these statements, somebody who has an older public key of yours can verify newer
+/// signatures: `bulla verify PATH --public-key OLD.pub --succession FILE`. The older version signs
+/// each statement. Revoked versions sign no statement.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys rotate releases
+  bulla keys succession releases > releases.succession
+  bulla verify app --public-key old.pub --succession releases.succession
+
+Exit status: 0 printed, 2 no version can vouch for a newer one, or the keystore could not be read.")]
+pub(crate) struct KeysSuccessionArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+/// Print everything about a key except its private keys, signed by the key
+///
+/// The attestation is a JSON object: the key with its state, its policy and its versions, and a
+/// signature by its latest version. It counts as one signature of the key.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys attest releases --output releases.attestation
+
+Exit status: 0 printed, 2 not printed.")]
+pub(crate) struct KeysAttestArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+/// Print a public key, so that others can verify your signatures
+///
+/// bulla prints the public key of the latest version. To print another version, give its id with
+/// the version.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys export-public > me.pub
+  bulla keys export-public releases --format pem --output releases.pem
+
+Exit status: 0 printed, 2 not printed.")]
+pub(crate) struct ExportPublicArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
+    pub(crate) key: String,
+
+    /// The format of the public key
+    #[arg(long, value_enum, default_value_t = PublicKeyFormat::Bulla)]
+    pub(crate) format: PublicKeyFormat,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
 }

@@ -1,15 +1,13 @@
-//! One file for each command.
+//! What the commands do.
 
+mod about;
 mod check;
-mod completions;
 mod encrypt;
 mod hashing;
-mod kernels;
 mod key_change;
 mod keys;
 mod keystore;
 pub(crate) mod log;
-mod man;
 mod sign;
 mod sign_report;
 mod sign_target;
@@ -20,7 +18,6 @@ mod token;
 mod transfer;
 mod trees;
 mod verify;
-mod version;
 mod walking;
 
 pub(crate) use self::walking::report;
@@ -31,7 +28,7 @@ use crate::exit::Exit;
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<Exit> {
-    kernels::check_forced()?;
+    about::check_forced()?;
     match command {
         Command::Sign(args) => sign::run(&args),
         Command::Verify(args) => verify::run(&args),
@@ -44,10 +41,10 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Token(args) => token::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
-        Command::Kernels(args) => kernels::run(&args),
+        Command::Kernels(args) => about::print_kernels(&args),
         Command::Log(args) => log::run(&args.command),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
-        Command::Version(args) => version::run(&args),
+        Command::Completions(args) => about::print_completions(&args),
+        Command::Man(args) => about::print_manual_page(&args),
+        Command::Version(args) => about::print_version(&args),
     }
 }

@@ -183,15 +183,15 @@ impl Job<'_> {
     fn compare_folder(
         &self,
         file: &SignatureFile,
-        (entries, left_out): (Vec<manifest::ManifestEntry>, Vec<Exclusion>),
+        (entries, left_out): (Vec<ManifestEntry>, Vec<Exclusion>),
         args: &VerifyArgs,
     ) -> Result<Report, Finding> {
         let path = self.path;
         let own = folder::rules(path, self.exclusions.iter())?;
         let all = left_out.iter().chain(self.exclusions);
         // What the signature leaves out is in no list; what the flags leave out may be.
-        let is_wanted = |entry: &&manifest::ManifestEntry| !own.excludes(entry.path.as_bytes());
-        let wanted_entries: Cow<'_, [manifest::ManifestEntry]> = match self.exclusions {
+        let is_wanted = |entry: &&ManifestEntry| !own.excludes(entry.path.as_bytes());
+        let wanted_entries: Cow<'_, [ManifestEntry]> = match self.exclusions {
             [] => (&entries).into(),
             _ => entries.iter().filter(is_wanted).cloned().collect(),
         };
@@ -310,7 +310,7 @@ fn read_manifest(
     path: &Path,
     file: &SignatureFile,
     reader: BufReader<File>,
-) -> Result<(Vec<manifest::ManifestEntry>, Vec<Exclusion>), Finding> {
+) -> Result<(Vec<ManifestEntry>, Vec<Exclusion>), Finding> {
     // An endless list must not fill the memory. Reading one line more is enough to see that it is
     // too long.
     let limit = file.size.saturating_add(LONGEST_LINE);

@@ -293,7 +293,7 @@ fn read_json(text: &[u8]) -> Result<ChecksumLine, &'static str> {
     if name.is_empty() || name.contains(&0) {
         return Err("the name is empty, or contains a null character");
     }
-    let shown = crate::file_name::shown(&bulla_sums::path_from(&name));
+    let shown = shown(&bulla_sums::path_from(&name));
     let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
     let start = start.ok_or("the checksum is escaped")?;
     let digits = start..start + hex.len();

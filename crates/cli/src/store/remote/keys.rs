@@ -356,8 +356,7 @@ impl KeyProvider for Decrypter<'_> {
     }
 
     fn recover_kek(&self, params: &WrappingParams) -> bulla_kms::Result<KeyEncryptionKey> {
-        let decapsulate =
-            async |client: &bulla_client::Client| client.decapsulate(params.key_name(), params.bytes()).await;
+        let decapsulate = async |client: &Client| client.decapsulate(params.key_name(), params.bytes()).await;
         let shared = self.0.wait_coded(decapsulate)?;
         let key: [u8; 32] = shared.as_slice().try_into().map_err(|_| self.wrong_key())?;
         Ok(Zeroizing::new(key))
