@@ -3,7 +3,8 @@
 
 use crate::both::{Both, Normal, copied, copy, outcome, prepared, remote, serve};
 use crate::serving::{Serving, settings};
-use crate::support::{Done, Home};
+use crate::sign::{hinted_lines, on_a_terminal};
+use crate::support::{Done, Home, bulla};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
@@ -307,13 +308,13 @@ fn flags_count_more_than_variables() {
         .exits(2)
         .complains("give only one of them");
     // The line that verifies names the service, unless the variable will be there again.
-    let line = |command: &mut Command| {
-        let done = Done::of(command).exits(0).stdout;
-        done.lines().last().unwrap().to_owned()
+    let line = |script: &mut Command, flags: &str| {
+        hinted_lines(&on_a_terminal(script, &format!("{} sign a {flags}", bulla())))[0].clone()
     };
-    let by_flag = line(home.command().args(["sign", "a", "--server", "unix:socket"]));
+    let by_flag = line(&mut home.program("script"), "--server unix:socket");
     assert!(by_flag.ends_with(" verify --server unix:socket a"), "{by_flag}");
-    let by_variable = line(remote(&home).args(["sign", "a"]));
+    let by_variable =
+        line(home.program("script").envs([("BULLA_ADDR", "unix:socket"), ("BULLA_KEYSTORE", "none")]), "");
     assert!(by_variable.ends_with(" verify a"), "{by_variable}");
     drop(serving);
     list(&|command| command.args(["--server", "unix:socket"])).exits(2).complains("cannot reach the service");

@@ -176,7 +176,7 @@ fn a_rotation_by_age_is_told_with_the_times() {
     };
     rotated
         .complains("the policy of default rotated it: version 2 signs from now on")
-        .complains("a version signs for 1 seconds; version 1 was made at ")
+        .complains("a version signs for 1s; version 1 was made at ")
         .complains(", and the clock says ");
 }
 

@@ -81,7 +81,7 @@ fn what_cannot_be_imported_leaves_the_keystore_as_it_was() {
         (&["key.pem", "--algorithm", "ml-dsa-44"], "ml-dsa-44 is wanted"),
         (&["key.pem", "--format", "raw"], "name the algorithm"),
         (&["key.pem", "--format", "jwk"], "add --public"),
-        (&["key.pem", "--format", "wrapped"], "--recipient"),
+        (&["key.pem", "--format", "wrapped"], "--unwrap-with"),
         (&["key.pem", "--format", "aes-kwp"], "--wrapping-key"),
         (&["big"], "at most"),
         (&["nothing"], "nothing: cannot read the key"),
@@ -205,7 +205,7 @@ fn a_policy_is_set_shown_and_taken_away() {
     home.run(["sign", "a"]).exits(0);
     home.run(["sign", "a"]).exits(0);
     assert_eq!(key(&home, "default")["head"], 2, "the second signature was by the next version");
-    home.run(["keys", "policy", "--max-uses", "none"]).exits(0).says("maximum uses     none").says("7776000");
+    home.run(["keys", "policy", "--max-uses", "none"]).exits(0).says("maximum uses     none").says("90d");
     home.run(["keys", "policy", "--minimum-version", "2"]).exits(0).says("minimum version  2");
     home.run(["keys", "policy", "--minimum-version", "9"]).exits(2).complains("latest version");
     home.run(["keys", "policy", "--max-age", "old"]).exits(2).complains("old");
@@ -231,7 +231,7 @@ fn a_key_is_destroyed_in_two_steps_and_its_destruction_is_canceled_between_them(
 
     home.run(["sign", "a"]).exits(0);
     home.run(["keys", "rotate"]).exits(0);
-    home.run(["keys", "destroy", "default", "--version", "2"]).exits(2).complains("newest");
+    home.run(["keys", "destroy", "default", "--version", "2"]).exits(2).complains("latest");
     home.run(["keys", "destroy", "default", "--version", "1"]).exits(0);
     home.run(["verify", "a"]).exits(0);
     home.run(["keys", "show"]).exits(0).says("private key destroyed");

@@ -77,14 +77,15 @@ Exit status: 0 created, 2 not created.")]
     Init(InitArgs),
     /// Carry out a command of `bulla log` that reads the settings of the service
     #[command(
+        name = "log",
         hide = true,
         after_help = "\
 Examples:
-  bulla serve audit-log verify --config /etc/bulla/serve.toml
+  bulla serve log verify --config /etc/bulla/serve.toml
 
 Exit status: 0 success, 1 a log does not verify, 2 something could not be checked."
     )]
-    AuditLog(LogArgs),
+    Log(LogArgs),
 }
 
 /// The settings, and what opens the keystore.
@@ -202,6 +203,6 @@ mod tests {
         // The commands of `bulla log` have those of bulla.
         let tree = CommandTree::of(&Cli::command());
         let missing = tree.missing_help("bulla serve");
-        assert!(missing.iter().all(|text| text.starts_with("bulla serve audit-log ")), "{missing:?}");
+        assert!(missing.iter().all(|text| text.starts_with("bulla serve log ")), "{missing:?}");
     }
 }

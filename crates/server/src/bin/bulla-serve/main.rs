@@ -46,7 +46,7 @@ fn run(cli: Cli) -> Result<Exit> {
         Some(ServeCommand::PrintConfig(args)) => print(&settings(&args)?.to_toml()?)?,
         Some(ServeCommand::PrintOpenapi) => print(&bulla_server::openapi())?,
         Some(ServeCommand::Init(args)) => init(&args)?,
-        Some(ServeCommand::AuditLog(args)) => return audit_log(args),
+        Some(ServeCommand::Log(args)) => return audit_log(args),
     }
     Ok(Exit::Ok)
 }
