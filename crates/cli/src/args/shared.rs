@@ -144,7 +144,7 @@ impl Deadline {
     }
 
     /// The length of time from now to the moment; zero for a moment that has passed.
-    pub(crate) fn from_now(self) -> Result<Duration, KmsError> {
+    pub(crate) fn remaining(self) -> Result<Duration, KmsError> {
         match self {
             Self::After(duration) => Ok(duration),
             Self::At(time) => {
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(deadline("2030-01-31T09:30:00Z"), Ok(Deadline::At(time)));
         assert_eq!(deadline("2030-01-31T09:30:00.000Z"), Ok(Deadline::At(time)));
         assert_eq!(deadline("1w"), Ok(Deadline::After(Duration::from_secs(604_800))));
-        assert_eq!(Deadline::At(Timestamp::default()).from_now().unwrap(), Duration::ZERO);
+        assert_eq!(Deadline::At(Timestamp::default()).remaining().unwrap(), Duration::ZERO);
         for wrong in
             ["2030-01-31", "2030-01-31T09:30:00", "2030-02-31T09:30:00Z", "2030-01-31T09:30:00+01:00"]
         {

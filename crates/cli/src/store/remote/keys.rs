@@ -198,7 +198,7 @@ impl Keys for Remote {
         let grant = Grant {
             operations: operations.iter().map(ToString::to_string).collect(),
             keys: (!keys.is_empty()).then(|| keys.to_vec()),
-            expires_in_seconds: expires.from_now()?.as_secs(),
+            expires_in_seconds: expires.remaining()?.as_secs(),
         };
         let minted = self.wait(async |client| client.mint_token(&grant).await)?;
         // The error does not quote it.
