@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bulla_ed25519::{VerifyItem, PreparedKey, SigningKey, Verdict, cofactored, kernel};
+use bulla_ed25519::{PreparedKey, SigningKey, Verdict, VerifyItem, cofactored, kernel};
 use curve25519_dalek::{constants::EIGHT_TORSION, edwards::CompressedEdwardsY};
 use ed25519_dalek::{Signature, VerifyingKey};
 use libfuzzer_sys::fuzz_target;
@@ -58,7 +58,11 @@ fuzz_target!(|input: Vec<Signed>| {
     let items: Vec<_> = input
         .iter()
         .zip(&parts)
-        .map(|(signed, (public_key, signature))| VerifyItem { public_key, message: &signed.message, signature })
+        .map(|(signed, (public_key, signature))| VerifyItem {
+            public_key,
+            message: &signed.message,
+            signature,
+        })
         .collect();
     for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
         let mut out = vec![Verdict::Valid; items.len()];

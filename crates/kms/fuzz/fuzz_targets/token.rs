@@ -4,7 +4,7 @@
 
 use std::str::FromStr as _;
 
-use bulla_kms::token::{TokenOperation, TokenRequest, Revocations, Token};
+use bulla_kms::token::{Revocations, Token, TokenOperation, TokenRequest};
 use bulla_kms::{Algorithm, PublicKey, Timestamp};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,6 +21,7 @@ fuzz_target!(|text: &str| {
     let root: PublicKey = ROOT.parse().unwrap();
     assert_eq!(root.algorithm(), Algorithm::Ed25519);
     let tenant = "local".parse().unwrap();
-    let request = TokenRequest::in_tenant(TokenOperation::Export, &tenant, LATER.parse::<Timestamp>().unwrap());
+    let request =
+        TokenRequest::in_tenant(TokenOperation::Export, &tenant, LATER.parse::<Timestamp>().unwrap());
     assert!(token.authorize(|_| Some(root.clone()), &request, &Revocations::default()).is_err());
 });
