@@ -212,7 +212,8 @@ static void chunks(const uint8_t *input, size_t n, const uint32_t key[8], uint32
     many(input, n, key, &level, out);
 }
 
-/* Replaces n values by their parents, an odd last value by itself; returns how many there are then.
+/* Replaces n values by their parents, an odd last value by itself. Returns how many there are
+ * then. */
 static size_t ascend(uint8_t *values, size_t n, const uint32_t key[8], uint32_t flags) {
     const struct level level = {1, BLOCK, flags | PARENT, 0, 0, 0, 0};
     many(values, n / 2, key, &level, values);

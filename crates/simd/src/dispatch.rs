@@ -221,16 +221,23 @@ mod tests {
     extern crate std;
 
     use super::DispatchCell;
+    use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
     use std::boxed::Box;
     use std::thread;
 
     static CELL: DispatchCell<[u64; 4]> = DispatchCell::new();
 
+    /// The values that lost the race: without a pointer to them, they would be leaks to Miri.
+    static MADE: [AtomicPtr<[u64; 4]>; 4] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 4];
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
     /// Makes a value in whichever thread comes first. Only the cell orders these writes before the
     /// other threads' reads. Miri runs this too, and reports a data race if a pointer is passed on
     /// without that order.
     fn make() -> &'static [u64; 4] {
-        Box::leak(Box::new(core::array::from_fn(|i| i as u64 + 40)))
+        let made = Box::leak(Box::new(core::array::from_fn(|i| i as u64 + 40)));
+        MADE[COUNT.fetch_add(1, Relaxed)].store(&raw mut *made, Relaxed);
+        made
     }
 
     #[test]

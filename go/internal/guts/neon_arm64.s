@@ -28,8 +28,8 @@ GLOBL countingNEON<>(SB), RODATA|NOPTR, $32
 
 // func step4NEON(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 //
-// step4NEON absorbs the next blocks of its inputs into their chaining values. With a key the inputs begin there,
-// otherwise with what is in cvs.
+// step4NEON absorbs the next blocks of its inputs into their chaining values. With a key the inputs
+// begin there, otherwise with what is in cvs.
 TEXT ·step4NEON(SB), NOSPLIT, $256-52
 	MOVD cvs+0(FP), R0
 	MOVD ptr+8(FP), R1
