@@ -25,6 +25,9 @@ use self::{
 /// The style of all pages, below the root.
 const STYLE: &str = "docs/site/page.css";
 
+/// The pictures of the README, at the same place below the site.
+const PICTURES: &str = "docs/pictures";
+
 /// Builds the documents as one folder of pages.
 #[derive(Parser)]
 #[command(
@@ -81,6 +84,7 @@ fn build(root: &Path, folder: &Path) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     fs::copy(root.join(STYLE), folder.join("page.css")).with_context(|| format!("cannot copy {STYLE}"))?;
+    copy_pictures(root, folder)?;
     println!("{} pages", pages.len());
     Ok(())
 }
@@ -110,6 +114,17 @@ fn check_links(pages: &BTreeMap<String, Rendered>) -> Result<()> {
     wrong.extend(lost.map(|source| format!("no link leads to {source}")));
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
+    }
+    Ok(())
+}
+
+fn copy_pictures(root: &Path, folder: &Path) -> Result<()> {
+    let target = folder.join(PICTURES);
+    fs::create_dir_all(&target).with_context(|| format!("cannot make {}", target.display()))?;
+    for entry in fs::read_dir(root.join(PICTURES)).with_context(|| format!("cannot list {PICTURES}"))? {
+        let name = entry?.file_name();
+        fs::copy(root.join(PICTURES).join(&name), target.join(&name))
+            .with_context(|| format!("cannot copy {}", name.display()))?;
     }
     Ok(())
 }

@@ -24,7 +24,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     );
     let mut tests = Command::new("node");
     tests
-        .args(["--test", "--test-reporter=spec", "test/page.test.js", "test/answers.test.js"])
+        .args(["--test", "--test-reporter=spec"])
+        .args(["test/page.test.js", "test/answers.test.js", "test/pictures.test.js"])
         .current_dir(runner.context.root.join(DASHBOARD))
         .env("BULLA_DASHBOARD", &built)
         .env("BULLA_DASHBOARD_PICTURES", runner.context.target.join("dashboard-pictures"));
