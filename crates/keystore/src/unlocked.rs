@@ -54,8 +54,10 @@ impl UnlockedFolder {
     /// Opens the keystore, with its audit log if it has one.
     ///
     /// # Errors
-    /// Those of [`Keystore::open`]; [`ErrorCode::AuditLogMissing`](crate::ErrorCode::AuditLogMissing),
-    /// [`ErrorCode::AuditLogUnfinished`](crate::ErrorCode::AuditLogUnfinished), [`ErrorCode::AuditLogWithoutKey`](crate::ErrorCode::AuditLogWithoutKey).
+    /// Those of [`Keystore::open`];
+    /// [`ErrorCode::AuditLogMissing`](crate::ErrorCode::AuditLogMissing),
+    /// [`ErrorCode::AuditLogUnfinished`](crate::ErrorCode::AuditLogUnfinished),
+    /// [`ErrorCode::AuditLogWithoutKey`](crate::ErrorCode::AuditLogWithoutKey).
     pub fn open(&self) -> Result<OpenFolder> {
         self.open_with(audit_log::options())
     }
@@ -148,7 +150,8 @@ impl UnlockedFolder {
     /// make a checkpoint, or to have witnesses cosign one.
     ///
     /// # Errors
-    /// [`ErrorCode::NoAuditLog`](crate::ErrorCode::NoAuditLog); those of [`UnlockedFolder::open`] and of `run`.
+    /// [`ErrorCode::NoAuditLog`](crate::ErrorCode::NoAuditLog); those of [`UnlockedFolder::open`]
+    /// and of `run`.
     pub fn with_audit_log<T>(
         &self,
         run: impl FnOnce(&AuditLog, &Keystore, &KeyId) -> Result<T, KmsError>,
@@ -163,7 +166,8 @@ impl UnlockedFolder {
     /// Returns the key that signs the audit log.
     ///
     /// # Errors
-    /// [`ErrorCode::NoAuditLog`](crate::ErrorCode::NoAuditLog); those of [`UnlockedFolder::snapshot`].
+    /// [`ErrorCode::NoAuditLog`](crate::ErrorCode::NoAuditLog); those of
+    /// [`UnlockedFolder::snapshot`].
     pub fn audit_log_key(&self) -> Result<Attestation> {
         let keys = self.snapshot()?;
         let key = keys.find(&tenant(), &parse_constant(AUDIT_LOG_LABEL)).ok_or_else(Error::no_audit_log)?;
@@ -196,7 +200,8 @@ impl UnlockedFolder {
     /// created.
     ///
     /// # Errors
-    /// [`ErrorCode::DeviceRequired`](crate::ErrorCode::DeviceRequired); those of the device and of [`UnlockedFolder::rekey`].
+    /// [`ErrorCode::DeviceRequired`](crate::ErrorCode::DeviceRequired); those of the device and of
+    /// [`UnlockedFolder::rekey`].
     #[cfg(feature = "pkcs11")]
     pub fn rekey_to_device_key(
         &mut self,
