@@ -20,7 +20,7 @@ pub struct Fastest<'a> {
 
 /// The fastest among ours and the peers of one case.
 ///
-/// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::standing`] says
+/// A peer's speed relative to ours is 1 / [`Comparison::ratio`], and [`Comparison::outcome`] says
 /// whether the two are even. Two peers were not compared with each other: they are even if their
 /// speeds relative to ours differ by at most [`EVEN_MARGIN`].
 pub fn fastest<'a>(cells: &[&'a Comparison]) -> Fastest<'a> {

@@ -16,7 +16,7 @@ use crate::public_key::NamedPublicKey;
 impl Keystore {
     /// The public key of a version to which something new can be encrypted: the key is enabled, and
     /// the version may be used. Whether its algorithm encapsulates is found out by
-    /// [`PublicKey::encapsulate`].
+    /// [`PublicKey::encapsulate`](crate::PublicKey::encapsulate).
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
@@ -34,7 +34,7 @@ impl Keystore {
         Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
     }
 
-    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`] made for this version of a key.
+    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`](crate::PublicKey::encapsulate) made for this version of a key.
     /// Returns the shared key of 32 bytes.
     ///
     /// # Errors

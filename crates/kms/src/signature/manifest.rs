@@ -12,7 +12,7 @@
 //! [`ManifestPath`] describes the text form of paths. Folders have no lines: an empty folder is not
 //! recorded.
 //!
-//! [`Writer`] and [`Reader`] hold one line at a time, so that a million entries need no memory, and
+//! [`ManifestWriter`] and [`ManifestReader`] hold one line at a time, so that a million entries need no memory, and
 //! hash the lines that pass through them. The entries of a reader are authenticated only when, at
 //! the end, its digest and size are the signed ones.
 
@@ -77,7 +77,7 @@ impl FromStr for ManifestEntry {
     /// Parses a line without its line feed.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest).
+    /// [`Code::MalformedManifest`].
     fn from_str(line: &str) -> Result<Self> {
         if let Some(link) = line.strip_prefix("link  ") {
             let (path, target) = link
@@ -176,7 +176,7 @@ impl<W: Write> ManifestWriter<W> {
     /// Writes a pattern of what is left out. All patterns come before the first entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) after an entry, after 1,000
+    /// [`Code::MalformedManifest`] after an entry, after 1,000
     /// patterns, or if its line is too long; errors of writing.
     pub fn exclude(&mut self, exclusion: &Exclusion) -> Result<()> {
         let line = format!("{EXCLUDE}{exclusion}\n");
@@ -195,7 +195,7 @@ impl<W: Write> ManifestWriter<W> {
     /// Writes an entry.
     ///
     /// # Errors
-    /// [`Code::MalformedManifest`](crate::Code::MalformedManifest) if its path does not sort after
+    /// [`Code::MalformedManifest`] if its path does not sort after
     /// the last one, or its line is too long; errors of writing.
     pub fn push(&mut self, entry: &ManifestEntry) -> Result<()> {
         let line = format!("{entry}\n");
