@@ -367,7 +367,7 @@ impl<W: Write> Encryptor<W> {
     /// associated data is not written; the file opens only with the same associated data.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for another number of keys; errors
+    /// [`Code::InvalidArgument`] for another number of keys; errors
     /// of the providers; errors of writing.
     pub fn new(mut sink: W, to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let (header, data_key) = Header::create(to)?;
@@ -432,10 +432,10 @@ impl<R: Read> Decryptor<R> {
     /// Reads and authenticates the header, with the first key of `with` that opens it.
     ///
     /// # Errors
-    /// [`Code::MalformedEncryptedFile`](crate::Code::MalformedEncryptedFile),
-    /// [`Code::EncryptedFileTooNew`](crate::Code::EncryptedFileTooNew),
-    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt);
-    /// [`Code::WrongDecryptionKey`](crate::Code::WrongDecryptionKey) if it is encrypted to other
+    /// [`Code::MalformedEncryptedFile`],
+    /// [`Code::EncryptedFileTooNew`],
+    /// [`Code::EncryptedFileCorrupt`];
+    /// [`Code::WrongDecryptionKey`] if it is encrypted to other
     /// keys; errors of the providers; errors of reading.
     pub fn new(mut source: R, with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Self> {
         let header = Header::read(&mut source)?;
@@ -462,7 +462,7 @@ impl<R: Read> Decryptor<R> {
     /// nothing was cut off: a caller that uses earlier pieces must be able to undo that.
     ///
     /// # Errors
-    /// [`Code::EncryptedFileCorrupt`](crate::Code::EncryptedFileCorrupt), also if the associated
+    /// [`Code::EncryptedFileCorrupt`], also if the associated
     /// data differs; errors of reading. After an error, there are no more pieces.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         match self.state {

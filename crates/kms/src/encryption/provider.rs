@@ -252,7 +252,7 @@ impl Unlock {
     /// The provider of the key-encryption key.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for an empty passphrase.
+    /// [`Code::InvalidArgument`] for an empty passphrase.
     pub(crate) fn provider(&self) -> Result<Arc<dyn KeyProvider>> {
         Ok(match self {
             Self::Passphrase(secret) => Arc::new(Passphrase::new(secret.clone())?),

@@ -230,9 +230,9 @@ impl Writer {
     /// changed, only those are read.
     ///
     /// # Errors
-    /// [`Code::RolledBack`](crate::Code::RolledBack) if the store was put back to an older state;
-    /// [`Code::GuardMismatch`](crate::Code::GuardMismatch) if it has another guard;
-    /// [`Code::KeystoreCorrupt`](crate::Code::KeystoreCorrupt); errors of reading and of the guard.
+    /// [`Code::RolledBack`] if the store was put back to an older state;
+    /// [`Code::GuardMismatch`] if it has another guard;
+    /// [`Code::KeystoreCorrupt`]; errors of reading and of the guard.
     /// After an error, nothing has changed here.
     pub(super) fn catch_up(
         &mut self,

@@ -273,7 +273,7 @@ impl Snapshot {
     /// As [`Keystore::attest`](crate::Keystore::attest).
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound).
+    /// [`Code::KeyNotFound`].
     pub fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
         self.index.attest(key_id)
     }

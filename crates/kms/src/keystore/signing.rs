@@ -364,12 +364,12 @@ impl Keystore {
     /// No rotation policy counts these signatures.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound),
-    /// [`Code::KeyDisabled`](crate::Code::KeyDisabled),
-    /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
-    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed),
-    /// [`Code::NoPrivateKey`](crate::Code::NoPrivateKey),
-    /// [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch); errors of reading the store, of
+    /// [`Code::KeyNotFound`],
+    /// [`Code::KeyDisabled`],
+    /// [`Code::KeyPendingDestruction`],
+    /// [`Code::KeyDestroyed`],
+    /// [`Code::NoPrivateKey`],
+    /// [`Code::KeyUsageMismatch`]; errors of reading the store, of
     /// the backend, and of recording.
     pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
         let algorithm = key_id.algorithm();

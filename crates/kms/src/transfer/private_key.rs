@@ -86,12 +86,12 @@ impl PrivateKeyData {
     /// formats ignore it.
     ///
     /// # Errors
-    /// [`Code::MalformedKey`](crate::Code::MalformedKey) for anything but one key in the only form
+    /// [`Code::MalformedKey`] for anything but one key in the only form
     /// of its format, and for a key that does not match the public key beside it;
-    /// [`Code::WrongPassphrase`](crate::Code::WrongPassphrase);
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) if the key has another algorithm, or
+    /// [`Code::WrongPassphrase`];
+    /// [`Code::InvalidArgument`] if the key has another algorithm, or
     /// the algorithm of raw bytes is not given;
-    /// [`Code::UnsupportedAlgorithm`](crate::Code::UnsupportedAlgorithm) if this build does not
+    /// [`Code::UnsupportedAlgorithm`] if this build does not
     /// support it.
     pub fn read(
         bytes: &[u8],
