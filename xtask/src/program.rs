@@ -41,6 +41,6 @@ impl Program {
 pub(crate) struct Programs {
     /// The test programs of all packages.
     pub(crate) tests: Vec<Program>,
-    /// The command `bulla`, whose keystore has every feature.
+    /// The command `bulla`, whose keystore has every feature. The other programs are beside it.
     pub(crate) command: PathBuf,
 }

@@ -26,8 +26,12 @@ pub fn program(name: &str) -> String {
     path.into_os_string().into_string().expect("the build folder has a plain name")
 }
 
-/// The folder of our programs. Tests are in the folder `deps` in it.
+/// The folder of our programs: the one that the test command keeps them in, or the build's, whose
+/// folder `deps` has the tests.
 fn programs_folder() -> PathBuf {
+    if let Some(kept) = env::var_os("BULLA_TEST_PROGRAMS") {
+        return kept.into();
+    }
     let test = env::current_exe().expect("the test is a file");
     test.ancestors().nth(2).expect("a folder above `deps`").to_owned()
 }

@@ -29,7 +29,6 @@ const AUDIT: &str = "docs/tutorials/audit-a-binary.md";
 
 /// Runs the tour of each document in an empty folder. `optimized` is a command with all kernels.
 pub(crate) fn check(context: &Context, optimized: &Path) -> Result<()> {
-    // The build below replaces this command.
     let mut commands = run(context, optimized, AUDIT).context(AUDIT)?;
     // As it is shipped: with those features of our crates that its own manifest names.
     let packages = ["-p", "bulla", "-p", "bulla-audit", "-p", "bulla-server", "-p", FEATURES];

@@ -38,10 +38,9 @@ impl Plan {
     }
 
     /// When the other track is done, it takes the last suite of the main track. Its programs are
-    /// built by then. It never takes `cli`, whose tours build the programs with other features while
-    /// `server` starts them.
+    /// built by then.
     fn next_background(&mut self) -> Option<Suite> {
-        self.background.pop_front().or_else(|| self.main.pop_back_if(|suite| *suite != Suite::Cli))
+        self.background.pop_front().or_else(|| self.main.pop_back())
     }
 }
 
@@ -175,7 +174,6 @@ mod tests {
     fn the_second_track_takes_the_last_suites_of_the_first_when_its_own_are_done() {
         let mut plan = Plan::of(&[Suite::Tidy, Suite::Cli, Suite::Lab, Suite::Go]);
         assert_eq!((plan.next_background(), plan.next_background()), (Some(Suite::Go), Some(Suite::Lab)));
-        assert_eq!(plan.next_background(), None, "cli runs after server, and never beside it");
         assert_eq!((plan.next(), plan.next(), plan.next()), (Some(Suite::Tidy), Some(Suite::Cli), None));
         assert_eq!(plan.next_background(), None);
     }

@@ -4,6 +4,7 @@
 //! these features again each time.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Stdio,
     sync::OnceLock,
@@ -45,8 +46,24 @@ fn build(context: &Context) -> Result<Programs> {
     let mut tests: Vec<_> = messages.iter().filter_map(|message| program(&metadata, message)).collect();
     ensure!(!tests.is_empty(), "cargo built no test program");
     tests.sort_by(|a, b| a.name.cmp(&b.name));
-    let command = messages.iter().find_map(command).context("cargo did not build the command")?;
+    let command = keep(&messages.iter().filter_map(shipped).collect::<Vec<_>>())?;
     Ok(Programs { tests, command })
+}
+
+/// Gives the programs that we ship a second name, in a folder of their own, and returns the path of
+/// `bulla` there. Later builds with other features replace the first names, while tests run.
+fn keep(programs: &[PathBuf]) -> Result<PathBuf> {
+    let command = programs.iter().find(|path| path.file_name().is_some_and(|name| name == "bulla"));
+    let folder = command.and_then(|path| path.parent()).context("cargo did not build the command")?;
+    let folder = folder.join("programs");
+    fs::create_dir_all(&folder)?;
+    for path in programs {
+        let kept = folder.join(path.file_name().context("a program without a name")?);
+        // A program of an earlier build may still run: its name goes, and not its file.
+        let _ = fs::remove_file(&kept);
+        fs::hard_link(path, &kept).with_context(|| format!("cannot keep {}", kept.display()))?;
+    }
+    Ok(folder.join("bulla"))
 }
 
 /// The argument of `--features` for the same features that the test programs have.
@@ -115,12 +132,16 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
     Some(Program { package: package.to_owned(), name: format!("{package}, {kind} {target}"), path, folder })
 }
 
-/// The path of the command `bulla`, which tests start, if the message of cargo names it.
-fn command(message: &Value) -> Option<PathBuf> {
+/// The programs that we ship. Tests start them.
+const SHIPPED: [&str; 3] = ["bulla", "bulla-audit", "bulla-serve"];
+
+/// The path of a program that we ship, if the message of cargo names one.
+fn shipped(message: &Value) -> Option<PathBuf> {
     let target = &message["target"];
-    let is_command =
-        target["name"] == "bulla" && target["kind"][0] == "bin" && message["profile"]["test"] == false;
-    message["executable"].as_str().filter(|_| is_command).map(PathBuf::from)
+    let is_shipped = target["name"].as_str().is_some_and(|name| SHIPPED.contains(&name))
+        && target["kind"][0] == "bin"
+        && message["profile"]["test"] == false;
+    message["executable"].as_str().filter(|_| is_shipped).map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -242,7 +263,31 @@ mod tests {
             let target = serde_json::json!({ "kind": [kind], "name": "bulla" });
             serde_json::json!({ "executable": "/t/bulla", "target": target, "profile": { "test": test } })
         };
-        assert_eq!(command(&message("bin", false)), Some(PathBuf::from("/t/bulla")));
-        assert_eq!((command(&message("bin", true)), command(&message("test", false))), (None, None));
+        assert_eq!(shipped(&message("bin", false)), Some(PathBuf::from("/t/bulla")));
+        assert_eq!((shipped(&message("bin", true)), shipped(&message("test", false))), (None, None));
+    }
+
+    #[test]
+    fn a_kept_program_stays_when_a_later_build_replaces_the_first() {
+        let folder = Context::find().unwrap().target.join("kept-programs-test");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let programs = SHIPPED.map(|name| folder.join(name));
+        for round in ["first", "second"] {
+            for program in &programs {
+                let _ = fs::remove_file(program);
+                fs::write(program, round).unwrap();
+            }
+            assert_eq!(keep(&programs).unwrap(), folder.join("programs/bulla"));
+            for program in &programs {
+                fs::remove_file(program).unwrap();
+                fs::write(program, "other features").unwrap();
+            }
+            for name in SHIPPED {
+                assert_eq!(fs::read_to_string(folder.join("programs").join(name)).unwrap(), round);
+            }
+        }
+        assert!(keep(&programs[1..]).is_err(), "without the command");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -30,6 +30,9 @@ use crate::{
 /// processor, because many tests wait for other processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
+/// Where tests find the programs that we ship.
+const TEST_PROGRAMS: &str = "BULLA_TEST_PROGRAMS";
+
 /// The steps of a suite report here.
 pub(super) struct Runner<'a> {
     pub(super) context: &'a Context,
@@ -156,6 +159,10 @@ impl<'a> Runner<'a> {
         for program in self.built().iter().filter(|program| wanted(&program.package)) {
             let mut command = test_program(program, &[]);
             set_up(&mut command, self.required_kernels);
+            if let Some(folder) = programs::built(self.context).ok().and_then(|built| built.command.parent())
+            {
+                command.env(TEST_PROGRAMS, folder);
+            }
             let ended = self.run_libtest(&program.name, &mut command);
             // Some packages have no test of their own.
             if ended.tally != Tally::default() || !matches!(&ended.status, Ok(status) if status.success()) {

@@ -34,8 +34,8 @@ impl Keystore {
         Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
     }
 
-    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`](crate::PublicKey::encapsulate) made for this version of a key.
-    /// Returns the shared key of 32 bytes.
+    /// Decapsulates a ciphertext that [`PublicKey::encapsulate`](crate::PublicKey::encapsulate)
+    /// made for this version of a key. Returns the shared key of 32 bytes.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
