@@ -41,9 +41,9 @@ func start(t *testing.T) *place {
 	p.startWitness()
 	p.settings("")
 	p.write("file", "a message")
-	p.run(0, "keys", "init")
-	p.run(0, "audit-log", "init")
-	key := strings.TrimSpace(p.run(0, "audit-log", "witness", "--print-key"))
+	p.run(0, "keystore", "init")
+	p.run(0, "log", "init")
+	key := strings.TrimSpace(p.run(0, "log", "witness", "--print-key"))
 	verifier, err := note.NewVerifier(key)
 	if err != nil {
 		t.Fatalf("%q: %v", key, err)
@@ -119,7 +119,7 @@ func (p *place) trust() {
 	check(p.t, err)
 	defer db.Close()
 	empty := sha256.Sum256(nil)
-	key := strings.TrimSpace(p.run(0, "audit-log", "witness", "--print-key"))
+	key := strings.TrimSpace(p.run(0, "log", "witness", "--print-key"))
 	for _, insert := range [][]any{
 		{"INSERT INTO log (origin, tree_size, tree_hash) VALUES (?, 0, ?)", p.log.Name(), base64.StdEncoding.EncodeToString(empty[:])},
 		{"INSERT INTO key (origin, key) VALUES (?, ?)", p.log.Name(), key},
@@ -176,7 +176,7 @@ func (p *place) sign(keystore string, times int) {
 // cosign has the witness cosign the log.
 func (p *place) cosign() string {
 	p.t.Helper()
-	return p.run(0, "audit-log", "witness", "--config", "serve.toml")
+	return p.run(0, "log", "witness", "--config", "serve.toml")
 }
 
 func (p *place) eventually(what string, isSo func() bool) {
@@ -258,7 +258,7 @@ func TestAWitnessCosignsALogThatGrows(t *testing.T) {
 			t.Fatalf("%d of %d entries", size, len(p.lines()))
 		}
 	}
-	said := p.run(0, "audit-log", "verify", "--config", "serve.toml")
+	said := p.run(0, "log", "verify", "--config", "serve.toml")
 	if !strings.Contains(said, "cosigned by witness.example.org at 20") {
 		t.Fatal(said)
 	}
@@ -268,12 +268,12 @@ func TestAWitnessCosignsALogThatGrows(t *testing.T) {
 	check(t, err)
 	at := bytes.LastIndex(text, []byte("— "))
 	p.write(path, string(text[:at]))
-	p.run(0, "audit-log", "verify")
-	if said := p.run(1, "audit-log", "verify", "--config", "serve.toml"); !strings.Contains(said, "0 of 1 required witnesses") {
+	p.run(0, "log", "verify")
+	if said := p.run(1, "log", "verify", "--config", "serve.toml"); !strings.Contains(said, "0 of 1 required witnesses") {
 		t.Fatal(said)
 	}
 	check(t, os.Remove(p.path(path)))
-	p.run(1, "audit-log", "verify", "--config", "serve.toml")
+	p.run(1, "log", "verify", "--config", "serve.toml")
 }
 
 func TestAServiceHasItsLogCosigned(t *testing.T) {
@@ -323,13 +323,13 @@ func TestAWitnessRefusesALogThatWasCutOrForked(t *testing.T) {
 	p.sign("keystore", 3)
 	p.open(p.cosign())
 	// The copy has fewer entries than the witness has seen.
-	_, complaint := p.runAt("older", 1, "audit-log", "witness", "--config", "serve.toml")
+	_, complaint := p.runAt("older", 1, "log", "witness", "--config", "serve.toml")
 	if !strings.Contains(complaint, "has seen 6 entries of the log, which has 3") {
 		t.Fatal(complaint)
 	}
 	// With as many and more entries, it has others.
 	p.sign("older", 5)
-	_, complaint = p.runAt("older", 1, "audit-log", "witness", "--config", "serve.toml")
+	_, complaint = p.runAt("older", 1, "log", "witness", "--config", "serve.toml")
 	if !strings.Contains(complaint, "has seen other entries") {
 		t.Fatal(complaint)
 	}
@@ -338,14 +338,14 @@ func TestAWitnessRefusesALogThatWasCutOrForked(t *testing.T) {
 
 func TestAWitnessThatKnowsNeitherLogNorKeyIsReported(t *testing.T) {
 	p := start(t)
-	_, complaint := p.runAt("keystore", 2, "audit-log", "witness", "--config", "serve.toml")
+	_, complaint := p.runAt("keystore", 2, "log", "witness", "--config", "serve.toml")
 	if !strings.Contains(complaint, "does not know the log") {
 		t.Fatal(complaint)
 	}
 	p.trust()
 	p.open(p.cosign())
 	p.run(0, "keys", "rotate", "audit-log")
-	_, complaint = p.runAt("keystore", 2, "audit-log", "witness", "--config", "serve.toml")
+	_, complaint = p.runAt("keystore", 2, "log", "witness", "--config", "serve.toml")
 	if !strings.Contains(complaint, "does not trust the log's key") {
 		t.Fatal(complaint)
 	}
