@@ -12,9 +12,9 @@
 //! [`ManifestPath`] describes the text form of paths. Folders have no lines: an empty folder is not
 //! recorded.
 //!
-//! [`ManifestWriter`] and [`ManifestReader`] hold one line at a time, so that a million entries need no memory, and
-//! hash the lines that pass through them. The entries of a reader are authenticated only when, at
-//! the end, its digest and size are the signed ones.
+//! [`ManifestWriter`] and [`ManifestReader`] hold one line at a time, so that a million entries
+//! need no memory, and hash the lines that pass through them. The entries of a reader are
+//! authenticated only when, at the end, its digest and size are the signed ones.
 
 use std::io::{BufRead, Read, Write};
 use std::str::FromStr;
