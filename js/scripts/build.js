@@ -1,19 +1,15 @@
-// Builds dist/ from src/. It removes old files first, so that they are not packed, and at the end
-// makes the text that workers run.
+// Builds dist/ from src/, and then makes the text that workers run.
 //
 //     node scripts/build.js
 
-import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { compile } from "./compile.js";
 
 const root = new URL("../", import.meta.url);
-rmSync(new URL("dist", root), { recursive: true, force: true });
-const compiler = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
-const { status } = spawnSync(process.execPath, [compiler, "--project", fileURLToPath(root)], { stdio: "inherit" });
-process.exitCode = status ?? 1;
+const status = compile(fileURLToPath(root));
+process.exitCode = status;
 if (status === 0) await embedWorker();
 
 /**

@@ -53,7 +53,7 @@ test("a bundle for browsers has nothing of Node in it", async () => {
 });
 
 // Other tests use dist/ meanwhile: nothing may build it again now.
-execFileSync(process.execPath, ["scripts/licenses.js"], { cwd: root });
+execFileSync(process.execPath, ["scripts/licenses.js", "."], { cwd: root });
 const npm = { encoding: /** @type {const} */ ("utf8"), stdio: /** @type {any} */ (["ignore", "pipe", "pipe"]) };
 const packed = execFileSync("npm", ["pack", "--ignore-scripts", "--json", "--pack-destination", folder], { ...npm, cwd: root });
 const [{ filename, files }] = JSON.parse(packed.slice(packed.indexOf("[")));

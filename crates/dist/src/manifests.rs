@@ -111,6 +111,7 @@ fn files(context: &Context, name: &str) -> Result<u64> {
 fn versions(root: &Path) -> Result<()> {
     for (file, pointer) in [
         ("js/package.json", "/version"),
+        ("js/kms/package.json", "/version"),
         ("js/package-lock.json", "/version"),
         ("js/package-lock.json", "/packages//version"),
         ("spec/openapi.json", "/info/version"),
@@ -119,9 +120,11 @@ fn versions(root: &Path) -> Result<()> {
         let found = json.pointer(pointer).and_then(Value::as_str);
         ensure!(found == Some(VERSION), "{file}: {pointer} is {found:?}, and the crates have {VERSION}");
     }
-    let python: toml::Value = toml::from_str(&read(root, "python/Cargo.toml")?)?;
-    let found = python.get("package").and_then(|package| package.get("version")).and_then(|v| v.as_str());
-    ensure!(found == Some(VERSION), "python/Cargo.toml has {found:?}, and the crates have {VERSION}");
+    for (file, table) in [("python/Cargo.toml", "package"), ("python/kms/pyproject.toml", "project")] {
+        let manifest: toml::Value = toml::from_str(&read(root, file)?)?;
+        let found = manifest.get(table).and_then(|table| table.get("version")).and_then(|v| v.as_str());
+        ensure!(found == Some(VERSION), "{file} has {found:?}, and the crates have {VERSION}");
+    }
     let heading = format!("## [{VERSION}]");
     let changelog = read(root, "CHANGELOG.md")?;
     ensure!(changelog.lines().any(|line| line.starts_with(&heading)), "CHANGELOG.md has no `{heading}`");

@@ -1,4 +1,4 @@
-//! The suite of `js/`: the npm package, as source and as it is published.
+//! The suite of `js/`: the npm packages, as source and as they are published.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -20,6 +20,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let check = ["wasm/build.mjs", "--check"];
     runner.command("the WebAssembly module is what crates/wasm gives", node(runner.context).args(check));
     runner.command("the sources compile", node(runner.context).arg("scripts/build.js"));
+    let client = ["scripts/compile.js", "kms"];
+    runner.command("the client of the service compiles", node(runner.context).args(client));
     kernels(runner);
     match tests(runner.context) {
         Ok(tests) => {
@@ -77,7 +79,7 @@ fn kernels(runner: &mut Runner<'_>) {
 /// The test files. Node 20 has no patterns, and runs every file of a folder named `test`.
 fn tests(context: &Context) -> Result<Vec<PathBuf>> {
     let mut tests = Vec::new();
-    for folder in ["js/test", "js/test/shared", "js/test/browser"] {
+    for folder in ["js/test", "js/test/shared", "js/test/browser", "js/kms/test"] {
         for entry in
             fs::read_dir(context.root.join(folder)).with_context(|| format!("cannot read {folder}"))?
         {

@@ -104,9 +104,9 @@ fn javascript(context: &Context) -> Result<Command> {
     let packages = "crates/server/tests/page/node_modules";
     let mut bundling = Command::new(context.root.join(packages).join(".bin/esbuild"));
     bundling
-        .args(["js/test/service.js", "js/test/service-tls.js"])
+        .args(["js/kms/test/service.js", "js/kms/test/service-tls.js"])
         .args(["--bundle", "--platform=node", "--format=esm", "--out-extension:.js=.mjs", "--log-level=warning"])
-        .args(["--alias:bulla/kms=./js/src/kms.ts", &format!("--alias:undici=./{packages}/undici")])
+        .args(["--alias:bulla-kms=./js/kms/src/index.ts", &format!("--alias:undici=./{packages}/undici")])
         // The parts of undici are CommonJS, and call `require`.
         .arg("--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);")
         .arg(format!("--outdir={}", bundles.display()))

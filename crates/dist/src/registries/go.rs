@@ -13,7 +13,7 @@ use bulla_devtools::{Context, quiet};
 use crate::{files, source::Source};
 
 /// The modules that are published: their folders, which are also the prefixes of their tags.
-const MODULES: [&str; 2] = ["go", "go/readers"];
+const MODULES: [&str; 3] = ["go", "go/kms", "go/readers"];
 
 /// Where the repository will be.
 const REPOSITORY: &str = "github.com/bulla-dev/bulla";

@@ -16,9 +16,9 @@ use super::source::Source;
 pub(super) enum Registry {
     /// crates.io: a dry run of all crates, and the tests of the libraries outside of the repository
     Crates,
-    /// The Go module proxy: both modules, by their tags
+    /// The Go module proxy: our modules, by their tags
     Go,
-    /// npm: a dry run
+    /// npm: a dry run of both packages
     Npm,
     /// PyPI: the wheel, and the source distribution, which is installed
     Python,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Client, KmsError } from "bulla/kms";
+import { Client, KmsError } from "bulla-kms";
 import { Agent, fetch } from "undici";
 
 /** @param {string} name */

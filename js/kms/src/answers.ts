@@ -1,6 +1,5 @@
-// What the service says in JSON, as the types of this client.
+// The service's answers in JSON, as the types of this client.
 
-import { textOf } from "../text.js";
 import { KmsError } from "./error.js";
 
 /** When the service rotates a key by itself. */
@@ -74,11 +73,29 @@ export interface Verdict {
   error?: KmsError;
 }
 
-/** A page of a list of keys. */
-export interface KeyPage {
-  keys: Key[];
-  /** The key after which the next page begins; empty on the last page. */
-  next: string;
+/** One entry of the audit log. */
+export interface AuditEntry {
+  /** Entries have numbers from 0 without gaps. */
+  number: number;
+  time: Date;
+  /** The caller, person or program on whose behalf it was done. */
+  actor: string;
+  operation: string;
+  /** The key or the key version that was used; null if there was none. */
+  key: string | null;
+  /** The BLAKE3 digest of the message, in hexadecimal. */
+  digest: string | null;
+  /** `ok`, a verdict, or the code of an error. */
+  result: string;
+  /** The entry's line in the log. */
+  line: string;
+}
+
+/** A page of a list. */
+export interface Page<T> {
+  items: T[];
+  /** The parameter `after` of the next page; undefined on the last. */
+  next: string | number | undefined;
 }
 
 /** An object in JSON. Its readers refuse values of other types. */
@@ -171,8 +188,27 @@ function versionOf(said: Answer): KeyVersion {
   };
 }
 
-export function pageOf(said: Answer): KeyPage {
-  return { keys: said.list("keys", keyOf), next: said.textOrNull("next") ?? "" };
+/** The page of keys in an answer. */
+export function keyPageOf(said: Answer): Page<Key> {
+  return { items: said.list("keys", keyOf), next: said.textOrNull("next") ?? undefined };
+}
+
+/** The page of entries in an answer. */
+export function entryPageOf(said: Answer): Page<AuditEntry> {
+  return { items: said.list("entries", entryOf), next: said.numberOrNothing("next") };
+}
+
+function entryOf(said: Answer): AuditEntry {
+  return {
+    number: said.number("number"),
+    time: new Date(said.text("time")),
+    actor: said.text("who"),
+    operation: said.text("operation"),
+    key: said.textOrNull("key"),
+    digest: said.textOrNull("digest"),
+    result: said.text("result"),
+    line: said.text("line"),
+  };
 }
 
 export function signatureOf(said: Answer): Signature {
@@ -195,6 +231,14 @@ export function newKeyText({ signsDigests, rotation, ...same }: NewKey): object 
   };
 }
 
+/** The number of bytes that become text at once: a multiple of 3, so that no piece is padded. */
+const PIECE_LEN = 12288;
+
+/** Bytes in base64 with padding (RFC 4648, section 4). */
 export function base64(bytes: Uint8Array): string {
-  return textOf("base64", bytes);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += PIECE_LEN) {
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + PIECE_LEN)));
+  }
+  return text;
 }

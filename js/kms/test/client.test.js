@@ -1,11 +1,11 @@
-// The client of the key management service: what it sends, what it repeats, and what it makes of
-// answers. Against the real service it is tested by service.js, which the tests of the service run.
+// The client: its requests, its repetitions, and its reading of answers. The suite `server` runs
+// service.js, which tests it against the real service.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { after, test } from "node:test";
-import { Client, KmsError } from "bulla/kms";
+import { Client, KmsError } from "bulla-kms";
 
 /**
  * @typedef {{ method: string, url: string, headers: import("node:http").IncomingHttpHeaders, body:
@@ -183,6 +183,29 @@ test("pages are one sequence", async () => {
   assert.equal(requests[1]?.url, "/api/v1/keys?limit=1000&after=x%2Fy");
 });
 
+test("entries of the audit log are one sequence, from any number on", async () => {
+  const entry = (/** @type {number} */ number) => ({ number, time: "2026-01-31T09:30:00.000Z", who: "app", operation: "sign", result: "ok", line: "l" });
+  const { client, requests } = await answering(answer({ entries: [entry(5)], next: 5 }), answer({ entries: [entry(6)], next: null }));
+  const entries = [];
+  for await (const one of client.auditEntries(5)) entries.push(one);
+  assert.deepEqual(entries.map(({ number, actor, key }) => [number, actor, key]), [[5, "app", null], [6, "app", null]]);
+  assert.equal(entries[0]?.time.getTime(), Date.UTC(2026, 0, 31, 9, 30));
+  const path = "/api/v1/audit-log/entries?limit=1000";
+  assert.deepEqual(requests.map(({ url }) => url), [`${path}&after=4`, `${path}&after=5`]);
+  const whole = await answering(answer({ entries: [], next: null }));
+  for await (const one of whole.client.auditEntries()) assert.fail(String(one.number));
+  assert.equal(whole.requests[0]?.url, path);
+});
+
+test("a message of any length arrives whole", async () => {
+  const { client, requests } = await answering(signed);
+  for (const length of [0, 1, 12_287, 12_288, 12_289, 100_000]) {
+    const sent = Uint8Array.from({ length }, (_, at) => at % 251);
+    await client.sign("k", sent);
+    assert.equal(requests.at(-1)?.body.message, Buffer.from(sent).toString("base64"), `${length} bytes`);
+  }
+});
+
 test("a signal ends a call before its first request", async () => {
   const { address, requests } = await answering(signed);
   let attempts = 0;
@@ -262,10 +285,10 @@ test("an answer of another form is an error", async () => {
 });
 
 test("the codes are those of the service's description", () => {
-  const description = readFileSync(new URL("../../spec/http-api.md", import.meta.url), "utf8");
+  const description = readFileSync(new URL("../../../spec/http-api.md", import.meta.url), "utf8");
   const table = description.split("| code | status | retry |")[1]?.split("\n\n")[0] ?? "";
   const described = [...table.matchAll(/^\| `([a-z_]+)` \|/gm)].map(([, code]) => code);
-  const source = readFileSync(new URL("../src/kms/error.ts", import.meta.url), "utf8");
+  const source = readFileSync(new URL("../src/error.ts", import.meta.url), "utf8");
   const type = source.split("export type ServiceCode =")[1]?.split(";")[0] ?? "";
   assert.ok(described.length > 50);
   assert.deepEqual([...type.matchAll(/"([a-z_]+)"/g)].map(([, code]) => code), described);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey, verify } from "node:crypto";
 import { test } from "node:test";
-import { Client } from "bulla/kms";
+import { Client } from "bulla-kms";
 
 const client = new Client(process.env["BULLA_ADDR"] ?? "", { token: process.env["BULLA_TOKEN"] ?? "" });
 const label = `js-client-${process.pid}`;

@@ -1,40 +1,22 @@
-/**
- * A client of bulla's key management service (`bulla serve`). It signs and verifies with keys that
- * never leave the service.
- *
- * A key is named by its label, by its id (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the id of one
- * version, as {@link Signature.key} has it.
- *
- * A call repeats its request, at most as often as {@link ClientOptions.retries} says, in these
- * cases:
- *
- * - The service refused it and says that a repetition may help ({@link KmsError.retryable}). It
- *   changed nothing then.
- * - There was no answer, or a proxy answered 429 or 503 instead of the service. Each request that
- *   changes something has a key of its own (`Idempotency-Key`), by which the service recognizes the
- *   repetition: it makes no change twice.
- *
- * The pause is at least as long as the answer asks for (`Retry-After`). A call that would have to
- * pause for more than 30 seconds fails instead. A certificate that one side refuses stays refused,
- * so that the request is not repeated.
- */
+// The client's methods, and the requests that they make.
+
 import {
   Answer,
+  type AuditEntry,
   base64,
+  entryPageOf,
   type Key,
   keyOf,
+  keyPageOf,
   type NewKey,
   newKeyText,
-  pageOf,
+  type Page,
   refusalOf,
   type Signature,
   signatureOf,
   type Verdict,
-} from "./kms/answers.js";
-import { KmsError } from "./kms/error.js";
-
-export type { Key, KeyVersion, NewKey, Rotation, Signature, Verdict } from "./kms/answers.js";
-export { type ClientCode, type Code, KmsError, type ServiceCode } from "./kms/error.js";
+} from "./answers.js";
+import { KmsError } from "./error.js";
 
 /** The settings of a {@link Client}. */
 export interface ClientOptions {
@@ -159,12 +141,16 @@ export class Client {
 
   /** The keys that the caller may read, sorted by id. */
   async *keys(options?: CallOptions): AsyncGenerator<Key, void, undefined> {
-    let after = "";
-    do {
-      const page = pageOf(await this.#call({ method: "GET", path: `/api/v1/keys?limit=1000${after}`, effect: "reads" }, options));
-      yield* page.keys;
-      after = page.next && `&after=${encodeURIComponent(page.next)}`;
-    } while (after);
+    yield* this.#list("/api/v1/keys", undefined, keyPageOf, options);
+  }
+
+  /**
+   * The entries of the service's audit log, the oldest first. Only callers of the operators' tenant
+   * may read them.
+   * @param first the number of the first entry to read
+   */
+  async *auditEntries(first = 0, options?: CallOptions): AsyncGenerator<AuditEntry, void, undefined> {
+    yield* this.#list("/api/v1/audit-log/entries", first > 0 ? first - 1 : undefined, entryPageOf, options);
   }
 
   /** Signs a message with the latest version of a key. */
@@ -217,6 +203,21 @@ export class Client {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** The items of all pages of a list, from the one that `after` names. */
+  async *#list<T>(
+    path: string,
+    after: string | number | undefined,
+    read: (said: Answer) => Page<T>,
+    options?: CallOptions,
+  ): AsyncGenerator<T, void, undefined> {
+    do {
+      const query = after === undefined ? "" : `&after=${encodeURIComponent(after)}`;
+      const page = read(await this.#call({ method: "GET", path: `${path}?limit=1000${query}`, effect: "reads" }, options));
+      yield* page.items;
+      after = page.next;
+    } while (after !== undefined);
   }
 
   async #many<T>(path: string, items: object[], result: (said: Answer) => T, options?: CallOptions): Promise<T[]> {
