@@ -105,7 +105,7 @@ fn overwrite<T>(value: &mut T, by: T) {
 }
 
 /// The input so far.
-enum Content<S> {
+enum HashInput<S> {
     /// Nothing, or one object that never changes, without parameters: the digest takes one call.
     Whole(Option<Py<PyBytes>>),
     /// Anything else. It is not in Python's object: to make and to move an object of that size
@@ -113,7 +113,7 @@ enum Content<S> {
     Hasher(Box<S>),
 }
 
-impl<S: Hasher> Content<S> {
+impl<S: Hasher> HashInput<S> {
     fn add(&mut self, py: Python<'_>, data: &Input<'_, '_>) {
         let input = data.as_slice();
         if let (Self::Whole(None), Input::Bytes(bytes)) = (&*self, data)
@@ -164,7 +164,7 @@ impl<S: Hasher> Content<S> {
 
 /// What all four classes share.
 struct Shared<S: Hasher> {
-    content: Mutex<Content<S>>,
+    content: Mutex<HashInput<S>>,
     digest_size: usize,
     key: Key,
 }
@@ -183,7 +183,7 @@ where
     #[inline]
     fn new(
         py: Python<'_>,
-        mut content: Content<S>,
+        mut content: HashInput<S>,
         digest_size: usize,
         key: Key,
         data: Option<&Input<'_, '_>>,
@@ -195,7 +195,7 @@ where
     }
 
     /// The content, for this thread alone.
-    fn content(&self, py: Python<'_>) -> MutexGuard<'_, Content<S>> {
+    fn content(&self, py: Python<'_>) -> MutexGuard<'_, HashInput<S>> {
         self.content.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,7 +227,7 @@ where
 impl<S: Hasher> Drop for Shared<S> {
     fn drop(&mut self) {
         let content = self.content.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let (Key::Some, Content::Hasher(hasher)) = (self.key, content) {
+        if let (Key::Some, HashInput::Hasher(hasher)) = (self.key, content) {
             hasher.wipe();
         }
     }
@@ -333,7 +333,7 @@ where
     Hash<V>: Send,
 {
     if wanted.is_none() && key.is_none() && salt.is_none() && person.is_none() && tree.is_plain() {
-        return Ok(Shared::new(py, Content::Whole(None), sizes.digest, Key::None, data));
+        return Ok(Shared::new(py, HashInput::Whole(None), sizes.digest, Key::None, data));
     }
     let digest_size = digest_size(wanted, sizes)?;
     let key = at_most(key.as_ref(), sizes.digest, "key")?;
@@ -343,7 +343,7 @@ where
     params.personal(at_most(person.as_ref(), sizes.salt, "person")?);
     let applied = tree.apply(&mut params, sizes);
     let shared = applied.map(|()| {
-        Shared::new(py, Content::Hasher(Box::new(params.to_state())), digest_size, key_of(key), data)
+        Shared::new(py, HashInput::Hasher(Box::new(params.to_state())), digest_size, key_of(key), data)
     });
     params.zeroize();
     shared
@@ -361,13 +361,13 @@ where
     Hash<V>: Send,
 {
     if wanted.is_none() && key.is_none() {
-        return Ok(Shared::new(py, Content::Whole(None), sizes.digest, Key::None, data));
+        return Ok(Shared::new(py, HashInput::Whole(None), sizes.digest, Key::None, data));
     }
     let digest_size = digest_size(wanted, sizes)?;
     let key = at_most(key.as_ref(), sizes.digest, "key")?;
     let mut params = ParallelParams::<V>::new();
     params.hash_length(digest_size).key(key);
-    let content = Content::Hasher(Box::new(params.to_state()));
+    let content = HashInput::Hasher(Box::new(params.to_state()));
     let shared = Shared::new(py, content, digest_size, key_of(key), data);
     overwrite(&mut params, ParallelParams::new());
     Ok(shared)

@@ -3,7 +3,7 @@
 
 use crate::buffer::{ByteInput, compute};
 use crate::pool::{Threads, pool};
-use crate::state::{Mode, State};
+use crate::state::{Mode, BufferedInput};
 use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, MIN_PARALLEL_LEN, OUT_LEN};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -33,13 +33,13 @@ const AUTO: isize = -1;
 pub(crate) struct Blake3 {
     mode: Mode,
     threads: Threads,
-    state: Mutex<State>,
+    state: Mutex<BufferedInput>,
 }
 
 impl Blake3 {
     /// The state, for this thread alone.
     #[inline]
-    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, BufferedInput> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,7 +64,7 @@ fn update_file(hasher: &mut Hasher, path: &Path, threads: Threads) -> io::Result
 
 /// Adds a piece of input to the state.
 #[inline]
-fn add(py: Python<'_>, state: &mut State, mode: &Mode, threads: Threads, input: &[u8]) {
+fn add(py: Python<'_>, state: &mut BufferedInput, mode: &Mode, threads: Threads, input: &[u8]) {
     if !state.take_short(input) {
         let hasher = state.hasher(py, mode);
         compute(py, input.len(), || update(hasher, input, threads));
@@ -136,10 +136,10 @@ impl Blake3 {
         };
         let threads = threads(max_threads)?;
         let data = data.map(|data| data.0);
-        if let Some(state) = State::whole(data.as_ref()) {
+        if let Some(state) = BufferedInput::whole(data.as_ref()) {
             return Ok(Self { mode, threads, state: Mutex::new(state) });
         }
-        let mut state = State::new();
+        let mut state = BufferedInput::new();
         if let Some(data) = data {
             add(py, &mut state, &mode, threads, data.as_slice());
         }

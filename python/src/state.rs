@@ -78,7 +78,7 @@ pub(crate) fn key(bytes: &[u8]) -> PyResult<Zeroizing<[u8; KEY_LEN]>> {
     clippy::large_enum_variant,
     reason = "it is in Python's object, where a box would cost an allocation"
 )]
-pub(crate) enum State {
+pub(crate) enum BufferedInput {
     /// A few pieces.
     Short { len: usize, bytes: [u8; SHORT] },
     /// One object that never changes. Its digest takes one call, without a hasher.
@@ -87,7 +87,7 @@ pub(crate) enum State {
     Long(Box<Hasher>),
 }
 
-impl State {
+impl BufferedInput {
     #[inline]
     pub(crate) const fn new() -> Self {
         Self::Short { len: 0, bytes: [0; SHORT] }

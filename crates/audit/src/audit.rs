@@ -18,7 +18,7 @@ use crate::{
     rules::Rules,
     source::{FileSource, Source, Tables},
     text,
-    verdict::{Facts, Place},
+    verdict::{Facts, FoundFunction},
 };
 
 /// Limits on the resources of an audit.
@@ -65,12 +65,12 @@ pub fn audit_file(path: &Path, options: &Options<'_>) -> Result<Vec<Report>, Err
 /// The errors of [`audit_file`].
 pub fn audit(source: &dyn Source, path: &str, options: &Options<'_>) -> Result<Vec<Report>, Error> {
     let contents = container::open(source, options.limits.tables)?;
-    let found: Vec<Result<Found, Error>> = contents
+    let found: Vec<Result<ArchResult, Error>> = contents
         .parts
         .par_iter()
-        .map(|part| Found::in_part(source, part, options).map_err(|error| named(part, error)))
+        .map(|part| ArchResult::in_part(source, part, options).map_err(|error| named(part, error)))
         .collect();
-    let mut merged: BTreeMap<Arch, Found> = BTreeMap::new();
+    let mut merged: BTreeMap<Arch, ArchResult> = BTreeMap::new();
     let mut notes = Vec::new();
     let alone = found.len() == 1;
     for found in found {
@@ -114,7 +114,7 @@ fn summary_of(skipped: &[String]) -> Option<String> {
 }
 
 /// The results for one object file, or for several of one instruction set.
-struct Found {
+struct ArchResult {
     arch: Arch,
     format: &'static str,
     objects: u64,
@@ -127,7 +127,7 @@ struct Found {
     facts: Facts,
 }
 
-impl Found {
+impl ArchResult {
     fn in_part(source: &dyn Source, part: &Part, options: &Options<'_>) -> Result<Self, Error> {
         let tables = Tables::new(source, part.range.clone(), options.limits.tables);
         let image = Image::read(&tables, &part.range)?;
@@ -181,8 +181,9 @@ impl Found {
                 function.end - function.start,
                 *counts,
             );
-            self.facts
-                .add_function(rules, image.arch, &name, &own, || place(image, function, &name, *counts));
+            self.facts.add_function(rules, image.arch, &name, &own, || {
+                found_function(image, function, &name, *counts)
+            });
             if counts.widths[1] + counts.widths[2] > 0 {
                 self.functions.push(FunctionCounts {
                     address: image.code[function.region as usize].address + function.start,
@@ -314,9 +315,9 @@ fn kernel_of(name: &str, own: &[usize], arch: Arch, rules: &[Rule]) -> Option<St
     rule.or_else(|| rules.iter().find(is_part).map(|rule| rule.krate.clone()))
 }
 
-fn place(image: &Image<'_>, function: &Function, name: &str, counts: Counts) -> Place {
+fn found_function(image: &Image<'_>, function: &Function, name: &str, counts: Counts) -> FoundFunction {
     let start = image.code[function.region as usize].address + function.start;
-    Place { name: name.to_owned(), range: start..start + (function.end - function.start), counts }
+    FoundFunction { name: name.to_owned(), range: start..start + (function.end - function.start), counts }
 }
 
 fn add_to_crate(

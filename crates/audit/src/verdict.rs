@@ -14,7 +14,7 @@ use crate::{
 
 /// A function that is relevant to a rule.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FoundFunction {
     pub(crate) name: String,
     pub(crate) range: Range<u64>,
     pub(crate) counts: Counts,
@@ -40,9 +40,9 @@ impl Hit {
 #[derive(Clone, Debug, Default)]
 struct RuleFacts {
     /// Functions with the name of the kernel.
-    functions: Vec<Place>,
+    functions: Vec<FoundFunction>,
     /// A function whose name shows that the crate is linked, and how many there are.
-    linked: Option<Place>,
+    linked: Option<FoundFunction>,
     linked_count: u64,
     /// Whether any function of the crate was found, even one that does not show that this kernel
     /// should be present.
@@ -76,13 +76,13 @@ impl Facts {
         arch: Arch,
         name: &str,
         own: &[usize],
-        place: impl Fn() -> Place,
+        function: impl Fn() -> FoundFunction,
     ) {
         let krate = crate_of(name);
         for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.arch == arch) {
             let facts = &mut self.rules[i];
             if own.contains(&i) && facts.functions.len() < KEPT {
-                facts.functions.push(place());
+                facts.functions.push(function());
             }
             facts.crate_seen |= krate == Some(rule.krate.as_str());
             let is_linked = match rule.linked.as_slice() {
@@ -91,7 +91,7 @@ impl Facts {
             };
             if is_linked {
                 facts.linked_count += 1;
-                facts.linked.get_or_insert_with(&place);
+                facts.linked.get_or_insert_with(&function);
             }
         }
     }
@@ -165,11 +165,11 @@ impl RuleFacts {
             superseded_by: None,
             evidence,
         };
-        let whole: Vec<_> = self.functions.iter().filter(|place| self.has_body(rule, place)).collect();
+        let whole: Vec<_> = self.functions.iter().filter(|function| self.has_body(rule, function)).collect();
         if !whole.is_empty() {
             return result(
                 Verdict::Present,
-                whole.iter().take(SHOWN).map(|place| self.symbol(place, arch)).collect(),
+                whole.iter().take(SHOWN).map(|function| self.symbol(function, arch)).collect(),
             );
         }
         let is_linked = self.linked.is_some() || !self.functions.is_empty();
@@ -189,7 +189,7 @@ impl RuleFacts {
             // lost a kernel.
             _ if is_linked || (is_named && symbols != Symbols::All) => {
                 let own = self.functions.iter().take(SHOWN);
-                evidence.splice(0..0, own.map(|place| symbol(place, arch, "not the kernel's body")));
+                evidence.splice(0..0, own.map(|function| symbol(function, arch, "not the kernel's body")));
                 result(Verdict::Lost, evidence)
             }
             Symbols::All if !is_named => result(Verdict::NotLinked, Vec::new()),
@@ -198,30 +198,30 @@ impl RuleFacts {
     }
 
     /// Whether the function has the instructions of a pattern, if there is one.
-    fn has_body(&self, rule: &Rule, place: &Place) -> bool {
-        rule.patterns.is_empty() || self.own_hits.iter().any(|hit| place.range.contains(&hit.range.start))
+    fn has_body(&self, rule: &Rule, function: &FoundFunction) -> bool {
+        rule.patterns.is_empty() || self.own_hits.iter().any(|hit| function.range.contains(&hit.range.start))
     }
 
-    fn symbol(&self, place: &Place, arch: Arch) -> Evidence {
-        let hit = self.own_hits.iter().find(|hit| place.range.contains(&hit.range.start));
+    fn symbol(&self, function: &FoundFunction, arch: Arch) -> Evidence {
+        let hit = self.own_hits.iter().find(|hit| function.range.contains(&hit.range.start));
         let note = hit.map_or(String::new(), |hit| {
             format!("{} instructions of the pattern at {:#x}", hit.instructions, hit.range.start)
         });
-        symbol(place, arch, &note)
+        symbol(function, arch, &note)
     }
 
     /// The evidence that the crate is linked.
     fn linkage(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
-        if let Some(place) = &self.linked {
+        if let Some(function) = &self.linked {
             let detail = match self.linked_count {
                 1 => "the only function of the crate".to_owned(),
                 count => format!("one of {count} functions of the crate"),
             };
             evidence.push(Evidence {
                 kind: EvidenceKind::Crate,
-                name: place.name.clone(),
-                address: place.range.start,
+                name: function.name.clone(),
+                address: function.range.start,
                 detail,
             });
         }
@@ -259,15 +259,20 @@ fn is_any(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| glob::matches(pattern, name))
 }
 
-fn symbol(place: &Place, arch: Arch, note: &str) -> Evidence {
-    let widths = arch.widths().into_iter().zip(place.counts.widths).filter(|(_, count)| *count > 0);
+fn symbol(function: &FoundFunction, arch: Arch, note: &str) -> Evidence {
+    let widths = arch.widths().into_iter().zip(function.counts.widths).filter(|(_, count)| *count > 0);
     let widths: Vec<_> = widths.map(|(width, count)| format!("{count} {width}")).collect();
-    let mut detail = format!("{} instructions", place.counts.instructions);
+    let mut detail = format!("{} instructions", function.counts.instructions);
     for more in [widths.join(", "), note.to_owned()].into_iter().filter(|more| !more.is_empty()) {
         detail.push_str(", ");
         detail.push_str(&more);
     }
-    Evidence { kind: EvidenceKind::Symbol, name: place.name.clone(), address: place.range.start, detail }
+    Evidence {
+        kind: EvidenceKind::Symbol,
+        name: function.name.clone(),
+        address: function.range.start,
+        detail,
+    }
 }
 
 fn pattern(hit: &Hit) -> Evidence {
@@ -296,8 +301,8 @@ mod tests {
         }
     }
 
-    fn place(name: &str, start: u64) -> Place {
-        Place { name: name.to_owned(), range: start..start + 1, counts: Counts::default() }
+    fn found_function(name: &str, start: u64) -> FoundFunction {
+        FoundFunction { name: name.to_owned(), range: start..start + 1, counts: Counts::default() }
     }
 
     /// Facts of one rule, of functions with these names.
@@ -305,7 +310,7 @@ mod tests {
         let (rules, mut facts) = ([rule(Arch::X86_64)], Facts::new(1));
         for (start, name) in (0..).zip(names) {
             let own: &[usize] = if *name == KERNEL { &[0] } else { &[] };
-            facts.add_function(&rules, Arch::X86_64, name, own, || place(name, start));
+            facts.add_function(&rules, Arch::X86_64, name, own, || found_function(name, start));
         }
         facts
     }
@@ -343,7 +348,7 @@ mod tests {
         }
         let all = &all.rules[0];
         assert_eq!((all.linked_count, all.crate_seen), (3, true));
-        assert_eq!(all.linked.as_ref().map(|place| place.name.as_str()), Some("hash::new"));
+        assert_eq!(all.linked.as_ref().map(|function| function.name.as_str()), Some("hash::new"));
         assert_eq!(all.text, Some(("/hash-1.*.rs".to_owned(), 7)));
     }
 

@@ -4,8 +4,8 @@ use crate::args::ReportArgs;
 use crate::color;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::output::{JsonError, JsonPath, Out};
+use bulla_files::escape_path;
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
@@ -68,7 +68,7 @@ impl Finding {
     /// The same, where an error names the path that could not be checked.
     pub(crate) fn about(self, path: &Path) -> Self {
         match self {
-            Finding::Unchecked(error) => Finding::Unchecked(error.about(shown(path))),
+            Finding::Unchecked(error) => Finding::Unchecked(error.about(escape_path(path))),
             found => found,
         }
     }
@@ -154,14 +154,20 @@ impl Report {
         }
         for (size, paths) in self.duplicates.iter().flatten() {
             let bytes = if *size == 1 { "byte" } else { "bytes" };
-            out.line(format_args!("{}: {} files with the same {size} {bytes}:", shown(path), paths.len()))?;
-            paths.iter().try_for_each(|copy| out.line(format_args!("  {}", shown(&path.join(copy)))))?;
+            out.line(format_args!(
+                "{}: {} files with the same {size} {bytes}:",
+                escape_path(path),
+                paths.len()
+            ))?;
+            paths
+                .iter()
+                .try_for_each(|copy| out.line(format_args!("  {}", escape_path(&path.join(copy)))))?;
         }
         match &self.finding {
             Finding::Ok if args.quiet => Ok(()),
             Finding::Ok => {
                 let good = out.style(color::GOOD);
-                out.line(format_args!("{}: {good}OK{good:#}{}", shown(path), self.particulars()))
+                out.line(format_args!("{}: {good}OK{good:#}{}", escape_path(path), self.particulars()))
             }
             finding => print_finding(out, path, finding),
         }
@@ -205,7 +211,7 @@ fn print_finding(out: &mut Out, path: &Path, finding: &Finding) -> Result<()> {
         Finding::Problem(problem, reason) => {
             let bad = out.style(color::BAD);
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-            out.line(format_args!("{}: {bad}{problem}{bad:#}{reason}", shown(path)))
+            out.line(format_args!("{}: {bad}{problem}{bad:#}{reason}", escape_path(path)))
         }
         // Nothing is printed about unchanged files. Errors about files that could not be checked
         // are on standard error.

@@ -20,7 +20,7 @@ mod programs;
 mod store;
 mod trust;
 
-use bulla_command::{color, diagnostics, error, exit, file_name, interrupt, output, program, progress};
+use bulla_command::{color, diagnostics, error, exit, interrupt, output, program, progress};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::audit_log::AuditContext;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use bulla_command::tree::{CommandTree, DESCRIBE};
+use bulla_files::escape_path;
 use std::env::{self, consts::EXE_SUFFIX};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ impl Program {
             Ok(status) => std::process::exit(status.code().unwrap_or(2)),
             Err(error) => error,
         };
-        Err(Error::io("cannot be started", &error).about(shown(&path)))
+        Err(Error::io("cannot be started", &error).about(escape_path(&path)))
     }
 
     fn find(&self) -> Result<PathBuf> {
@@ -119,8 +119,9 @@ impl Program {
         let found = folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path));
         found.ok_or_else(|| {
             let message = format!("the program {} is missing: `bulla {}` starts it", self.file, self.command);
-            let folder =
-                folders.first().map_or_else(|| "the folder of bulla".to_owned(), |folder| shown(folder));
+            let folder = folders
+                .first()
+                .map_or_else(|| "the folder of bulla".to_owned(), |folder| escape_path(folder));
             Error::new("program_missing", message).hint(format!(
                 "every package of bulla has it; put it into {folder}, or build it with `cargo install {}`",
                 self.package

@@ -2,10 +2,10 @@
 
 use crate::args::VerifyArgs;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::findings::{Finding, Problem};
 use crate::minisign;
 use crate::store::{KeySource, KnownKeys};
+use bulla_files::escape_path;
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
@@ -171,7 +171,7 @@ fn instead(given: &[String]) -> String {
 
 /// Reads statements of succession. Each must be valid.
 fn read_statements(path: &Path) -> Result<Vec<Succession>> {
-    let about = |error: Error| error.about(shown(path));
+    let about = |error: Error| error.about(escape_path(path));
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_STATEMENTS + 1).read_to_end(&mut text));
     read.map_err(|error| about(Error::io("cannot read the statements", &error)))?;
@@ -238,7 +238,7 @@ impl GivenKey {
             (Some(key), 0) => Ok(key),
             (_, more) => {
                 let message = format!("contains {} public keys; give a file with one", more + 1);
-                Err(Error::new("invalid_public_key", message).about(shown(Path::new(text))))
+                Err(Error::new("invalid_public_key", message).about(escape_path(Path::new(text))))
             }
         }
     }
@@ -247,7 +247,7 @@ impl GivenKey {
     /// PEM, OpenSSH or JSON Web Keys.
     fn read_all(text: &str) -> Result<Vec<Self>> {
         let path = Path::new(text);
-        let about = |error: Error| error.about(shown(path));
+        let about = |error: Error| error.about(escape_path(path));
         if !path.exists() {
             return Self::parse_all(text).map_err(|reason| {
                 let message = format!("is neither a file nor a public key: {reason}");

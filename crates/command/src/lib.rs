@@ -16,7 +16,6 @@ pub mod color;
 pub mod diagnostics;
 pub mod error;
 pub mod exit;
-pub mod file_name;
 pub mod interrupt;
 #[cfg(any(feature = "kms", feature = "sums"))]
 mod library_errors;

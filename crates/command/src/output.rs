@@ -1,9 +1,9 @@
 //! Printing results: text for people, JSON lines for programs.
 
 use crate::error::{Error, Result};
-use crate::file_name::{is_deceptive, shown, visible};
 use anstyle::Style;
 use base64ct::{Base64, Encoding};
+use bulla_files::{escape_path, escape_text, is_deceptive};
 use clap::builder::StyledStr;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -99,12 +99,12 @@ impl Display {
     pub fn of(self, name: &[u8]) -> Cow<'_, [u8]> {
         match (self, std::str::from_utf8(name)) {
             (Self::Program, _) => name.into(),
-            (Self::Terminal, Ok(text)) => match visible(text) {
+            (Self::Terminal, Ok(text)) => match escape_text(text) {
                 Cow::Borrowed(text) => text.as_bytes().into(),
                 Cow::Owned(text) => text.into_bytes().into(),
             },
             (Self::Terminal, Err(_)) => {
-                visible(&String::from_utf8_lossy(name)).into_owned().into_bytes().into()
+                escape_text(&String::from_utf8_lossy(name)).into_owned().into_bytes().into()
             }
         }
     }
@@ -132,7 +132,7 @@ impl Out {
 
     /// Output to the end of a file.
     pub fn to_file(file: File, path: &Path) -> Self {
-        Self::to(Sink::File(file), shown(path), Color::Off)
+        Self::to(Sink::File(file), escape_path(path), Color::Off)
     }
 
     fn to(sink: Sink, name: String, color: Color) -> Self {

@@ -1,10 +1,10 @@
 //! Shows the progress of long work on standard error: bytes, files, speed, remaining time and the
 //! current file. People see a line on their terminal; programs may ask for JSON Lines.
 
-use crate::file_name::shown;
 #[cfg(feature = "sums")]
 use crate::interrupt;
 use crate::output::{JsonPath, json_line};
+use bulla_files::escape_path;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -209,7 +209,7 @@ impl View {
                     bar.set_draw_target(ProgressDrawTarget::stderr());
                 }
                 let files = self.files.load(Ordering::Relaxed);
-                let path = shown(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
+                let path = escape_path(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
                 bar.set_message(format!("{files} files  {path}"));
                 bar.set_position(self.bytes.load(Ordering::Relaxed));
             }

@@ -39,14 +39,14 @@ pub enum IfExists {
 #[derive(Debug)]
 pub struct AtomicFile {
     /// `None` once it has its final name.
-    content: Option<Content>,
+    file: Option<DraftFile>,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux names a file in the end"))]
     folder: PathBuf,
     visibility: Visibility,
 }
 
 #[derive(Debug)]
-enum Content {
+enum DraftFile {
     #[cfg(target_os = "linux")]
     Unnamed(File),
     Named(NamedTempFile),
@@ -61,8 +61,8 @@ impl AtomicFile {
         remove_leftovers_once(folder);
         #[cfg(target_os = "linux")]
         if let Some(file) = linux::unnamed(folder) {
-            let content = Some(Content::Unnamed(file));
-            return Ok(Self { content, folder: folder.to_owned(), visibility });
+            let file = Some(DraftFile::Unnamed(file));
+            return Ok(Self { file, folder: folder.to_owned(), visibility });
         }
         Self::named(folder, visibility)
     }
@@ -80,7 +80,7 @@ impl AtomicFile {
             }
         };
         unfinished.add(file.path());
-        Ok(Self { content: Some(Content::Named(file)), folder: folder.to_owned(), visibility })
+        Ok(Self { file: Some(DraftFile::Named(file)), folder: folder.to_owned(), visibility })
     }
 
     /// The file to write to, and to read from.
@@ -88,10 +88,10 @@ impl AtomicFile {
     /// # Errors
     /// None, as long as the file does not have its final name.
     pub fn file(&mut self) -> io::Result<&mut File> {
-        match &mut self.content {
+        match &mut self.file {
             #[cfg(target_os = "linux")]
-            Some(Content::Unnamed(file)) => Ok(file),
-            Some(Content::Named(file)) => Ok(file.as_file_mut()),
+            Some(DraftFile::Unnamed(file)) => Ok(file),
+            Some(DraftFile::Named(file)) => Ok(file.as_file_mut()),
             None => Err(io::Error::other("the file has its final name already")),
         }
     }
@@ -109,10 +109,10 @@ impl AtomicFile {
         // Hold this to the end, so that an interrupt finds the file under one of its two names or
         // under none.
         let mut unfinished = UnfinishedFiles::lock();
-        match self.content.take() {
+        match self.file.take() {
             #[cfg(target_os = "linux")]
-            Some(Content::Unnamed(file)) => linux::link(&file, &self.folder, path, if_exists),
-            Some(Content::Named(file)) => {
+            Some(DraftFile::Unnamed(file)) => linux::link(&file, &self.folder, path, if_exists),
+            Some(DraftFile::Named(file)) => {
                 unfinished.remove(file.path());
                 match if_exists {
                     IfExists::Replace => file.persist(path),
@@ -128,7 +128,7 @@ impl AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if let Some(Content::Named(file)) = self.content.take() {
+        if let Some(DraftFile::Named(file)) = self.file.take() {
             let mut unfinished = UnfinishedFiles::lock();
             unfinished.remove(file.path());
             drop(file);

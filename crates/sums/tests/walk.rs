@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 /// What a walk found: each file with its digest, and what could not be looked at.
 #[derive(Default)]
-struct Found {
+struct WalkResult {
     files: Vec<(PathBuf, Result<Output, ReadError>)>,
     errors: Vec<WalkError>,
 }
 
-fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: usize) -> Found {
+fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: usize) -> WalkResult {
     let reading = ReadOptions {
         hashing: Arc::new(hashing),
         open_policy: OpenPolicy::RegularFile(Links::Follow),
@@ -28,9 +28,9 @@ fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: u
     };
     let work = |job: Job, helpers: &dyn Helpers| match job {
         Job::Folder(folder) => match folder.list(rules) {
-            Err(error) => Found { errors: vec![error], ..Found::default() }.into(),
+            Err(error) => WalkResult { errors: vec![error], ..WalkResult::default() }.into(),
             Ok(listed) => {
-                let result = Found { errors: listed.errors, ..Found::default() };
+                let result = WalkResult { errors: listed.errors, ..WalkResult::default() };
                 JobOutcome { result, then: Some(listed.jobs) }
             }
         },
@@ -40,11 +40,11 @@ fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: u
             let path = |index| path_from(&batch.folder().path_of(batch.name(index)));
             let files = results.into_iter().enumerate();
             let files = files.map(|(index, result)| (path(index), result.map(|hashed| hashed.output)));
-            JobOutcome { result: Found { files: files.collect(), errors: Vec::new() }, then }
+            JobOutcome { result: WalkResult { files: files.collect(), errors: Vec::new() }, then }
         }
     };
-    let mut all = Found::default();
-    let each = |found: Found| {
+    let mut all = WalkResult::default();
+    let each = |found: WalkResult| {
         all.files.extend(found.files);
         all.errors.extend(found.errors);
         Ok::<_, ()>(())
@@ -54,7 +54,7 @@ fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: u
     all
 }
 
-fn walk(root: &Path, rules: &Rules) -> Found {
+fn walk(root: &Path, rules: &Rules) -> WalkResult {
     walk_with(vec![root.to_owned()], rules, HashParams::plain_blake3(), 3)
 }
 
@@ -65,7 +65,7 @@ fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 /// The paths below `root` that were found, in their order.
-fn names(root: &Path, found: &Found) -> Vec<String> {
+fn names(root: &Path, found: &WalkResult) -> Vec<String> {
     let name = |path: &PathBuf| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
     found.files.iter().map(|(path, _)| name(path)).collect()
 }

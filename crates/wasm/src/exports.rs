@@ -6,7 +6,7 @@ use crate::kernel::{
     digests,
 };
 use crate::memory::{INPUT_LEN, Memory, OUT_AREA_LEN, WINDOW_LEN, memory};
-use crate::state::{self, State};
+use crate::state::{self, HasherState};
 use crate::tree::Node;
 use crate::{found, require};
 
@@ -136,7 +136,7 @@ fn held(window: &[u8; WINDOW_LEN], held: usize) -> &[u8] {
 #[unsafe(no_mangle)]
 pub extern "C" fn begin(mode: u32) {
     let Memory { state, key, .. } = memory();
-    *state = State::new(KeyedKernel::of(mode, key), 0);
+    *state = HasherState::new(KeyedKernel::of(mode, key), 0);
 }
 
 /// The live state takes the first `len` bytes of the window: whole chunks. A single chunk must not
@@ -173,7 +173,7 @@ pub extern "C" fn state_ptr() -> *mut u8 {
 /// The number of bytes of the live state.
 #[unsafe(no_mangle)]
 pub extern "C" fn state_len() -> usize {
-    size_of::<State>()
+    size_of::<HasherState>()
 }
 
 /// Writes the live state and the first `held` bytes of the window to the output area in the
@@ -188,7 +188,7 @@ pub extern "C" fn save(held: usize) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn save_of(mode: u32, held: usize) -> usize {
     let Memory { window, out, key, .. } = memory();
-    state::save(&State::new(KeyedKernel::of(mode, key), 0), self::held(window, held), out)
+    state::save(&HasherState::new(KeyedKernel::of(mode, key), 0), self::held(window, held), out)
 }
 
 /// Makes the portable state in the first `len` bytes of the input the live one, copies the input

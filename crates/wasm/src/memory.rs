@@ -2,7 +2,7 @@
 //! subtree.
 
 use crate::kernel::{Value, Words};
-use crate::state::State;
+use crate::state::HasherState;
 use crate::tree::Node;
 use core::cell::UnsafeCell;
 
@@ -42,7 +42,7 @@ pub(crate) struct Memory {
     pub(crate) input: [u8; INPUT_LEN],
     pub(crate) out: [u8; OUT_AREA_LEN],
     pub(crate) key: Words,
-    pub(crate) state: State,
+    pub(crate) state: HasherState,
     pub(crate) reader: Node,
 }
 
@@ -52,7 +52,7 @@ static MEMORY: Single<Memory> = Single(UnsafeCell::new(Memory {
     input: [0; INPUT_LEN],
     out: [0; OUT_AREA_LEN],
     key: [0; 8],
-    state: State::NONE,
+    state: HasherState::NONE,
     reader: Node::NONE,
 }));
 

@@ -14,7 +14,7 @@ const MAX_STACK_LEN: usize = 55;
 /// comes, because their parent might be the root.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct State {
+pub(crate) struct HasherState {
     pub(crate) kernel: KeyedKernel,
     len: u32,
     /// The number of chunks in the subtrees.
@@ -24,9 +24,9 @@ pub(crate) struct State {
     stack: [Value; MAX_STACK_LEN],
 }
 
-impl State {
+impl HasherState {
     /// All zeros.
-    pub(crate) const NONE: Self = State {
+    pub(crate) const NONE: Self = HasherState {
         kernel: KeyedKernel { key: [0; 8], flags: 0 },
         len: 0,
         chunks: 0,
@@ -36,7 +36,7 @@ impl State {
 
     /// A state without input.
     pub(crate) fn new(kernel: KeyedKernel, offset: u64) -> Self {
-        State { kernel, offset, ..Self::NONE }
+        HasherState { kernel, offset, ..Self::NONE }
     }
 
     /// The subtrees' chaining values.
@@ -137,7 +137,7 @@ pub(crate) enum StateError {
 const HEADER_LEN: usize = 64;
 
 /// Writes the state and the held input. Returns the number of bytes.
-pub(crate) fn save(state: &State, held: &[u8], out: &mut [u8; OUT_AREA_LEN]) -> usize {
+pub(crate) fn save(state: &HasherState, held: &[u8], out: &mut [u8; OUT_AREA_LEN]) -> usize {
     let (mut state, mut tail) = (*state, held);
     let count = state.chunks * CHUNK_LEN as u64 + held.len() as u64;
     if count > CHUNK_LEN as u64 {
@@ -169,7 +169,7 @@ pub(crate) fn save(state: &State, held: &[u8], out: &mut [u8; OUT_AREA_LEN]) -> 
 }
 
 /// The state in `bytes`, and the input that it contains.
-pub(crate) fn restore(bytes: &[u8]) -> Result<(State, &[u8]), StateError> {
+pub(crate) fn restore(bytes: &[u8]) -> Result<(HasherState, &[u8]), StateError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(StateError::Length)?;
     let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| header[at + i]));
     if header[..8] != *MAGIC {
@@ -195,7 +195,7 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<(State, &[u8]), StateError> {
     if !fits(offset, count) {
         return Err(StateError::Offset);
     }
-    let mut state = State::new(KeyedKernel::of(header[9].into(), &key), offset / CHUNK_LEN as u64);
+    let mut state = HasherState::new(KeyedKernel::of(header[9].into(), &key), offset / CHUNK_LEN as u64);
     state.chunks = if count <= CHUNK_LEN as u64 { 0 } else { count / CHUNK_LEN as u64 };
     let tail = (count - state.chunks * CHUNK_LEN as u64) as usize;
     let open = state.chunks > 0 && tail == 0 && state.chunks.is_multiple_of(2);

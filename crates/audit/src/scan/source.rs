@@ -19,13 +19,13 @@ const DETECTION: [&str; 7] = [
 
 /// A finding before its file is known.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SourceMatch {
     line: u64,
     kind: SourceKind,
     text: String,
 }
 
-impl Found {
+impl SourceMatch {
     pub(super) fn in_file(self, file: &Path) -> SourceFinding {
         SourceFinding { file: file.display().to_string(), line: self.line, kind: self.kind, text: self.text }
     }
@@ -44,7 +44,7 @@ pub(super) fn has_intrinsics(text: &str) -> bool {
 ///
 /// # Errors
 /// The text is not Rust.
-pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Found>, String> {
+pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<SourceMatch>, String> {
     // Most files have neither, and parsing takes most of the time.
     if !text.contains("target_feature") && !DETECTION.iter().any(|word| text.contains(word)) {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ pub(super) fn findings(text: &str, features: &BTreeSet<String>) -> Result<Vec<Fo
 /// without parsing expressions.
 struct Items<'f> {
     features: &'f BTreeSet<String>,
-    found: Vec<Found>,
+    found: Vec<SourceMatch>,
     /// Functions that exist only for some features of the target, by name.
     functions: Vec<Variant>,
 }
@@ -119,7 +119,7 @@ impl Items<'_> {
         let mut conditions = Vec::new();
         attributes_in(rules, &mut conditions);
         for (line, text) in conditions {
-            self.found.push(Found { line, kind: SourceKind::CompileTimeChoiceInMacro, text });
+            self.found.push(SourceMatch { line, kind: SourceKind::CompileTimeChoiceInMacro, text });
         }
     }
 
@@ -129,11 +129,11 @@ impl Items<'_> {
         inside.read(body);
         if let Some(last) = inside.detections.iter().max() {
             for (line, text) in inside.conditions.into_iter().filter(|(line, _)| line <= last) {
-                self.found.push(Found { line, kind: SourceKind::CompileTimeChoice, text });
+                self.found.push(SourceMatch { line, kind: SourceKind::CompileTimeChoice, text });
             }
         }
         for (line, text) in inside.off {
-            self.found.push(Found { line, kind: SourceKind::DetectionOff, text });
+            self.found.push(SourceMatch { line, kind: SourceKind::DetectionOff, text });
         }
         let condition = attributes.iter().find_map(Attribute::target_condition);
         self.functions.push(Variant { name, condition, detects: !inside.detections.is_empty() });
@@ -146,7 +146,7 @@ impl Items<'_> {
             let Some((line, text)) = &variant.condition else { continue };
             let detects = |other: &&Variant| other.name == variant.name && other.detects;
             if !variant.detects && self.functions.iter().any(|other| detects(&other)) {
-                self.found.push(Found {
+                self.found.push(SourceMatch {
                     line: *line,
                     kind: SourceKind::CompileTimeChoice,
                     text: text.clone(),
@@ -361,7 +361,7 @@ mod tests {
         findings(source, &features).unwrap().into_iter().map(|found| (found.line, found.kind)).collect()
     }
 
-    const RETURN_AHEAD: &str = r#"
+    const EARLY_RETURN: &str = r#"
 pub fn detect() -> bool {
     #[cfg(target_feature = "avx2")]
     {
@@ -379,13 +379,13 @@ pub fn detect() -> bool {
 
     #[test]
     fn a_return_at_compile_time_ahead_of_detection_is_found_with_its_line() {
-        assert_eq!(found(RETURN_AHEAD, &["std"]), [(3, SourceKind::CompileTimeChoice)]);
+        assert_eq!(found(EARLY_RETURN, &["std"]), [(3, SourceKind::CompileTimeChoice)]);
     }
 
     #[test]
     fn detection_that_needs_a_feature_of_the_package_is_found_when_that_is_off() {
         assert_eq!(
-            found(RETURN_AHEAD, &[]),
+            found(EARLY_RETURN, &[]),
             [(3, SourceKind::CompileTimeChoice), (9, SourceKind::DetectionOff)]
         );
     }

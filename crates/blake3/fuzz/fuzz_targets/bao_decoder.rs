@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 #[derive(Arbitrary, Debug)]
-enum Form {
+enum EncodingForm {
     Combined,
     Outboard { content_changes: Vec<(u32, u8)> },
     Slice { start: u64, len: u64 },
@@ -42,7 +42,7 @@ struct Case {
     piece: Vec<u8>,
     times: u16,
     chunk_log: u8,
-    form: Form,
+    form: EncodingForm,
     encoding: Encoding,
     root_is_right: bool,
     steps: Vec<Step>,
@@ -136,13 +136,13 @@ fuzz_target!(|case: Case| {
         root = Hash::from_bytes(bytes);
     }
     match &case.form {
-        Form::Combined => {
+        EncodingForm::Combined => {
             let bytes = case.encoding.of(combined);
             let decoder = || Decoder::new(Cursor::new(&bytes), &root).with_group_size(group);
             read_all(decoder(), &input, is_right);
             go(decoder(), &input, &case.steps);
         }
-        Form::Outboard { content_changes } => {
+        EncodingForm::Outboard { content_changes } => {
             let tree = case.encoding.of(outboard_with_group_size(&input, group).0);
             let mut content = input.clone();
             change(&mut content, content_changes);
@@ -153,7 +153,7 @@ fuzz_target!(|case: Case| {
             read_all(decoder(), &input, is_right && content == input);
             go(decoder(), &input, &case.steps);
         }
-        Form::Slice { start, len } => {
+        EncodingForm::Slice { start, len } => {
             // The wrong bytes are cut, and the right ones: of the slice then some may be wrong.
             let cut = |encoded: &[u8]| {
                 let mut slice = Vec::new();

@@ -295,14 +295,14 @@ unsafe fn restore<V: Rows>(old: [V; 2], new: [V; 2], dead: u32) -> [V; 2] {
 }
 
 /// The four rows of the states.
-struct State<V> {
+struct RowState<V> {
     a: V,
     b: V,
     c: V,
     d: V,
 }
 
-impl<V: Rows> State<V> {
+impl<V: Rows> RowState<V> {
     #[inline(always)]
     unsafe fn first_half(&mut self, m: V) {
         // SAFETY: the caller has the instruction set of V.
@@ -365,7 +365,7 @@ macro_rules! plan {
 /// later rows together found the plan. Each shuffle comes right before its result is needed.
 #[inline(always)]
 pub(crate) unsafe fn rounds<V: Rows>(rows: [V; 4], quarters: [V; 4]) -> [V; 4] {
-    let mut s = State { a: rows[0], b: rows[1], c: rows[2], d: rows[3] };
+    let mut s = RowState { a: rows[0], b: rows[1], c: rows[2], d: rows[3] };
     let [q0, q1, q2, q3] = quarters;
     // SAFETY: the caller has the instruction set of V.
     unsafe {

@@ -5,12 +5,12 @@ use crate::args::{
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::read::{Links, Source, StreamError};
 use crate::output::{JsonPath, Out, Stdout};
 use crate::progress::Progress;
 use crate::store::{KeySource, Keys, Prompt, passphrase_of};
+use bulla_files::escape_path;
 use bulla_kms::encrypted_file::{self, Decryptor, Encryptor, ExistingRecipients, Header};
 use bulla_kms::encryption::{Identity, IdentityKind, KeyFileProvider, KeyProvider, Passphrase, Recipient};
 use bulla_kms::{Code, KmsError};
@@ -76,7 +76,7 @@ pub(super) fn recipient(text: &str) -> Result<Recipient> {
         (Some(one), 0) => Ok(one.parse()?),
         (_, others) => {
             let message = format!("contains {} recipients; give a file with one", others + 1);
-            Err(Error::new("invalid_public_key", message).about(shown(Path::new(text))))
+            Err(Error::new("invalid_public_key", message).about(escape_path(Path::new(text))))
         }
     }
 }
@@ -92,7 +92,7 @@ fn recipient_texts(text: &str) -> Result<Vec<String>> {
         text.parse::<Recipient>()?;
         return Ok(vec![text.to_owned()]);
     }
-    let about = |error: Error| error.about(shown(Path::new(text)));
+    let about = |error: Error| error.about(escape_path(Path::new(text)));
     let mut content = String::new();
     let read = File::open(text).and_then(|file| file.take(MAX_RECIPIENTS + 1).read_to_string(&mut content));
     read.map_err(|error| about(Error::io("cannot read the recipient", &error)))?;
@@ -176,7 +176,7 @@ pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
         (stdin.map_err(|error| Error::io("cannot read", &error).about("standard input"))?, None)
     } else {
         let opened = Source::open_file(&args.file, Links::Follow);
-        (opened.map_err(|error| Error::from(error).about(shown(&args.file)))?, Some(&args.file))
+        (opened.map_err(|error| Error::from(error).about(escape_path(&args.file)))?, Some(&args.file))
     };
     let output = args.output.clone().unwrap_or_else(|| match named {
         Some(path) => {
@@ -187,14 +187,14 @@ pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
         None => STREAM.into(),
     });
     check_free(&output)?;
-    let keys = to(&args.to, &shown(&args.file))?;
+    let keys = to(&args.to, &escape_path(&args.file))?;
     let progress = Progress::new(source.len());
     let mut size = 0;
     write_output(&output, |sink| {
         let mut encryptor = Encryptor::new(sink, &each(&keys), ASSOCIATED)?;
         size = source.try_for_each(&progress, |piece| encryptor.write(piece)).map_err(
             |stopped| match stopped {
-                StreamError::Read(error) => Error::from(error).about(shown(&args.file)),
+                StreamError::Read(error) => Error::from(error).about(escape_path(&args.file)),
                 StreamError::Consumer(error) => error.into(),
             },
         )?;
@@ -226,7 +226,8 @@ fn open_source(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
         return Ok((Box::new(io::stdin().lock()), None));
     }
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (metadata, file) = opened.map_err(|error| Error::io("cannot read", &error).about(shown(path)))?;
+    let (metadata, file) =
+        opened.map_err(|error| Error::io("cannot read", &error).about(escape_path(path)))?;
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
@@ -240,9 +241,9 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     let (source, len) = open_source(&args.file)?;
     let progress = Progress::new(len);
     let mut source = Shown { source, progress: &progress };
-    let about = |error: Error| error.about(shown(&args.file));
+    let about = |error: Error| error.about(escape_path(&args.file));
     let header = Header::read(&mut source).map_err(|error| about(error.into()))?;
-    let opened = with_keys(&args.with, &header, &shown(&args.file), |keys| {
+    let opened = with_keys(&args.with, &header, &escape_path(&args.file), |keys| {
         Decryptor::with_header(&mut source, &header, keys, ASSOCIATED)
     });
     let mut decryptor = match opened {
@@ -253,7 +254,7 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     let written = write_output(&output, |sink| {
         while let Some(piece) = decryptor.next_piece().map_err(|error| about(error.into()))? {
             let wrote = sink.write_all(piece);
-            wrote.map_err(|error| Error::io("cannot write", &error).about(shown(&output)))?;
+            wrote.map_err(|error| Error::io("cannot write", &error).about(escape_path(&output)))?;
             size += piece.len() as u64;
         }
         Ok(())
@@ -268,14 +269,14 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
 }
 
 pub(crate) fn rekey(args: &RekeyArgs) -> Result<Exit> {
-    let about = |error: Error| error.about(shown(&args.file));
+    let about = |error: Error| error.about(escape_path(&args.file));
     let cannot_read = |error: io::Error| about(Error::io("cannot read", &error));
     let mut file = File::open(&args.file).map_err(cannot_read)?;
     let header = Header::read(&mut file).map_err(|error| about(error.into()))?;
     let keep = if args.keep { ExistingRecipients::Keep } else { ExistingRecipients::Drop };
-    let new = to(&args.to, &shown(&args.file))?;
+    let new = to(&args.to, &escape_path(&args.file))?;
     io::Seek::rewind(&mut file).map_err(cannot_read)?;
-    let rekeyed = with_keys(&args.with, &header, &shown(&args.file), |keys| {
+    let rekeyed = with_keys(&args.with, &header, &escape_path(&args.file), |keys| {
         let mut refused = None;
         let written = atomic::write(&args.file, |sink| {
             encrypted_file::rekey(&mut file, sink, keys, keep, &each(&new)).map(drop).map_err(|error| {
@@ -293,11 +294,11 @@ pub(crate) fn rekey(args: &RekeyArgs) -> Result<Exit> {
     if let Err(error) = rekeyed {
         return report_damage(about(error));
     }
-    let mut out = Out::after(format!("the keys of {} were changed", shown(&args.file)));
+    let mut out = Out::after(format!("the keys of {} were changed", escape_path(&args.file)));
     if args.report.json {
         out.json(&Done { path: args.file.as_path().into(), output: None, size: None })?;
     } else if !args.report.quiet {
-        out.line(format_args!("{}: keys changed", shown(&args.file)))?;
+        out.line(format_args!("{}: keys changed", escape_path(&args.file)))?;
     }
     out.flush()?;
     Ok(Exit::Ok)
@@ -308,15 +309,15 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<Exit> {
     let identity = Identity::generate(kind)?;
     identity.write(&args.file)?;
     let recipient = identity.recipient().to_string();
-    let mut out = Out::after(format!("{} was written", shown(&args.file)));
+    let mut out = Out::after(format!("{} was written", escape_path(&args.file)));
     if args.json {
         #[derive(Serialize)]
-        struct Made<'a> {
+        struct NewIdentity<'a> {
             #[serde(flatten)]
             path: JsonPath,
             recipient: &'a str,
         }
-        out.json(&Made { path: args.file.as_path().into(), recipient: &recipient })?;
+        out.json(&NewIdentity { path: args.file.as_path().into(), recipient: &recipient })?;
     } else {
         out.line(recipient)?;
     }
@@ -331,7 +332,7 @@ fn decrypted_name(path: &Path) -> Result<PathBuf> {
         Some(name) => Ok(path.with_file_name(name)),
         None => {
             Err(Error::new("no_name", "does not end in .sealed, so bulla cannot derive the output's name")
-                .about(shown(path))
+                .about(escape_path(path))
                 .hint("name the output with --output OUT"))
         }
     }
@@ -347,7 +348,7 @@ pub(super) fn check_free(output: &Path) -> Result<()> {
 
 fn exists(output: &Path) -> Error {
     Error::new("already_exists", "exists already; bulla does not replace it")
-        .about(shown(output))
+        .about(escape_path(output))
         .hint("move it away, or name another file")
 }
 
@@ -377,12 +378,12 @@ fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -
     if output == Path::new(STREAM) {
         return Ok(());
     }
-    let mut out = Out::after(format!("{} was written", shown(output)));
+    let mut out = Out::after(format!("{} was written", escape_path(output)));
     if args.json {
         let output = Some(output.to_string_lossy().into_owned());
         out.json(&Done { path: file.into(), output, size: Some(size) })?;
     } else if !args.quiet {
-        out.line(format_args!("{}: {done} to {}", shown(file), shown(output)))?;
+        out.line(format_args!("{}: {done} to {}", escape_path(file), escape_path(output)))?;
     }
     out.flush()
 }

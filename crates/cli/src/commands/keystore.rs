@@ -7,11 +7,11 @@ use crate::args::{
 };
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::output::{JsonPath, Out};
 use crate::store::{
     BackedUp, KeySource, LocalKeystore, Prompt, default_secret, keystore_folder, parse_name, passphrase_of,
 };
+use bulla_files::escape_path;
 use bulla_keystore::NewSecret;
 use bulla_kms::backend::Backends;
 use bulla_kms::encrypted_file::Header;
@@ -73,7 +73,9 @@ fn guard(args: &KeystoreGuardArgs) -> Result<()> {
         out.json(&Guard { guard })?;
     } else if !args.report.quiet {
         match guard {
-            Some(guard) => out.line(format_args!("the keystore's guard is {}", shown(Path::new(&guard))))?,
+            Some(guard) => {
+                out.line(format_args!("the keystore's guard is {}", escape_path(Path::new(&guard))))?
+            }
             None => out.line("the keystore has no guard: bulla cannot detect an older copy of it")?,
         }
     }
@@ -88,7 +90,7 @@ fn rekey(args: &KeystoreRekeyArgs) -> Result<()> {
     } else if let Some(name) = &args.device_key {
         local.rekey_to_device_key(&args.keystore, &keystore, &parse_name(name)?)?;
     } else {
-        let what = format!("the keystore {}", shown(local.folder()));
+        let what = format!("the keystore {}", escape_path(local.folder()));
         let new = match &args.recipient {
             Some(text) => Unlock::Provider(Arc::new(recipient(text)?)),
             None => {
@@ -117,7 +119,7 @@ fn backup(args: &KeystoreBackupArgs) -> Result<()> {
     let source = KeySource::existing(&args.keystore)?;
     let keys = source.open()?;
     let recipients = recipients(&args.to)?;
-    let others = secrets(&args.to, &shown(&args.output))?;
+    let others = secrets(&args.to, &escape_path(&args.output))?;
     let mut made = None;
     write_output(&args.output, |sink| {
         made = Some(keys.backup(&recipients, &others, sink)?);
@@ -131,10 +133,10 @@ fn backup(args: &KeystoreBackupArgs) -> Result<()> {
 fn restore(args: &KeystoreRestoreArgs) -> Result<()> {
     refuse_existing(&args.with.keystore)?;
     let from = args.backup.as_path();
-    let about = |error: Error| error.about(shown(from));
+    let about = |error: Error| error.about(escape_path(from));
     let encrypted = std::fs::read(from).map_err(|error| about(Error::io("cannot read", &error)))?;
     let header = Header::read(&mut &encrypted[..]).map_err(|error| about(error.into()))?;
-    let backup = with_keys(&args.with, &header, &shown(from), |keys| {
+    let backup = with_keys(&args.with, &header, &escape_path(from), |keys| {
         Backup::read(&encrypted[..], keys, Backends::software())
     });
     let backup = backup.map_err(about)?;
@@ -147,7 +149,7 @@ fn restore(args: &KeystoreRestoreArgs) -> Result<()> {
 
 fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, done: &str) -> Result<()> {
     let Some(BackedUp { keys, private_keys, made }) = made else { return Ok(()) };
-    let mut out = Out::after(format!("the keys were {done} {}", shown(path)));
+    let mut out = Out::after(format!("the keys were {done} {}", escape_path(path)));
     if args.json {
         #[derive(Serialize)]
         struct Done {
@@ -160,7 +162,7 @@ fn report(args: crate::args::ReportArgs, made: Option<BackedUp>, path: &Path, do
         out.json(&Done { path: path.into(), keys, private_keys, made: made.to_string() })?;
     } else if !args.quiet {
         let plural = if keys == 1 { "" } else { "s" };
-        out.line(format_args!("{keys} key{plural} {done} {}", shown(path)))?;
+        out.line(format_args!("{keys} key{plural} {done} {}", escape_path(path)))?;
     }
     out.flush()
 }

@@ -8,13 +8,13 @@ use crate::color;
 use crate::diagnostics::{error_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::atomic;
 use crate::files::atomic::check_replaceable;
 use crate::output::{JsonPath, Out};
 use crate::programs::SERVE;
 use crate::store::{self, KeySource, LocalKeystore, LogCondition, WitnessPolicy};
 use crate::trust::GivenKey;
+use bulla_files::escape_path;
 use bulla_keystore::audit_log::checkpoint_key;
 use bulla_kms::audit_log::{
     Checkpoint, ConsistencyProof, CosignedReport, InclusionProof, Problem, Report, WitnessReport, Witnesses,
@@ -54,7 +54,7 @@ fn init(args: &LogInitArgs) -> Result<()> {
     } else if !args.report.quiet {
         out.line(format_args!(
             "started the audit log {}: it records every use of a private key from now on",
-            shown(folder)
+            escape_path(folder)
         ))?;
     }
     out.flush()
@@ -128,7 +128,7 @@ fn print_good(
         Some(CosignedReport { size, witnesses, .. }) => {
             let witnesses: Vec<_> = witnesses
                 .iter()
-                .map(|(name, time)| format!("{} at {time}", shown(Path::new(name))))
+                .map(|(name, time)| format!("{} at {time}", escape_path(Path::new(name))))
                 .collect();
             format!(", {size} cosigned by {}", witnesses.join(" and "))
         }
@@ -136,7 +136,7 @@ fn print_good(
     let Report { entries, sealed, .. } = report;
     out.line(format_args!(
         "{}: {good}OK{good:#} ({entries} entries, {sealed} signed{open}{seen})",
-        shown(folder)
+        escape_path(folder)
     ))
 }
 
@@ -148,7 +148,8 @@ enum Proof {
 
 fn verify_proof(args: &LogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit> {
     let text = read_text(path)?;
-    let malformed = |_| Error::new("malformed_proof", "is not a proof about an audit log").about(shown(path));
+    let malformed =
+        |_| Error::new("malformed_proof", "is not a proof about an audit log").about(escape_path(path));
     let proof = match serde_json::from_str(&text) {
         Ok(proof) => Proof::Inclusion(Box::new(proof)),
         Err(_) => Proof::Consistency(Box::new(serde_json::from_str(&text).map_err(malformed)?)),
@@ -198,11 +199,11 @@ fn verify_proof(args: &LogVerifyArgs, trust: &Trust, path: &Path) -> Result<Exit
         let bad = out.style(color::BAD);
         out.line(format_args!(
             "{}: {bad}proves nothing{bad:#} (somebody altered it, or its key is not trusted)",
-            shown(path)
+            escape_path(path)
         ))?;
     } else if !args.report.quiet {
         let good = out.style(color::GOOD);
-        out.line(format_args!("{}: {good}OK{good:#} ({what})", shown(path)))?;
+        out.line(format_args!("{}: {good}OK{good:#} ({what})", escape_path(path)))?;
     }
     out.flush()?;
     Ok(if verdict.is_valid() { Exit::Ok } else { Exit::Mismatch })
@@ -354,7 +355,7 @@ impl Trust {
 pub fn print_problems(out: &mut Out, folder: &Path, problems: &[Problem]) -> Result<()> {
     let bad = out.style(color::BAD);
     problems.iter().try_for_each(|problem| {
-        let (file, word) = (shown(&folder.join(&problem.file)), problem.kind.as_str());
+        let (file, word) = (escape_path(&folder.join(&problem.file)), problem.kind.as_str());
         out.line(format_args!("{file}, line {}: {bad}{word}{bad:#} ({})", problem.line, problem.message))
     })
 }
@@ -365,13 +366,13 @@ pub fn read_checkpoints(paths: &[PathBuf]) -> Result<Vec<Checkpoint>> {
 
 pub(super) fn read_checkpoint(path: &Path) -> Result<Checkpoint> {
     let text = read_text(path)?;
-    text.parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
+    text.parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(escape_path(path)))
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String> {
     use std::io::Read;
     let mut text = String::new();
-    let cannot = |error| Error::io("cannot read", &error).about(shown(path));
+    let cannot = |error| Error::io("cannot read", &error).about(escape_path(path));
     let file = std::fs::File::open(path).map_err(cannot)?;
     file.take(MAX_FILE).read_to_string(&mut text).map_err(cannot)?;
     Ok(text)

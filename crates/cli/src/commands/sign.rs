@@ -7,7 +7,6 @@ use super::walking::exclusions;
 use crate::args::{self, SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::read::in_order;
 use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
@@ -19,6 +18,7 @@ use crate::minisign;
 use crate::output::Out;
 use crate::progress::Progress;
 use crate::store::{KeySource, Keys};
+use bulla_files::escape_path;
 use bulla_files::folder_of;
 use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
@@ -88,7 +88,7 @@ fn sign_all<'a>(
     let contents = read_all(&jobs, args, source.folder())?;
 
     let keys = source.open_to_sign(&args.key)?;
-    let sign = |(path, content): (&PathBuf, Result<Content>)| {
+    let sign = |(path, content): (&PathBuf, Result<SignInput>)| {
         content.and_then(|content| sign_statement(&*keys, args, path, comment, content))
     };
     let signed: Vec<_> = args.paths.iter().zip(contents).map(sign).collect();
@@ -153,7 +153,7 @@ struct Job<'a> {
 }
 
 /// The content to sign, read and hashed.
-enum Content {
+enum SignInput {
     File { digest: bulla_blake3::Hash, size: u64 },
     Folder(Box<folder::FolderList>, Option<folder::StampFile>),
     Prehashed(minisign::Digest),
@@ -165,7 +165,7 @@ fn read_all(
     jobs: &[Result<Job<'_>>],
     args: &SignArgs,
     keystore: Option<&Path>,
-) -> Result<Vec<Result<Content>>> {
+) -> Result<Vec<Result<SignInput>>> {
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let mut contents = Vec::with_capacity(jobs.len());
     in_order(
@@ -190,9 +190,9 @@ fn read(
     keystore: Option<&Path>,
     read_mode: ReadMode,
     progress: &Progress,
-) -> Result<Content> {
+) -> Result<SignInput> {
     let path = job.path;
-    let about = |error: ReadError| Error::from(error).about(shown(path));
+    let about = |error: ReadError| Error::from(error).about(escape_path(path));
     let is_stdin = path == Path::new(STDIN);
     let is_folder = !is_stdin && path.metadata().is_ok_and(|metadata| metadata.is_dir());
     match args.format {
@@ -207,7 +207,7 @@ fn read(
             .map_err(|error| file_error(path, error)),
         SignatureFormat::Minisign if is_folder => {
             Err(Error::new("is_a_folder", "is a folder: minisign signs only files")
-                .about(shown(path))
+                .about(escape_path(path))
                 .hint("leave out --format minisign: bulla's own format signs folders"))
         }
         SignatureFormat::Minisign => {
@@ -216,14 +216,14 @@ fn read(
                 false => Source::open_file(path, Links::Follow),
             };
             let source = source.map_err(|error| file_error(path, error))?;
-            Ok(Content::Prehashed(minisign::prehash(&source, progress).map_err(about)?))
+            Ok(SignInput::Prehashed(minisign::prehash(&source, progress).map_err(about)?))
         }
     }
 }
 
 fn file_error(path: &Path, error: ReadError) -> Error {
     let is_stream = matches!(error, ReadError::NotAFile(_));
-    let error = Error::from(error).about(shown(path));
+    let error = Error::from(error).about(escape_path(path));
     if is_stream { error.hint("to sign its output, pipe it to `bulla sign -`") } else { error }
 }
 
@@ -231,9 +231,9 @@ fn read_file(
     source: Result<Source, ReadError>,
     read_mode: ReadMode,
     progress: &Progress,
-) -> Result<Content, ReadError> {
+) -> Result<SignInput, ReadError> {
     let digested = source?.digest(&HashMode::Plain, read_mode, progress)?;
-    Ok(Content::File { size: digested.size, digest: digested.hash() })
+    Ok(SignInput::File { size: digested.size, digest: digested.hash() })
 }
 
 /// Refuses to sign a folder that contains the keystore, or where the signature is to go.
@@ -261,7 +261,12 @@ fn list_file(output: &Destination) -> SpooledTempFile {
     }
 }
 
-fn read_folder(job: &Job<'_>, args: &SignArgs, read_mode: ReadMode, progress: &Progress) -> Result<Content> {
+fn read_folder(
+    job: &Job<'_>,
+    args: &SignArgs,
+    read_mode: ReadMode,
+    progress: &Progress,
+) -> Result<SignInput> {
     let &Job { path, exclusions, ref target, ref before } = job;
     let drafts = folder::ListJob {
         body: list_file(target),
@@ -278,10 +283,10 @@ fn read_folder(job: &Job<'_>, args: &SignArgs, read_mode: ReadMode, progress: &P
             progress.suspend(|| errors.iter().for_each(Error::print));
             let entries = counted(errors.len() as u64, "entry", "entries");
             Error::new("not_signed", format!("not signed: bulla cannot sign {entries} of this folder"))
-                .about(shown(path))
+                .about(escape_path(path))
         })?;
     check_listed(path, &listed, args)?;
-    Ok(Content::Folder(Box::new(listed), before.stamp_file.clone()))
+    Ok(SignInput::Folder(Box::new(listed), before.stamp_file.clone()))
 }
 
 /// Refuses a list that nobody can have meant to sign.
@@ -290,9 +295,9 @@ fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Re
         let files = counted(listed.damaged.len() as u64, "file is", "files are");
         let message = format!(
             "not signed: {files} damaged: the content differs from what was signed, but nobody wrote to it; the first one is {}",
-            shown(&path_from(damaged))
+            escape_path(&path_from(damaged))
         );
-        return Err(Error::new("damaged", message).about(shown(path)).hint(
+        return Err(Error::new("damaged", message).about(escape_path(path)).hint(
             "restore it from a copy; to sign it as it is now, write to it first, for example with `touch`",
         ));
     }
@@ -302,7 +307,7 @@ fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Re
             counted(listed.gone.count, "entry", "entries")
         );
         return Err(Error::new("folder_empty", message)
-            .about(shown(path))
+            .about(escape_path(path))
             .hint("check that its disk is mounted; to sign the empty folder, add --allow-empty"));
     }
     Ok(())
@@ -312,14 +317,14 @@ fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Re
 /// changes.
 fn refuse_inside(folder: &Path, inner: &Path, what: &str) -> Result<()> {
     let real = |path: &Path| {
-        path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))
+        path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(escape_path(path)))
     };
     if real(inner)?.starts_with(real(folder)?) {
         return Err(Error::new(
             "inside",
             format!("contains {what}, which cannot be part of a signed folder"),
         )
-        .about(shown(folder))
+        .about(escape_path(folder))
         .hint("move it to another place with --output or --keystore"));
     }
     Ok(())
@@ -330,12 +335,12 @@ fn sign_statement(
     args: &SignArgs,
     path: &Path,
     comment: &Comment,
-    content: Content,
+    content: SignInput,
 ) -> Result<Signed> {
     let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
     let (statement, body, listed) = match content {
-        Content::File { digest, size } => (statement(StatementKind::File, digest, size), None, None),
-        Content::Folder(mut listed, stamp_file) => {
+        SignInput::File { digest, size } => (statement(StatementKind::File, digest, size), None, None),
+        SignInput::Folder(mut listed, stamp_file) => {
             let summary = listed.summary;
             (
                 statement(StatementKind::Manifest, summary.digest, summary.size),
@@ -343,7 +348,7 @@ fn sign_statement(
                 Some((listed, stamp_file)),
             )
         }
-        Content::Prehashed(digest) => return sign_minisign(keys, args, path, comment, &digest),
+        SignInput::Prehashed(digest) => return sign_minisign(keys, args, path, comment, &digest),
     };
     let prehash = args.prehash.map(|prehash| match prehash {
         args::Prehash::Blake3 => Prehash::Blake3,
@@ -385,7 +390,7 @@ fn sign_minisign(
     let signed_at = bulla_kms::Timestamp::now()?;
     let name = path.file_name().map(PathBuf::from).unwrap_or_default();
     let trusted_comment = if comment.as_str().is_empty() {
-        format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, shown(&name))
+        format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, escape_path(&name))
     } else {
         comment.to_string()
     };

@@ -4,10 +4,10 @@ use super::sign_target::Destination;
 use crate::args::{KeystoreArgs, SignArgs, SignatureFormat};
 use crate::diagnostics::{hint_line, note_line};
 use crate::error::{Error, Result};
-use crate::file_name::{shell_word, shown};
 use crate::files::{STDIN, atomic};
 use crate::folder;
 use crate::output::{JsonError, JsonPath, Out};
+use bulla_files::{escape_path, quote_for_shell};
 use bulla_sums::path_from;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -97,7 +97,7 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
         return Ok(());
     }
     let reading = signed.json.reading.as_ref().map_or_else(String::new, JsonReading::sentence);
-    out.line(format_args!("{}: signed, wrote {}{reading}", shown(path), shown(&output)))?;
+    out.line(format_args!("{}: signed, wrote {}{reading}", escape_path(path), escape_path(&output)))?;
     if !io::stderr().is_terminal() {
         return out.flush_sometimes();
     }
@@ -105,9 +105,9 @@ pub(super) fn write(out: &mut Out, path: &Path, args: &SignArgs, signed: &mut Si
     out.flush()?;
     hint_line(&format!("verify it with: {}", verify_line(path, args)));
     if let Some(key) = &signed.minisign_key {
-        let mut line = format!("minisign -Vm {} -P {key}", shell_word(path.as_os_str()));
+        let mut line = format!("minisign -Vm {} -P {key}", quote_for_shell(path.as_os_str()));
         if args.output.is_some() {
-            line.push_str(&format!(" -x {}", shell_word(output.as_os_str())));
+            line.push_str(&format!(" -x {}", quote_for_shell(output.as_os_str())));
         }
         hint_line(&format!("or with: {line}"));
     }
@@ -120,14 +120,14 @@ fn note_gone(path: &Path, gone: &folder::RemovedPaths) {
     if gone.count == 0 {
         return;
     }
-    let names: Vec<_> = gone.first.iter().map(|name| shown(&path_from(name.as_bytes()))).collect();
+    let names: Vec<_> = gone.first.iter().map(|name| escape_path(&path_from(name.as_bytes()))).collect();
     let more = match gone.count - names.len() as u64 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     note_line(&format!(
         "{}: {} of the last signature {} gone: {}{more}",
-        shown(path),
+        escape_path(path),
         counted(gone.count, "entry", "entries"),
         if gone.count == 1 { "is" } else { "are" },
         names.join(", ")
@@ -171,7 +171,7 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
         words.push("--".into());
     }
     words.push(path.into());
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| quote_for_shell(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The output of `--json` for a signature.

@@ -3,13 +3,13 @@
 
 use crate::args::{SignArgs, SignatureFormat};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::atomic::{check_folder_of, check_replaceable};
 use crate::files::read::{Links, ReadError, Source};
 use crate::files::{STDIN, sidecar};
 use crate::store::Keys;
 use crate::trust::check_usable;
 use crate::{folder, minisign};
+use bulla_files::escape_path;
 use bulla_files::folder_of;
 use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{SignatureFile, StatementKind};
@@ -46,7 +46,8 @@ impl Destination {
         let mut folders = HashSet::new();
         let mut ready = |path: &PathBuf| {
             if path != Path::new(STDIN) {
-                path.metadata().map_err(|error| Error::from(ReadError::Io(error)).about(shown(path)))?;
+                path.metadata()
+                    .map_err(|error| Error::from(ReadError::Io(error)).about(escape_path(path)))?;
             }
             let destination = Self::of(path, args)?;
             if let Self::File(output) = &destination {

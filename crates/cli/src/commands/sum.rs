@@ -2,14 +2,13 @@
 
 use super::check;
 use super::hashing::{hashing, or_stdin, threads};
-use super::sum_lines::{Format, Found, Lines};
+use super::sum_lines::{Format, Lines, SumResults};
 use super::sum_resume::Listed;
 use super::walking::{Until, count, rules, stdout_file};
 use crate::args::SumArgs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::files::outboard;
 use crate::files::read::total_of;
@@ -17,6 +16,7 @@ use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
+use bulla_files::escape_path;
 use bulla_sums::{
     Digest, FileBatch, FolderPolicy, HashParams, HashedFile, Helpers, Job, JobOutcome, Links, NamePolicy,
     OpenPolicy, Output, PathFeed, PoolOptions, ReadError, ReadOptions, Rules, Source, hash_files, path_from,
@@ -95,12 +95,12 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
     };
     let mut exit = Exit::Ok;
     let mut done = 0_u64;
-    let each = |found: Found| {
-        done += found.files;
-        if found.has_failed {
+    let each = |results: SumResults| {
+        done += results.files;
+        if results.has_failed {
             exit = Exit::Mismatch;
         }
-        sum_print(&mut out, &sum, found)
+        sum_print(&mut out, &sum, results)
     };
     if args.walk.recursive && progress.is_shown() {
         sum.run_counted(args, files, each)?;
@@ -126,7 +126,7 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
             "--outboard has the tree of one file, so only one FILE can be given",
         ));
     };
-    let cannot_read = |error: ReadError| Error::from(error).about(shown(file));
+    let cannot_read = |error: ReadError| Error::from(error).about(escape_path(file));
     let source = if file == Path::new(STDIN) {
         Source::stdin().map_err(ReadError::Io)
     } else {
@@ -139,7 +139,7 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
     let (format, hashing) = (Format::of(args), HashParams::plain_blake3());
     let mut lines = Lines::new(&format, &hashing);
     lines.push(b"", file.as_os_str().as_encoded_bytes(), Ok(HashedFile { output, size, stamp: None }));
-    let mut out = Out::after(format!("the tree was written to {}", shown(path)));
+    let mut out = Out::after(format!("the tree was written to {}", escape_path(path)));
     lines.finish().print(&mut out)?;
     out.flush()?;
     Ok(Exit::Ok)
@@ -163,7 +163,7 @@ impl Sum<'_> {
         &self,
         args: &SumArgs,
         files: Vec<PathBuf>,
-        each: impl FnMut(Found) -> Result<()> + Send,
+        each: impl FnMut(SumResults) -> Result<()> + Send,
     ) -> Result<()> {
         let is_done = AtomicBool::new(false);
         let paths = files.clone();
@@ -186,7 +186,7 @@ impl Sum<'_> {
         &self,
         args: &SumArgs,
         files: Vec<PathBuf>,
-        each: impl FnMut(Found) -> Result<()> + Send,
+        each: impl FnMut(SumResults) -> Result<()> + Send,
     ) -> Result<()> {
         let folders = if args.walk.recursive { FolderPolicy::Walk } else { FolderPolicy::Open };
         let threads = threads(args.read);
@@ -218,18 +218,18 @@ impl Sum<'_> {
         stamp.is_some_and(|stamp| stamp.identity == output)
     }
 
-    fn work(&self, job: Job, helpers: &dyn Helpers) -> JobOutcome<Job, Found> {
+    fn work(&self, job: Job, helpers: &dyn Helpers) -> JobOutcome<Job, SumResults> {
         match job {
             Job::Folder(pending) => match pending.list(&self.rules) {
                 Err(error) => {
-                    let mut found = Found::default();
-                    found.add_error(&error, &self.format);
-                    found.into()
+                    let mut results = SumResults::default();
+                    results.add_error(&error, &self.format);
+                    results.into()
                 }
                 Ok(listed) => {
-                    let mut found = Found::default();
-                    listed.errors.iter().for_each(|error| found.add_error(error, &self.format));
-                    JobOutcome { result: found, then: Some(listed.jobs) }
+                    let mut results = SumResults::default();
+                    listed.errors.iter().for_each(|error| results.add_error(error, &self.format));
+                    JobOutcome { result: results, then: Some(listed.jobs) }
                 }
             },
             Job::Batch(batch) => {
@@ -256,21 +256,22 @@ impl Sum<'_> {
     }
 }
 
-/// Prints what a thread found.
-fn sum_print(out: &mut Out, sum: &Sum<'_>, found: Found) -> Result<()> {
-    for error in &found.errors {
+/// Prints one thread's results.
+fn sum_print(out: &mut Out, sum: &Sum<'_>, results: SumResults) -> Result<()> {
+    for error in &results.errors {
         sum.progress.suspend(|| error.print());
     }
-    found.print(out)?;
+    results.print(out)?;
     out.flush_sometimes()
 }
 
 fn open_list(list: &Path) -> Result<Box<dyn BufRead + Send>> {
     if list == Path::new(STDIN) {
-        let stdin = Source::stdin().map_err(|error| Error::io("cannot read", &error).about(shown(list)))?;
+        let stdin =
+            Source::stdin().map_err(|error| Error::io("cannot read", &error).about(escape_path(list)))?;
         return Ok(Box::new(BufReader::new(stdin.into_file())));
     }
-    let file = File::open(list).map_err(|error| Error::io("cannot read", &error).about(shown(list)))?;
+    let file = File::open(list).map_err(|error| Error::io("cannot read", &error).about(escape_path(list)))?;
     Ok(Box::new(BufReader::new(file)))
 }
 
@@ -286,7 +287,7 @@ struct Named {
 
 impl Named {
     fn read(&mut self) -> Result<Option<PathBuf>> {
-        let about = |error: Error| error.about(shown(&self.path));
+        let about = |error: Error| error.about(escape_path(&self.path));
         let mut name = Vec::new();
         let len = (&mut self.list)
             .take(LONGEST_NAME)

@@ -4,9 +4,9 @@ use super::walking::report;
 use crate::algorithm::Algorithm;
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::output::{Display, JsonError, JsonPath, Out, json_line};
 use bulla_blake3::OutputReader;
+use bulla_files::escape_path;
 use bulla_sums::{EscapedName, HashParams, HashedFile, LineEnding, Output, ReadError, WalkError, path_from};
 use serde::Serialize;
 use std::path::Path;
@@ -14,9 +14,9 @@ use std::path::Path;
 /// Output of more bytes than this is printed piece by piece.
 const LONG: u64 = 64 << 10;
 
-/// The form of the lines.
+/// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum LineStyle {
     /// `HASH  NAME`.
     Plain,
     /// `BLAKE3 (NAME) = HASH`.
@@ -28,31 +28,31 @@ enum Form {
     Json,
 }
 
-/// How results are printed.
+/// How results are printed: the style of the lines, and what ends them.
 pub(super) struct Format {
-    form: Form,
+    style: LineStyle,
     pub(super) ending: LineEnding,
     display: Display,
 }
 
 impl Format {
     pub(super) fn of(args: &SumArgs) -> Self {
-        let form = match args {
-            SumArgs { raw: true, .. } => Form::Raw,
-            SumArgs { json: true, .. } => Form::Json,
-            SumArgs { no_names: true, .. } => Form::Bare,
-            SumArgs { tag: true, .. } => Form::Tagged,
-            _ => Form::Plain,
+        let style = match args {
+            SumArgs { raw: true, .. } => LineStyle::Raw,
+            SumArgs { json: true, .. } => LineStyle::Json,
+            SumArgs { no_names: true, .. } => LineStyle::Bare,
+            SumArgs { tag: true, .. } => LineStyle::Tagged,
+            _ => LineStyle::Plain,
         };
         let ending = if args.zero { LineEnding::Zero } else { LineEnding::LineFeed };
         let display = if args.resume.is_some() { Display::Program } else { Display::of_stdout() };
-        Self { form, ending, display }
+        Self { style, ending, display }
     }
 }
 
-/// What a thread found, ready to be printed.
+/// One thread's results, ready to be printed.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct SumResults {
     pieces: Vec<Piece>,
     /// What goes to standard error.
     pub(super) errors: Vec<Error>,
@@ -65,16 +65,16 @@ pub(super) struct Found {
 enum Piece {
     Text(Vec<u8>),
     /// Output that is too long to be held in memory.
-    Long(Box<OutputReader>, u64, Form),
+    Long(Box<OutputReader>, u64, LineStyle),
 }
 
-impl Found {
+impl SumResults {
     /// Adds something that a walk could not look at.
     pub(super) fn add_error(&mut self, error: &WalkError, format: &Format) {
         self.has_failed = true;
         let path = error.path.as_path().into();
         let error = report(error);
-        if format.form == Form::Json {
+        if format.style == LineStyle::Json {
             self.json(&JsonLine { path, algorithm: None, digest: None, error: Some((&error).into()) });
         }
         self.errors.push(error);
@@ -99,21 +99,21 @@ impl Found {
         for piece in self.pieces {
             match piece {
                 Piece::Text(text) => out.bytes(&text)?,
-                Piece::Long(output, length, form) => print_long(out, *output, length, form)?,
+                Piece::Long(output, length, style) => print_long(out, *output, length, style)?,
             }
         }
         Ok(())
     }
 }
 
-fn print_long(out: &mut Out, mut output: OutputReader, length: u64, form: Form) -> Result<()> {
+fn print_long(out: &mut Out, mut output: OutputReader, length: u64, style: LineStyle) -> Result<()> {
     let mut buffer = [0; 4096];
     let mut left = length;
     while left > 0 {
         let piece = &mut buffer[..left.min(4096) as usize];
         output.fill(piece);
         left -= piece.len() as u64;
-        if form == Form::Raw {
+        if style == LineStyle::Raw {
             out.bytes(piece)?;
         } else {
             out.bytes(hex::encode(&*piece).as_bytes())?;
@@ -127,64 +127,64 @@ pub(super) struct Lines<'a> {
     format: &'a Format,
     hashing: &'a HashParams,
     tag: String,
-    found: Found,
+    results: SumResults,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(format: &'a Format, hashing: &'a HashParams) -> Self {
-        let tag = if format.form == Form::Tagged { hashing.tag() } else { String::new() };
-        Self { format, hashing, tag, found: Found::default() }
+        let tag = if format.style == LineStyle::Tagged { hashing.tag() } else { String::new() };
+        Self { format, hashing, tag, results: SumResults::default() }
     }
 
-    pub(super) fn finish(self) -> Found {
-        self.found
+    pub(super) fn finish(self) -> SumResults {
+        self.results
     }
 
     /// Adds the result of a file, whose path is `prefix` and `name`.
     pub(super) fn push(&mut self, prefix: &[u8], name: &[u8], result: Result<HashedFile, ReadError>) {
         match result {
             Ok(hashed) => {
-                self.found.files += 1;
+                self.results.files += 1;
                 self.line(prefix, name, hashed.output);
             }
             Err(error) => {
-                self.found.has_failed = true;
+                self.results.has_failed = true;
                 let path = path_from(&[prefix, name].concat());
-                let error = Error::from(error).about(shown(&path));
-                if self.format.form == Form::Json {
+                let error = Error::from(error).about(escape_path(&path));
+                if self.format.style == LineStyle::Json {
                     let line = JsonLine { error: Some(JsonError::from(&error)), ..self.json(&path) };
-                    self.found.json(&line);
+                    self.results.json(&line);
                 }
-                self.found.errors.push(error);
+                self.results.errors.push(error);
             }
         }
     }
 
     fn line(&mut self, prefix: &[u8], name: &[u8], output: Output) {
-        match self.format.form {
-            Form::Json => {
+        match self.format.style {
+            LineStyle::Json => {
                 let mut hex = Vec::new();
                 self.digits(&mut hex, &output);
                 let path = path_from(&[prefix, name].concat());
                 let digest = Some(String::from_utf8(hex).expect("digits are text"));
                 let line = JsonLine { digest, ..self.json(&path) };
-                self.found.json(&line);
+                self.results.json(&line);
             }
-            Form::Raw => match output {
-                Output::Digest(digest) => self.found.text().extend_from_slice(digest.as_bytes()),
+            LineStyle::Raw => match output {
+                Output::Digest(digest) => self.results.text().extend_from_slice(digest.as_bytes()),
                 Output::Stream(reader) => self.long(reader),
             },
-            Form::Bare => {
+            LineStyle::Bare => {
                 self.output(output);
                 self.end();
             }
-            Form::Plain | Form::Tagged => self.named(prefix, name, output),
+            LineStyle::Plain | LineStyle::Tagged => self.named(prefix, name, output),
         }
     }
 
     /// A line with a name.
     fn named(&mut self, prefix: &[u8], name: &[u8], output: Output) {
-        let is_tagged = self.format.form == Form::Tagged;
+        let is_tagged = self.format.style == LineStyle::Tagged;
         let algorithm = self.hashing.algorithm();
         let plain = |part: &[u8]| part.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b'\\');
         let escaped;
@@ -193,14 +193,14 @@ impl<'a> Lines<'a> {
         } else {
             let whole = EscapedName::new(&[prefix, name].concat(), algorithm);
             if whole.escaped {
-                self.found.text().push(b'\\');
+                self.results.text().push(b'\\');
             }
             escaped = self.format.display.of(&whole.text).into_owned();
             (&[][..], &escaped[..])
         };
         if is_tagged {
             let tag = std::mem::take(&mut self.tag);
-            let text = self.found.text();
+            let text = self.results.text();
             [tag.as_bytes(), b" (", prefix, name, b") = "]
                 .into_iter()
                 .for_each(|part| text.extend_from_slice(part));
@@ -208,7 +208,7 @@ impl<'a> Lines<'a> {
         }
         self.output(output);
         if !is_tagged {
-            let text = self.found.text();
+            let text = self.results.text();
             [b"  ", prefix, name].into_iter().for_each(|part| text.extend_from_slice(part));
         }
         self.end();
@@ -216,25 +216,25 @@ impl<'a> Lines<'a> {
 
     fn end(&mut self) {
         let ending = self.format.ending.byte();
-        self.found.text().push(ending);
+        self.results.text().push(ending);
     }
 
     fn output(&mut self, output: Output) {
         match output {
             Output::Digest(digest) => {
-                self.found.text().extend_from_slice(hex::encode(digest.as_bytes()).as_bytes())
+                self.results.text().extend_from_slice(hex::encode(digest.as_bytes()).as_bytes())
             }
             Output::Stream(reader) if self.hashing.length() > LONG => self.long(reader),
             output => {
                 let mut hex = Vec::new();
                 self.digits(&mut hex, &output);
-                self.found.text().extend_from_slice(&hex);
+                self.results.text().extend_from_slice(&hex);
             }
         }
     }
 
     fn long(&mut self, reader: Box<OutputReader>) {
-        self.found.pieces.push(Piece::Long(reader, self.hashing.length(), self.format.form));
+        self.results.pieces.push(Piece::Long(reader, self.hashing.length(), self.format.style));
     }
 
     /// Adds the digits of all output.

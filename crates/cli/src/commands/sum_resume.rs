@@ -2,8 +2,8 @@
 
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::describe;
+use bulla_files::escape_path;
 use bulla_sums::{Algorithm, EscapedName, FileBatch, HashParams, LineEnding, Links, Stamp, path_from};
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read as _};
@@ -23,7 +23,7 @@ type NameHash = [u8; 16];
 /// that are not UTF-8, so two names that differ only in such bytes are one.
 pub(super) struct Listed {
     path: PathBuf,
-    form: Form,
+    format: LineFormat,
     /// Sorted.
     names: Vec<NameHash>,
     /// The list itself is not one of its files.
@@ -40,7 +40,7 @@ impl Listed {
     /// Another run has the list; a line is not one that this run would write; any error of the
     /// system.
     pub(super) fn open(path: &Path, args: &SumArgs, hashing: &HashParams) -> Result<(Self, File)> {
-        let about = |error: Error| error.about(shown(path));
+        let about = |error: Error| error.about(escape_path(path));
         let cannot = |error: &std::io::Error| about(Error::io("cannot open", error));
         // Opening a fifo would wait.
         if let Ok(metadata) = path.metadata()
@@ -56,14 +56,14 @@ impl Listed {
             return Err(about(Error::new("in_use", "another run is writing to it")));
         }
         let itself = Stamp::of(&file).map_err(|error| cannot(&error))?;
-        let form = Form::of(args, hashing);
-        let (mut names, complete) = form.read(&file).map_err(about)?;
+        let format = LineFormat::of(args, hashing);
+        let (mut names, complete) = format.read(&file).map_err(about)?;
         if complete < itself.size {
             file.set_len(complete).map_err(|error| about(Error::io("cannot write", &error)))?;
         }
         names.sort_unstable();
         let skipped = AtomicU64::new(0);
-        Ok((Self { path: path.to_owned(), form, names, itself, skipped }, file))
+        Ok((Self { path: path.to_owned(), format, names, itself, skipped }, file))
     }
 
     /// The places of the files of a batch that the list does not name.
@@ -79,7 +79,7 @@ impl Listed {
     /// Whether the list names a file, or is this file.
     pub(super) fn has(&self, batch: &FileBatch, index: usize) -> bool {
         let (folder, name) = (batch.folder(), batch.name(index));
-        if self.names.binary_search(&hash_of(&self.form.written(&folder.path_of(name)))).is_ok() {
+        if self.names.binary_search(&hash_of(&self.format.written(&folder.path_of(name)))).is_ok() {
             return true;
         }
         let is_itself = || {
@@ -91,7 +91,7 @@ impl Listed {
 
     /// What a run with `files` new files has done, if it is not the first one.
     pub(super) fn summary(&self, files: u64) -> Option<String> {
-        let list = shown(&self.path);
+        let list = escape_path(&self.path);
         let skipped = self.skipped.load(Ordering::Relaxed);
         (!self.names.is_empty()).then(|| format!("{list}: {skipped} were in it, {files} added"))
     }
@@ -101,8 +101,8 @@ fn hash_of(name: &[u8]) -> NameHash {
     *bulla_blake3::hash(name).as_bytes().first_chunk().expect("a hash has 32 bytes")
 }
 
-/// The form of the lines that a run writes.
-struct Form {
+/// The format of the lines that a run writes.
+struct LineFormat {
     algorithm: Algorithm,
     /// What is before a name in a line with a tag.
     tag: Option<Vec<u8>>,
@@ -111,7 +111,7 @@ struct Form {
     ending: LineEnding,
 }
 
-impl Form {
+impl LineFormat {
     fn of(args: &SumArgs, hashing: &HashParams) -> Self {
         Self {
             algorithm: hashing.algorithm(),
@@ -212,15 +212,15 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn form(tag: Option<&str>, ending: LineEnding) -> Form {
-        Form { algorithm: Algorithm::Blake3, tag: tag.map(|tag| tag.into()), digits: 4, ending }
+    fn format(tag: Option<&str>, ending: LineEnding) -> LineFormat {
+        LineFormat { algorithm: Algorithm::Blake3, tag: tag.map(|tag| tag.into()), digits: 4, ending }
     }
 
-    fn read(form: &Form, text: &[u8]) -> Option<(Vec<NameHash>, u64)> {
+    fn read(format: &LineFormat, text: &[u8]) -> Option<(Vec<NameHash>, u64)> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
-        form.read(&file).ok()
+        format.read(&file).ok()
     }
 
     fn names(names: &[&[u8]]) -> Vec<NameHash> {
@@ -229,17 +229,17 @@ mod tests {
 
     #[test]
     fn a_list_that_was_cut_anywhere_keeps_its_complete_lines() {
-        let plain = (form(None, LineEnding::LineFeed), &b"0123  a\n\\4567  b\\nc\n"[..], &b"\\b\\nc"[..]);
-        let zero = (form(None, LineEnding::Zero), &b"0123  a\x004567  b\nc\x00"[..], &b"b\nc"[..]);
+        let plain = (format(None, LineEnding::LineFeed), &b"0123  a\n\\4567  b\\nc\n"[..], &b"\\b\\nc"[..]);
+        let zero = (format(None, LineEnding::Zero), &b"0123  a\x004567  b\nc\x00"[..], &b"b\nc"[..]);
         let tagged = (
-            form(Some("BLAKE3 ("), LineEnding::LineFeed),
+            format(Some("BLAKE3 ("), LineEnding::LineFeed),
             &b"BLAKE3 (a) = 0123\nBLAKE3 (b) = 1) = 4567\n"[..],
             &b"b) = 1"[..],
         );
-        for (form, text, second) in [plain, zero, tagged] {
-            let first = text.iter().position(|byte| *byte == form.ending.byte()).unwrap() + 1;
+        for (format, text, second) in [plain, zero, tagged] {
+            let first = text.iter().position(|byte| *byte == format.ending.byte()).unwrap() + 1;
             for len in 0..=text.len() {
-                let (found, complete) = read(&form, &text[..len]).unwrap_or_else(|| panic!("{len}"));
+                let (found, complete) = read(&format, &text[..len]).unwrap_or_else(|| panic!("{len}"));
                 let (lines, end) = match len {
                     _ if len == text.len() => (names(&[b"a", second]), len),
                     _ if len >= first => (names(&[b"a"]), first),
@@ -252,19 +252,19 @@ mod tests {
 
     #[test]
     fn other_files_are_not_taken_for_lists() {
-        let plain = form(None, LineEnding::LineFeed);
+        let plain = format(None, LineEnding::LineFeed);
         for text in
             ["0123  a\n\n", "0123 a\n", "012G  a\n", "0123  \n", "# a\n", "notes", "01234  a\n", "0123\n"]
         {
             assert!(read(&plain, text.as_bytes()).is_none(), "{text:?}");
         }
-        assert!(read(&form(Some("BLAKE3 ("), LineEnding::LineFeed), b"0123  a\n").is_none());
+        assert!(read(&format(Some("BLAKE3 ("), LineEnding::LineFeed), b"0123  a\n").is_none());
         assert!(read(&plain, &[b'0'; 1 << 21]).is_none());
     }
 
     #[test]
     fn a_path_is_written_as_its_line_has_it() {
-        let plain = form(None, LineEnding::LineFeed);
+        let plain = format(None, LineEnding::LineFeed);
         for path in [&b"a b"[..], b"a\nb", b"a\\b", b"\xff", "\u{e9}".as_bytes()] {
             let name = EscapedName::new(path, Algorithm::Blake3);
             let mark: &[u8] = if name.escaped { b"\\" } else { b"" };

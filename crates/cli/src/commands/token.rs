@@ -3,11 +3,11 @@
 use crate::args::{Deadline, ServerArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::atomic::check_replaceable;
 use crate::files::{atomic, secret};
 use crate::output::Out;
 use crate::store::{KeySource, given_token};
+use bulla_files::escape_path;
 use bulla_kms::token::{MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
         out.line(format_args!("revoked by  {}", block.revocation_id))?;
         for line in block.source.lines() {
             // A token's source can put any text into a block.
-            out.line(format_args!("  {}", shown(Path::new(line))))?;
+            out.line(format_args!("  {}", escape_path(Path::new(line))))?;
         }
     }
     out.flush()
@@ -66,7 +66,7 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
 pub(crate) fn read(path: &Path) -> Result<Token> {
     let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(shown(path)))
+    text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(escape_path(path)))
 }
 
 /// The token of --token-file, or that of the variable BULLA_TOKEN.

@@ -2,12 +2,12 @@
 
 use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::atomic::check_replaceable;
 use crate::files::{STDIN, atomic, secret};
 use crate::output::Out;
 use crate::store::{Export, ImportTarget, KeySource, Material, PrivateFile, key_passphrase, parse_name};
 use crate::trust;
+use bulla_files::escape_path;
 use bulla_keystore::{check_secret_file, tenant};
 use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 pub(super) fn import(args: &KeysImportArgs) -> Result<()> {
     let bytes = secret::read(&args.file, "the key", MAX_INPUT_LEN, secret::Secrecy::NotSecret)?;
-    let about = |error: KmsError| Error::from(error).about(shown(&args.file));
+    let about = |error: KmsError| Error::from(error).about(escape_path(&args.file));
     let material = match args.public {
         true => Material::Public(import_public(&bytes, public_format(args)?, args.algorithm).map_err(about)?),
         false => read_private(args, bytes)?,
@@ -50,7 +50,7 @@ fn check_kept(args: &KeysImportArgs) -> Result<()> {
         return Ok(());
     }
     let metadata = args.file.metadata();
-    let cannot = |error| Error::io("cannot read its metadata", &error).about(shown(&args.file));
+    let cannot = |error| Error::io("cannot read its metadata", &error).about(escape_path(&args.file));
     Ok(check_secret_file(&args.file, &metadata.map_err(cannot)?)?)
 }
 
@@ -85,7 +85,7 @@ fn public_format(args: &KeysImportArgs) -> Result<PublicFormat> {
 }
 
 fn read_private(args: &KeysImportArgs, bytes: Zeroizing<Vec<u8>>) -> Result<Material> {
-    let about = |error: KmsError| Error::from(error).about(shown(&args.file));
+    let about = |error: KmsError| Error::from(error).about(escape_path(&args.file));
     let (format, bytes) = match args.format {
         ImportFormat::Pem => (PrivateFormat::Pkcs8Pem, bytes),
         ImportFormat::Der => (PrivateFormat::Pkcs8Der, bytes),
@@ -104,7 +104,7 @@ fn read_private(args: &KeysImportArgs, bytes: Zeroizing<Vec<u8>>) -> Result<Mate
         |passphrase: Option<&SecretString>| PrivateKeyData::read(&bytes, format, args.algorithm, passphrase);
     let (key, passphrase) = match read(None) {
         Err(error) if format == PrivateFormat::OpenSsh && error.code == Code::WrongPassphrase => {
-            let passphrase = key_passphrase(args.key_passphrase_file.as_deref(), &shown(&args.file))?;
+            let passphrase = key_passphrase(args.key_passphrase_file.as_deref(), &escape_path(&args.file))?;
             (read(Some(&passphrase)).map_err(about)?, Some(passphrase))
         }
         key => (key.map_err(about)?, None),
@@ -122,14 +122,15 @@ fn wrapping_key(args: &KeysImportArgs) -> Result<Zeroizing<[u8; 32]>> {
     match bytes.as_slice().try_into() {
         Ok(key) => Ok(Zeroizing::new(key)),
         Err(_) => {
-            Err(Error::new("invalid_argument", "a wrapping key file must have 32 bytes").about(shown(path)))
+            Err(Error::new("invalid_argument", "a wrapping key file must have 32 bytes")
+                .about(escape_path(path)))
         }
     }
 }
 
 /// A key that was wrapped for a key of the keystore.
 fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
-    let about = |error: Error| error.about(shown(&args.file));
+    let about = |error: Error| error.about(escape_path(&args.file));
     let text = std::str::from_utf8(bytes)
         .map_err(|_| about(Error::new("malformed_key", "is not text, so it is not a wrapped key")))?;
     let wrapped: WrappedPrivateKey = text.parse().map_err(|error: KmsError| about(error.into()))?;
@@ -154,9 +155,10 @@ pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
     let revoked: Option<Revocations> = match &args.revoked {
         None => None,
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Error::io("cannot read the revocation ids", &error).about(shown(path)))?;
-            Some(text.parse().map_err(|error: KmsError| Error::from(error).about(shown(path)))?)
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Error::io("cannot read the revocation ids", &error).about(escape_path(path))
+            })?;
+            Some(text.parse().map_err(|error: KmsError| Error::from(error).about(escape_path(path)))?)
         }
     };
     let source = KeySource::existing(&args.keystore)?;

@@ -5,10 +5,10 @@ use super::walking::{report, stdout_file};
 use crate::args::SumArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::interrupt;
 use crate::output::{Display, JsonError, JsonPath, Out};
 use crate::progress::{Progress, Total};
+use bulla_files::escape_path;
 use bulla_sums::{
     Algorithm, EscapedName, LineEnding, PoolOptions, TREE_TAG, Threads, TreeDigest, TreeError, tree_digest,
 };
@@ -30,11 +30,11 @@ pub(super) fn digest(
     };
     let error = |error| match error {
         TreeError::Walk(error) => report(&error),
-        TreeError::Read(path, error) => Error::from(error).about(shown(&path)),
+        TreeError::Read(path, error) => Error::from(error).about(escape_path(&path)),
         TreeError::Output(path) => {
             let message = "takes the output, so the digest of a folder that it is in would never match";
             Error::new("inside", message)
-                .about(shown(&path))
+                .about(escape_path(&path))
                 .hint("write the output to a file outside of the folder")
         }
     };

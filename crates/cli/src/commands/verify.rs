@@ -5,7 +5,6 @@ use crate::args::{ByteRange, SignatureFormat, VerifyArgs};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::outboard::{self, Verdict};
 use crate::files::read::in_order;
 use crate::files::read::{Links, ReadError, ReadMode, Source, is_large, total_of};
@@ -17,6 +16,7 @@ use crate::progress::{Progress, Total};
 use crate::trust::Trust;
 use crate::{idle, minisign};
 use bulla_blake3::Hash;
+use bulla_files::escape_path;
 use bulla_kms::signature::manifest::{self, EntryContent, Exclusion, ManifestEntry, ManifestPath};
 use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
 use std::borrow::Cow;
@@ -100,23 +100,26 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
 /// opening never waits.
 fn open_signature(path: &Path, signature: &Path) -> Result<File> {
     let opened = Source::open_file(signature, Links::Follow).map_err(|error| {
-        let about = |error: Error| error.about(shown(path));
+        let about = |error: Error| error.about(escape_path(path));
         match error {
             ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {}
             ReadError::Io(error) => {
-                return about(Error::io(&format!("cannot read its signature {}", shown(signature)), &error));
+                return about(Error::io(
+                    &format!("cannot read its signature {}", escape_path(signature)),
+                    &error,
+                ));
             }
             ReadError::NotAFile(kind) => {
-                let message = format!("its signature {} is {kind}, not a file", shown(signature));
+                let message = format!("its signature {} is {kind}, not a file", escape_path(signature));
                 return about(Error::new("not_a_file", message));
             }
-            error => return Error::from(error).about(shown(signature)),
+            error => return Error::from(error).about(escape_path(signature)),
         }
-        let message = format!("there is no signature file {}", shown(signature));
+        let message = format!("there is no signature file {}", escape_path(signature));
         let error = about(Error::new("no_signature", message));
         match sidecar(path, SignatureFormat::Minisign.extension()) {
             Ok(other) if other != signature && other.exists() => {
-                error.hint(format!("{} exists: add --format minisign", shown(&other)))
+                error.hint(format!("{} exists: add --format minisign", escape_path(&other)))
             }
             _ => error.hint("make one with `bulla sign`, or name one in another place with --signature FILE"),
         }
@@ -146,7 +149,7 @@ impl Job<'_> {
                     "usage",
                     "--only names parts of a folder, and this is the signature of a file",
                 );
-                return Err(error.about(shown(path)).into());
+                return Err(error.about(escape_path(path)).into());
             }
             StatementKind::File => self.compare_file(&file, args)?,
             StatementKind::Manifest => {
@@ -177,7 +180,7 @@ impl Job<'_> {
         }
         folder::compare_source(&source, file.digest, file.size, self.read_mode, self.progress)
             .map(Report::from)
-            .map_err(|error| Error::from(error).about(shown(path)).into())
+            .map_err(|error| Error::from(error).about(escape_path(path)).into())
     }
 
     fn compare_folder(
@@ -197,7 +200,7 @@ impl Job<'_> {
         };
         let metadata = path.metadata().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Problem::Missing.because("the signature is of a folder"),
-            _ => Error::io("cannot read its metadata", &error).about(shown(path)).into(),
+            _ => Error::io("cannot read its metadata", &error).about(escape_path(path)).into(),
         })?;
         if !metadata.is_dir() {
             let kind = describe(metadata.file_type());
@@ -224,7 +227,7 @@ impl Job<'_> {
         if args.duplicates {
             report.duplicates = Some(folder::duplicates(&wanted_entries));
         }
-        report.left_out = all.map(|exclusion| shown(Path::new(exclusion.as_str()))).collect();
+        report.left_out = all.map(|exclusion| escape_path(Path::new(exclusion.as_str()))).collect();
         Ok(report)
     }
 
@@ -233,8 +236,8 @@ impl Job<'_> {
     fn note_name(&self, comment: &str) {
         let Some(signed) = comment.split('\t').find_map(|part| part.strip_prefix("file:")) else { return };
         let Some(name) = self.path.file_name().filter(|_| self.path != Path::new(STDIN)) else { return };
-        if name.as_encoded_bytes() != signed.as_bytes() && shown(Path::new(name)) != signed {
-            let (path, signed) = (shown(self.path), shown(Path::new(signed)));
+        if name.as_encoded_bytes() != signed.as_bytes() && escape_path(Path::new(name)) != signed {
+            let (path, signed) = (escape_path(self.path), escape_path(Path::new(signed)));
             self.progress.suspend(|| {
                 note_line(&format!("{path}: its signature was made for a file with the name {signed}"));
             });
@@ -248,7 +251,7 @@ impl Job<'_> {
         open_signature(path, signature)?.take(1 << 16).read_to_string(&mut text).map_err(
             |error| match error.kind() {
                 io::ErrorKind::InvalidData => Problem::MalformedSignature.because("it is not UTF-8"),
-                _ => Error::io("cannot read its signature", &error).about(shown(path)).into(),
+                _ => Error::io("cannot read its signature", &error).about(escape_path(path)).into(),
             },
         )?;
         let file = minisign::Signature::parse(&text)
@@ -269,7 +272,7 @@ impl Job<'_> {
             key: file.key.to_string(),
             by: format!("minisign key {}", file.key),
             signed_at: None,
-            comment: shown(Path::new(&file.trusted_comment.replace('\t', " "))),
+            comment: escape_path(Path::new(&file.trusted_comment.replace('\t', " "))),
         };
         Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
     }
@@ -277,7 +280,7 @@ impl Job<'_> {
     /// The message of a minisign signature of `path`: the file's digest, or the file.
     fn minisign_message(&self, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
         let path = self.path;
-        let about = |error: Error| Finding::from(error.about(shown(path)));
+        let about = |error: Error| Finding::from(error.about(escape_path(path)));
         let source = open_signed(path)?;
         if algorithm == minisign::Algorithm::Prehashed {
             return Ok(minisign::prehash(&source, self.progress)
@@ -331,7 +334,7 @@ fn malformed(path: &Path, error: KmsError) -> Finding {
         Code::MalformedSignature | Code::MalformedManifest => {
             Problem::MalformedSignature.because(error.message)
         }
-        _ => Error::from(error).about(shown(path)).into(),
+        _ => Error::from(error).about(escape_path(path)).into(),
     }
 }
 
@@ -346,7 +349,7 @@ fn open_signed(path: &Path) -> Result<Source, Finding> {
             Problem::Missing.because("the signature is of a file")
         }
         ReadError::NotAFile(kind) => Problem::Changed.because(format!("it was a file, now it is {kind}")),
-        error => Error::from(error).about(shown(path)).into(),
+        error => Error::from(error).about(escape_path(path)).into(),
     })
 }
 
@@ -383,7 +386,7 @@ fn only(args: &VerifyArgs) -> Result<Vec<ManifestPath>> {
             .collect();
         ManifestPath::from_bytes(parts.join(&b'/')).map_err(|error| {
             Error::new("usage", format!("--only: {}", error.message))
-                .about(shown(path))
+                .about(escape_path(path))
                 .hint("name a path in the folder, relative to the folder")
         })
     };
@@ -410,7 +413,7 @@ pub(super) fn part_of_folder<'a>(
     range: ByteRange,
     args: &'a VerifyArgs,
 ) -> Result<Part<'a>> {
-    let usage = |message: &str| Err(Error::new("usage", message).about(shown(folder)));
+    let usage = |message: &str| Err(Error::new("usage", message).about(escape_path(folder)));
     let ([file], Some(outboard)) = (only, &args.outboard) else {
         return usage(
             "this is a signed folder: --range needs one file's path with --only, and its tree with --outboard",
@@ -423,7 +426,7 @@ pub(super) fn part_of_folder<'a>(
             Ok(Part { path, digest: *digest, size: *size, range, outboard: Some(outboard) })
         }
         Ok(EntryContent::Link { .. }) => usage("--range verifies a part of a file, and --only names a link"),
-        Err(_) => Err(Error::new("not_signed", "no file of this name was signed").about(shown(&path))),
+        Err(_) => Err(Error::new("not_signed", "no file of this name was signed").about(escape_path(&path))),
     }
 }
 
@@ -440,15 +443,15 @@ impl Part<'_> {
             None => sidecar(&self.path, outboard::EXTENSION)?,
         };
         if !tree.exists() {
-            let message = format!("there is no tree of its hashes {}", shown(&tree));
-            let error = Error::new("no_outboard", message).about(shown(&self.path));
+            let message = format!("there is no tree of its hashes {}", escape_path(&tree));
+            let error = Error::new("no_outboard", message).about(escape_path(&self.path));
             return Err(error.hint("make it with `bulla sum --outboard`, or name it with --outboard").into());
         }
         match outboard::verify(source, &tree, &self.digest, range.clone(), progress)? {
             Verdict::Intact => Ok(Report { range: Some(range), ..Finding::Ok.into() }),
             Verdict::Differs(at) => Err(Problem::Changed.because(format!(
                 "what follows byte {at} is not what was signed, or {} is not its tree",
-                shown(&tree)
+                escape_path(&tree)
             ))),
         }
     }
@@ -459,7 +462,7 @@ impl Part<'_> {
         let end = end.unwrap_or(self.size);
         if start >= end || end > self.size {
             let message = format!("--range: the file has {} bytes", self.size);
-            return Err(Error::new("usage", message).about(shown(&self.path)));
+            return Err(Error::new("usage", message).about(escape_path(&self.path)));
         }
         Ok(start..end)
     }

@@ -3,10 +3,10 @@
 
 use crate::args::{ExcludeArgs, FilterArgs};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::interrupt;
 use crate::output::Stdout;
 use crate::progress::Total;
+use bulla_files::escape_path;
 use bulla_kms::signature::manifest::Exclusion;
 use bulla_sums::{
     FileBatch, FileKind, FileSystems, FolderPolicy, Helpers, Hidden, Ignored, Job, JobOutcome, Links, Meter,
@@ -47,7 +47,7 @@ pub(crate) fn report(error: &WalkError) -> Error {
                 .hint("copy the files you need to another folder")
         }
     }
-    .about(shown(&error.path))
+    .about(escape_path(&error.path))
 }
 
 /// Ends a count when the work is done.
@@ -110,7 +110,7 @@ pub(super) fn exclusions(args: &ExcludeArgs) -> Result<Vec<Exclusion>> {
         let lines = text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line));
         let patterns = lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         for pattern in patterns {
-            all.push(Exclusion::new(pattern).map_err(|error| Error::from(error).about(shown(path)))?);
+            all.push(Exclusion::new(pattern).map_err(|error| Error::from(error).about(escape_path(path)))?);
         }
     }
     for pattern in &args.exclude {
@@ -124,7 +124,7 @@ pub(super) fn exclusions(args: &ExcludeArgs) -> Result<Vec<Exclusion>> {
 }
 
 fn read_patterns(path: &Path) -> Result<String> {
-    let about = |error: Error| error.about(shown(path));
+    let about = |error: Error| error.about(escape_path(path));
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_PATTERNS_LEN + 1).read_to_string(&mut text));
     read.map_err(|error| about(Error::io("cannot read the patterns", &error)))?;

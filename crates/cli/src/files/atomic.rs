@@ -2,8 +2,8 @@
 
 use super::describe;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::interrupt;
+use bulla_files::escape_path;
 use bulla_files::{AtomicFile, IfExists, Visibility, folder_of, sync_folder};
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
@@ -98,18 +98,18 @@ fn put<R>(
     })?;
     sync_folder(folder).map_err(|error| {
         Error::io("was written, but may be lost if the power fails now: cannot sync its folder", &error)
-            .about(shown(path))
+            .about(escape_path(path))
     })?;
     Ok(filled)
 }
 
 /// The error for a file that could not be written.
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
-    let cannot = |error| Error::io("cannot write", error).about(shown(path));
+    let cannot = |error| Error::io("cannot write", error).about(escape_path(path));
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
             Error::new("already_exists", "exists already; bulla does not replace it")
-                .about(shown(path))
+                .about(escape_path(path))
                 .hint("move it away, or name another file")
         }
         io::ErrorKind::StorageFull => {
@@ -136,7 +136,7 @@ pub(crate) fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u
     };
     let in_the_way = |found: &str| {
         Error::new("already_exists", format!("is {found}; bulla does not overwrite it"))
-            .about(shown(path))
+            .about(escape_path(path))
             .hint("move it away, or name another file with --output FILE")
     };
     if !metadata.is_file() {
@@ -144,6 +144,6 @@ pub(crate) fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u
     }
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_PEEK_LEN).read_to_end(&mut content));
-    read.map_err(|error| Error::io("cannot read the existing file", &error).about(shown(path)))?;
+    read.map_err(|error| Error::io("cannot read the existing file", &error).about(escape_path(path)))?;
     if content.is_empty() || is_one(&content) { Ok(()) } else { Err(in_the_way(&format!("not {what}"))) }
 }

@@ -7,7 +7,7 @@ pub(crate) mod read;
 pub(crate) mod secret;
 
 use crate::error::{Error, Result};
-use crate::file_name::shown;
+use bulla_files::escape_path;
 use bulla_sums::FileKind;
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
         path
     } else {
         resolved =
-            path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(shown(path)))?;
+            path.canonicalize().map_err(|error| Error::io("cannot find", &error).about(escape_path(path)))?;
         &resolved
     };
     let Some(name) = named.file_name() else {
         return Err(Error::new("no_name", "has no name, so bulla cannot derive the signature file's name")
-            .about(shown(path))
+            .about(escape_path(path))
             .hint("name the signature file: --output FILE to sign, --signature FILE to verify"));
     };
     let mut name = name.to_owned();

@@ -6,12 +6,12 @@
 use super::atomic;
 use super::read::{Links, Source, StreamError};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::progress::Progress;
 use bulla_blake3::Hash;
 use bulla_blake3::bao::GroupSize;
 use bulla_blake3::bao::decode::Decoder;
 use bulla_blake3::bao::encode::Encoder;
+use bulla_files::escape_path;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn write(source: &Source, name: &Path, path: &Path, progress: &Progre
         let size =
             source.try_for_each(progress, |bytes| encoder.write_all(bytes)).map_err(
                 |stopped| match stopped {
-                    StreamError::Read(error) => Error::from(error).about(shown(name)),
+                    StreamError::Read(error) => Error::from(error).about(escape_path(name)),
                     StreamError::Consumer(error) => cannot_write(&error),
                 },
             )?;
@@ -59,7 +59,7 @@ fn check_replaceable(path: &Path) -> Result<()> {
             "already_exists",
             "exists already and is not a tree of hashes; bulla does not replace it",
         )
-        .about(shown(path))
+        .about(escape_path(path))
         .hint("move it away, or name another file")),
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn verify(
     range: Range<u64>,
     progress: &Progress,
 ) -> Result<Verdict> {
-    let about = |error: Error| error.about(shown(outboard));
+    let about = |error: Error| error.about(escape_path(outboard));
     let tree = Source::open_file(outboard, Links::Follow).map_err(|error| about(error.into()))?;
     let tree = io::BufReader::with_capacity(1 << 12, tree.into_file());
     let mut decoder = Decoder::new_outboard(source.into_file(), tree, digest).with_group_size(GROUP);

@@ -2,7 +2,7 @@
 
 use super::STDIN;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
+use bulla_files::escape_path;
 use bulla_keystore::check_secret_file;
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +21,8 @@ pub(crate) enum Secrecy {
 /// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as
 /// `the private key`.
 pub(crate) fn read(path: &Path, what: &str, limit: usize, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>> {
-    let cannot = |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(shown(path));
+    let cannot =
+        |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(escape_path(path));
     // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * limit));
     let mut fill = |reader: &mut dyn Read| reader.take(limit as u64 + 1).read_to_end(&mut bytes);
@@ -37,7 +38,7 @@ pub(crate) fn read(path: &Path, what: &str, limit: usize, secrecy: Secrecy) -> R
     read.map_err(|error| cannot(&error))?;
     if bytes.len() > limit {
         let message = format!("is too long: {what} has at most {limit} bytes");
-        return Err(Error::new("file_too_large", message).about(shown(path)));
+        return Err(Error::new("file_too_large", message).about(escape_path(path)));
     }
     Ok(bytes)
 }

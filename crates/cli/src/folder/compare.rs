@@ -4,11 +4,11 @@ use super::stamps::StampCache;
 use super::walk::{reading, root, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::read::{HashMode, Links, ReadError, ReadMode, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
 use crate::progress::Progress;
 use bulla_blake3::Hash;
+use bulla_files::escape_path;
 use bulla_kms::signature::manifest::{EntryContent, LinkTarget, ManifestEntry, ManifestPath};
 use bulla_sums::{
     FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, PathFeed, PoolOptions, Rules,
@@ -103,7 +103,7 @@ pub(crate) fn compare(
     {
         let error =
             Error::new("nothing_verified", "nothing was signed with a path of --only, or is there now");
-        return Err(error.about(shown(folder)));
+        return Err(error.about(escape_path(folder)));
     }
     Ok(Report {
         finding: summary(folder, &entries, intact),
@@ -125,7 +125,7 @@ fn feed(folder: &Path, wanted: &Selection<'_>) -> Result<Box<dyn bulla_sums::Fee
             full.ancestors().skip(1).take_while(|part| part.starts_with(folder) && *part != folder);
         if let Some(link) = on_the_way.collect::<Vec<_>>().iter().find(|part| is_link(part)) {
             let error = Error::new("link", "is a link now, which is not followed");
-            return Err(error.about(shown(link)));
+            return Err(error.about(escape_path(link)));
         }
         if full.symlink_metadata().is_ok() {
             found.push(full);
@@ -253,7 +253,7 @@ impl Comparison<'_> {
     /// The finding about something that is not read.
     fn without_reading(&self, at: usize, batch: &FileBatch, index: usize, kind: Option<FileKind>) -> Finding {
         let (folder, name) = (batch.folder(), batch.name(index));
-        let about = |error: Error| error.about(shown(&path_from(&folder.path_of(name)))).into();
+        let about = |error: Error| error.about(escape_path(&path_from(&folder.path_of(name)))).into();
         match (&self.signed[at].content, kind) {
             (EntryContent::Link { target }, Some(FileKind::Link)) => match link_target(folder, name) {
                 Ok(now) if now == *target => Finding::Ok,
@@ -288,7 +288,7 @@ impl Comparison<'_> {
             Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Problem::Missing.because("")
             }
-            Err(error) => Error::from(error).about(shown(path)).into(),
+            Err(error) => Error::from(error).about(escape_path(path)).into(),
         }
     }
 
@@ -343,7 +343,7 @@ fn missing_entry(folder: &Path, entry: &ManifestEntry) -> EntryFinding {
     let path = bytes_path(&entry.path);
     let finding = match folder.join(&path).symlink_metadata() {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Error::io("cannot read its metadata", &error).about(shown(&folder.join(&path))).into()
+            Error::io("cannot read its metadata", &error).about(escape_path(&folder.join(&path))).into()
         }
         Ok(metadata) if metadata.is_dir() => {
             Problem::Changed.because(format!("it was {}, now it is a folder", kind_of(&entry.content)))
@@ -425,8 +425,8 @@ fn name_moves(
                 let reason = "the names differ only in their Unicode form (NFC, NFD)";
                 (reason.to_owned(), reason.to_owned())
             } else {
-                let was = format!("it was signed as {}", shown(&folder.join(&old.path)));
-                (format!("its content is now in {}", shown(&path)), was)
+                let was = format!("it was signed as {}", escape_path(&folder.join(&old.path)));
+                (format!("its content is now in {}", escape_path(&path)), was)
             };
             old.finding = Problem::Missing.because(is_now);
             new.finding = Problem::Unexpected.because(was);
@@ -459,7 +459,7 @@ fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
         Problem::Changed.because(counts)
     } else if unchecked > 0 {
         let message = format!("{unchecked} could not be checked, {intact} unchanged");
-        Error::new("unchecked", message).about(shown(folder)).into()
+        Error::new("unchecked", message).about(escape_path(folder)).into()
     } else {
         Finding::Ok
     }

@@ -5,9 +5,9 @@ use super::stamps::{StampCache, StampWriter};
 use super::walk::{below, entry, reading, root, rules, skip_of};
 use crate::commands::report;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::read::ReadMode;
 use crate::progress::Progress;
+use bulla_files::escape_path;
 use bulla_kms::signature::manifest::{
     Exclusion, ManifestEntry, ManifestPath, ManifestSummary, ManifestWriter,
 };
@@ -198,7 +198,7 @@ impl Lister<'_> {
                 }
                 found.entries.push((entry, stamp));
             }
-            Err(error) => found.errors.push(error.about(shown(&path_from(&full)))),
+            Err(error) => found.errors.push(error.about(escape_path(&path_from(&full)))),
         }
     }
 }

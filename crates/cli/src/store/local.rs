@@ -7,8 +7,8 @@ use super::prompt::{CommandPassphrase, ask_for_pin};
 use crate::args::KeystoreArgs;
 use crate::diagnostics::note_line;
 use crate::error::Result;
-use crate::file_name::shown;
 use crate::interrupt;
+use bulla_files::escape_path;
 use bulla_keystore::{
     DEFAULT_LABEL, ErrorCode, GuardLocation, NewKeystore, NewSecret, OpenFolder, RestoredFolder, Secrets,
     StartedAuditLog, UnlockedFolder,
@@ -79,7 +79,7 @@ impl LocalKeystore {
         };
         note_line(&format!(
             "created the keystore {} with the key `{DEFAULT_LABEL}`; {opened_by}",
-            shown(folder.path())
+            escape_path(folder.path())
         ));
         Ok(Self(unlocked))
     }
@@ -100,7 +100,7 @@ impl LocalKeystore {
             note_recovered(&log);
             note_line(&format!(
                 "a backup contains no audit log: bulla started a new one in {}; keep the old log as a proof of its entries",
-                shown(folder.path())
+                escape_path(folder.path())
             ));
         }
         Ok(Self(folder))

@@ -1,8 +1,8 @@
 //! Asks for passphrases and PINs on the terminal, or reads passphrases from files.
 
 use crate::error::Result;
-use crate::file_name::shown;
 use crate::interrupt;
+use bulla_files::escape_path;
 use bulla_keystore::{Error as KeystoreError, ErrorCode, PassphraseFile, PassphrasePrompt, PassphraseSource};
 use bulla_kms::SecretString;
 use std::io::{self, IsTerminal};
@@ -30,7 +30,7 @@ impl CommandPassphrase {
 
 impl PassphraseSource for CommandPassphrase {
     fn passphrase(&self, prompt: &PassphrasePrompt<'_>) -> bulla_keystore::Result<SecretString> {
-        let subject = format!("the keystore {}", shown(prompt.folder));
+        let subject = format!("the keystore {}", escape_path(prompt.folder));
         let prompt = if prompt.is_new { Prompt::Twice } else { Prompt::Once };
         read_passphrase(&subject, self.file.as_deref(), prompt)
     }

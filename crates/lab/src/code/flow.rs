@@ -19,7 +19,7 @@ use iced_x86::{
 
 /// The secrets before an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+struct SecretFlow {
     /// General registers, whole ones.
     registers: BTreeSet<Register>,
     /// Bits of the flags.
@@ -35,7 +35,7 @@ struct State {
     stored_pointer: bool,
 }
 
-impl State {
+impl SecretFlow {
     /// The union of the secrets on both paths.
     fn joined(&self, other: &Self) -> Self {
         Self {
@@ -178,12 +178,12 @@ impl State {
 /// One entry for each instruction that reveals a secret: its position and the reason.
 pub fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
     let at: BTreeMap<u64, usize> = instructions.iter().map(Instruction::ip).zip(0..).collect();
-    let mut before: Vec<Option<State>> = vec![None; instructions.len()];
+    let mut before: Vec<Option<SecretFlow>> = vec![None; instructions.len()];
     let mut factory = InstructionInfoFactory::new();
     let mut found = BTreeMap::new();
     let mut waiting = Vec::new();
     if !instructions.is_empty() {
-        before[0] = Some(State::default());
+        before[0] = Some(SecretFlow::default());
         waiting.push(0);
     }
     while let Some(n) = waiting.pop() {

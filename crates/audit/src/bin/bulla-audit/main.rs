@@ -9,10 +9,10 @@ use bulla_audit::scan::{self, Risk, Scan};
 use bulla_audit::{Comparison, Config, FileSource, Finding, Limits, Options, Report, Rules, SCHEMA, Style};
 use bulla_command::error::{Error, Result};
 use bulla_command::exit::Exit;
-use bulla_command::file_name::shown;
 use bulla_command::output::{JsonError, JsonPath, Out};
 use bulla_command::program;
 use bulla_command::progress::Progress;
+use bulla_files::escape_path;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -101,7 +101,7 @@ fn rules(args: &AuditArgs) -> Result<Rules> {
 
 /// Reads a small text file: rules, or a configuration.
 fn text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|error| Error::io("cannot read", &error).about(shown(path)))
+    fs::read_to_string(path).map_err(|error| Error::io("cannot read", &error).about(escape_path(path)))
 }
 
 fn about(path: &Path, error: &bulla_audit::Error) -> Error {
@@ -109,7 +109,7 @@ fn about(path: &Path, error: &bulla_audit::Error) -> Error {
         bulla_audit::Error::Io(error) => Error::io("cannot read", error),
         other => Error::new(other.code(), other.to_string()),
     };
-    let plain = plain.about(shown(path));
+    let plain = plain.about(escape_path(path));
     match error.hint() {
         Some(hint) => plain.hint(hint),
         None => plain,
@@ -126,7 +126,8 @@ fn baseline(path: &Path, options: &Options<'_>) -> Result<Vec<Report>> {
         return bulla_audit::audit_file(path, options).map_err(|error| about(path, &error));
     }
     let malformed = |error: &serde_json::Error| {
-        Error::new("baseline", format!("not what `bulla audit --json` prints: {error}")).about(shown(path))
+        Error::new("baseline", format!("not what `bulla audit --json` prints: {error}"))
+            .about(escape_path(path))
     };
     let mut reports = Vec::new();
     for line in text(path)?.lines() {
@@ -137,7 +138,7 @@ fn baseline(path: &Path, options: &Options<'_>) -> Result<Vec<Report>> {
                 report.schema
             );
             return Err(Error::new("baseline", what)
-                .about(shown(path))
+                .about(escape_path(path))
                 .hint("make the baseline again from the good binary"));
         }
         reports.push(report);

@@ -8,10 +8,10 @@ use crate::commands::hashing::threads;
 use crate::commands::walking::report;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::{shown, visible};
 use crate::interrupt;
 use crate::output::{JsonPath, Out};
 use crate::progress::Progress;
+use bulla_files::{escape_path, escape_text};
 use bulla_sums::{
     Algorithm, Dash, EscapedName, FileBatch, FileKind, FolderPolicy, HashParams, Helpers, Job, JobOutcome,
     Links, NamePolicy, OpenPolicy, Output, PathFeed, PoolOptions, ReadOptions, Stamp, hash_files, path_from,
@@ -22,10 +22,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the lists say, as far as a comparison needs it.
+/// The content of the lists, as far as a comparison needs it.
 #[derive(Default)]
 pub(super) struct Comparison {
-    known: Known,
+    listed: ListedFiles,
     /// The missing files, by digest.
     gone: HashMap<Vec<u8>, Vec<Gone>>,
     is_wanted: bool,
@@ -37,16 +37,16 @@ pub(super) struct Comparison {
     named: Option<Algorithm>,
 }
 
-/// What is not new.
+/// The files that are not new.
 #[derive(Default)]
-struct Known {
+struct ListedFiles {
     /// The names in the lists.
     names: HashSet<Vec<u8>>,
     /// The lists, as files.
     lists: HashSet<(u64, u64)>,
 }
 
-impl Known {
+impl ListedFiles {
     /// The places of the other files of a batch.
     fn others(&self, batch: &FileBatch) -> Vec<usize> {
         let folder = batch.folder();
@@ -80,9 +80,9 @@ pub(super) struct New {
     is_empty: bool,
 }
 
-/// What a thread found in a folder.
+/// The new files that one thread found in a folder.
 #[derive(Default)]
-struct Found {
+struct NewFiles {
     new: Vec<New>,
     errors: Vec<Error>,
 }
@@ -94,7 +94,7 @@ struct Found {
 /// mounted.
 pub(super) fn check_folders(options: &Options) -> Result<()> {
     for folder in &options.compare {
-        let about = |error: Error| error.about(shown(folder));
+        let about = |error: Error| error.about(escape_path(folder));
         let mut entries =
             folder.read_dir().map_err(|error| about(Error::io("cannot read the folder", &error)))?;
         if options.then != Lists::Stay && entries.next().is_none() {
@@ -112,7 +112,7 @@ impl Comparison {
 
     /// Remembers a list, which is not one of the files that it lists.
     pub(super) fn begin(&mut self, identity: Option<(u64, u64)>, named: Option<Algorithm>) {
-        self.known.lists.extend(identity);
+        self.listed.lists.extend(identity);
         self.named = named;
     }
 
@@ -123,7 +123,7 @@ impl Comparison {
         }
         self.function = checked.function.or(self.function);
         self.matched.extend(&checked.matched);
-        self.known.names.extend(checked.names.iter().map(|name| plain(name)));
+        self.listed.names.extend(checked.names.iter().map(|name| plain(name)));
         for (_, change) in &checked.changes {
             if let Change::Gone(gone) = change {
                 self.gone.entry(gone.digest.clone()).or_default().push(gone.clone());
@@ -172,21 +172,21 @@ impl Comparison {
             meter: progress,
         };
         let rules = &options.rules;
-        let known = std::mem::take(&mut self.known);
+        let listed = std::mem::take(&mut self.listed);
         let work = |job: Job, helpers: &dyn Helpers| match job {
             Job::Folder(pending) => match pending.list(rules) {
-                Err(error) => Found { errors: vec![report(&error)], ..Found::default() }.into(),
+                Err(error) => NewFiles { errors: vec![report(&error)], ..NewFiles::default() }.into(),
                 Ok(listed) => {
                     let errors = listed.errors.iter().map(report).collect();
-                    JobOutcome { result: Found { errors, ..Found::default() }, then: Some(listed.jobs) }
+                    JobOutcome { result: NewFiles { errors, ..NewFiles::default() }, then: Some(listed.jobs) }
                 }
             },
             Job::Batch(batch) => {
-                unknown(&batch, known.others(&batch), is_hashed.then_some(&reading), helpers)
+                unknown(&batch, listed.others(&batch), is_hashed.then_some(&reading), helpers)
             }
         };
         let (mut audited, mut exit) = (Compared::default(), Exit::Ok);
-        let each = |found: Found| {
+        let each = |found: NewFiles| {
             for error in &found.errors {
                 exit = Exit::Error;
                 progress.suspend(|| error.print());
@@ -230,16 +230,16 @@ fn unknown(
     new: Vec<usize>,
     reading: Option<&ReadOptions<'_>>,
     helpers: &dyn Helpers,
-) -> JobOutcome<Job, Found> {
+) -> JobOutcome<Job, NewFiles> {
     let path = |index| batch.folder().path_of(batch.name(index));
     let Some(reading) = reading else {
         let new =
             new.into_iter().map(|index| New { path: path(index), digest: None, is_empty: true }).collect();
-        return Found { new, errors: Vec::new() }.into();
+        return NewFiles { new, errors: Vec::new() }.into();
     };
     let results = hash_files(reading, batch.folder(), new.iter().map(|index| batch.name(*index)), helpers);
     let then = new.get(results.len()).and_then(|index| batch.rest(*index));
-    let mut found = Found::default();
+    let mut found = NewFiles::default();
     for (index, result) in new.into_iter().zip(results) {
         let path = path(index);
         match result {
@@ -251,7 +251,7 @@ fn unknown(
                 found.new.push(New { path, digest: Some(digest), is_empty: hashed.size == 0 });
             }
             Err(error) => {
-                found.errors.push(Error::from(error).about(shown(&path_from(&path))));
+                found.errors.push(Error::from(error).about(escape_path(&path_from(&path))));
                 found.new.push(New { path, digest: None, is_empty: true });
             }
         }
@@ -286,11 +286,13 @@ fn print(out: &mut Out, options: &Options, new: &New, from: Option<&[u8]>) -> Re
         return out.json(&JsonNew { path: path_from(&new.path).as_path().into(), status, from });
     }
     let name = EscapedName::new(&new.path, Algorithm::Blake3);
-    let (mark, text) =
-        (if name.escaped { "\\" } else { "" }, visible(&String::from_utf8_lossy(&name.text)).into_owned());
+    let (mark, text) = (
+        if name.escaped { "\\" } else { "" },
+        escape_text(&String::from_utf8_lossy(&name.text)).into_owned(),
+    );
     let bad = out.style(color::BAD);
     let from =
-        from.map_or_else(String::new, |from| format!(" (from {})", shown(Path::new(&path_from(from)))));
+        from.map_or_else(String::new, |from| format!(" (from {})", escape_path(Path::new(&path_from(from)))));
     out.line(format_args!("{mark}{text}: {bad}{}{bad:#}{from}", status.to_uppercase()))
 }
 

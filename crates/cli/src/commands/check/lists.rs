@@ -2,9 +2,9 @@
 
 use super::armor::{Armor, Role};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::STDIN;
 use base64ct::{Base64, Encoding as _};
+use bulla_files::escape_path;
 use bulla_sums::{
     Algorithm, ChecksumLine, Dialect, Feed, LineEnding, LineParser, ParsedLine, Source, Stamp, Subject,
     TREE_TAG,
@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum length of a line: no path is longer, and a stream without newlines must not fill the
 /// memory.
-const MAX_LINE: u64 = 1 << 20;
+const MAX_LINE_LEN: u64 = 1 << 20;
 
 /// The most lines of a group.
-const GROUP: usize = 64;
+const MAX_GROUP_LINES: usize = 64;
 
 /// The most bytes of a group: it may have many long lines.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_GROUP_BYTES: usize = 1 << 20;
 
 /// A line with its number, and without its ending.
 pub(super) struct Numbered {
@@ -82,12 +82,12 @@ impl Feed<Group> for Rest {
     }
 }
 
-/// What is known of a list when it has been read.
+/// A summary of a list, once it has been read.
 #[derive(Clone, Default)]
-pub(super) struct End(Arc<Mutex<Known>>);
+pub(super) struct End(Arc<Mutex<ListSummary>>);
 
 #[derive(Default)]
-struct Known {
+struct ListSummary {
     error: Option<io::Error>,
     armor: Armor,
     /// The number of comments after `;`.
@@ -95,7 +95,7 @@ struct Known {
 }
 
 impl End {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ListSummary> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,15 +104,15 @@ impl End {
     pub(super) fn result(&self, list: &Path, lines: u64) -> Result<()> {
         let mut known = self.known();
         if let Some(error) = known.error.take() {
-            return Err(Error::io("cannot read", &error).about(shown(list)));
+            return Err(Error::io("cannot read", &error).about(escape_path(list)));
         }
         if known.armor.is_cut() {
             let message = "the list was cut: its OpenPGP signature is not complete";
-            return Err(Error::new("list_cut", message).about(shown(list)));
+            return Err(Error::new("list_cut", message).about(escape_path(list)));
         }
         if lines == 0 {
             let message = "contains no checksums: nothing was checked";
-            return Err(Error::new("empty_list", message).about(shown(list)));
+            return Err(Error::new("empty_list", message).about(escape_path(list)));
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl End {
 
     /// What was passed over, in words, if a user would not expect it.
     pub(super) fn ignored(&self) -> Option<String> {
-        let Known { armor, comments, .. } = &*self.known();
+        let ListSummary { armor, comments, .. } = &*self.known();
         let mut parts = Vec::new();
         if armor.is_signed() {
             parts.push("an OpenPGP signature, which bulla does not verify".to_owned());
@@ -149,7 +149,7 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn open(path: &Path, reader: LineParser) -> Result<Self> {
-        let cannot = |error: &io::Error| Error::io("cannot read", error).about(shown(path));
+        let cannot = |error: &io::Error| Error::io("cannot read", error).about(escape_path(path));
         let file = match path == Path::new(STDIN) {
             true => Source::stdin().map(Source::into_file),
             false => File::open(path),
@@ -176,7 +176,7 @@ impl List {
 
     fn group(&mut self) -> io::Result<Vec<Numbered>> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
-        while lines.len() < GROUP && bytes < MOST_BYTES {
+        while lines.len() < MAX_GROUP_LINES && bytes < MAX_GROUP_BYTES {
             let Some(text) = read_line(&mut self.input, self.reader.ending)? else { break };
             bytes += text.len();
             lines.push(self.numbered(text));
@@ -222,8 +222,8 @@ impl Feed<Group> for List {
 pub(super) fn read_line(reader: &mut dyn BufRead, ending: LineEnding) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let end = ending.byte();
-    let len = reader.take(MAX_LINE).read_until(end, &mut line)?;
-    if len as u64 == MAX_LINE && line.last() != Some(&end) {
+    let len = reader.take(MAX_LINE_LEN).read_until(end, &mut line)?;
+    if len as u64 == MAX_LINE_LEN && line.last() != Some(&end) {
         // The rest of the line must not count as a separate line.
         skip_line(reader, end)?;
     }
@@ -293,7 +293,7 @@ fn read_json(text: &[u8]) -> Result<ChecksumLine, &'static str> {
     if name.is_empty() || name.contains(&0) {
         return Err("the name is empty, or contains a null character");
     }
-    let shown = shown(&bulla_sums::path_from(&name));
+    let shown = escape_path(&bulla_sums::path_from(&name));
     let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
     let start = start.ok_or("the checksum is escaped")?;
     let digits = start..start + hex.len();

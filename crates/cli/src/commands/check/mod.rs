@@ -18,12 +18,12 @@ use super::hashing::threads;
 use crate::diagnostics::{error_line, hint_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::file_name::shown;
 use crate::files::STDIN;
 use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
+use bulla_files::escape_path;
 use bulla_sums::{Dialect, Helpers, PoolOptions, run_in_order};
 use std::path::{Path, PathBuf};
 
@@ -112,14 +112,14 @@ impl Run<'_> {
         let here = counts.since(&before);
         changes.end(&here, end.is_signed());
         if let (Some(text), true) = (end.ignored(), options.shown != Shown::Nothing) {
-            progress.suspend(|| note_line(&format!("{}: {text}", shown(path))));
+            progress.suspend(|| note_line(&format!("{}: {text}", escape_path(path))));
         }
         if interrupt::stop_signal().is_none() {
             end.result(path, here.lines())?;
         }
         let nothing = here.ok == 0 && here.lines() > 0 && options.missing == Missing::Skipped;
         if nothing && interrupt::stop_signal().is_none() {
-            let error = Error::new("nothing_verified", "no file was verified").about(shown(path));
+            let error = Error::new("nothing_verified", "no file was verified").about(escape_path(path));
             progress.suspend(|| error.print());
             return Ok((Exit::Mismatch, changes));
         }

@@ -6,8 +6,8 @@ use super::lists::{List, parse, read_line};
 use super::options::{Lists, Options, named};
 use super::verdicts::{Change, Checked, Counts, Gone};
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::atomic;
+use bulla_files::escape_path;
 use bulla_sums::{Algorithm, ChecksumLine, EscapedName, LineEnding, LineParser, ParsedLine, Subject};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,9 +45,9 @@ struct Written {
     removed: u64,
 }
 
-/// The form of a list's last line, in which new lines are added.
+/// The format of a list's last line, in which new lines are added.
 #[derive(Clone)]
-struct Form {
+struct LineFormat {
     algorithm: Algorithm,
     is_tagged: bool,
     /// What ends a line: also a carriage return, if the list has some.
@@ -112,7 +112,7 @@ impl Changes {
             Error::new("nothing_found", "none of its files exists; it stays as it is")
                 .hint("is this the folder that the names begin in, and is its disk mounted?")
         } else if let Some(folder) = self.emptied() {
-            let message = format!("{} has no files any more; the list stays as it is", shown(folder));
+            let message = format!("{} has no files any more; the list stays as it is", escape_path(folder));
             Error::new("empty_folder", message)
                 .hint("is its disk mounted? if so, remove its line from the list")
         } else if self.is_guess(list, audited) {
@@ -122,7 +122,7 @@ impl Changes {
         } else {
             return None;
         };
-        Some(error.about(shown(list)))
+        Some(error.about(escape_path(list)))
     }
 
     fn emptied(&self) -> Option<&Path> {
@@ -173,7 +173,7 @@ impl Changes {
         if edits.is_empty() && audited.new.is_empty() {
             return Ok(None);
         }
-        let cannot_read = |error: &std::io::Error| Error::io("cannot read", error).about(shown(list));
+        let cannot_read = |error: &std::io::Error| Error::io("cannot read", error).about(escape_path(list));
         let metadata = list.metadata().map_err(|error| cannot_read(&error))?;
         // A link to a list stays one.
         let target = list.canonicalize().map_err(|error| cannot_read(&error))?;
@@ -193,12 +193,14 @@ impl Changes {
             }
             Ok(())
         })
-        .map_err(|error| failure.take().map_or(error, |failure| failure.about(shown(list))))?;
+        .map_err(|error| failure.take().map_or(error, |failure| failure.about(escape_path(list))))?;
         let kept = std::fs::set_permissions(&target, metadata.permissions());
-        kept.map_err(|error| Error::io("was written, but its mode was not kept", &error).about(shown(list)))?;
+        kept.map_err(|error| {
+            Error::io("was written, but its mode was not kept", &error).about(escape_path(list))
+        })?;
         let Written { changed, moved, removed } = written;
         let new = audited.new.len() as u64 - moved;
-        let list = shown(list);
+        let list = escape_path(list);
         Ok(Some(format!("{list}: wrote {changed} changed, {moved} moved, {new} new, {removed} removed")))
     }
 
@@ -210,7 +212,7 @@ impl Changes {
         edits: &BTreeMap<u64, Edit>,
         audited: &Compared,
     ) -> Result<Written, Rewrite> {
-        let mut form = Form {
+        let mut format = LineFormat {
             algorithm: audited.function.unwrap_or(Algorithm::Blake3),
             is_tagged: false,
             ending: vec![self.reader.ending.byte()],
@@ -220,7 +222,7 @@ impl Changes {
             number += 1;
             let parsed = parse(&self.reader, &line);
             if let ParsedLine::Checksum(parsed) = &parsed {
-                form.follow(parsed, &line, &ending, audited)?;
+                format.follow(parsed, &line, &ending, audited)?;
             }
             match (edits.get(&number), &parsed) {
                 (None, _) => output.write_all(&[&line[..], &ending].concat())?,
@@ -239,14 +241,14 @@ impl Changes {
         if written.changed + written.moved + written.removed != edits.len() as u64 {
             return Err(Rewrite::Changed(changed_meanwhile()));
         }
-        if form.ending.is_empty() {
+        if format.ending.is_empty() {
             // The last line had no ending, and gets one.
-            form.ending = vec![self.reader.ending.byte()];
+            format.ending = vec![self.reader.ending.byte()];
             if !audited.new.is_empty() && number > 0 {
-                output.write_all(&form.ending)?;
+                output.write_all(&format.ending)?;
             }
         }
-        audited.new.iter().try_for_each(|new| form.line(output, self.reader.ending, new))?;
+        audited.new.iter().try_for_each(|new| format.line(output, self.reader.ending, new))?;
         Ok(written)
     }
 }
@@ -281,8 +283,8 @@ fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> std::io::Result<Opti
     Ok(Some((line, end)))
 }
 
-impl Form {
-    /// Takes the form of a line. New files cannot be added in every form.
+impl LineFormat {
+    /// Takes the format of a line. New files cannot be added in every format.
     fn follow(
         &mut self,
         parsed: &ChecksumLine,

@@ -5,10 +5,10 @@ use super::lists::{Group, Numbered};
 use super::options::{Missing, Options, Shown};
 use crate::color;
 use crate::error::Error;
-use crate::file_name::{shown, visible};
 use crate::output::{JsonError, JsonPath, Out, json_line};
 use crate::progress::Progress;
 use anstyle::Style;
+use bulla_files::{escape_path, escape_text};
 use bulla_sums::{
     Algorithm, ChecksumLine, Dash, Dialect, Folder, HashParams, Helpers, JobOutcome, LineParser, Links,
     Meter, NamePolicy, OpenPolicy, Output, ParsedLine, ReadError, ReadOptions, Subject, Threads, hash_files,
@@ -428,7 +428,7 @@ impl<'a> Printer<'a> {
             return text.extend(json_line(&JsonLine { path, status, line: None, error }));
         }
         let (style, word) = if is_ok { (self.good, "OK") } else { (self.bad, "FAILED") };
-        let name = visible(&line.shown);
+        let name = escape_text(&line.shown);
         writeln!(text, "{name}: {style}{word}{reason}{style:#}").expect("a vector takes any text");
     }
 
@@ -438,7 +438,7 @@ impl<'a> Printer<'a> {
             return;
         }
         let error =
-            Error::new("malformed_line", reason).about(format!("{}: line {number}", shown(&self.list)));
+            Error::new("malformed_line", reason).about(format!("{}: line {number}", escape_path(&self.list)));
         if self.options.json {
             let path = self.list.as_path().into();
             let line =

@@ -3,9 +3,9 @@
 use crate::args::ServerArgs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use crate::file_name::shown;
 use crate::files::secret;
 use bulla_client::{Address, Blocking, Client, Refusal, Settings};
+use bulla_files::escape_path;
 use bulla_kms::token::MAX_TOKEN_LEN;
 use bulla_kms::{Code, KmsError};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ impl Remote {
         }
         if let Some(path) = &args.server_ca {
             let pem = secret::read(path, "the authorities", MAX_PEM, secret::Secrecy::NotSecret)?;
-            settings = settings.authorities(&pem).map_err(|error| error_of(error).about(shown(path)))?;
+            settings =
+                settings.authorities(&pem).map_err(|error| error_of(error).about(escape_path(path)))?;
         }
         settings = match (&args.client_certificate, &args.client_key) {
             (None, None) => settings,
@@ -48,7 +49,7 @@ impl Remote {
                 let key = secret::read(key, "the private key", MAX_PEM, secret::Secrecy::Secret)?;
                 settings
                     .certificate(&chain, &key)
-                    .map_err(|error| error_of(error).about(shown(certificate)))?
+                    .map_err(|error| error_of(error).about(escape_path(certificate)))?
             }
             _ => {
                 let message = "a client certificate and its private key go together";
@@ -107,8 +108,8 @@ pub(crate) fn given_token(args: &ServerArgs) -> Result<Option<(Zeroizing<String>
     let not_text = |subject: &str| Error::new("invalid_token", "is not a token").about(subject);
     if let Some(path) = &args.token_file {
         let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| not_text(&shown(path)))?;
-        return Ok(Some((Zeroizing::new(text.to_owned()), shown(path))));
+        let text = std::str::from_utf8(&bytes).map_err(|_| not_text(&escape_path(path)))?;
+        return Ok(Some((Zeroizing::new(text.to_owned()), escape_path(path))));
     }
     match std::env::var_os(TOKEN) {
         None => Ok(None),

@@ -10,8 +10,8 @@ use bulla_command::color;
 use bulla_command::diagnostics::error_line;
 use bulla_command::error::Result;
 use bulla_command::exit::Exit;
-use bulla_command::file_name::shown;
 use bulla_command::output::{JsonPath, Out};
+use bulla_files::escape_path;
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{Checkpoint, LogId, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
@@ -111,7 +111,7 @@ pub(crate) fn verify(args: &LogVerifyArgs, config: &Config) -> Result<Exit> {
         match log.id() {
             Ok(id) => known.entry(id).or_default().sources.push(log),
             Err(error) => {
-                error_line(&format!("{}: {error}", shown(log.place())));
+                error_line(&format!("{}: {error}", escape_path(log.place())));
                 exit = exit.and(if is_gone(error.code()) { Exit::Mismatch } else { Exit::Error });
             }
         }
@@ -190,7 +190,7 @@ fn verify_one(
         match verify_log(&**log, policy, trust, &known.checkpoints) {
             Ok(report) => read.push(Read { path: log.place().into(), place: log.place().to_owned(), report }),
             Err(error) => {
-                error_line(&format!("{}: {error}", shown(log.place())));
+                error_line(&format!("{}: {error}", escape_path(log.place())));
                 exit = exit.and(if is_gone(error.code()) { Exit::Mismatch } else { Exit::Error });
             }
         }
@@ -277,7 +277,7 @@ fn print_stray(out: &mut Out, args: &LogVerifyArgs, problem: &Problem) -> Result
         }
         return out.json(&Stray { status: Status::Failed, problems: [problem] });
     }
-    let (bad, row) = (out.style(color::BAD), shown(Path::new(&problem.file)));
+    let (bad, row) = (out.style(color::BAD), escape_path(Path::new(&problem.file)));
     out.line(format_args!("etcd, {row}: {bad}{}{bad:#} ({})", problem.kind.as_str(), problem.message))
 }
 
@@ -290,8 +290,11 @@ fn print(
     status: Status,
 ) -> Result<()> {
     let (good, bad) = (out.style(color::GOOD), out.style(color::BAD));
-    let place =
-        if known.place.is_empty() { String::new() } else { format!(" ({})", shown(Path::new(&known.place))) };
+    let place = if known.place.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", escape_path(Path::new(&known.place)))
+    };
     for problem in &known.problems {
         out.line(format_args!("{id}{place}: {bad}{}{bad:#} ({})", problem.kind.as_str(), problem.message))?;
     }

@@ -5,7 +5,7 @@ use crate::source::{no_passphrase_given, passphrase_secrets, service_log_options
 use bulla_cli::keystore::{KeystoreArgs, keystore_folder, note_recovered, secrets};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
-use bulla_command::file_name::shown;
+use bulla_files::escape_path;
 use bulla_keystore::audit_log::{checkpoint_key, ensure_log_key, find_log_key, find_untrusted};
 use bulla_keystore::{
     AuditLogFolder, KeystoreFolder, PassphrasePrompt, Secrets, ensure_default_key, find_provider,
@@ -92,7 +92,7 @@ impl EtcdSource {
                 let none = || Error::new("invalid_argument", "the settings name no `guard` in [keystore]");
                 let path = config.keystore.guard.as_ref().ok_or_else(none)?;
                 FileGuard::create(path)?;
-                note_line(&format!("created the rollback guard {}", shown(path)));
+                note_line(&format!("created the rollback guard {}", escape_path(path)));
             }
             NewPart::Keystore => Self::create_keystore(args, config)?,
             NewPart::AuditLog => {
@@ -111,7 +111,8 @@ impl EtcdSource {
         let mut unlock = if with_settings(args, config).passphrase_file.is_some() {
             Unlock::Passphrase(source.secrets.ask_passphrase(&PassphrasePrompt::new(folder.path()))?)
         } else if folder.has_key_file() {
-            let message = format!("there is a key file keystore.key in {} already", shown(folder.path()));
+            let message =
+                format!("there is a key file keystore.key in {} already", escape_path(folder.path()));
             return Err(Error::new("already_exists", message)
                 .hint("it opens a keystore that exists; name another folder"));
         } else {
@@ -122,7 +123,7 @@ impl EtcdSource {
         ensure_default_key(&keystore)?;
         let opened_by = match unlock {
             Unlock::KeyFile(path) => {
-                format!("the key file {} opens it, and every node needs a copy", shown(&path))
+                format!("the key file {} opens it, and every node needs a copy", escape_path(&path))
             }
             _ => "your passphrase opens it".to_owned(),
         };

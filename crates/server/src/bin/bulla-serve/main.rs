@@ -19,9 +19,9 @@ use bulla_cli::audit_log::{LogVerifyArgs, WitnessPolicy};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_command::exit::Exit;
-use bulla_command::file_name::shown;
 use bulla_command::output::Out;
 use bulla_command::{interrupt, program};
+use bulla_files::escape_path;
 use bulla_server::{Config, KeystoreSource, ListenConfig, Server, ServerHandle, StoreKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -162,7 +162,7 @@ fn verify_cluster(args: &LogVerifyArgs) -> Result<Exit> {
 fn verify_cluster(args: &LogVerifyArgs) -> Result<Exit> {
     let error = without_etcd();
     Err(match &args.config {
-        Some(config) => error.about(shown(config)),
+        Some(config) => error.about(escape_path(config)),
         None => error,
     })
 }
@@ -219,7 +219,7 @@ fn settings(args: &ServeArgs) -> Result<Config> {
         let hint = match &args.config {
             Some(path) => format!(
                 "add `[[listen]]` with an `address` to {}, or use --listen 127.0.0.1:8200",
-                shown(path)
+                escape_path(path)
             ),
             None => "name one: --listen 127.0.0.1:8200".to_owned(),
         };
