@@ -11,9 +11,8 @@ use anyhow::{Result, ensure};
 use bulla_lab::{
     code::{
         budget,
-        build::{self, Units},
-        image::Image,
-        kernels, secret,
+        image::{self, Image, Units},
+        kernels, secrets,
     },
     measure::Plan,
     suites::{self, Filter},
@@ -81,8 +80,8 @@ enum Command {
 
 /// What was read of each step; an error if a secret could choose a branch or an address.
 fn secrets_code(file: Option<PathBuf>) -> Result<()> {
-    let file = file.map_or_else(|| build::library("bulla-ed25519", Units::Default), Ok)?;
-    let steps = secret::find(&Image::read(&file)?)?;
+    let file = file.map_or_else(|| image::library("bulla-ed25519", Units::Default), Ok)?;
+    let steps = secrets::find(&Image::read(&file)?)?;
     for step in &steps {
         let (instructions, branches) = (step.instructions, step.branches);
         print(&format!("{:<16} {instructions:>6} instructions {branches:>4} branches", step.name))?;
@@ -119,7 +118,7 @@ fn main() -> Result<()> {
         Command::KernelsCode { file, record } => {
             let files = match file {
                 Some(file) => vec![file],
-                None => build::libraries(Units::Default)?,
+                None => image::libraries(Units::Default)?,
             };
             let mut found = Vec::new();
             for file in files {

@@ -8,7 +8,7 @@
 //! - Alignment matters. So each round draws a new offset of the data, the same for all.
 //! - The position of the stack matters. So each round draws a new one, the same for all.
 //! - Another thread of the same core slows some code down more than other code. So a round counts
-//!   only if the core was ours: [`crate::quiet`].
+//!   only if the core was ours: [`crate::core_probe`].
 //! - The other addresses of a process depend on luck. So the caller launches the whole process
 //!   several times.
 //! - A call through a table or a loop around a closure is not free. So the loop is inside [`Op`],
@@ -21,7 +21,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use crate::quiet::Quiet;
+use crate::core_probe::Quiet;
 
 /// The data of one round.
 #[derive(Debug)]

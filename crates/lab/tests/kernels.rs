@@ -9,8 +9,7 @@ use std::{
 
 use bulla_lab::code::{
     budget,
-    build::{self, Units},
-    image::Image,
+    image::{self, Image, Units},
     kernels::{self, Kernel},
 };
 
@@ -22,7 +21,7 @@ struct Built {
 
 impl Built {
     fn with(units: Units) -> Self {
-        let files = build::libraries(units).unwrap();
+        let files = image::libraries(units).unwrap();
         let images: Vec<_> = files.iter().map(|file| Image::read(file).unwrap()).collect();
         let kernels = images.iter().flat_map(|image| kernels::find(image).unwrap()).collect();
         Self { images, kernels }
@@ -94,7 +93,7 @@ fn kernels_code(file: &Path) -> Output {
 
 #[test]
 fn the_program_prints_what_the_gate_reads() {
-    for file in build::libraries(Units::Default).unwrap() {
+    for file in image::libraries(Units::Default).unwrap() {
         let printed = kernels_code(&file);
         let found = kernels::find(&Image::read(&file).unwrap()).unwrap();
         assert_eq!(String::from_utf8(printed.stdout).unwrap(), kernels::table(&found));

@@ -3,16 +3,15 @@
 use std::{path::Path, process::Command};
 
 use bulla_lab::code::{
-    build::{Units, library},
-    image::Image,
-    secret::{self, STEPS},
+    image::{Image, Units, library},
+    secrets::{self, STEPS},
 };
 
 #[test]
 fn no_branch_and_no_address_depends_on_a_secret() {
     for units in [Units::Default, Units::One] {
         let image = Image::read(&library("bulla-ed25519", units).unwrap()).unwrap();
-        let steps = secret::find(&image).unwrap();
+        let steps = secrets::find(&image).unwrap();
         assert_eq!(steps.iter().map(|step| step.name).collect::<Vec<_>>(), STEPS);
         for step in steps {
             assert!(step.instructions > 100, "{}: too short to be the step", step.name);

@@ -4,22 +4,15 @@
 //! (`spec/bench-record.md`).
 #![forbid(unsafe_code)]
 
-mod peers;
-
-use std::{
-    env,
-    io::{self, Write as _},
-};
+use std::{env, io::{self, Write as _}};
 
 use anyhow::{Context as _, Result};
-use bulla_lab::{
-    measure::Plan,
-    suites::{
-        Case, Filter, Suite,
-        ed25519::{self, active_kernel},
-        version_in,
-    },
-};
+use bulla_lab::{measure::Plan, suites::{Case, Filter, Suite, ed25519::{self, active_kernel, Group, Signed, verifies}, version_in, Make, Peer}};
+use commonware_codec::{Copying, DecodeExt as _};
+use commonware_cryptography::{BatchEntry, BatchVerifier as _};
+use commonware_cryptography_curve25519::signing;
+use commonware_parallel::Sequential;
+use ed25519_simd::{DalekVerifier, VerifyInput};
 
 /// A list from the environment; empty if it is not set.
 fn list(variable: &str) -> Vec<String> {
@@ -35,7 +28,7 @@ fn version(package: &str) -> String {
 }
 
 fn cases() -> Vec<Case> {
-    let mut cases = ed25519::cases(peers::of);
+    let mut cases = ed25519::cases(native_peers);
     for peer in cases.iter_mut().flat_map(|case| &mut case.peers) {
         peer.version = version(peer.name);
     }
@@ -56,5 +49,63 @@ fn main() -> Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", record.line()?)?;
         Ok(out.flush()?)
+    })
+}
+
+/// The peers that can do the work of a group. They require a build for one machine: they have code
+/// only for AVX-512 IFMA, chosen when they are compiled.
+fn native_peers(group: Group, count: usize) -> Vec<Peer> {
+    let peer = |name, make| Peer { name, version: String::new(), isa_limit: "", make };
+    let simd = || peer("ed25519-simd", simd(count));
+    let commonware = || peer("commonware-cryptography-curve25519", commonware(count));
+    match group {
+        Group::Strict | Group::Prepared => vec![simd(), commonware()],
+        Group::Cofactored => vec![commonware()],
+        Group::Sign | Group::Parallel => vec![],
+    }
+}
+
+fn simd(count: usize) -> Make {
+    Box::new(move || {
+        let signed = Signed::new(count);
+        let mut verifier = DalekVerifier::new();
+        let inputs: Vec<_> = (0..count)
+            .map(|i| VerifyInput {
+                public_key: signed.public_keys[i],
+                signature: signed.signatures[i],
+                message: &signed.messages[i],
+            })
+            .collect();
+        verifies(count, move |out| verifier.verify_batch(&inputs, out))
+    })
+}
+
+/// Its batch, with one verdict for all. Its messages begin with the length of an empty name, a zero
+/// byte, like all messages here.
+fn commonware(count: usize) -> Make {
+    Box::new(move || {
+        let signed = Signed::new(count);
+        let items: Vec<_> = (0..count)
+            .map(|i| {
+                let key = signing::VerifyingKey::decode(Copying(&signed.public_keys[i])).expect("a key");
+                let signature =
+                    signing::Signature::decode(Copying(&signed.signatures[i])).expect("a signature");
+                (key, signature, &signed.messages[i][1..])
+            })
+            .collect();
+        verifies(count, move |out| {
+            let valid = signing::VerifyingKey::verify_batch(
+                &mut rand::rng(),
+                &items,
+                |_, (public_key, signature, message)| BatchEntry {
+                    namespace: b"",
+                    message,
+                    public_key,
+                    signature,
+                },
+                &Sequential,
+            );
+            out.fill(valid);
+        })
     })
 }

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::{
-    build,
+    image,
     kernels::{Kernel, LIBRARIES},
 };
 
@@ -59,7 +59,7 @@ impl Budget {
 
 /// The path of the record.
 pub fn path() -> PathBuf {
-    build::root().join("lab/kernels.toml")
+    image::root().join("lab/kernels.toml")
 }
 
 /// Reads the record.
@@ -77,7 +77,7 @@ pub fn text(kernels: &[Kernel]) -> String {
     let mut out = format!(
         "# What the kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
          # Stores and loads are those of vector registers to and from the stack. Recorded by: {COMMAND}\n",
-        build::TARGET
+        image::TARGET
     );
     for set in LIBRARIES.iter().flat_map(|library| library.sets) {
         let own: Vec<_> = kernels.iter().filter(|kernel| kernel.set.name == set.name).collect();

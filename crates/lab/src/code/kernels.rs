@@ -8,7 +8,7 @@ use iced_x86::{CpuidFeature, Mnemonic};
 use super::{
     count::Counts,
     image::{Function, Image},
-    secret,
+    secrets,
 };
 
 /// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has
@@ -321,7 +321,7 @@ impl Kernel {
             function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
             // Functions outside the library copy and clear whole tables, and only these are called
             // through pointers. Steps with secrets call nothing.
-            function if is_step(function) && !secret::STEPS.contains(&function) => {
+            function if is_step(function) && !secrets::STEPS.contains(&function) => {
                 ["memcpy", "memset"].contains(&callee.as_str())
                     || ["a pointer: ", "core::slice::index::"].iter().any(|name| callee.starts_with(name))
                     || panics(callee)
@@ -474,7 +474,7 @@ mod tests {
             kernel.forbidden_calls().len()
         };
         assert_eq!(calls("multiply_own"), 1);
-        assert!(secret::STEPS.iter().all(|step| calls(step) == 2));
+        assert!(secrets::STEPS.iter().all(|step| calls(step) == 2));
     }
 
     #[test]

@@ -5,16 +5,12 @@ mod blake2;
 mod blake3;
 pub mod ed25519;
 mod kms;
-mod run;
 mod suite;
 
 use anyhow::{Context as _, Result};
 use bulla_record::LABORATORY;
 
-pub use self::{
-    run::Filter,
-    suite::{Active, Case, Make, Peer, Suite, version_in},
-};
+pub use self::suite::{Active, Case, Filter, Make, Peer, Suite, version_in};
 
 /// Every suite, in the order of [`LABORATORY`].
 pub fn all() -> Vec<Suite> {

@@ -4,7 +4,7 @@ use std::{hint::black_box, rc::Rc};
 
 use bulla_blake3::kernel;
 
-use super::test_file::{Access, TestFile};
+use super::files::{Access, TestFile};
 use crate::measure::{Input, Op, Subject};
 
 pub(super) type Boxed = Box<dyn Subject>;

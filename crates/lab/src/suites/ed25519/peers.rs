@@ -8,7 +8,7 @@ use ed25519_zebra as zebra;
 use rayon::prelude::*;
 use ring::signature as ring;
 
-use super::work::{Group, Signed, signs, verifies};
+use super::{Group, Signed, signs, verifies};
 use crate::suites::suite::{Make, Peer};
 
 /// The peers of a case.

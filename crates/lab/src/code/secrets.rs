@@ -1,4 +1,6 @@
-//! Follows secrets through the general registers, the flags and the stack of one function.
+//! Checks whether a secret could choose a branch or an address in the machine code of the Ed25519
+//! steps that process secrets. It follows secrets through the general registers, the flags and the
+//! stack of one function.
 //!
 //! Values from a vector, a mask, or memory that is not constant are secret, and so is everything
 //! computed from them. These are faults: a branch on secret flags; an address from a secret
@@ -12,10 +14,59 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Context as _, Result};
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-    UsedMemory,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register, UsedMemory,
 };
+
+use super::image::{Function, Image};
+
+/// The steps that process nonces, prefixes and private scalars.
+/// `crates/ed25519/src/kernel/signing.rs` calls no others.
+pub const STEPS: [&str; 6] =
+    ["compress", "multiply_nonce", "encode", "multiply_one_nonce", "encode_one", "finish"];
+
+const MODULE: &str = "bulla_ed25519::kernel::lane_steps::ifma::";
+
+/// The findings in one step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its name.
+    pub name: &'static str,
+    /// The number of instructions.
+    pub instructions: usize,
+    /// The number of branches on flags.
+    pub branches: usize,
+    /// The places where a secret could choose a branch or an address, one line each.
+    pub faults: Vec<String>,
+}
+
+/// Checks every step in `image`.
+///
+/// # Errors
+/// A step is missing.
+pub fn find(image: &Image) -> Result<Vec<Step>> {
+    let read = |name: &&'static str| {
+        let full = format!("{MODULE}{name}");
+        let function = image.functions.iter().find(|function| function.name == full);
+        Ok(read(name, function.with_context(|| format!("no function {full} in this file"))?))
+    };
+    STEPS.iter().map(read).collect()
+}
+
+fn read(name: &'static str, function: &Function) -> Step {
+    let mut decoder = Decoder::with_ip(64, &function.code, function.address, DecoderOptions::NONE);
+    let instructions: Vec<Instruction> = decoder.iter().collect();
+    let is_branch = |instruction: &&Instruction| instruction.flow_control() == FlowControl::ConditionalBranch;
+    let line = |(address, fault): (u64, &str)| format!("{name}+{:#x} {fault}", address - function.address);
+    Step {
+        name,
+        instructions: instructions.len(),
+        branches: instructions.iter().filter(is_branch).count(),
+        faults: faults(&instructions).into_iter().map(line).collect(),
+    }
+}
 
 /// The secrets before an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,7 +227,7 @@ impl SecretFlow {
 }
 
 /// One entry for each instruction that reveals a secret: its position and the reason.
-pub fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
+fn faults(instructions: &[Instruction]) -> Vec<(u64, &'static str)> {
     let at: BTreeMap<u64, usize> = instructions.iter().map(Instruction::ip).zip(0..).collect();
     let mut before: Vec<Option<SecretFlow>> = vec![None; instructions.len()];
     let mut factory = InstructionInfoFactory::new();
@@ -234,6 +285,11 @@ fn is_written(access: OpAccess) -> bool {
 mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
+
+    #[test]
+    fn a_step_that_is_missing_is_named() {
+        assert!(find(&Image::default()).unwrap_err().to_string().contains("compress"));
+    }
 
     /// The faults in a function of these instructions.
     fn found(code: &[&[u8]]) -> Vec<&'static str> {

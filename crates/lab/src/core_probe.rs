@@ -1,5 +1,6 @@
-//! Finds out whether something else uses the core that this process runs on: the other thread of a
-//! core with two, in this or in another virtual machine. No count of processes shows that.
+//! Probes of the core that this process runs on, without performance counters: its clock, and
+//! whether something else uses it, such as the other thread of a core with two, in this or in
+//! another virtual machine. No count of processes shows that.
 //!
 //! It affects ratios, and a control copy of the peer does not show it: a kernel that keeps all
 //! ports of the core busy loses more than one that waits for its own results. Eight independent
@@ -12,7 +13,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::clock;
+/// The number of steps of the chain. With two cycles per step, a sample takes about 10 us, in which
+/// the clock hardly changes.
+const CLOCK_STEPS: u32 = 16_384;
+
+/// The core clock in GHz, by a chain of operations, each of which waits for the one before.
+///
+/// An addition and an exclusive or take one cycle each on every core we know, and the optimizer
+/// cannot shorten a chain that mixes the two. The result is the best of three, because an
+/// interruption can only make the result too low.
+pub fn gigahertz() -> f64 {
+    let best = (0..3).map(|_| chain(CLOCK_STEPS)).min().unwrap_or_default();
+    2.0 * f64::from(CLOCK_STEPS) / best.as_nanos().max(1) as f64
+}
+
+/// The time of `steps` dependent steps, each an addition and an exclusive or.
+#[inline(never)]
+fn chain(steps: u32) -> Duration {
+    let (add, flip) = operands();
+    let mut x = black_box(1_u64);
+    let start = Instant::now();
+    for _ in 0..steps {
+        x = x.wrapping_add(add) ^ flip;
+    }
+    black_box(x);
+    start.elapsed()
+}
+
+/// Two numbers that no compiler knows.
+fn operands() -> (u64, u64) {
+    black_box((0x9e37_79b9_7f4a_7c15, 0x5851_f42d_4c95_7f2d))
+}
 
 /// The number of additions of one chain: about 1.5 us.
 const STEPS: u32 = 4096;
@@ -96,7 +127,7 @@ impl Quiet {
 
 /// The times of one chain, of eight, and of one again, in seconds.
 fn probe() -> [f64; 3] {
-    let one = || clock::chain(STEPS / 2);
+    let one = || chain(STEPS / 2);
     [one(), eight_chains(), one()].map(|time| time.as_secs_f64())
 }
 
@@ -104,7 +135,7 @@ fn probe() -> [f64; 3] {
 /// no compiler makes them chains of vectors.
 #[inline(never)]
 fn eight_chains() -> Duration {
-    let (add, flip) = clock::operands();
+    let (add, flip) = operands();
     let (mut a, mut b, mut c, mut d) = black_box((1_u64, 2_u64, 3_u64, 4_u64));
     let (mut e, mut f, mut g, mut h) = black_box((5_u64, 6_u64, 7_u64, 8_u64));
     let start = Instant::now();
@@ -126,6 +157,12 @@ fn eight_chains() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_of_a_real_core_is_plausible() {
+        let clock = gigahertz();
+        assert!((0.05..20.0).contains(&clock), "{clock} GHz");
+    }
 
     /// Golden Cove, microseconds.
     const ONE: f64 = 1.5;
