@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     KeyFile::create(&key_file)?;
 
     let start = Instant::now();
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     for number in 0..keys {
         let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
         keystore.create_key(new.label(format!("key-{number}").parse()?))?;

@@ -89,7 +89,7 @@ const fn encapsulation(name: &'static str, public_key: usize, output: usize) -> 
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: &[Self] = &[
         Self::Ed25519,
         Self::EcdsaP256,
         Self::MlDsa44,
@@ -149,7 +149,7 @@ impl Algorithm {
     /// All names. Not by `join`: LLVM takes minutes to optimize that for an array of this length.
     fn names() -> String {
         let mut names = String::new();
-        for algorithm in Self::ALL {
+        for &algorithm in Self::ALL {
             if !names.is_empty() {
                 names.push_str(", ");
             }
@@ -178,7 +178,7 @@ impl FromStr for Algorithm {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == text).ok_or_else(|| {
+        Self::ALL.iter().copied().find(|algorithm| algorithm.as_str() == text).ok_or_else(|| {
             KmsError::new(
                 Code::InvalidId,
                 format!("the algorithm {text:?} is unknown; known are: {}", Self::names()),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn every_name_is_its_own_and_reads_back() {
-        for algorithm in Algorithm::ALL {
+        for &algorithm in Algorithm::ALL {
             assert_eq!(algorithm.as_str().parse::<Algorithm>().unwrap(), algorithm);
             // A key id has the name between slashes.
             assert!(

@@ -47,7 +47,7 @@
 //! ```
 //! use bulla_kms::{Algorithm, Keystore, NewKey, Verdict};
 //!
-//! let keystore = Keystore::in_memory();
+//! let keystore = Keystore::in_memory()?;
 //! let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519).label("default".parse()?);
 //! let key = keystore.create_key(new)?;
 //! let old = keystore.sign(key.key_id(), b"a message")?;

@@ -91,7 +91,7 @@ impl Default for Metrics {
             known_ops: (0..AuditOperation::ALL.len() * Algorithm::ALL.len())
                 .map(|_| OnceLock::new())
                 .collect(),
-            known_latencies: AuditOperation::ALL.map(|_| OnceLock::new()).into(),
+            known_latencies: AuditOperation::ALL.iter().map(|_| OnceLock::new()).collect(),
         }
     }
 }

@@ -205,11 +205,11 @@ impl PublicKey {
             Err(_) => Verdict::Invalid,
             Ok(SignedForm::Message(framed)) => self.verify(&framed, signature),
             Ok(SignedForm::Ecdsa(digest)) => match Backends::software().verifier(self.algorithm()) {
-                Ok(backend) => backend.verify_digest(self, &digest, signature),
+                Ok(backend) => backend.verify_digest(self.encoded(), &digest, signature),
                 Err(_) => Verdict::Invalid,
             },
             Ok(SignedForm::Ed25519ph(digest)) => {
-                let key = self.prepared::<DecodedKey>().map(DecodedKey::key);
+                let key = self.encoded().prepared::<DecodedKey>().map(DecodedKey::key);
                 let signature = ed25519_dalek::Signature::from_slice(signature).ok();
                 let verified = key.zip(signature).is_some_and(|(key, signature)| {
                     key.verify_prehashed_strict(Ready(digest), Some(message.context()), &signature).is_ok()

@@ -1,7 +1,6 @@
 //! Public keys, for verification without a keystore.
 
 use std::fmt;
-use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -58,6 +57,11 @@ impl PublicKey {
         self.0.as_bytes()
     }
 
+    /// The part of the key that backends get.
+    pub fn encoded(&self) -> &EncodedKey {
+        &self.0
+    }
+
     /// Whether `signature` is one of `message` under this key.
     ///
     /// For Ed25519 the predicate is the strict one, `verify_strict` of `ed25519-dalek` 3: the
@@ -65,7 +69,7 @@ impl PublicKey {
     /// not of small order. A signature of the wrong length for the algorithm is invalid.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Verdict {
         match Backends::software().verifier(self.algorithm()) {
-            Ok(backend) => backend.verify(VerifyRequest { public_key: self, message, signature }),
+            Ok(backend) => backend.verify(VerifyRequest { public_key: self.encoded(), message, signature }),
             Err(_) => Verdict::Invalid,
         }
     }
@@ -77,16 +81,14 @@ impl PublicKey {
     /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures;
     /// [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
     pub fn encapsulate(&self) -> Result<Encapsulated> {
-        Backends::software().verifier(self.algorithm())?.encapsulate(self)
+        Backends::software().verifier(self.algorithm())?.encapsulate(self.encoded())
     }
 }
 
-/// The part of the key that backends get.
-impl Deref for PublicKey {
-    type Target = EncodedKey;
-
-    fn deref(&self) -> &EncodedKey {
-        &self.0
+/// The bytes, as [`PublicKey::as_bytes`] returns them.
+impl AsRef<[u8]> for PublicKey {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
     }
 }
 

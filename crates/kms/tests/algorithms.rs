@@ -9,7 +9,7 @@ use bulla_kms::{
 };
 
 fn served() -> impl Iterator<Item = Algorithm> {
-    Algorithm::ALL.into_iter().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
+    Algorithm::ALL.iter().copied().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
 }
 
 fn of_use(usage: KeyUsage) -> impl Iterator<Item = Algorithm> {
@@ -26,7 +26,7 @@ fn new_key(algorithm: Algorithm) -> NewKey {
 }
 
 fn with_key(algorithm: Algorithm) -> (Keystore, KeyVersionId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = keystore.create_key(new_key(algorithm)).unwrap();
     (keystore, id)
 }
@@ -40,9 +40,9 @@ fn a_build_with_all_features_serves_all_algorithms() {
 #[test]
 fn what_a_build_does_not_serve_is_refused_by_name() {
     for algorithm in
-        Algorithm::ALL.into_iter().filter(|algorithm| !served().any(|served| served == *algorithm))
+        Algorithm::ALL.iter().copied().filter(|algorithm| !served().any(|served| served == *algorithm))
     {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         assert_eq!(keystore.create_key(new_key(algorithm)).unwrap_err().code, Code::UnsupportedAlgorithm);
         let bytes = vec![0; algorithm.public_key_length()];
         assert_eq!(PublicKey::from_bytes(algorithm, &bytes).unwrap_err().code, Code::UnsupportedAlgorithm);

@@ -37,7 +37,7 @@ impl Wake for Done {
 }
 
 fn main() {
-    let keystore = Arc::new(Keystore::in_memory());
+    let keystore = Arc::new(Keystore::in_memory().unwrap());
     let calls = calls(&keystore);
     let alone = alone(&keystore, &calls);
     let batcher = Batcher::new(Arc::clone(&keystore), &BatcherOptions::default()).expect("threads start");

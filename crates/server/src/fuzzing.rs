@@ -103,7 +103,7 @@ impl KeystoreSource for Memory {
     }
 
     fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         for (label, algorithm) in [("a", Algorithm::Ed25519), ("p", Algorithm::EcdsaP256)] {
             let new = NewKey::new("local".parse()?, "files".parse()?, algorithm).label(label.parse()?);
             keystore.create_key(new)?;

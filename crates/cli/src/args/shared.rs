@@ -88,7 +88,7 @@ pub(crate) struct ExcludeArgs {
 
 /// The parser of algorithms, which knows their names.
 pub(super) fn algorithm() -> impl TypedValueParser<Value = bulla_kms::Algorithm> {
-    PossibleValuesParser::new(bulla_kms::Algorithm::ALL.map(bulla_kms::Algorithm::as_str))
+    PossibleValuesParser::new(bulla_kms::Algorithm::ALL.iter().copied().map(bulla_kms::Algorithm::as_str))
         .try_map(|name| name.parse::<bulla_kms::Algorithm>())
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum TokenCommand {
 
 fn operation() -> impl TypedValueParser<Value = bulla_kms::token::TokenOperation> {
     PossibleValuesParser::new(
-        bulla_kms::token::TokenOperation::ALL.map(bulla_kms::token::TokenOperation::as_str),
+        bulla_kms::token::TokenOperation::ALL.iter().copied().map(bulla_kms::token::TokenOperation::as_str),
     )
     .try_map(|name| name.parse::<bulla_kms::token::TokenOperation>())
 }

@@ -271,7 +271,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     fn key() -> Attestation {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         let [tenant, purpose, label] = ["local", "files", "mine"].map(|name| name.parse().unwrap());
         let new = NewKey::new(tenant, purpose, bulla_kms::Algorithm::Ed25519).label(label);
         let id = keystore.create_key(new).unwrap();

@@ -113,7 +113,7 @@ fn batches_fit_a_service_that_takes_fewer_items() {
     let mut config = config();
     config.service.development = true;
     config.limits.max_batch_items = 3;
-    let service = Service::start(bulla_kms::Keystore::in_memory(), config);
+    let service = Service::start(bulla_kms::Keystore::in_memory().unwrap(), config);
     let items = [SignItem { key: "a", message: b"" }; 7];
     client(&service.url).wait(async |client| {
         client.create_key(&labeled("a")).await.unwrap();
@@ -285,7 +285,7 @@ fn keys_are_encapsulated_and_data_is_encrypted() {
 #[test]
 fn keys_are_exported_and_imported() {
     let keystore = keystore(&["local"]);
-    let token = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let token = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let settings = bulla_client::Settings::new(address(&service.url)).token(token.expose()).unwrap();
     of(settings).wait(async |client| {

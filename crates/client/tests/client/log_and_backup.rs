@@ -16,7 +16,7 @@ fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let operator = token(&prepared, "local", GrantedKeys::All, TokenOperation::ALL);
     drop(prepared);
     let identity = Identity::generate(IdentityKind::XWing).unwrap();
     let recipient = identity.recipient().to_string();

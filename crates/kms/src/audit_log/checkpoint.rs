@@ -221,7 +221,7 @@ mod tests {
     fn the_key_hash_is_that_of_signed_notes() {
         let bytes: Vec<u8> = (0..32).collect();
         let expected = Sha256::digest([KEY.as_bytes(), b"\n\x01", &bytes].concat());
-        let keystore = crate::Keystore::in_memory();
+        let keystore = crate::Keystore::in_memory().unwrap();
         let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
         let id = keystore.create_key(new).unwrap();
         let public_key = keystore.public_key(&id).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     /// is not valid, either.
     #[test]
     fn a_checkpoint_is_valid_for_the_key_that_signed_it_with_its_hash() {
-        let keystore = crate::Keystore::in_memory();
+        let keystore = crate::Keystore::in_memory().unwrap();
         let create = || {
             let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
             let id = keystore.create_key(new).unwrap();

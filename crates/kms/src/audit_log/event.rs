@@ -147,7 +147,7 @@ pub enum AuditOperation {
 
 impl AuditOperation {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: &[Self] = &[
         Self::Create,
         Self::Import,
         Self::Export,

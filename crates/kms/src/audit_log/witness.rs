@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn keys_of_witnesses_have_one_form() {
-        let keystore = crate::Keystore::in_memory();
+        let keystore = crate::Keystore::in_memory().unwrap();
         let new = crate::NewKey::new("a".parse().unwrap(), "b".parse().unwrap(), Algorithm::Ed25519);
         let key = keystore.public_key(&keystore.create_key(new).unwrap()).unwrap();
         let text = note::verifier_key("witness.example.org", COSIGNATURE, &key);

@@ -186,7 +186,8 @@ mod tests {
             assert_eq!(key.public_key().unwrap(), public_key);
             assert_eq!(key.sign(&message).unwrap(), signature);
             let public_key = &PublicKey::from_bytes(Algorithm::Ed25519, &public_key).unwrap();
-            let request = VerifyRequest { public_key, message: &message, signature: &signature };
+            let request =
+                VerifyRequest { public_key: public_key.encoded(), message: &message, signature: &signature };
             assert_eq!(Ed25519Backend.verify(request), Verdict::Valid);
         }
     }
@@ -219,7 +220,7 @@ mod tests {
             });
             let signed: Vec<_> = signed.collect();
             let request = |(public_key, message, signature): &'static (PublicKey, [u8; 1], Vec<u8>)| {
-                VerifyRequest { public_key, message, signature }
+                VerifyRequest { public_key: public_key.encoded(), message, signature }
             };
             let requests: Vec<_> = signed.leak().iter().map(request).collect();
             for request in &requests[..usize::from(hot)] {

@@ -215,8 +215,8 @@ pub type Prepared = Box<dyn Any + Send + Sync>;
 /// Decodes a public key's bytes; `None` if they are not a public key.
 pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
 
-/// An algorithm's public key, in its specification's encoding and decoded. A
-/// [`PublicKey`](crate::PublicKey) dereferences to it.
+/// An algorithm's public key, in its specification's encoding and decoded. See
+/// [`PublicKey::encoded`](crate::PublicKey::encoded).
 pub struct EncodedKey {
     algorithm: Algorithm,
     bytes: Box<[u8]>,

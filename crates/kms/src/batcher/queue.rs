@@ -36,7 +36,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 4] = [Self::Full, Self::Idle, Self::Deadline, Self::Closing];
+    pub const ALL: &[Self] = &[Self::Full, Self::Idle, Self::Deadline, Self::Closing];
 
     /// The reason as a word that never changes.
     pub const fn as_str(self) -> &'static str {

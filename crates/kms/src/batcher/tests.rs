@@ -120,7 +120,7 @@ struct Place {
 fn place(tenants: usize) -> Place {
     let gate = Arc::new(Gate::default());
     let backends = test_backend::backends_with(Gated(Arc::clone(&gate)));
-    let keystore = Arc::new(KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory());
+    let keystore = Arc::new(KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory().unwrap());
     let new = |tenant: usize| {
         NewKey::new(format!("tenant-{tenant}").parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)
     };
@@ -468,7 +468,8 @@ fn entries_of_the_audit_log_name_who_called() {
     let options_of_log =
         AuditLogOptions { verifications: Verifications::Recorded, ..AuditLogOptions::default() };
     let log = Arc::new(AuditLog::in_memory(options_of_log).unwrap());
-    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let keystore =
+        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
     let new = NewKey::new("tenant".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap();
     let batcher = Batcher::new(Arc::new(keystore), &options()).unwrap();
@@ -483,7 +484,7 @@ fn entries_of_the_audit_log_name_who_called() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    let keystore = Arc::new(Keystore::in_memory());
+    let keystore = Arc::new(Keystore::in_memory().unwrap());
     let good = BatcherOptions::default();
     for bad in [
         BatcherOptions { target_batch: 0, ..good },

@@ -378,7 +378,7 @@ mod tests {
     /// A decrypted backup, and the problem that is reported after a change to it. The holder of a
     /// backup's key could make a false backup; one that contradicts itself must not be restored.
     fn made() -> Backup {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         for label in ["a", "b"] {
             let new = NewKey::new("t".parse().unwrap(), "p".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new.label(label.parse().unwrap())).unwrap();

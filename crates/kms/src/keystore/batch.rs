@@ -137,6 +137,7 @@ impl Keystore {
             let public_key = &version.public_key;
             let (places, requests) = by_algorithm.entry(public_key.algorithm()).or_default();
             places.push(place);
+            let public_key = public_key.encoded();
             requests.push(VerifyRequest { public_key, message: item.message, signature: item.signature });
         }
         for (algorithm, (places, requests)) in by_algorithm {
@@ -246,7 +247,7 @@ mod tests {
     fn a_backend_that_miscounts_signs_nothing_and_verifies_nothing() {
         for (given, wrong) in [(0, true), (1, true), (2, true), (3, false), (4, true)] {
             let backends = test_backend::backends_with(Miscounting(given));
-            let keystore = KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory();
+            let keystore = KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory().unwrap();
             let new = NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new).unwrap();
             let signed = keystore.sign_batch(&[SignItem { key: (&key).into(), message: b"message" }; 3]);

@@ -153,7 +153,7 @@ impl Keystore {
             let index = self.index.load();
             let public_key = &index.key(key.key_id())?.usable(key)?.public_key;
             let backend = self.backends.verifier(public_key.algorithm())?;
-            Ok(backend.verify(VerifyRequest { public_key, message, signature }))
+            Ok(backend.verify(VerifyRequest { public_key: public_key.encoded(), message, signature }))
         })
     }
 

@@ -24,9 +24,9 @@ use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, ReadOnlyStore
 impl Keystore {
     /// An empty keystore in memory. Nothing of it reaches the disk, and dropping it deletes it.
     ///
-    /// # Panics
-    /// If the operating system gives no random bytes.
-    pub fn in_memory() -> Self {
+    /// # Errors
+    /// [`Code::RandomUnavailable`].
+    pub fn in_memory() -> Result<Self> {
         KeystoreOptions::default().in_memory()
     }
 
@@ -78,10 +78,10 @@ impl Keystore {
 impl KeystoreOptions {
     /// As [`Keystore::in_memory`].
     ///
-    /// # Panics
-    /// If the operating system gives no random bytes.
-    pub fn in_memory(&self) -> Keystore {
-        in_memory(self).expect("the operating system gives random bytes")
+    /// # Errors
+    /// The errors of [`Keystore::in_memory`].
+    pub fn in_memory(&self) -> Result<Keystore> {
+        in_memory(self)
     }
 
     /// As [`Keystore::create`].

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn data_is_decrypted_under_its_name_in_its_keystore_and_nowhere_else() {
-        let (keystore, other) = (Keystore::in_memory(), Keystore::in_memory());
+        let (keystore, other) = (Keystore::in_memory().unwrap(), Keystore::in_memory().unwrap());
         let encrypted = keystore.data_cipher().encrypt("a", b"note").unwrap();
         assert_eq!(**keystore.data_cipher().decrypt("a", &encrypted).unwrap(), *b"note");
         assert!(!encrypted.windows(4).any(|part| part == b"note"));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn each_change_has_the_next_number() {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         let start = keystore.revision();
         let key = keystore.create_key(new_key("files")).unwrap();
         assert_eq!(keystore.revision(), start + 1);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_value_of_root_keys_changes_with_them_and_with_nothing_else() {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         let none = keystore.token_roots();
         keystore.create_key(new_key("files")).unwrap();
         assert_eq!(keystore.token_roots(), none);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn without_its_lease_a_keystore_verifies_and_uses_no_private_key() {
-        let keystore = KeystoreOptions::default().in_memory();
+        let keystore = KeystoreOptions::default().in_memory().unwrap();
         let key = keystore.create_key(new_key("files")).unwrap();
         let signature = keystore.sign(&key, b"m").unwrap().bytes;
         let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
@@ -182,7 +182,7 @@ mod tests {
     fn without_its_lease_a_keystore_neither_mints_nor_decapsulates() {
         use crate::token::{Grant, GrantedKeys, TokenOperation};
         let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
-        let keystore = Keystore::in_memory().leased(Arc::clone(&lease));
+        let keystore = Keystore::in_memory().unwrap().leased(Arc::clone(&lease));
         let tenant: crate::Name = "local".parse().unwrap();
         keystore.create_token_root(&tenant).unwrap();
         let kem = NewKey::new(tenant.clone(), "files".parse().unwrap(), Algorithm::MlKem768);

@@ -46,7 +46,7 @@ pub enum TokenOperation {
 
 impl TokenOperation {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: &[Self] = &[
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
@@ -92,7 +92,7 @@ impl FromStr for TokenOperation {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|operation| operation.as_str() == text).ok_or_else(|| {
+        Self::ALL.iter().copied().find(|operation| operation.as_str() == text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|operation| operation.as_str()).collect();
             let message = format!("the operation {text:?} is unknown; known are: {}", names.join(", "));
             KmsError::new(Code::InvalidArgument, message)

@@ -65,7 +65,7 @@ fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
 
 /// The algorithm of an identifier. The parameters must be those that we write, or none.
 fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
-    let found = Algorithm::ALL.into_iter().find(|algorithm| oid(*algorithm) == identifier.oid);
+    let found = Algorithm::ALL.iter().copied().find(|algorithm| oid(*algorithm) == identifier.oid);
     match found {
         Some(Algorithm::EcdsaP256)
             if identifier.parameters != self::identifier(Algorithm::EcdsaP256).parameters =>

@@ -95,7 +95,7 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         }
         ("EC", Some("P-256"), None | Some("ES256")) if jwk.public.is_none() => return parse_point(&jwk),
         ("AKP", None, Some(name)) if jwk.x.is_none() && jwk.y.is_none() => {
-            let known = Algorithm::ALL.into_iter().find(|algorithm| akp(*algorithm) == Some(name));
+            let known = Algorithm::ALL.iter().copied().find(|algorithm| akp(*algorithm) == Some(name));
             (known.ok_or_else(|| invalid_public("its `alg` is not known here"))?, jwk.public)
         }
         _ => return Err(invalid_public("its members are not those of an Ed25519, a P-256 or an ML-DSA key")),

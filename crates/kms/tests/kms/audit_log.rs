@@ -41,7 +41,8 @@ pub(crate) struct Place {
 pub(crate) fn place(options: AuditLogOptions) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(AuditLog::create(folder.path(), options).unwrap());
-    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let keystore =
+        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     Place { folder, log, keystore, key }
 }
@@ -392,7 +393,7 @@ fn files_follow_one_another_and_none_can_go_missing() {
     let log = Arc::new(AuditLog::open(folder.path(), by_hand()).unwrap());
     assert_eq!((log.len(), log.recovered()), (21, None));
     let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
-    let keystore = options.in_memory();
+    let keystore = options.in_memory().unwrap();
     let other = keystore.create_key(new_key("audit")).unwrap();
     let newer = log.checkpoint(&keystore, &other).unwrap();
     assert_eq!(newer.size, 22);
@@ -418,7 +419,8 @@ fn a_torn_line_is_recovered_with_word_of_it() {
     let path = folder.path().join(FIRST);
     {
         let log = Arc::new(AuditLog::create(folder.path(), by_hand()).unwrap());
-        let keystore = KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory();
+        let keystore =
+            KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory().unwrap();
         keystore.create_key(new_key("audit")).unwrap();
         keystore.create_key(new_key("other")).unwrap();
     }
@@ -444,7 +446,8 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
     let path = folder.path().join(FIRST);
     {
         let log = Arc::new(AuditLog::create(folder.path(), by_hand()).unwrap());
-        let keystore = KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory();
+        let keystore =
+            KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory().unwrap();
         keystore.create_key(new_key("audit")).unwrap();
     }
     let text = fs::read_to_string(&path).unwrap();
@@ -531,7 +534,7 @@ impl AuditSink for Refusing {
 #[test]
 fn what_cannot_be_recorded_is_withheld() {
     let options = KeystoreOptions { audit: Some(Arc::new(Refusing)), ..KeystoreOptions::default() };
-    let keystore = options.in_memory();
+    let keystore = options.in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     assert_eq!(keystore.sign(&key, MESSAGE).unwrap_err().code, Code::InvalidId);
     let item = bulla_kms::SignItem { key: (&key).into(), message: MESSAGE };
@@ -583,7 +586,8 @@ fn names_of_actors_cannot_deceive() {
 #[test]
 fn a_log_in_memory_is_the_same_without_a_folder() {
     let log = Arc::new(AuditLog::in_memory(by_hand()).unwrap());
-    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let keystore =
+        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     keystore.update(key.key_id(), None, &KeyChange::Label(None)).unwrap();
     log.checkpoint(&keystore, &key).unwrap();

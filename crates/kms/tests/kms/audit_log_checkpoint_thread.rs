@@ -61,7 +61,7 @@ fn operations_do_not_wait_for_a_checkpoint_that_is_due() {
 #[test]
 fn a_sealer_leaves_no_due_entry_open_and_operations_make_checkpoints_after_it() {
     let mut place = place(due_after(5, NEVER));
-    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
+    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory().unwrap()));
     let sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
     let other = CheckpointThread::start(&keystore, &place.log).unwrap_err();
     assert_eq!(other.code, Code::AlreadyExists);
@@ -80,7 +80,7 @@ fn a_sealer_leaves_no_due_entry_open_and_operations_make_checkpoints_after_it() 
 #[test]
 fn the_last_entries_before_a_pause_are_sealed() {
     let mut place = place(due_after(u64::MAX, Duration::from_millis(5)));
-    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
+    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory().unwrap()));
     let _sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
     (0..3).for_each(|_| drop(keystore.sign(&place.key, b"a message").unwrap()));
     let start = Instant::now();
@@ -94,7 +94,7 @@ fn the_last_entries_before_a_pause_are_sealed() {
 fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_again() {
     let options = AuditLogOptions { max_file_bytes: 5000, ..due_after(7, Duration::ZERO) };
     let mut place = place(options.clone());
-    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory()));
+    let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory().unwrap()));
     let sealer = CheckpointThread::start(&keystore, &place.log).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {

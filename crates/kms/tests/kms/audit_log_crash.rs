@@ -21,7 +21,8 @@ fn options() -> AuditLogOptions {
 }
 
 fn keystore(log: AuditLog) -> (Keystore, KeyVersionId) {
-    let keystore = KeystoreOptions { audit: Some(Arc::new(log)), ..KeystoreOptions::default() }.in_memory();
+    let keystore =
+        KeystoreOptions { audit: Some(Arc::new(log)), ..KeystoreOptions::default() }.in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "audit".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new.label("audit".parse().unwrap())).unwrap();
     (keystore, key)

@@ -63,7 +63,7 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
             let log = Arc::new(opened.unwrap());
             let before = log.len();
             let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
-            options.in_memory().create_key(new_key("audit")).unwrap();
+            options.in_memory().unwrap().create_key(new_key("audit")).unwrap();
             assert_eq!(log.len(), before + 1);
             assert_eq!(kinds(&place.verify_at(folder.path())), [], "{kept} lines");
         }

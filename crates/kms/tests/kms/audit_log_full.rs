@@ -9,7 +9,7 @@ use crate::audit_log::{FIRST, by_hand, new_key};
 use crate::support::child::{Filler, Harm, child, limit_file_size, lines, tell};
 
 fn keystore(log: &Arc<AuditLog>) -> Keystore {
-    KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory()
+    KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap()
 }
 
 /// The operations in the log that succeeded. The log must be undamaged.

@@ -28,7 +28,7 @@ struct Witness {
 
 impl Witness {
     fn new(name: &'static str) -> Arc<Self> {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         let id = keystore.create_key(new_key("witness")).unwrap();
         Arc::new(Self { name, keystore, id, seen: Mutex::new((0, [0; 32])) })
     }

@@ -23,7 +23,7 @@ fn a_backup_of_more_keys_than_a_transaction_takes_is_restored_in_etcd() {
     let folder = tempfile::tempdir().unwrap();
     KeyFile::create(&folder.path().join("key")).unwrap();
     let unlock = Unlock::KeyFile(folder.path().join("key"));
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let keys: Vec<_> =
         (0..150).map(|key| create_key(&keystore, &format!("key-{key}"), Algorithm::Ed25519)).collect();
     let head = keystore.rotate(&keys[149]).unwrap();
@@ -98,7 +98,7 @@ fn a_restored_keystore_is_the_one_that_was_backed_up() {
 
 #[test]
 fn every_flipped_bit_and_every_cut_of_a_backup_restores_nothing() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     create_key(&keystore, "a", Algorithm::Ed25519);
     let identity = Identity::generate(IdentityKind::Age).unwrap();
     let mut backup = Vec::new();
@@ -116,7 +116,7 @@ fn every_flipped_bit_and_every_cut_of_a_backup_restores_nothing() {
 
 #[test]
 fn a_backup_opens_for_its_keys_alone_and_other_sealed_data_is_none() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     create_key(&keystore, "a", Algorithm::Ed25519);
     let passphrase = Passphrase::new("of the backup".into()).unwrap();
     let mut backup = Vec::new();
@@ -135,7 +135,7 @@ fn a_backup_opens_for_its_keys_alone_and_other_sealed_data_is_none() {
 
 #[test]
 fn nothing_in_a_backup_is_in_the_clear() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key = create_key(&keystore, "a-label-to-look-for", Algorithm::Ed25519);
     let identity = Identity::generate(IdentityKind::XWing).unwrap();
     let mut backup = Vec::new();

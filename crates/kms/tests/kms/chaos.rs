@@ -22,7 +22,7 @@ fn secret() -> (tempfile::TempDir, Unlock) {
 
 #[test]
 fn rotation_in_memory_disturbs_no_reader() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     println!("memory: {:?}", chaos::run(&keystore, &keystore, seconds()));
 }
 

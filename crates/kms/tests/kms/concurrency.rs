@@ -14,7 +14,7 @@ fn new_key(label: Option<&str>) -> NewKey {
 #[test]
 fn every_signature_made_during_rotations_verifies_under_the_version_it_names() {
     const ROTATIONS: u32 = 300;
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key = keystore.create_key(new_key(None)).unwrap().key_id().clone();
     let acknowledged = AtomicU32::new(1);
     let done = AtomicBool::new(false);
@@ -50,7 +50,7 @@ fn every_signature_made_during_rotations_verifies_under_the_version_it_names() {
 
 #[test]
 fn rotations_from_many_threads_give_each_number_once() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key = keystore.create_key(new_key(None)).unwrap().key_id().clone();
     let mut versions = std::thread::scope(|scope| {
         let rotate = || (0..50).map(|_| keystore.rotate(&key).unwrap().version()).collect::<Vec<_>>();
@@ -63,7 +63,7 @@ fn rotations_from_many_threads_give_each_number_once() {
 
 #[test]
 fn a_label_is_given_once() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..8).map(|_| scope.spawn(|| keystore.create_key(new_key(Some("default"))))).collect();

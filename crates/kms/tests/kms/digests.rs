@@ -37,7 +37,7 @@ fn refused<T: std::fmt::Debug>(result: bulla_kms::Result<T>, code: Code) {
 
 #[test]
 fn the_signature_of_a_digest_is_one_of_its_message() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = keystore.create_key(of_digests()).unwrap();
     let key = keystore.public_key(&id).unwrap();
     for message in [&b""[..], b"a message"] {
@@ -68,7 +68,7 @@ fn the_signature_of_a_digest_is_one_of_its_message() {
 
 #[test]
 fn only_a_key_that_was_made_for_it_signs_digests() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = keystore.create_key(new(Algorithm::EcdsaP256)).unwrap();
     for digest in digests(b"m") {
         refused(keystore.sign_prehashed(&id, &digest), Code::KeyUsageMismatch);
@@ -84,7 +84,7 @@ fn only_a_key_that_was_made_for_it_signs_digests() {
     );
     let ed25519 = keystore.create_key(new(Algorithm::Ed25519)).unwrap();
     refused(keystore.sign_prehashed(&ed25519, &digests(b"m")[0]), Code::KeyUsageMismatch);
-    for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::EcdsaP256) {
+    for algorithm in Algorithm::ALL.iter().copied().filter(|algorithm| *algorithm != Algorithm::EcdsaP256) {
         refused(keystore.create_key(NewKey { signs_digests: true, ..new(algorithm) }), Code::InvalidArgument);
     }
 }

@@ -58,7 +58,7 @@ fn data_is_encrypted_to_passphrases_key_files_recipients_and_keys_of_a_keystore(
     let (passphrase, key_file) =
         (Passphrase::new("correct horse".into()).unwrap(), KeyFileProvider::new(&path));
     let (age, x_wing) = (identity(IdentityKind::Age), identity(IdentityKind::XWing));
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::XWing);
     let id = keystore.create_key(new).unwrap();
     let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
@@ -83,7 +83,7 @@ fn data_is_encrypted_to_passphrases_key_files_recipients_and_keys_of_a_keystore(
     assert_eq!(refused(&KeyFileProvider::new(&other)), Code::WrongKeyFile);
     assert_eq!(refused(&identity(IdentityKind::Age)), Code::WrongDecryptionKey);
     assert_eq!(refused(&identity(IdentityKind::XWing)), Code::WrongDecryptionKey);
-    assert_eq!(refused(&KeystoreProvider(&Keystore::in_memory())), Code::KeyNotFound);
+    assert_eq!(refused(&KeystoreProvider(&Keystore::in_memory().unwrap())), Code::KeyNotFound);
     assert_eq!(refused(&age.recipient()), Code::KeyUsageMismatch, "a public key opens nothing");
 }
 
@@ -432,7 +432,7 @@ fn capsules_that_the_program_age_writes_open() {
 
 #[test]
 fn nothing_is_encrypted_to_a_key_that_signs() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let id = keystore.create_key(new).unwrap();
     let named = NamedPublicKey { public_key: keystore.public_key(&id).unwrap(), key: id };
@@ -442,7 +442,7 @@ fn nothing_is_encrypted_to_a_key_that_signs() {
 
 #[test]
 fn a_key_that_opens_nothing_any_more_is_no_recipient() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::XWing);
     let first = keystore.create_key(new).unwrap();
     let key = first.key_id().clone();

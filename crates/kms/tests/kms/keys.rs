@@ -13,7 +13,7 @@ fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyVersionI
 }
 
 fn keystore_with_key() -> (Keystore, KeyId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = create(&keystore, "local", Some("default"));
     (keystore, id.key_id().clone())
 }
@@ -147,7 +147,7 @@ fn a_disabled_key_verifies_and_does_not_sign() {
 
 #[test]
 fn a_label_finds_its_key_within_its_tenant() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let ours = create(&keystore, "ours", Some("default"));
     let theirs = create(&keystore, "theirs", Some("default"));
     create(&keystore, "ours", None);
@@ -168,7 +168,7 @@ fn a_label_finds_its_key_within_its_tenant() {
 
 #[test]
 fn a_list_is_sorted_by_name() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     for tenant in ["b", "c", "a", "b"] {
         create(&keystore, tenant, None);
     }

@@ -16,7 +16,7 @@ fn new_key(label: &str) -> NewKey {
 }
 
 fn keystore_with_key() -> (Keystore, KeyId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key_id = keystore.create_key(new_key("a")).unwrap().key_id().clone();
     (keystore, key_id)
 }

@@ -14,7 +14,7 @@ const TEST: &str =
 
 /// Everything that a keystore in memory does.
 fn work() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap();
     let signature = keystore.sign(key.key_id(), b"message").unwrap();

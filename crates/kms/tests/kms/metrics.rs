@@ -12,7 +12,7 @@ use bulla_kms::{Algorithm, Keystore, KeystoreOptions, NewKey, Unlock, VerifyItem
 fn counted() -> (Arc<Metrics>, Arc<Keystore>) {
     let metrics = Arc::new(Metrics::default());
     let options = KeystoreOptions { metrics: Some(metrics.clone()), ..KeystoreOptions::default() };
-    (metrics, Arc::new(options.in_memory()))
+    (metrics, Arc::new(options.in_memory().unwrap()))
 }
 
 fn new_key() -> NewKey {
@@ -65,10 +65,10 @@ fn batches_are_counted_with_their_lengths_waits_and_reasons() {
     let batches = value(&text, "kms_batch_len_count").unwrap();
     assert_eq!(value(&text, "kms_batch_len_sum"), Some(200.0));
     assert_eq!(value(&text, "kms_batch_wait_seconds_count"), Some(200.0));
-    let reasons = Reason::ALL.map(|reason| {
+    let reasons = Reason::ALL.iter().copied().map(|reason| {
         value(&text, &format!("kms_batch_flushes_total{{reason=\"{}\"}}", reason.as_str())).unwrap_or(0.0)
     });
-    assert_eq!(reasons.iter().sum::<f64>(), batches);
+    assert_eq!(reasons.sum::<f64>(), batches);
 }
 
 #[test]
@@ -100,12 +100,14 @@ fn labels_are_fixed_sets_and_name_nobody() {
     assert!(keystore.rekey(&secret, &secret).is_err());
     let text = metrics.text();
     assert!(!text.contains("secret") && !text.contains(&key.key_id().uuid().to_string()), "{text}");
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<BTreeSet<_>>();
+    fn words<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+        words.map(str::to_owned).collect()
+    }
     let allowed = BTreeMap::from([
-        ("op", words(&AuditOperation::ALL.map(AuditOperation::as_str))),
-        ("alg", &words(&Algorithm::ALL.map(Algorithm::as_str)) | &words(&["none"])),
-        ("reason", words(&Reason::ALL.map(Reason::as_str))),
-        ("kind", words(&["key_not_found", "not_found", "invalid"])),
+        ("op", words(AuditOperation::ALL.iter().map(|operation| operation.as_str()))),
+        ("alg", words(Algorithm::ALL.iter().map(|algorithm| algorithm.as_str()).chain(["none"]))),
+        ("reason", words(Reason::ALL.iter().map(|reason| reason.as_str()))),
+        ("kind", words(["key_not_found", "not_found", "invalid"].into_iter())),
     ]);
     assert_eq!(value(&text, r#"kms_ops_total{op="reseal",alg="none"}"#), Some(1.0), "{text}");
     let mut seen = 0;

@@ -60,7 +60,7 @@ const OLD: Option<Code> = Some(Code::NotLatestVersion);
 
 #[test]
 fn older_versions_of_a_usual_key_never_sign() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let (key, ids) = three(&keystore, new());
     assert_eq!(codes(&keystore, &ids), [OLD, OLD, None]);
     let error = keystore.update(&key, None, &KeyChange::MinimumSigningVersion(0)).unwrap_err();
@@ -107,7 +107,7 @@ fn older_versions_sign_down_to_the_oldest_that_may() {
 
 #[test]
 fn an_older_version_signs_no_statements() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let (_, [first, _, head]) = three(&keystore, pinned());
     let sign = |id: &KeyVersionId, prehash| {
         SignatureFile::sign_with(&keystore, id, Statement::message(b"m"), prehash)
@@ -120,7 +120,7 @@ fn an_older_version_signs_no_statements() {
 
 #[test]
 fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let rotation = RotationPolicy { max_age_seconds: NonZeroU64::new(1), max_uses: None };
     let first = keystore.create_key(NewKey { rotation, ..pinned() }).unwrap();
     let is_too_old = || keystore.sign(first.key_id(), b"m").unwrap().key != first;

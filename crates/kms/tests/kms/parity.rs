@@ -196,7 +196,7 @@ fn check(corpus: &Corpus, changed: &[Changed]) -> Result<(), TestCaseError> {
     let requests: Vec<_> = changed
         .iter()
         .map(|Changed { public_key, message, signature, .. }| VerifyRequest {
-            public_key,
+            public_key: public_key.encoded(),
             message,
             signature,
         })
@@ -248,7 +248,7 @@ fn with_tokens(test: &str, body: impl FnOnce(&[Arc<dyn Backend>])) {
 
 fn signing() -> impl Iterator<Item = Algorithm> {
     let served = |algorithm: &Algorithm| Backends::software().verifier(*algorithm).is_ok();
-    Algorithm::ALL.into_iter().filter(|algorithm| algorithm.usage() == KeyUsage::Signature).filter(served)
+    Algorithm::ALL.iter().copied().filter(|algorithm| algorithm.usage() == KeyUsage::Signature).filter(served)
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_key_of_the_fast_backend_is_one_of_the_plain_backend() {
 
 #[test]
 fn a_batch_of_a_keystore_has_the_verdicts_of_its_single_signatures() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let quick: Vec<_> = signing().filter(|algorithm| !is_slow(*algorithm)).collect();
     let keys: Vec<_> = quick
         .iter()

@@ -291,7 +291,7 @@ fn a_keystore_in_memory_writes_nothing() {
         text.lines().find(|line| line.starts_with("wchar:")).unwrap().to_owned()
     };
     let before = written();
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key = create_key(&keystore);
     let signature = keystore.sign(&key, MESSAGE).unwrap();
     keystore.rotate(&key).unwrap();

@@ -111,7 +111,7 @@ fn a_key_on_a_token_signs_verifies_rotates_and_attests() {
 fn a_private_key_cannot_leave_its_token() {
     with_token("pkcs11::a_private_key_cannot_leave_its_token", |hsm| {
         let options = options(&hsm.config());
-        let keystore = options.in_memory();
+        let keystore = options.in_memory().unwrap();
         for algorithm in ALGORITHMS {
             keystore.create_key(on_token(algorithm)).unwrap();
         }
@@ -178,7 +178,7 @@ fn a_token_is_found_by_its_name_and_by_nothing_else() {
 #[test]
 fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
     with_token("pkcs11::a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back", |hsm| {
-        let keystore = options(&hsm.config()).in_memory();
+        let keystore = options(&hsm.config()).in_memory().unwrap();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
         let signature = keystore.sign(keys[0].key_id(), b"a message").unwrap();
         for round in 0..3 {
@@ -201,7 +201,7 @@ fn a_removed_token_is_a_retryable_error_and_works_again_when_it_is_back() {
 #[test]
 fn a_key_that_was_deleted_on_the_token_is_not_found() {
     with_token("pkcs11::a_key_that_was_deleted_on_the_token_is_not_found", |hsm| {
-        let keystore = options(&hsm.config()).in_memory();
+        let keystore = options(&hsm.config()).in_memory().unwrap();
         let key = keystore.create_key(on_token(Algorithm::Ed25519)).unwrap();
         let session = session();
         for object in objects(&session, ObjectClass::PRIVATE_KEY) {
@@ -216,7 +216,7 @@ fn a_key_that_was_deleted_on_the_token_is_not_found() {
 fn many_threads_sign_at_once() {
     with_token("pkcs11::many_threads_sign_at_once", |hsm| {
         let config = DeviceConfig { sessions: 4.try_into().unwrap(), ..hsm.config() };
-        let keystore = options(&config).in_memory();
+        let keystore = options(&config).in_memory().unwrap();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
         let made = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -241,7 +241,7 @@ fn many_threads_sign_at_once() {
 #[test]
 fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
     with_token("pkcs11::threads_that_sign_while_the_token_comes_and_goes_lose_nothing", |hsm| {
-        let keystore = options(&hsm.config()).in_memory();
+        let keystore = options(&hsm.config()).in_memory().unwrap();
         let key = keystore.create_key(on_token(Algorithm::Ed25519)).unwrap();
         let (done, signed, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         let sign = || {
@@ -334,7 +334,7 @@ fn who_uses_the_same_library_keeps_his_session() {
         let library = Library::new(MODULE).unwrap();
         library.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).unwrap();
         let other = session();
-        let keystore = options(&hsm.config()).in_memory();
+        let keystore = options(&hsm.config()).in_memory().unwrap();
         let key = keystore.create_key(on_token(Algorithm::Ed25519)).unwrap();
         hsm.remove();
         // Long enough that the library would be initialized again if it were ours.

@@ -11,7 +11,7 @@ use bulla_kms::{
 const PREHASHES: [Prehash; 2] = [Prehash::Blake3, Prehash::Ed25519ph];
 
 fn keystore() -> (Keystore, KeyVersionId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let id = keystore.create_key(new).unwrap();
     (keystore, id)
@@ -95,7 +95,7 @@ fn no_message_can_be_chosen_that_is_a_digest_or_a_signature_file() {
 #[cfg(feature = "mldsa")]
 #[test]
 fn keys_of_other_algorithms_sign_no_digests() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::MlDsa44);
     let id = keystore.create_key(new).unwrap();
     for prehash in PREHASHES {

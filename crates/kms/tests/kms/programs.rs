@@ -49,7 +49,7 @@ fn new_key() -> NewKey {
 }
 
 fn imported(data: &PrivateKeyData) -> (Keystore, KeyVersionId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = keystore.import_key(new_key(), data).unwrap();
     (keystore, id)
 }
@@ -144,7 +144,7 @@ fn keys_and_signatures_of_p256_go_both_ways() {
     let hybrid = import_public(&form("hybrid", "DER"), PublicFormat::Der, None).unwrap_err();
     assert_eq!(hybrid.code, Code::InvalidPublicKey);
 
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey { algorithm: Algorithm::EcdsaP256, ..new_key() };
     let id = keystore.import_key(new, &data).unwrap();
     write(at, "pub.pem", pem);

@@ -51,7 +51,7 @@ fn the_old_secret_is_refused_after_it_was_changed() {
 
 #[test]
 fn a_keystore_in_memory_has_no_secret_to_change() {
-    let error = Keystore::in_memory().rekey(&passphrase("one"), &passphrase("two")).unwrap_err();
+    let error = Keystore::in_memory().unwrap().rekey(&passphrase("one"), &passphrase("two")).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
 }
 

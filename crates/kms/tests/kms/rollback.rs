@@ -270,7 +270,7 @@ impl TimeSource for Clock {
 }
 
 fn clock() -> (Clock, NamedPublicKey) {
-    let authority = Keystore::in_memory();
+    let authority = Keystore::in_memory().unwrap();
     let id = authority.create_key(new_key()).unwrap();
     let named = NamedPublicKey { public_key: authority.public_key(&id).unwrap(), key: id.clone() };
     (Clock { authority, key: id.key_id().clone() }, named)

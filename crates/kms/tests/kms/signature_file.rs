@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const KINDS: [StatementKind; 3] = [StatementKind::File, StatementKind::Manifest, StatementKind::Message];
 
 fn keystore() -> (Keystore, KeyId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey {
         label: None,
         ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
@@ -100,8 +100,8 @@ fn another_key_or_another_keystore_does_not_verify() {
     let second = keystore.rotate(&key).unwrap();
     let other = keystore.public_key(&second).unwrap();
     assert_eq!(file.verify_with(&other), Verdict::Invalid);
-    assert_eq!(Keystore::in_memory().list().unwrap(), []);
-    assert_eq!(file.verify_in(&Keystore::in_memory()).unwrap_err().code, Code::KeyNotFound);
+    assert_eq!(Keystore::in_memory().unwrap().list().unwrap(), []);
+    assert_eq!(file.verify_in(&Keystore::in_memory().unwrap()).unwrap_err().code, Code::KeyNotFound);
     let unknown = SignatureFile { key: key.version(9.try_into().unwrap()), ..file.clone() };
     assert_eq!(unknown.verify_in(&keystore).unwrap_err().code, Code::UnknownVersion);
     // A stranger signs with his own key under our key's name.

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 /// A keystore with a key that was rotated so often.
 fn rotated(algorithm: Algorithm, rotations: u32) -> (Keystore, KeyId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let key = new_key(&keystore, algorithm, rotations);
     (keystore, key)
 }

@@ -18,7 +18,7 @@ fn at(millis: u64) -> Timestamp {
 
 /// A keystore with root keys for two tenants, and keys of both.
 fn keystore() -> (Keystore, Vec<KeyId>) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let mut keys = Vec::new();
     for tenant in ["local", "other"] {
         keystore.create_token_root(&name(tenant)).unwrap();
@@ -75,7 +75,7 @@ proptest! {
         let none = Revocations::default();
         let rights = keystore.rights(&token, &none).unwrap();
         for now in now {
-            for operation in TokenOperation::ALL {
+            for &operation in TokenOperation::ALL {
                 for key in &keys[..4] {
                     let request = TokenRequest::on_key(operation, key, now);
                     let asked = keystore.authorize(&token, &request, &none).is_ok();

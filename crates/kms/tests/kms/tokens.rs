@@ -35,7 +35,7 @@ fn create(keystore: &Keystore, tenant: &str, algorithm: Algorithm) -> KeyVersion
 
 /// A keystore with a root key and a key that can be exported.
 fn keystore() -> (Keystore, KeyVersionId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     keystore.create_token_root(&name("local")).unwrap();
     let key = create(&keystore, "local", Algorithm::Ed25519);
     (keystore, key)
@@ -59,7 +59,7 @@ fn a_token_permits_its_operations_on_its_keys_and_nothing_else() {
     let other = create(&keystore, "local", Algorithm::Ed25519);
     let keys = GrantedKeys::These(vec![key.key_id().clone()]);
     let token = keystore.mint_token(&grant(keys, &[TokenOperation::Sign, TokenOperation::Rotate])).unwrap();
-    for operation in TokenOperation::ALL {
+    for &operation in TokenOperation::ALL {
         let granted = matches!(operation, TokenOperation::Sign | TokenOperation::Rotate);
         let expected = if granted { Ok(()) } else { REFUSED };
         assert_eq!(ask(&keystore, &token, operation, key.key_id()), expected, "{operation}");
@@ -395,7 +395,7 @@ struct Export {
 impl Export {
     fn new(recipient: Algorithm) -> Self {
         let (ours, key) = keystore();
-        let theirs = Keystore::in_memory();
+        let theirs = Keystore::in_memory().unwrap();
         let recipient = create(&theirs, "them", recipient);
         let keys = GrantedKeys::These(vec![key.key_id().clone()]);
         let token = ours.mint_token(&grant(keys, &[TokenOperation::Export])).unwrap();
@@ -424,9 +424,9 @@ fn an_exported_key_signs_in_the_recipients_keystore() {
 
 #[test]
 fn keys_of_all_algorithms_go_out_and_come_in() {
-    let theirs = Keystore::in_memory();
+    let theirs = Keystore::in_memory().unwrap();
     let recipient = create(&theirs, "them", Algorithm::XWing);
-    for algorithm in Algorithm::ALL {
+    for &algorithm in Algorithm::ALL {
         if algorithm.as_str().starts_with("slh-dsa") && algorithm != Algorithm::SlhDsaShake128f {
             continue;
         }
@@ -469,7 +469,7 @@ fn no_token_takes_out_a_key_that_signs_tokens() {
     let mut it = Export::new(Algorithm::XWing);
     let new = NewKey::new(name("local"), name(TOKEN_ROOT_PURPOSE), Algorithm::Ed25519);
     it.key = it.ours.create_key(NewKey { exportable: true, ..new }).unwrap();
-    it.token = it.ours.mint_token(&grant(GrantedKeys::All, &TokenOperation::ALL)).unwrap();
+    it.token = it.ours.mint_token(&grant(GrantedKeys::All, TokenOperation::ALL)).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
 }
 

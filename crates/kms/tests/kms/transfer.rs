@@ -19,7 +19,7 @@ const FORMATS: [PublicFormat; 6] = [
 ];
 
 fn served() -> impl Iterator<Item = Algorithm> {
-    Algorithm::ALL.into_iter().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
+    Algorithm::ALL.iter().copied().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
 }
 
 fn new_key(algorithm: Algorithm) -> NewKey {
@@ -27,7 +27,7 @@ fn new_key(algorithm: Algorithm) -> NewKey {
 }
 
 fn public_key(algorithm: Algorithm) -> PublicKey {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let id = keystore.create_key(new_key(algorithm)).unwrap();
     keystore.public_key(&id).unwrap()
 }
@@ -404,7 +404,7 @@ fn openssh_text_that_is_no_key_is_refused() {
 
 #[test]
 fn an_imported_key_signs_and_is_marked_as_imported() {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let data = read(&pkcs8(), PrivateFormat::Pkcs8Der).unwrap();
     let id = keystore.import_key(new_key(Algorithm::Ed25519), &data).unwrap();
     let signature = keystore.sign(&id, b"").unwrap();
@@ -428,10 +428,10 @@ fn an_imported_key_signs_and_is_marked_as_imported() {
 
 #[test]
 fn a_public_key_alone_verifies_and_does_nothing_else() {
-    let signer = Keystore::in_memory();
+    let signer = Keystore::in_memory().unwrap();
     let theirs = signer.create_key(new_key(Algorithm::Ed25519)).unwrap();
     let signature = signer.sign(&theirs, b"m").unwrap();
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let public = signer.public_key(&theirs).unwrap();
     let id = keystore.import_public_key(new_key(Algorithm::Ed25519), &public).unwrap();
     let key_id = id.key_id();

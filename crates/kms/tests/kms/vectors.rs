@@ -50,7 +50,7 @@ fn private(algorithm: Algorithm, material: &[u8]) -> PrivateKeyData {
 
 /// A keystore with the key in it.
 fn keystore(key: &PrivateKeyData) -> (Keystore, KeyVersionId) {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), key.algorithm());
     let id = keystore.import_key(new, key).unwrap();
     (keystore, id)

@@ -40,7 +40,7 @@ struct Signed {
 impl Signed {
     fn new(count: usize) -> &'static Self {
         let mut random = fastrand::Rng::with_seed(2);
-        let keystore = Arc::new(Keystore::in_memory());
+        let keystore = Arc::new(Keystore::in_memory().unwrap());
         let (tenant, purpose) = ("lab".parse().expect("a name"), "bench".parse().expect("a name"));
         let new = NewKey::new(tenant, purpose, Algorithm::Ed25519);
         let mut signed =

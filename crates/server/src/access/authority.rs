@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_authority_is_for_its_operations_its_keys_and_its_tenant() {
-        for operation in TokenOperation::ALL {
+        for &operation in TokenOperation::ALL {
             let one = authority(&[TokenOperation::Sign, TokenOperation::Rotate], Some(vec![key("local", 1)]));
             let granted = matches!(operation, TokenOperation::Sign | TokenOperation::Rotate);
             assert_eq!(one.permits(operation, &key("local", 1)), granted);
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn only_who_mints_changes_the_root_key_of_tokens() {
         let root = "local/tokens/ed25519/00000000-0000-7000-8000-000000000001".parse().unwrap();
-        let mut one = authority(&TokenOperation::ALL, None);
-        for operation in TokenOperation::ALL {
+        let mut one = authority(TokenOperation::ALL, None);
+        for &operation in TokenOperation::ALL {
             one.can_mint_tokens = false;
             assert_eq!(one.permits(operation, &root), !changes(operation), "{operation:?}");
             one.can_mint_tokens = true;

@@ -259,7 +259,7 @@ mod tests {
         }
 
         fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
-            Ok(OpenKeystore { keystore: Keystore::in_memory(), audit: None })
+            Ok(OpenKeystore { keystore: Keystore::in_memory().unwrap(), audit: None })
         }
     }
 

@@ -220,7 +220,8 @@ async fn own(caller: Caller) -> Json<OwnAuthority> {
         name: session.actor.to_string(),
         tenant: authority.tenant.to_string(),
         operations: TokenOperation::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|one| authority.operations.contains(*one))
             .collect(),
         keys: authority.keys.as_ref().map(|keys| keys.iter().map(ToString::to_string).collect()),

@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_that_signs_can_be_asked_for_by_what_its_keys_are_called() {
-        for known in Algorithm::ALL {
+        for &known in Algorithm::ALL {
             let (kind, set) = kind(known);
             let asked = algorithm(Some(kind), set).ok();
             assert_eq!(asked, (known.usage() == bulla_kms::KeyUsage::Signature).then_some(known), "{known}");

@@ -352,7 +352,7 @@ mod signature_tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::MlDsa44] {
             let key = key(&keystore, algorithm);
             for number in 0..40_u8 {
@@ -371,7 +371,7 @@ mod signature_tests {
 
     #[test]
     fn the_higher_s_of_ecdsa_is_read_as_the_lower_one() {
-        let keystore = Keystore::in_memory();
+        let keystore = Keystore::in_memory().unwrap();
         let signature = keystore.sign(&key(&keystore, Algorithm::EcdsaP256), b"x").unwrap();
         let low = Ecdsa::from_slice(&signature.bytes).unwrap();
         let (r, s) = low.split_scalars();

@@ -424,7 +424,7 @@ async fn transit_lookup_self(
     let authority = &session.authority;
     let now = Timestamp::now()?.unix_millis() / 1000;
     let permitted =
-        TokenOperation::ALL.into_iter().filter(|operation| authority.operations.contains(*operation));
+        TokenOperation::ALL.iter().copied().filter(|operation| authority.operations.contains(*operation));
     // A token that was verified is text.
     let id = token(&headers)?.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     let token = TokenData {

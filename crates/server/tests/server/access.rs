@@ -64,7 +64,7 @@ fn a_token_permits_its_operations_on_its_keys_and_a_missing_key_looks_like_a_for
 fn a_token_that_is_none_looks_like_one_that_does_not_permit_it() {
     let keystore = keystore(&["local"]);
     let stranger = super::support::keystore(&["local"]);
-    let foreign = token(&stranger, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let foreign = token(&stranger, "local", GrantedKeys::All, TokenOperation::ALL);
     let good = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
     let service = Service::start(keystore, config());
     service.get(Some(&good), "/api/v1/keys").ok();
@@ -112,7 +112,7 @@ fn a_token_cannot_make_a_root_key() {
     let root = keystore.find(&name("local"), &name("tokens")).unwrap().unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("old-root")))).unwrap();
     keystore.update(&root, None, &KeyChange::Label(Some(name("tokens")))).unwrap();
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let body = json!({ "purpose": "tokens", "label": "mine" });
     is(service.post(Some(&all), "/api/v1/keys", &body).error(), REFUSED);
@@ -121,7 +121,7 @@ fn a_token_cannot_make_a_root_key() {
 #[test]
 fn no_token_changes_the_root_key_of_its_tenant() {
     let keystore = keystore(&["local"]);
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let key = "/api/v1/keys/tokens";
     let after = json!({ "after": "2026-01-01T00:00:00.000Z" }).to_string();

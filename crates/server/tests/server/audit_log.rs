@@ -19,7 +19,7 @@ fn logged() -> Logged {
     let folder = tempfile::tempdir().unwrap();
     let source = OnDisk::create(folder.path());
     let prepared = source.keystore();
-    let operator = token(&prepared, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let operator = token(&prepared, "local", GrantedKeys::All, TokenOperation::ALL);
     drop(prepared);
     let service = source.start(config());
     service.post(Some(&operator), "/api/v1/keys", &json!({ "label": "a" })).ok();

@@ -19,7 +19,7 @@ fn to(identities: &[&Identity]) -> Value {
 
 /// A service where every caller may do everything, with so many keys.
 fn with_keys(keys: usize) -> Service {
-    let keystore = Keystore::in_memory();
+    let keystore = Keystore::in_memory().unwrap();
     for _ in 0..keys {
         keystore.create_key(NewKey::new(name("local"), name("files"), Algorithm::MlDsa87)).unwrap();
     }
@@ -49,7 +49,7 @@ fn a_backup_of_any_size_is_restored() {
 #[test]
 fn a_restored_keystore_signs_and_honors_tokens() {
     let keystore = keystore(&["local"]);
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let identity = identity();
     let mut config = config();
     config.service.backup_recipients = vec![identity.recipient().to_string()];
@@ -95,10 +95,10 @@ fn a_backup_needs_recipients() {
 #[test]
 fn a_token_makes_backups_only_for_recipients_in_the_configuration() {
     let keystore = keystore(&["local", "other"]);
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let backs_up = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Backup]);
     let reads = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
-    let other = token(&keystore, "other", GrantedKeys::All, &TokenOperation::ALL);
+    let other = token(&keystore, "other", GrantedKeys::All, TokenOperation::ALL);
     let (named, thief) = (identity(), identity());
     let mut config = config();
     config.service.backup_recipients = vec![named.recipient().to_string()];

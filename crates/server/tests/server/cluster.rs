@@ -186,7 +186,7 @@ fn revocations_in_etcd_are_unreadable_and_nobody_forges_them() {
 }
 
 fn operator(keystore: &Keystore) -> bulla_kms::token::Token {
-    token(keystore, "local", GrantedKeys::All, &TokenOperation::ALL)
+    token(keystore, "local", GrantedKeys::All, TokenOperation::ALL)
 }
 
 #[test]

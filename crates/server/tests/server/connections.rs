@@ -196,7 +196,7 @@ fn files_that_cannot_be_used_are_named_and_never_quoted() {
     assert!(!refused(&config).contains("hunter2"));
     std::fs::remove_file(files.path("clients.pem")).unwrap();
     assert!(refused(&config).contains("cannot read the certificate"), "{}", refused(&config));
-    assert!(Server::bind(config, Box::new(Prepared::new(Keystore::in_memory()))).is_err());
+    assert!(Server::bind(config, Box::new(Prepared::new(Keystore::in_memory().unwrap()))).is_err());
 }
 
 fn mode(path: &Path) -> u32 {

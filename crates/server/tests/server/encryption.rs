@@ -57,7 +57,7 @@ fn encrypted_data_decrypts() {
 #[test]
 fn recipients_elsewhere_decrypt_it_too() {
     let service = service_with(&["x-wing"]);
-    let elsewhere = Keystore::in_memory();
+    let elsewhere = Keystore::in_memory().unwrap();
     let theirs =
         elsewhere.create_key(NewKey::new(name("them"), name("files"), Algorithm::MlKem1024)).unwrap();
     let named = NamedPublicKey { public_key: elsewhere.public_key(&theirs).unwrap(), key: theirs };

@@ -65,9 +65,9 @@ fn an_import_is_made_once() {
 fn a_key_is_for_one_request_of_one_caller() {
     let keystore = keystore(&["local"]);
     let mut tokens =
-        [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL)).to_vec();
+        [(); 2].map(|()| token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL)).to_vec();
     let stranger =
-        token(&crate::support::keystore(&["local"]), "local", GrantedKeys::All, &TokenOperation::ALL);
+        token(&crate::support::keystore(&["local"]), "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let create = |token: &Token, path: &str, label: &str| {
         post(&service, Some(token), path, "k", &json!({ "label": label }))
@@ -171,7 +171,8 @@ impl AuditSink for Full {
 #[test]
 fn a_change_that_could_not_be_recorded_is_not_made_again() {
     let log = Arc::new(Full(AtomicU32::new(0)));
-    let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory();
+    let keystore =
+        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);

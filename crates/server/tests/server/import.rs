@@ -152,7 +152,7 @@ fn a_version_is_imported_and_signs_from_now_on() {
     let public = json!({ "public_key": { "format": "raw", "algorithm": "ed25519", "data": PUBLIC } });
     assert_eq!(add("a", &public).error(), (400, "invalid_argument".to_owned()));
     import(&service, &json!({ "public_key": public["public_key"], "label": "b" }));
-    let other = Keystore::in_memory();
+    let other = Keystore::in_memory().unwrap();
     let other = other
         .create_key(NewKey::new(name("x"), name("x"), Algorithm::Ed25519))
         .map(|key| other.public_key(&key));
@@ -287,7 +287,7 @@ fn imports_and_exports_need_their_rights() {
 #[test]
 fn no_holder_of_a_token_brings_a_key_for_tokens_or_takes_one_out() {
     let keystore = tenants();
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let post = |path: &str, body: &Value| service.post(Some(&all), path, body).error();
     let public = json!({ "format": "raw", "algorithm": "ed25519", "data": PUBLIC });
@@ -307,7 +307,7 @@ fn no_holder_of_a_token_brings_a_key_for_tokens_or_takes_one_out() {
 
 #[test]
 fn a_caller_who_mints_imports_a_key_for_tokens_whose_tokens_then_work() {
-    let elsewhere = KeystoreOptions::default().in_memory();
+    let elsewhere = KeystoreOptions::default().in_memory().unwrap();
     let tenant: Name = name("local");
     let data = bulla_kms::transfer::PrivateKeyData::read(
         &SEED,

@@ -20,7 +20,7 @@ fn a_body_has_a_length() {
     let mut config = config();
     config.limits.max_body_bytes = 1000;
     config.service.development = true;
-    let service = Service::start(Keystore::in_memory(), config);
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
     let sign =
         |length: usize| service.post(None, "/api/v1/keys/a/sign", &json!({ "message": "A".repeat(length) }));
@@ -45,7 +45,7 @@ fn a_body_has_a_length() {
 
 #[test]
 fn a_connection_outlives_a_request_that_was_refused_before_its_body_came() {
-    let service = Service::start(Keystore::in_memory(), config());
+    let service = Service::start(Keystore::in_memory().unwrap(), config());
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
     let mut answered = |request: &str, status: &[u8]| {
         stream.write_all(request.as_bytes()).unwrap();
@@ -70,7 +70,7 @@ fn a_slow_caller_is_cut_off() {
     let mut config = config();
     (config.limits.body_timeout_seconds, config.limits.idle_timeout_seconds) = (1, 1);
     config.service.development = true;
-    let service = Service::start(Keystore::in_memory(), config);
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
     let send = |text: &str| {
         let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
@@ -277,7 +277,7 @@ fn key(keystore: &Keystore, tenant: &str, label: &str, algorithm: Algorithm) {
 
 #[test]
 fn a_body_that_needs_no_credential_is_short() {
-    let service = Service::start(Keystore::in_memory(), config());
+    let service = Service::start(Keystore::in_memory().unwrap(), config());
     let unseal = |path: &str, length: usize| {
         let method = if path.starts_with("/v1") { "PUT" } else { "POST" };
         service.send(method, None, path, " ".repeat(length).as_bytes()).status
@@ -293,7 +293,7 @@ fn all_bodies_together_have_a_bound_and_give_back_what_they_had() {
     let mut config = config();
     (config.limits.max_body_bytes, config.limits.max_total_body_bytes) = (1000, 1500);
     config.service.development = true;
-    let service = Service::start(Keystore::in_memory(), config);
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
     let message = json!({ "message": "A".repeat(880) });
     let sign = || service.post(None, "/api/v1/keys/a/sign", &message);
@@ -348,7 +348,7 @@ fn only_answers_pings(mut stream: TcpStream) {
 fn a_connection_that_asks_nothing_ends() {
     let mut config = config();
     config.limits.idle_timeout_seconds = 1;
-    let service = Service::start(Keystore::in_memory(), config);
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
     let streams = ["", "PRI * HTTP/2", "GET / HTTP/1.1\r\nhost: "].map(|text| {
         let mut stream = connect(&service);
         stream.write_all(text.as_bytes()).unwrap();
@@ -414,7 +414,7 @@ fn a_listener_has_its_number_of_connections_whatever_others_have() {
 fn every_list_has_a_bound() {
     let keystore = keystore(&["local"]);
     key(&keystore, "local", "a", Algorithm::Ed25519);
-    let caller = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let caller = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);
@@ -589,7 +589,7 @@ fn limits_that_contradict_each_other_are_refused() {
     let refused = |change: fn(&mut bulla_server::LimitsConfig)| {
         let mut config = config();
         change(&mut config.limits);
-        Server::bind(config, Box::new(Prepared::new(Keystore::in_memory()))).err().unwrap().message
+        Server::bind(config, Box::new(Prepared::new(Keystore::in_memory().unwrap()))).err().unwrap().message
     };
     assert!(
         refused(|limits| limits.max_total_body_bytes = limits.max_body_bytes - 1)

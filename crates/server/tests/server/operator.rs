@@ -170,7 +170,7 @@ fn metrics_are_for_operators() {
 fn a_sealed_service_shows_its_metrics_to_a_caller_that_the_configuration_names() {
     let mut config = config();
     config.service.development = true;
-    let service = Service::start(Keystore::in_memory(), config);
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
     service.post(None, "/api/v1/operator/seal", &json!({})).ok();
     let text = service.get(None, "/metrics").text();
     assert!(text.lines().any(|line| line == "bulla_sealed 1"), "{text}");

@@ -173,8 +173,8 @@ fn only_what_is_open_answers_without_a_credential_that_counts() {
         expires: Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() - 5_000).unwrap(),
     };
     let expired = all.mint_token(&expired).unwrap();
-    let revoked = token(&all, "local", GrantedKeys::All, &TokenOperation::ALL);
-    let foreign = token(&keystore(&["local"]), "local", GrantedKeys::All, &TokenOperation::ALL);
+    let revoked = token(&all, "local", GrantedKeys::All, TokenOperation::ALL);
+    let foreign = token(&keystore(&["local"]), "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(all, config());
     service.post(Some(&revoked), "/api/v1/tokens/revoke", &json!({})).ok();
     let description = description();
@@ -199,7 +199,7 @@ fn only_what_is_open_answers_without_a_credential_that_counts() {
 #[test]
 fn a_token_for_one_operation_on_one_key_permits_that_and_nothing_else() {
     let description = description();
-    for granted in TokenOperation::ALL {
+    for &granted in TokenOperation::ALL {
         let keystore = keystore(&["local"]);
         let (mine, theirs) = (new_key(&keystore, "local"), new_key(&keystore, "local"));
         let fresh = || token(&keystore, "local", GrantedKeys::These(vec![mine.key_id()]), &[granted]);
@@ -234,7 +234,7 @@ fn a_token_for_one_operation_on_one_key_permits_that_and_nothing_else() {
 fn a_token_of_another_tenant_reaches_no_key_here_and_nothing_of_the_operators() {
     let keystore = keystore(&["local", "other"]);
     let (mine, theirs) = (new_key(&keystore, "other"), new_key(&keystore, "local"));
-    let fresh = || token(&keystore, "other", GrantedKeys::All, &TokenOperation::ALL);
+    let fresh = || token(&keystore, "other", GrantedKeys::All, TokenOperation::ALL);
     let (other, spare) = (fresh(), (0..8).map(|_| fresh()).collect::<Vec<_>>());
     let mut spare = spare.iter();
     let service = Service::start(keystore, config());
@@ -270,7 +270,7 @@ fn a_token_of_another_tenant_reaches_no_key_here_and_nothing_of_the_operators() 
 #[test]
 fn an_operator_may_do_each_operation_for_the_service_and_no_other() {
     let description = description();
-    for granted in TokenOperation::ALL {
+    for &granted in TokenOperation::ALL {
         let keystore = keystore(&["local"]);
         let key = new_key(&keystore, "local");
         let operator = token(&keystore, "local", GrantedKeys::All, &[granted]);

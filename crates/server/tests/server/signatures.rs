@@ -68,7 +68,7 @@ fn a_caller_without_the_right_learns_nothing_and_a_key_for_tokens_attests_nothin
     let narrow =
         token(&keystore, "local", GrantedKeys::These(vec![mine.key_id().clone()]), &[TokenOperation::Read]);
     let signs = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign]);
-    let all = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let all = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     for (method, path) in [("POST", "attest"), ("GET", "successions")] {
         let ask =

@@ -52,7 +52,7 @@ fn a_minted_token_permits_what_it_says_and_is_made_weaker() {
 #[test]
 fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
     let all = keystore(&["local"]);
-    let every = token(&all, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let every = token(&all, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(all, config());
     let body = json!({ "operations": ["sign"], "expires_in_seconds": 60 });
     refused(&service.post(Some(&every), "/api/v1/tokens", &body));
@@ -71,7 +71,7 @@ fn only_a_caller_that_mints_mints_and_nobody_grants_more_than_it_has() {
         keys: None,
         can_mint_tokens: true,
     });
-    let _service = Service::start(Keystore::in_memory(), config);
+    let _service = Service::start(Keystore::in_memory().unwrap(), config);
     let post = |operations: &[&str]| {
         over_socket(&socket, &json!({ "operations": operations, "expires_in_seconds": 60 }))
     };

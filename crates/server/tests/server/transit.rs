@@ -345,7 +345,7 @@ fn without_a_right_everything_is_permission_denied() {
     );
     let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Read]);
     let stranger = super::support::keystore(&["local"]);
-    let foreign = token(&stranger, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let foreign = token(&stranger, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
     let sign = |token, key: &str| {
         service.post(token, &format!("/v1/transit/sign/{key}"), &json!({ "input": base64(b"x") }))
@@ -386,7 +386,7 @@ fn without_a_right_everything_is_permission_denied() {
 
 #[test]
 fn health_answers_with_the_status_that_is_asked_for() {
-    let service = Service::start(Keystore::in_memory(), config());
+    let service = Service::start(Keystore::in_memory().unwrap(), config());
     let health = service.get(None, "/v1/sys/health").ok();
     assert_eq!(
         (&health["initialized"], &health["sealed"], &health["standby"]),

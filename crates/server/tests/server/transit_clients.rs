@@ -12,7 +12,7 @@ use crate::transit::{refused, sign, with_key};
 /// A service with a keystore in memory, and a token that permits everything.
 fn with_token() -> (Service, Token) {
     let keystore = keystore(&["local"]);
-    let token = token(&keystore, "local", GrantedKeys::All, &TokenOperation::ALL);
+    let token = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     (Service::start(keystore, config()), token)
 }
 

@@ -233,7 +233,7 @@ impl KeystoreSource for WithPassphrase {
     ) -> bulla_kms::Result<OpenKeystore> {
         match passphrase {
             Some(passphrase) if passphrase.expose_secret() == "right" => {
-                Ok(OpenKeystore { keystore: KeystoreOptions::default().in_memory(), audit: None })
+                Ok(OpenKeystore { keystore: KeystoreOptions::default().in_memory().unwrap(), audit: None })
             }
             _ => Err(KmsError::new(Code::WrongPassphrase, "the passphrase is wrong")),
         }

@@ -34,7 +34,7 @@ impl KeystoreSource for MemorySource {
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
         let options = KeystoreOptions { metrics: Some(Arc::clone(metrics)), ..KeystoreOptions::default() };
-        let keystore = options.in_memory();
+        let keystore = options.in_memory()?;
         keystore.create_token_root(&self.tenant)?;
         let grant = Grant {
             tenant: self.tenant.clone(),

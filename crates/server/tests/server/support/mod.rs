@@ -85,7 +85,7 @@ impl Service {
     pub(crate) fn open() -> Self {
         let mut config = config();
         config.service.development = true;
-        Self::start(Keystore::in_memory(), config)
+        Self::start(Keystore::in_memory().unwrap(), config)
     }
 
     /// Runs a service that listens.
@@ -213,7 +213,7 @@ pub(crate) fn token(
 
 /// A keystore in memory with root keys for these tenants.
 pub(crate) fn keystore(tenants: &[&str]) -> Keystore {
-    let keystore = KeystoreOptions::default().in_memory();
+    let keystore = KeystoreOptions::default().in_memory().unwrap();
     for tenant in tenants {
         keystore.create_token_root(&name(tenant)).unwrap();
     }
