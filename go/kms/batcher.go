@@ -66,7 +66,7 @@ func (b *Batcher) run() {
 	defer b.done.Done()
 	for {
 		b.mu.Lock()
-		batch := b.waiting[:min(len(b.waiting), MaxBatch)]
+		batch := b.waiting[:min(len(b.waiting), MaxBatchItems)]
 		b.waiting = b.waiting[len(batch):]
 		if len(batch) == 0 {
 			b.running, b.waiting = false, nil

@@ -275,17 +275,17 @@ func signsAll(w http.ResponseWriter, r *http.Request) {
 
 func TestALongBatchIsSeveralRequests(t *testing.T) {
 	client, requests := answering(t, signsAll)
-	items := make([]SignItem, 2*MaxBatch+1)
+	items := make([]SignItem, 2*MaxBatchItems+1)
 	for i := range items {
 		items[i] = SignItem{"k", fmt.Append(nil, i)}
 	}
-	items[MaxBatch].Message = []byte("no")
+	items[MaxBatchItems].Message = []byte("no")
 	results, err := client.SignMany(context.Background(), items)
 	if err != nil || len(results) != len(items) || requests.Load() != 3 {
 		t.Fatal(len(results), requests.Load(), err)
 	}
 	for i, result := range results {
-		if i == MaxBatch {
+		if i == MaxBatchItems {
 			if !errors.Is(result.Err, CodeKeyDisabled) {
 				t.Fatal(result.Err)
 			}

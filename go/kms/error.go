@@ -33,9 +33,9 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.RequestID == "" {
-		return fmt.Sprintf("kms: %s (%s)", e.Message, e.Code)
+		return fmt.Sprintf("kms: %s (%s)", e.Message, string(e.Code))
 	}
-	return fmt.Sprintf("kms: %s (%s, request %s)", e.Message, e.Code, e.RequestID)
+	return fmt.Sprintf("kms: %s (%s, request %s)", e.Message, string(e.Code), e.RequestID)
 }
 
 // Is compares with a [Code].

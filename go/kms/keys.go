@@ -4,15 +4,13 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
 // A Key is everything about a key but its private keys.
 type Key struct {
-	// Name is TENANT/PURPOSE/ALGORITHM/UUID.
-	Name string `json:"key"`
+	// ID is the key id: TENANT/PURPOSE/ALGORITHM/UUID.
+	ID string `json:"key"`
 	// Label is unique within the tenant; it may be empty.
 	Label     string `json:"label"`
 	Algorithm string `json:"algorithm"`
@@ -22,21 +20,24 @@ type Key struct {
 	Backend    string `json:"backend"`
 	Exportable bool   `json:"exportable"`
 	// SignsDigests is true for a key of ECDSA that signs digests, and so no statements.
-	SignsDigests   bool      `json:"signs_digests"`
-	MinimumVersion uint32    `json:"minimum_version"`
-	Rotation       Rotation  `json:"rotation"`
-	Head           uint32    `json:"head"`
-	Versions       []Version `json:"versions"`
+	SignsDigests   bool     `json:"signs_digests"`
+	MinimumVersion uint32   `json:"minimum_version"`
+	Rotation       Rotation `json:"rotation"`
+	// LatestVersion is the number of the version that signs.
+	LatestVersion uint32 `json:"head"`
+	// Versions are all versions, version 1 first.
+	Versions []Version `json:"versions"`
 }
 
-// A Version is one version of a key. The newest signs, and all verify.
+// A Version is one version of a key. The latest signs, and all verify.
 type Version struct {
-	// ID is the key's name, and /vN.
-	ID        string     `json:"id"`
-	Version   uint32     `json:"version"`
-	PublicKey []byte     `json:"public_key"`
-	Created   time.Time  `json:"created"`
-	Retired   *time.Time `json:"retired"`
+	// ID is the key version id: the key id, and /vN.
+	ID        string    `json:"id"`
+	Version   uint32    `json:"version"`
+	PublicKey []byte    `json:"public_key"`
+	Created   time.Time `json:"created"`
+	// Retired is when the next version took its place; nil for the latest.
+	Retired *time.Time `json:"retired"`
 	// State is usable, revoked or destroyed.
 	State string `json:"state"`
 	// Origin is generated, imported or public_only.
@@ -58,7 +59,7 @@ type NewKey struct {
 	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
 	SignsDigests bool      `json:"signs_digests,omitempty"`
 	Rotation     *Rotation `json:"rotation,omitempty"`
-	// Backend makes and keeps the private keys: "pkcs11" is the token with which the service was
+	// Backend makes and keeps the private keys: "pkcs11" is the device with which the service was
 	// started. Empty for software.
 	Backend string `json:"backend,omitempty"`
 }
@@ -96,29 +97,28 @@ func (c *Client) key(ctx context.Context, method, path string, body any, does ef
 	return key, nil
 }
 
-// Keys lists the keys that the caller may read, sorted by name. An error ends the sequence.
+// Keys lists the keys that the caller may read, sorted by id. An error ends the sequence.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[*Key, error] {
-	return func(yield func(*Key, error) bool) {
-		const limit = 1000
-		query := url.Values{"limit": {strconv.Itoa(limit)}}
-		for {
-			var page struct {
-				Keys []*Key `json:"keys"`
-				Next string `json:"next"`
-			}
-			if err := c.call(ctx, http.MethodGet, "/api/v1/keys?"+query.Encode(), nil, &page, reads); err != nil {
-				yield(nil, err)
+	return list(ctx, c, "/api/v1/keys", "", func(page keyPage) ([]*Key, string) { return page.Keys, page.Next })
+}
+
+type keyPage struct {
+	Keys []*Key `json:"keys"`
+	Next string `json:"next"`
+}
+
+// Versions lists the versions of a key, version 1 first. An error ends the sequence.
+func (c *Client) Versions(ctx context.Context, key string) iter.Seq2[*Version, error] {
+	return func(yield func(*Version, error) bool) {
+		read, err := c.Key(ctx, key)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for i := range read.Versions {
+			if !yield(&read.Versions[i], nil) {
 				return
 			}
-			for _, key := range page.Keys {
-				if !yield(key, nil) {
-					return
-				}
-			}
-			if page.Next == "" {
-				return
-			}
-			query.Set("after", page.Next)
 		}
 	}
 }

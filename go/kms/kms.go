@@ -7,10 +7,14 @@
 //
 // A [Signer] is a crypto.Signer: what crypto/x509 and other packages sign with.
 //
-// A key is named by its label ("invoices"), by its name (TENANT/PURPOSE/ALGORITHM/UUID), or by the
-// name of one version, as Signature.Key has it. All methods may be called by many goroutines at
+// A key is named by its label ("invoices"), by its id (TENANT/PURPOSE/ALGORITHM/UUID), or by the id
+// of one version, as Signature.Key has it. All methods may be called by many goroutines at
 // once. Many messages are signed fastest by SignMany, or by a Batcher, which puts concurrent calls
 // together.
+//
+// Lists are sequences: a page is read when the loop asks for it.
+//
+//	for key, err := range client.Keys(ctx) {
 //
 // # Repetitions
 //

@@ -47,8 +47,8 @@ func TestAgainstTheService(t *testing.T) {
 	if err != nil || !ed25519.Verify(key.Versions[0].PublicKey, message, first.Bytes) {
 		t.Fatal(first, err)
 	}
-	rotated, err := client.Rotate(ctx, key.Name)
-	if err != nil || rotated.Head != 2 || rotated.Versions[0].Retired == nil {
+	rotated, err := client.Rotate(ctx, key.ID)
+	if err != nil || rotated.LatestVersion != 2 || rotated.Versions[0].Retired == nil {
 		t.Fatal(rotated, err)
 	}
 	if valid, err := client.Verify(ctx, first.Key, message, first.Bytes); !valid || err != nil {
@@ -74,12 +74,34 @@ func TestAgainstTheService(t *testing.T) {
 	if _, err := client.Enable(ctx, label); err != nil {
 		t.Fatal(err)
 	}
+	versions := 0
+	for version, err := range client.Versions(ctx, label) {
+		versions++
+		if err != nil || int(version.Version) != versions || len(version.PublicKey) != ed25519.PublicKeySize {
+			t.Fatal(version, err)
+		}
+	}
+	if versions != 2 {
+		t.Fatalf("%d versions", versions)
+	}
+	noted := 0
+	for entry, err := range client.AuditEntries(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entry.Key == first.Key && entry.Operation == "sign" && entry.Result == "ok" {
+			noted++
+		}
+	}
+	if noted != 1 {
+		t.Fatalf("the audit log has the first signature %d times", noted)
+	}
 	found := 0
 	for listed, err := range client.Keys(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if listed.Name == key.Name && listed.Label == label {
+		if listed.ID == key.ID && listed.Label == label {
 			found++
 		}
 	}
@@ -168,7 +190,7 @@ func signerOf(t *testing.T, client *Client, key NewKey) *Signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := client.Signer(context.Background(), made.Name)
+	signer, err := client.Signer(context.Background(), made.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestAgainstTheServiceAClientCertificateIsACredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := client.Sign(context.Background(), key.Name, message)
+	signature, err := client.Sign(context.Background(), key.ID, message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAgainstTheServiceAClientCertificateIsACredential(t *testing.T) {
 		t.Fatal(valid, err)
 	}
 	nobody, _ := overTLS(t, "good", "authority", "")
-	if _, err := nobody.Sign(context.Background(), key.Name, message); !errors.Is(err, CodeUnauthenticated) {
+	if _, err := nobody.Sign(context.Background(), key.ID, message); !errors.Is(err, CodeUnauthenticated) {
 		t.Fatal(err)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// MaxBatch is the most items that the client sends in one request. Longer batches are several
+// MaxBatchItems is the most items that the client sends in one request. Longer batches are several
 // requests.
-const MaxBatch = 1000
+const MaxBatchItems = 1000
 
 // A Signature is a signature and the key version that made it.
 type Signature struct {
-	// Key is the name of the version: Verify takes it as a key.
+	// Key is the key version id: Verify takes it as a key.
 	Key     string `json:"key"`
 	Version uint32 `json:"version"`
 	Bytes   []byte `json:"signature"`
@@ -125,9 +125,9 @@ func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyRe
 // parts cuts items into as many requests as they take.
 func parts[T any](items []T) [][]T {
 	var parts [][]T
-	for len(items) > MaxBatch {
-		parts = append(parts, items[:MaxBatch])
-		items = items[MaxBatch:]
+	for len(items) > MaxBatchItems {
+		parts = append(parts, items[:MaxBatchItems])
+		items = items[MaxBatchItems:]
 	}
 	if len(items) > 0 {
 		parts = append(parts, items)

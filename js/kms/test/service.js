@@ -26,6 +26,13 @@ test("keys sign, rotate and verify", async () => {
   assert.deepEqual((await client.verifyMany(items)).map((one) => one.valid), [true, false]);
   await client.disable(label);
   await assert.rejects(client.sign(label, message), { code: "key_disabled" });
+  const noted = [];
+  for await (const entry of client.auditEntries()) if (entry.key === first.key && entry.operation === "sign") noted.push(entry);
+  assert.deepEqual(noted.map(({ result }) => result), ["ok"]);
+  for await (const entry of client.auditEntries(noted[0]?.number)) {
+    assert.deepEqual(entry, noted[0]);
+    break;
+  }
   const found = [];
   for await (const one of client.keys()) if (one.label === label) found.push(one);
   assert.equal(found.length, 1);

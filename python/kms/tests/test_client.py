@@ -241,6 +241,20 @@ def test_pages_are_one_sequence() -> None:
     assert service.requests[1].url.raw_path == b"/api/v1/keys?limit=1000&after=x%2Fy"
 
 
+def test_entries_of_the_audit_log_are_one_sequence_from_any_number_on() -> None:
+    entry = {"time": "2026-01-31T09:30:00.000Z", "who": "app", "operation": "sign", "result": "ok", "line": "l", "key": None}
+    pages = says({"entries": [{**entry, "number": 5}], "next": 5}), says({"entries": [{**entry, "number": 6}], "next": None})
+    service = Service(*pages)
+    first, second = service.client.audit_entries(5)
+    assert (first.number, second.number, first.actor, first.key) == (5, 6, "app", None)
+    assert first.time == datetime(2026, 1, 31, 9, 30, tzinfo=timezone.utc)
+    paths = [request.url.raw_path for request in service.requests]
+    assert paths == [b"/api/v1/audit-log/entries?limit=1000&after=4", b"/api/v1/audit-log/entries?limit=1000&after=5"]
+    service = Service(says({"entries": [], "next": None}))
+    assert list(service.client.audit_entries()) == []
+    assert service.requests[0].url.raw_path == b"/api/v1/audit-log/entries?limit=1000"
+
+
 def test_a_key_is_created_as_asked() -> None:
     service = Service(creates)
     service.client.create_key(label="l", algorithm="ecdsa-p256", signs_digests=True, rotation=Rotation(max_uses=5))

@@ -31,6 +31,8 @@ def test_keys_sign_rotate_and_verify() -> None:
             client.sign(label, MESSAGE)
         assert caught.value.code == Code.KEY_DISABLED
         assert client.enable(label).state == "enabled"
+        (noted,) = (entry for entry in client.audit_entries() if entry.key == made.key and entry.operation == "sign")
+        assert noted.result == "ok" and next(iter(client.audit_entries(noted.number))) == noted
         (found,) = (key for key in client.keys() if key.label == label)
         assert found.versions[0].retired is not None and client.key(found.id) == found
 

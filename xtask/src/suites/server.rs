@@ -21,7 +21,7 @@ use super::{
 };
 
 /// What the clients' token permits.
-const OPERATIONS: [&str; 7] = ["sign", "verify", "create", "rotate", "update", "destroy", "read"];
+const OPERATIONS: [&str; 8] = ["sign", "verify", "create", "rotate", "update", "destroy", "read", "audit"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     server_ops::run(runner);
@@ -36,8 +36,10 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     page(runner, &bulla);
     server_described::run(runner, &bulla);
     let target = runner.context.target.clone();
-    let service = Prepared::new(&bulla, target.join("service-clients"))
-        .and_then(|prepared| prepared.serve(&OPERATIONS));
+    let service = Prepared::new(&bulla, target.join("service-clients")).and_then(|prepared| {
+        prepared.run(&["log", "init"])?;
+        prepared.serve(&OPERATIONS)
+    });
     let with_tls = Prepared::new(&bulla, target.join("service-clients-tls"))
         .and_then(|prepared| ServingTls::start(&prepared));
     let (service, with_tls) = match (service, with_tls) {

@@ -12,7 +12,7 @@ import httpx
 from . import _call
 from ._call import Call, address_of, error_of, headers_of, pause_before, result_of
 from ._error import KmsError
-from ._model import Key, Rotation, Signature, SignItem, Verdict, VerifyItem
+from ._model import AuditEntry, Key, Rotation, Signature, SignItem, Verdict, VerifyItem
 
 T = TypeVar("T")
 
@@ -118,6 +118,22 @@ class AsyncClient:
             for key in page:
                 yield key
             if not after:
+                return
+
+    async def audit_entries(self, first: int = 0) -> AsyncIterator[AuditEntry]:
+        """The entries of the service's audit log, the oldest first.
+
+        Only callers of the operators' tenant may read them.
+
+        Args:
+            first: the number of the first entry to read
+        """
+        after = first - 1 if first > 0 else None
+        while True:
+            page, after = await self._make(_call.list_entries(after))
+            for entry in page:
+                yield entry
+            if after is None:
                 return
 
     async def rotate(self, key: str) -> Key:

@@ -16,12 +16,14 @@ import httpx
 from ._error import Code, KmsError
 from ._model import (
     Answer,
+    AuditEntry,
     Key,
     Rotation,
     Signature,
     SignItem,
     Verdict,
     VerifyItem,
+    entry_of,
     key_of,
     refusal_of,
     sign_result_of,
@@ -97,6 +99,12 @@ def list_keys(after: str | None) -> Call[tuple[list[Key], str | None]]:
     """Reads a page of keys, and after which key the next one begins."""
     query = "" if after is None else f"&after={quote(after, safe='')}"
     return Call("GET", f"/api/v1/keys?limit=1000{query}", lambda said: (said.list("keys", key_of), said.optional("next", str)))
+
+
+def list_entries(after: int | None) -> Call[tuple[list[AuditEntry], int | None]]:
+    """Reads a page of the audit log, and after which entry the next one begins."""
+    path = "/api/v1/audit-log/entries?limit=1000" + ("" if after is None else f"&after={after}")
+    return Call("GET", path, lambda said: (said.list("entries", entry_of), said.optional("next", int)))
 
 
 def sign(key: str, message: bytes) -> Call[Signature]:

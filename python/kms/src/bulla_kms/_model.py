@@ -104,6 +104,26 @@ class Verdict:
         return self.valid
 
 
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One entry of the audit log."""
+
+    number: int
+    """Entries have numbers from 0 without gaps."""
+    time: datetime
+    actor: str
+    """The caller, person or program on whose behalf it was done."""
+    operation: str
+    key: str | None
+    """The key or the key version that was used."""
+    digest: str | None
+    """The BLAKE3 digest of the message, in hexadecimal."""
+    result: str
+    """`ok`, a verdict, or the code of an error."""
+    line: str
+    """The entry's line in the log."""
+
+
 class Answer:
     """An object in JSON. Its readers refuse values of other types."""
 
@@ -141,6 +161,13 @@ class Answer:
             return None if text is None else datetime.fromisoformat(text)
         except ValueError as error:
             raise unexpected(f"a time in {name}") from error
+
+    def present_time(self, name: str) -> datetime:
+        """The moment that the field names, which must be there."""
+        time = self.time(name)
+        if time is None:
+            raise unexpected(f"a time in {name}")
+        return time
 
     def list(self, name: str, read: Callable[[Answer], T]) -> list[T]:
         """The objects in a list."""
@@ -180,17 +207,28 @@ def key_of(said: Answer) -> Key:
 
 def version_of(said: Answer) -> KeyVersion:
     """A version of a key."""
-    created = said.time("created")
-    if created is None:
-        raise unexpected("a time in created")
     return KeyVersion(
         id=said.get("id", str),
         version=said.get("version", int),
         public_key=said.bytes("public_key"),
-        created=created,
+        created=said.present_time("created"),
         retired=said.time("retired"),
         state=said.get("state", str),
         origin=said.get("origin", str),
+    )
+
+
+def entry_of(said: Answer) -> AuditEntry:
+    """An entry of the audit log."""
+    return AuditEntry(
+        number=said.get("number", int),
+        time=said.present_time("time"),
+        actor=said.get("who", str),
+        operation=said.get("operation", str),
+        key=said.optional("key", str),
+        digest=said.optional("digest", str),
+        result=said.get("result", str),
+        line=said.get("line", str),
     )
 
 
