@@ -127,7 +127,7 @@ fn client(runner: &mut Runner<'_>) {
 }
 
 /// The Python with the packages that the client and its tests need.
-fn client_python(context: &Context) -> Result<PathBuf> {
+pub(super) fn client_python(context: &Context) -> Result<PathBuf> {
     install::python_packages(
         context,
         "python-client",

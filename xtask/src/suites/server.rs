@@ -14,7 +14,7 @@ use super::{
     go::{formatted, go},
     js::CHROMIUM,
     programs,
-    python::client_tests,
+    python::{client_python, client_tests},
     runner::Runner,
     rust, server_described, server_ops,
     serving::{Prepared, Serving, ServingTls},
@@ -53,6 +53,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     };
     ours(runner, named_in);
     let clients = runner.context.root.join("crates/server/tests/clients");
+    runner.check("our clients as packages, outside of the checkout", |context| {
+        packages(context, &clients.join("packages"), &service)
+    });
     runner
         .check("hvac, Vault's client for Python", |context| hvac(context, &clients.join("python"), &service));
     let folder = clients.join("go");
@@ -122,10 +125,21 @@ fn javascript(context: &Context) -> Result<Command> {
 
 fn hvac(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
     let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
-    let said = quiet(service.named_in(Command::new(python).arg("-B").arg(folder.join("test_hvac.py"))))?;
+    unittest(&python, &folder.join("test_hvac.py"), service, 13)
+}
+
+/// Our clients as registries deliver them, in folders outside of the checkout.
+fn packages(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
+    node_packages(&context.root.join("js"))?;
+    unittest(&client_python(context)?, &folder.join("test_packages.py"), service, 3)
+}
+
+/// Runs a script of `unittest`, which must pass so many tests.
+fn unittest(python: &Path, script: &Path, service: &Serving, tests: usize) -> Result<()> {
+    let said = quiet(service.named_in(Command::new(python).arg("-B").arg(script)))?;
     print!("{said}");
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
-    ensure!(passed >= 13, "only {passed} tests passed");
+    ensure!(passed >= tests, "only {passed} tests passed");
     Ok(())
 }
 
