@@ -152,7 +152,7 @@ pub struct NewKey {
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
-    /// What makes and keeps the private keys: `pkcs11` is the service's token. In software when
+    /// What makes and keeps the private keys: `pkcs11` is the service's device. In software when
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,

@@ -16,7 +16,7 @@ pub(super) enum Platform {
     /// Any Linux on AArch64: the command is static.
     LinuxArm,
     /// Debian and its like on x86-64: the command uses the system's C library, and so can load the
-    /// library of a PKCS #11 token.
+    /// library of a PKCS #11 device.
     DebianX86,
     /// Windows on x86-64.
     WindowsX86,

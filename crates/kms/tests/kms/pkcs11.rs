@@ -44,7 +44,7 @@ fn objects(session: &Session, class: ObjectClass) -> Vec<ObjectHandle> {
     session.find_objects(&[Attribute::Class(class)]).unwrap()
 }
 
-/// How many private and public keys are on the token.
+/// How many private and public keys are on the device.
 fn count() -> [usize; 2] {
     let session = session();
     [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY].map(|class| objects(&session, class).len())

@@ -74,7 +74,7 @@ struct CreateKey {
     signs_digests: bool,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
-    /// What makes and keeps the private keys: `pkcs11` is the token with which the service was
+    /// What makes and keeps the private keys: `pkcs11` is the device with which the service was
     /// started. In software when absent.
     #[schema(value_type = Option<String>, example = "software")]
     backend: Option<Name>,

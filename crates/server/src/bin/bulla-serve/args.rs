@@ -130,7 +130,7 @@ pub(crate) struct KeystoreArgs {
     #[arg(long, value_name = "FILE", env = "BULLA_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Option<PathBuf>,
 
-    /// The PKCS#11 token that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
+    /// The PKCS#11 device that holds the private keys of the backend `pkcs11`, as a URI (RFC 7512)
     #[arg(long, value_name = "URI", env = "BULLA_PKCS11", hide_env_values = true)]
     pub(crate) pkcs11: Option<DeviceConfig>,
 }
