@@ -8,16 +8,13 @@ use crate::{
     Arch, Class, Error,
     container::{self, Part},
     count::{self, Counted, Counts, Mnemonics},
-    demangle::{crate_of, demangle},
-    functions::{Function, functions},
-    glob,
+    functions::{Function, crate_of, demangle, functions},
     image::{Image, Names},
     pattern::Patterns,
     report::{self, CrateCounts, FunctionCounts, NO_CRATE, Report, SCHEMA, Symbols},
-    rule::Rule,
-    rules::Rules,
+    rules::{Rule, Rules},
     source::{FileSource, Source, Tables},
-    text,
+    text::{self, matches_glob},
     verdict::{Facts, FoundFunction},
 };
 
@@ -299,7 +296,7 @@ fn note_on(symbols: Symbols) -> Option<&'static str> {
 
 fn rules_of(name: &str, arch: Arch, rules: &[Rule]) -> Vec<usize> {
     let is_own =
-        |rule: &Rule| rule.arch == arch && rule.symbols.iter().any(|symbol| glob::matches(symbol, name));
+        |rule: &Rule| rule.arch == arch && rule.symbols.iter().any(|symbol| matches_glob(symbol, name));
     rules.iter().enumerate().filter(|(_, rule)| is_own(rule)).map(|(i, _)| i).collect()
 }
 
@@ -309,7 +306,7 @@ fn kernel_of(name: &str, own: &[usize], arch: Arch, rules: &[Rule]) -> Option<St
     let is_part = |rule: &&Rule| {
         rule.arch == arch
             && (krate == Some(rule.krate.as_str())
-                || rule.linked.iter().any(|linked| glob::matches(linked, name)))
+                || rule.linked.iter().any(|linked| matches_glob(linked, name)))
     };
     let rule = own.first().map(|rule| rules[*rule].name.clone());
     rule.or_else(|| rules.iter().find(is_part).map(|rule| rule.krate.clone()))

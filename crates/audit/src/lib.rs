@@ -22,15 +22,12 @@ mod audit;
 mod compare;
 mod container;
 mod count;
-mod demangle;
 mod error;
 mod functions;
-mod glob;
 mod image;
 mod pattern;
 mod render;
 mod report;
-mod rule;
 mod rules;
 pub mod scan;
 mod source;
@@ -48,7 +45,6 @@ pub use self::{
         Counts, CrateCounts, Evidence, EvidenceKind, FunctionCounts, NO_CRATE, Report, RuleResult, SCHEMA,
         Symbols, Verdict, Widths,
     },
-    rule::{Pattern, Rule},
-    rules::Rules,
+    rules::{Pattern, Rule, Rules},
     source::{FileSource, Source},
 };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{
     Arch, Error,
     arch::{Token, WIDTHS, widest},
-    rule::{Need, Rule},
+    rules::{Need, Rule},
 };
 
 /// The patterns of all rules for one instruction set, prepared for counting.

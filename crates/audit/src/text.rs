@@ -1,11 +1,12 @@
-//! Looks for text in the loaded parts of a file.
+//! Looks for text in the loaded parts of a file, and matches names with patterns, in which `*`
+//! matches any text.
 
 use std::{io, ops::Range};
 
 use aho_corasick::AhoCorasick;
 use rayon::prelude::*;
 
-use crate::{glob, source::Source};
+use crate::source::Source;
 
 /// The number of bytes that are searched at once.
 const PIECE: u64 = 1 << 20;
@@ -61,13 +62,28 @@ pub(crate) fn find(
 fn goes_on(bytes: &[u8], rest: &str) -> bool {
     let is_of_path = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
     let path: Vec<u8> = bytes.iter().take(REACH as usize).take_while(is_of_path).copied().collect();
-    rest.is_empty() || String::from_utf8(path).is_ok_and(|path| glob::matches(&format!("{rest}*"), &path))
+    rest.is_empty() || String::from_utf8(path).is_ok_and(|path| matches_glob(&format!("{rest}*"), &path))
 }
 
 /// Cuts a part; pieces overlap, so that text across a cut is found.
 fn pieces(part: &Range<u64>, longest: u64) -> impl Iterator<Item = Range<u64>> + use<> {
     let (start, end) = (part.start, part.end);
     (start..end).step_by(PIECE as usize).map(move |at| at..(at + PIECE + longest - 1).min(end))
+}
+
+/// Whether `pattern` matches all of `name`.
+pub(crate) fn matches_glob(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -108,5 +124,24 @@ mod tests {
         assert_eq!(found(format!("strings = [\"{rule}\"]").as_bytes()), None);
         let across = [vec![b'.'; (1 << 20) - 10], b" /hash-1.2.3/src/lib.rs".to_vec()].concat();
         assert_eq!(found(&across), Some((1 << 20) - 9));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text_and_nothing_else_does() {
+        for (pattern, name, expected) in [
+            ("a::b", "a::b", true),
+            ("a::b", "a::bc", false),
+            ("a::*", "a::", true),
+            ("a::*", "ba::", false),
+            ("*::b", "a::b", true),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "a1c2b", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches_glob(pattern, name), expected, "{pattern} {name}");
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, ops::Range};
 use crate::{
     Arch,
     count::Counts,
-    demangle::crate_of,
-    glob,
+    functions::crate_of,
     pattern::PLACES,
     report::{Evidence, EvidenceKind, RuleResult, Symbols, Verdict},
-    rule::Rule,
+    rules::Rule,
+    text::matches_glob,
 };
 
 /// A function that is relevant to a rule.
@@ -87,7 +87,7 @@ impl Facts {
             facts.crate_seen |= krate == Some(rule.krate.as_str());
             let is_linked = match rule.linked.as_slice() {
                 [] => krate == Some(rule.krate.as_str()),
-                names => names.iter().any(|wanted| glob::matches(wanted, name)),
+                names => names.iter().any(|wanted| matches_glob(wanted, name)),
             };
             if is_linked {
                 facts.linked_count += 1;
@@ -256,7 +256,7 @@ fn is_free(hit: &Hit, rule: &Rule, symbols: Symbols, rules: &[Rule]) -> bool {
 }
 
 fn is_any(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| glob::matches(pattern, name))
+    patterns.iter().any(|pattern| matches_glob(pattern, name))
 }
 
 fn symbol(function: &FoundFunction, arch: Arch, note: &str) -> Evidence {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{Context, build_program};
 use serde_json::Value;
 
-use crate::build_variants::{self, Variant};
+use crate::bench::builds::{Variant, build_variant};
 
 /// What `cargo xtask audit-matrix` takes.
 #[derive(clap::Args)]
@@ -71,7 +71,7 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
 }
 
 fn build(context: &Context, variant: &Variant, lto: &str, program: &str) -> Result<PathBuf> {
-    build_variants::build(context, variant, lto, Path::new("crates/audit/matrix"), program)
+    build_variant(context, variant, lto, Path::new("crates/audit/matrix"), program)
 }
 
 fn audit(bulla: &Path, binary: &Path) -> Result<Value> {

@@ -16,7 +16,7 @@ use bulla_devtools::{
 };
 use bulla_record::LABORATORY;
 
-use crate::bench::{laboratory, service};
+use crate::bench::{harness, service};
 
 /// What `cargo xtask flame` takes.
 #[derive(clap::Args)]
@@ -66,12 +66,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let data = folder.join("perf.data");
     let mut perf = record(&data);
     if suite == service::NAME {
-        let program = laboratory::build_with_symbols(&context, "bulla")?;
+        let program = harness::build_with_symbols(&context, "bulla")?;
         service::under_load(&context, program, case, |process| {
             quiet(perf.args(["--pid", &process.to_string(), "--", "sleep", "4"])).map(drop)
         })?;
     } else {
-        let program = laboratory::build_with_symbols(&context, "bulla-lab")?;
+        let program = harness::build_with_symbols(&context, "bulla-lab")?;
         perf.arg("--").arg(program).args(["measure", suite, "--cases", &format!("={case}")]);
         quiet(&mut perf)?;
     }

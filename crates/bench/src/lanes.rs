@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use bulla_record::lane::{self, Machine};
 
 use crate::{
-    bench::{harness::Kernel, laboratory},
+    bench::harness::{Kernel, build_laboratory},
     model,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     println!("machine   {} ({})", machine.cpu, machine.arch);
     println!("features  {}", machine.features.join(" "));
     println!("lane      {}: {}", lane.name, lane.about);
-    let laboratory = laboratory::build(&context, &Kernel::Default)?;
+    let laboratory = build_laboratory(&context, &Kernel::Default)?;
     let listed = quiet(Command::new(&laboratory).args(["kernels", "oneshot"]))?;
     let has: Vec<&str> = listed.lines().collect();
     for kernel in &lane.kernels {

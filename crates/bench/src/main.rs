@@ -5,7 +5,6 @@
 
 mod audit_matrix;
 mod bench;
-mod build_variants;
 mod dashboard;
 mod flame;
 mod gate;

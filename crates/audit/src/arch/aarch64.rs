@@ -8,7 +8,7 @@ use std::{
 use disarm64::{InsnOpcode as _, Opcode, decoder};
 use disarm64_defn::InsnOperandClass;
 
-use super::decode::{Decode, Token};
+use super::{Decode, Token};
 
 /// Every instruction has this many bytes.
 const SIZE: usize = 4;

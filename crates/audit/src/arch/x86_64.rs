@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-use super::decode::{Decode, Token};
+use super::{Decode, Token};
 
 /// The length of the longest instruction in bytes.
 const LONGEST: usize = 15;

@@ -6,9 +6,7 @@
 //! freely with link-time optimization, and only if the kernel consists of intrinsics and not of
 //! assembly.
 
-mod finding;
-mod metadata;
-mod settings;
+mod project;
 mod source;
 
 use std::{
@@ -20,10 +18,10 @@ use std::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::metadata::{Metadata, Package};
+use self::project::{Metadata, Package};
 pub use self::{
-    finding::{SourceFinding, SourceKind},
-    settings::{Setting, SettingKind},
+    project::{Setting, SettingKind},
+    source::{SourceFinding, SourceKind},
 };
 use crate::Error;
 
@@ -99,10 +97,10 @@ pub struct Kernels {
 /// # Errors
 /// `cargo` is missing, or reports that the project is broken.
 pub fn scan(manifest: Option<&Path>, progress: &(dyn Fn(&str) + Sync)) -> Result<Scan, Error> {
-    let metadata = metadata::read(manifest)?;
+    let metadata = project::read_metadata(manifest)?;
     let used = used(&metadata);
     let root = metadata.workspace_root.as_path();
-    let settings = settings::find(root)?;
+    let settings = project::find_settings(root)?;
     let is_tuned = settings.iter().any(|setting| setting.kind == SettingKind::Target);
     let packages: Vec<&Package> =
         metadata.packages.iter().filter(|package| used.contains_key(&package.id)).collect();

@@ -3,8 +3,7 @@
 use std::{collections::BTreeSet, iter::Peekable, path::Path};
 
 use proc_macro2::{Delimiter, Group, Ident, LexError, TokenStream, TokenTree, token_stream::IntoIter};
-
-use super::finding::{SourceFinding, SourceKind};
+use serde::Serialize;
 
 /// Words by which code asks the CPU at run time.
 const DETECTION: [&str; 7] = [
@@ -349,6 +348,44 @@ fn attributes_in(tokens: TokenStream, found: &mut Vec<(u64, String)>) {
             }
         }
         previous = Some(tree);
+    }
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SourceFinding {
+    /// The path of the file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The kind of finding.
+    pub kind: SourceKind,
+    /// The condition or call, as it is written.
+    pub text: String,
+}
+
+/// A kind of finding in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A condition on the target's features that comes before detection at run time.
+    CompileTimeChoice,
+    /// Such a condition in a macro, which other crates use.
+    CompileTimeChoiceInMacro,
+    /// Detection at run time that needs a feature of the package that this build does not enable:
+    /// the kernel is never chosen.
+    DetectionOff,
+}
+
+impl SourceKind {
+    /// The words in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompileTimeChoice => "compile-time choice before detection",
+            Self::CompileTimeChoiceInMacro => "compile-time choice in a macro",
+            Self::DetectionOff => "detection is switched off",
+        }
     }
 }
 

@@ -3,15 +3,14 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bulla_devtools::{Context, quiet};
+use bulla_devtools::{Context, build_program, quiet};
 use bulla_record::stats::median;
-
-use crate::build_variants::{self, Variant};
 
 /// The name on the command line.
 pub(crate) const NAME: &str = "blake2-builds";
@@ -52,13 +51,8 @@ pub(crate) fn run(context: &Context, launches: u32) -> Result<ExitCode> {
     let mut builds = Vec::new();
     for variant in &VARIANTS {
         for lto in LTO {
-            let program = build_variants::build(
-                context,
-                variant,
-                lto,
-                Path::new("crates/blake2/builds"),
-                "blake2-builds",
-            )?;
+            let program =
+                build_variant(context, variant, lto, Path::new("crates/blake2/builds"), "blake2-builds")?;
             builds.push(Build { name: format!("{}, {lto}", variant.name), program, ns: BTreeMap::new() });
         }
     }
@@ -159,6 +153,55 @@ impl Row {
         let best_ns = fastest.map_or(f64::NAN, |(ns, _)| median(ns.iter().copied()));
         Ok(Self { case: case.to_owned(), best_ns, ratios: relative.iter().map(|own| own / best).collect() })
     }
+}
+
+/// One way to build it.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    /// Its name in tables.
+    pub(crate) name: &'static str,
+    /// The compiler's flags, separated by blanks.
+    pub(crate) rustflags: &'static str,
+    /// Arguments for cargo that choose features.
+    pub(crate) features: &'static [&'static str],
+}
+
+/// The target of the build. It is given explicitly, so that flags do not apply to build scripts.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds the program `name` of the workspace in `folder`, below the root, and copies it to a place
+/// where the next build does not replace it. `lto` is a profile's value.
+///
+/// # Errors
+/// It does not build, or cannot be copied.
+pub(crate) fn build_variant(
+    context: &Context,
+    variant: &Variant,
+    lto: &str,
+    folder: &Path,
+    name: &str,
+) -> Result<PathBuf> {
+    let kept = context.target.join("variants").join(folder.file_name().unwrap_or_default());
+    let file_name = variant.name.replace([' ', ','], "-");
+    let mut command = context.cargo();
+    command
+        .args(["build", "--quiet", "--release", "--locked", "--target", TARGET, "--bin", name])
+        .arg("--manifest-path")
+        .arg(context.root.join(folder).join("Cargo.toml"))
+        // One folder for each variant: in a shared one, cargo would rebuild everything whenever the
+        // flags change.
+        .arg("--target-dir")
+        .arg(kept.join(&file_name))
+        .args(variant.features)
+        .env("CARGO_PROFILE_RELEASE_LTO", lto)
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            variant.rustflags.split_whitespace().collect::<Vec<_>>().join("\u{1f}"),
+        );
+    let built = build_program(&mut command)?;
+    let program = kept.join(format!("{name}-{file_name}-{lto}"));
+    fs::copy(&built, &program).with_context(|| format!("cannot copy {}", built.display()))?;
+    Ok(program)
 }
 
 #[cfg(test)]

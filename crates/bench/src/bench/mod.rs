@@ -4,7 +4,6 @@
 pub(crate) mod builds;
 pub(crate) mod files_tree;
 pub(crate) mod harness;
-pub(crate) mod laboratory;
 pub(crate) mod run;
 pub(crate) mod service;
 pub(crate) mod suites;
@@ -146,8 +145,10 @@ fn kernels(context: &Context, suite: &Suite, args: &Args) -> Result<Vec<Kernel>>
     let all = args.all_kernels || args.kernel.as_deref() == Some("all");
     Ok(match &args.kernel {
         Some(name) if !all => vec![Kernel::Forced(name.clone())],
-        _ if suite.is_by_kernel() => laboratory::kernels(context, suite.name)?,
-        _ if all => [Kernel::Default].into_iter().chain(laboratory::kernels(context, suite.name)?).collect(),
+        _ if suite.is_by_kernel() => harness::laboratory_kernels(context, suite.name)?,
+        _ if all => {
+            [Kernel::Default].into_iter().chain(harness::laboratory_kernels(context, suite.name)?).collect()
+        }
         _ => vec![Kernel::Default],
     })
 }

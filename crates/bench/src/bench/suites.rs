@@ -10,10 +10,7 @@ use bulla_devtools::{
 };
 use bulla_record::LABORATORY;
 
-use super::{
-    harness::{Harness, Kernel, Language},
-    laboratory,
-};
+use super::harness::{self, Harness, Kernel, Language};
 
 /// A suite by its name.
 #[derive(Debug)]
@@ -179,7 +176,7 @@ impl Suite {
         match self.measured_by {
             By::Laboratory => Ok(Harness {
                 suite: self.name,
-                program: laboratory::build(context, kernel)?,
+                program: harness::build_laboratory(context, kernel)?,
                 arguments: vec!["measure".to_owned(), self.name.to_owned()],
                 folder: context.root.clone(),
                 force: (laboratory_force(self.name), kernel.clone()),
@@ -187,7 +184,7 @@ impl Suite {
             }),
             By::Native(native) => Ok(Harness {
                 suite: self.name,
-                program: laboratory::build_native(context, native.folder)?,
+                program: harness::build_native(context, native.folder)?,
                 arguments: vec![],
                 folder: context.root.clone(),
                 force: (native.force, kernel.clone()),

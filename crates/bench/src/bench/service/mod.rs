@@ -4,13 +4,11 @@
 //! It compares no peers. The load is made by `wrk`, and for the latency at half load by `h2load`,
 //! which keeps to a rate.
 
-mod caller;
 mod cases;
 pub(crate) mod cluster;
 mod load;
 mod served;
 pub(crate) mod soak;
-mod usage;
 
 use std::{
     collections::BTreeMap, panic::resume_unwind, path::PathBuf, process::ExitCode, thread, time::Duration,

@@ -14,9 +14,8 @@ use bulla_devtools::{Context, build_program, quiet};
 use serde_json::{Value, json};
 
 use super::{
-    caller::Caller,
     cases::{KEYS, Way, label},
-    usage,
+    load::Caller,
 };
 
 /// The processor of the service; the load has the next one.
@@ -127,7 +126,7 @@ impl Served {
 
     /// The memory that the service holds, in MB.
     pub(super) fn memory(&self) -> Result<f64> {
-        usage::memory(self.process.id())
+        used_memory(self.process.id())
     }
 }
 
@@ -175,5 +174,71 @@ impl Drop for Served {
         // It is measured and holds nothing that matters.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+fn proc_file(process: u32, file: &str) -> PathBuf {
+    ["/proc", &process.to_string(), file].iter().collect()
+}
+
+/// The memory that a process holds, in MB.
+pub(super) fn used_memory(process: u32) -> Result<f64> {
+    let status = fs::read_to_string(proc_file(process, "status"))?;
+    Ok(number_in(&status, "VmRSS:")? / 1000.0)
+}
+
+/// The most memory that a process ever held, in MB.
+pub(super) fn max_used_memory(process: u32) -> Result<f64> {
+    let status = fs::read_to_string(proc_file(process, "status"))?;
+    Ok(number_in(&status, "VmHWM:")? / 1000.0)
+}
+
+/// The bytes that a process has written, and that the system has passed on to a disk.
+pub(super) fn written_bytes(process: u32) -> Result<f64> {
+    number_in(&fs::read_to_string(proc_file(process, "io"))?, "write_bytes:")
+}
+
+/// The seconds for which the threads of a process have computed. Those of threads that have ended
+/// are not in it.
+///
+/// `/proc/PID/stat` has them too, but counts hundredths of a second: an idle node uses fewer.
+pub(super) fn cpu_seconds(process: u32) -> Result<f64> {
+    let mut nanoseconds = 0.0;
+    for thread in fs::read_dir(proc_file(process, "task"))? {
+        // A thread may end meanwhile.
+        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+        nanoseconds += text.split(' ').next().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    }
+    Ok(nanoseconds / 1e9)
+}
+
+/// The number in the line that begins with `name`.
+fn number_in(text: &str, name: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let digits = line.and_then(|line| line.split_whitespace().next());
+    digits.and_then(|digits| digits.parse().ok()).with_context(|| format!("no {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{process, time::Instant};
+
+    #[test]
+    fn this_process_has_memory_and_computes() {
+        let this = process::id();
+        assert!(used_memory(this).unwrap() > 0.1);
+        assert!(max_used_memory(this).unwrap() >= used_memory(this).unwrap() / 2.0);
+        let before = cpu_seconds(this).unwrap();
+        let start = Instant::now();
+        while start.elapsed().as_millis() < 50 {}
+        assert!(cpu_seconds(this).unwrap() > before);
+        assert!(written_bytes(this).unwrap() >= 0.0);
+    }
+
+    #[test]
+    fn a_number_is_the_first_word_after_its_name() {
+        assert_eq!(number_in("a: 1\nVmRSS:\t 512 kB\n", "VmRSS:").unwrap(), 512.0);
+        assert!(number_in("VmRSS:\tmuch\n", "VmRSS:").is_err());
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::quiet;
 use serde_json::Value;
 
-use super::super::{served::free_address, usage};
+use super::super::served::{free_address, used_memory, written_bytes};
 
 /// The most that etcd's database may hold: what etcd advises at the most.
 const QUOTA: u64 = 8 << 30;
@@ -86,7 +86,7 @@ impl Etcd {
             done.writes += sum("grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\"");
             done.syncs += sum("etcd_disk_wal_fsync_duration_seconds_count");
             done.syncing += sum("etcd_disk_wal_fsync_duration_seconds_sum");
-            done.written += usage::written(member.process.id())?;
+            done.written += written_bytes(member.process.id())?;
             done.database += sum("etcd_mvcc_db_total_size_in_bytes");
         }
         Ok(done)
@@ -118,7 +118,7 @@ impl Etcd {
 
     /// The memory of the first member, in MB.
     pub(super) fn memory(&self) -> Result<f64> {
-        usage::memory(self.members.first().context("no member")?.process.id())
+        used_memory(self.members.first().context("no member")?.process.id())
     }
 }
 

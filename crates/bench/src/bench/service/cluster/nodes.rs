@@ -14,10 +14,9 @@ use serde_json::json;
 
 use super::{
     super::{
-        caller::Caller,
         cases::label,
-        served::{Built, free_address},
-        usage,
+        load::Caller,
+        served::{Built, cpu_seconds, free_address, max_used_memory, used_memory},
     },
     etcd::{Done, Etcd},
 };
@@ -166,9 +165,8 @@ impl<'a> Nodes<'a> {
 
     /// What is used while `run` runs.
     pub(super) fn measure<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<(T, Used)> {
-        let computed = || -> Result<Vec<f64>> {
-            self.all.iter().map(|node| usage::computed(node.process.id())).collect()
-        };
+        let computed =
+            || -> Result<Vec<f64>> { self.all.iter().map(|node| cpu_seconds(node.process.id())).collect() };
         let (etcd, before, start) = (self.etcd.done()?, computed()?, Instant::now());
         let made = run()?;
         let seconds = start.elapsed().as_secs_f64();
@@ -187,12 +185,12 @@ impl Node {
 
     /// The memory that the node holds, in MB.
     pub(super) fn memory(&self) -> Result<f64> {
-        usage::memory(self.process.id())
+        used_memory(self.process.id())
     }
 
     /// The most memory that it ever held, in MB.
     pub(super) fn most_memory(&self) -> Result<f64> {
-        usage::most_memory(self.process.id())
+        max_used_memory(self.process.id())
     }
 }
 

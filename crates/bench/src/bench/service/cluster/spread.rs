@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{
-    super::{caller::Caller, cases::label},
+    super::{cases::label, load::Caller},
     nodes::{KEYS, Nodes},
 };
 

@@ -1,11 +1,16 @@
-//! Flags and profiles of a build: those that let the optimizer rewrite kernels.
+//! Facts about a project before its sources are read: the packages of its builds, by `cargo
+//! metadata`, and the flags and profiles that make a difference.
 
 use std::{
-    env, fs,
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
@@ -35,7 +40,7 @@ pub enum SettingKind {
 
 /// The settings for the workspace in `root`: its profiles, cargo's configuration from there upwards
 /// and at home, and the environment.
-pub(super) fn find(root: &Path) -> Result<Vec<Setting>, Error> {
+pub(super) fn find_settings(root: &Path) -> Result<Vec<Setting>, Error> {
     let mut settings = Vec::new();
     in_file(&root.join("Cargo.toml"), &mut settings)?;
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
@@ -145,6 +150,67 @@ fn line_of(text: &str, after: &str, word: &str) -> u64 {
     let start = text.find(after).unwrap_or(0);
     let at = text[start..].find(word).map_or(start, |at| start + at);
     text[..at].matches('\n').count() as u64 + 1
+}
+
+#[derive(Deserialize)]
+pub(super) struct Metadata {
+    pub(super) packages: Vec<Package>,
+    /// The ids of the packages.
+    pub(super) workspace_members: Vec<String>,
+    pub(super) workspace_root: PathBuf,
+    pub(super) resolve: Option<Resolve>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Package {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) manifest_path: PathBuf,
+}
+
+/// The dependencies of a package in this project.
+#[derive(Deserialize)]
+pub(super) struct Resolve {
+    pub(super) nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Node {
+    pub(super) id: String,
+    pub(super) deps: Vec<Dependency>,
+    pub(super) features: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Dependency {
+    /// The id of the package.
+    pub(super) pkg: String,
+    pub(super) dep_kinds: Vec<DependencyKind>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DependencyKind {
+    /// `dev` or `build`; `None` for a normal dependency.
+    pub(super) kind: Option<String>,
+}
+
+/// Runs `cargo metadata` for the project of `manifest`, or of the current folder. If this runs
+/// under a `cargo`, it uses the same one.
+pub(super) fn read_metadata(manifest: Option<&Path>) -> Result<Metadata, Error> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command.args(["metadata", "--format-version", "1"]);
+    if let Some(path) = manifest {
+        command.arg("--manifest-path").arg(path);
+    }
+    let output = command.output().map_err(|error| Error::Project(format!("cargo cannot be run: {error}")))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::Project(message.trim().to_owned()));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Error::Project(format!("cargo metadata cannot be read: {error}")))
 }
 
 #[cfg(test)]
