@@ -2,7 +2,7 @@
 //! portable code.
 
 use super::portable;
-use super::table::{Functions, Tables, Tuning};
+use super::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use crate::job::CompressJob;
 use bulla_simd::Pair;

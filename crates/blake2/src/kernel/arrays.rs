@@ -1,7 +1,7 @@
 //! Kernels over arrays instead of vector registers. With them, every machine, also Miri's, can run
 //! the generic bodies. The shapes are those of the kernels for SSE4.1 and AVX-512.
 
-use super::table::{Functions, Tables, Tuning};
+use super::{Functions, Tables, Tuning};
 use crate::generic::SIGMA;
 use crate::generic::columns::{self, Rounds};
 use crate::generic::rows::{self, CompiledRounds};
@@ -75,8 +75,8 @@ pub(crate) static WIDE: Tables = Tables {
 mod tests {
     use super::{NARROW, WIDE};
     use crate::kernel::Kernel;
+    use crate::kernel::Tables;
     use crate::kernel::portable::PORTABLE;
-    use crate::kernel::table::Tables;
     use crate::many::{HashManyJob, hash_many, update_many};
     use crate::{Blake2b, Blake2s, Params, State, Variant, Word, parallel};
 

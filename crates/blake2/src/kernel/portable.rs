@@ -1,7 +1,7 @@
 //! The portable kernel: one input at a time, through the column form of one lane, which is the
 //! plain scalar algorithm.
 
-use super::table::{Functions, Tables, Tuning};
+use super::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use crate::job::{CompressJob, Finalization, StridedInput};
 use bulla_simd::cpu::Isa;

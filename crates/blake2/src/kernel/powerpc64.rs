@@ -2,7 +2,7 @@
 //! registers, through the portable code. See `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::portable;
-use super::table::{Functions, Tables, Tuning};
+use super::{Functions, Tables, Tuning};
 use crate::generic::columns;
 use crate::job::CompressJob;
 use bulla_simd::cpu::Isa;

@@ -3,7 +3,7 @@
 //! `docs/decisions/0201-vectors-without-vector-types.md`.
 
 use super::portable;
-use super::table::{Functions, Tables, Tuning};
+use super::{Functions, Tables, Tuning};
 use crate::generic::columns;
 use crate::generic::rows::{self, CompiledRounds};
 use crate::job::{CompressJob, Finalization, StridedInput};

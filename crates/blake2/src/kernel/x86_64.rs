@@ -2,8 +2,8 @@
 //! into them.
 
 use super::portable::PORTABLE;
-use super::table::{Functions, Tables, Tuning};
 use super::x86_64_rows::{FastRotate, NoRotate, SlowRotate};
+use super::{Functions, Tables, Tuning};
 use crate::generic::columns::{self, Rounds};
 use crate::generic::rows::{self, CompiledRounds};
 use crate::job::{CompressJob, Finalization, StridedInput};
