@@ -18,12 +18,12 @@ create_exception!(
     "An encoding is truncated, corrupt, or not of this digest."
 );
 
-fn group(chunk_log: u8) -> PyResult<GroupSize> {
+pub(crate) fn group(chunk_log: u8) -> PyResult<GroupSize> {
     GroupSize::from_chunk_log(chunk_log)
         .ok_or_else(|| PyValueError::new_err(format!("chunk_log is {chunk_log}: at most 8")))
 }
 
-fn digest(bytes: &Input<'_, '_>) -> PyResult<Hash> {
+pub(crate) fn digest(bytes: &Input<'_, '_>) -> PyResult<Hash> {
     let bytes = bytes.as_slice();
     Hash::from_slice(bytes).map_err(|_| {
         PyValueError::new_err(format!("a digest has {OUT_LEN} bytes, and this one has {}", bytes.len()))

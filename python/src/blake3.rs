@@ -3,7 +3,7 @@
 
 use crate::buffer::{ByteInput, compute};
 use crate::pool::{Threads, pool};
-use crate::state::{Mode, BufferedInput};
+use crate::state::{BufferedInput, Mode};
 use bulla_blake3::{BLOCK_LEN, Hasher, KEY_LEN, MIN_PARALLEL_LEN, OUT_LEN};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;

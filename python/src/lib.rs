@@ -5,6 +5,7 @@
 #![allow(non_upper_case_globals, reason = "the names of Python")]
 
 mod bao;
+mod bao_files;
 mod blake2;
 mod blake3;
 mod buffer;
@@ -22,11 +23,13 @@ mod _native {
     #[pymodule_export]
     use super::bao::{DecodeError, bao_decode, bao_decode_slice, bao_encode, bao_outboard, bao_slice};
     #[pymodule_export]
+    use super::bao_files::{BaoReader, BaoWriter};
+    #[pymodule_export]
     use super::blake2::{Blake2bClass, Blake2bpClass, Blake2sClass, Blake2spClass};
     #[pymodule_export]
     use super::blake3::Blake3;
     #[pymodule_export]
-    use super::ed25519::ed25519_verify_many;
+    use super::ed25519::{SigningKey, ed25519_sign_many, ed25519_verify_many};
     #[pymodule_export]
     use super::kernels::kernel;
     #[pymodule_export]

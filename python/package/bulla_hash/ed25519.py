@@ -1,10 +1,14 @@
-"""Ed25519 (RFC 8032): strict verification of many signatures at once, with one verdict each.
+"""Ed25519 (RFC 8032): signing, and strict verification of many signatures at once, with one verdict each.
 
 >>> from bulla_hash import ed25519
+>>> key = ed25519.SigningKey(bytes(range(32)))
+>>> ed25519.verify(key.public_key, b"a message", key.sign(b"a message"))
+<Verdict.VALID: 0>
+
 >>> ed25519.verify(bytes(32), b"any message", bytes(64))
 <Verdict.KEY_OF_SMALL_ORDER: 3>
 
-A signature gets the same verdict alone and among others. The rules are those of `verify_strict` of the crate ed25519-dalek.
+The verdict does not depend on the batch. The rules are those of `verify_strict` of the crate ed25519-dalek.
 """
 
 from __future__ import annotations
@@ -13,12 +17,12 @@ import enum
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ._native import ed25519_verify_many
+from ._native import SigningKey, ed25519_sign_many, ed25519_verify_many
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Verdict", "verify", "verify_many"]
+__all__ = ["SigningKey", "Verdict", "sign_many", "verify", "verify_many"]
 
 
 class Verdict(enum.Enum):
@@ -65,3 +69,12 @@ def verify_many(items: Iterable[tuple[Buffer, Buffer, Buffer]]) -> list[Verdict]
     Raises `TypeError` for an item that is no such tuple, or has anything without bytes.
     """
     return [_VERDICTS[verdict] for verdict in ed25519_verify_many(items)]
+
+
+def sign_many(items: Iterable[tuple[SigningKey, Buffer]]) -> list[bytes]:
+    """The signature of each item, which is a tuple of a key and a message. The signatures are those of `SigningKey.sign`.
+
+    Several signatures in one call take less time than one call each.
+    Raises `TypeError` for an item that is no such tuple.
+    """
+    return ed25519_sign_many(items)
