@@ -24,13 +24,13 @@ export interface Core {
   /** The plain hashes of many inputs, 32 bytes each. */
   hashMany(inputs: readonly Uint8Array[]): Uint8Array<ArrayBuffer>[];
   /** A new incremental hash. `key` is given unless `mode` is {@link HASH}. */
-  open(mode: Mode, key: Uint8Array | undefined): State;
+  open(mode: Mode, key: Uint8Array | undefined): HasherState;
   /** An incremental hash from a saved state. */
-  restore(saved: Saved): State;
+  restore(saved: Saved): HasherState;
 }
 
 /** An incremental hash. */
-export interface State {
+export interface HasherState {
   update(data: Uint8Array): void;
   /** Fills `out` with output from the beginning on. More input may follow. */
   digest(out: Uint8Array): void;
@@ -38,7 +38,7 @@ export interface State {
   root(): Root;
   /** Resets to no input, in the same mode and under the same key, at input offset 0. */
   reset(): void;
-  clone(): State;
+  clone(): HasherState;
   /** The bytes of `spec/blake3-state.md`. */
   save(): Uint8Array<ArrayBuffer>;
 }

@@ -1,5 +1,5 @@
 import { DERIVE, HASH, KEYED } from "./core.js";
-import type { Core, Root, State } from "./core.js";
+import type { Core, Root, HasherState } from "./core.js";
 import { kindError, plainError, rangeError, typeError } from "./errors.js";
 import { bytesOf, contextOf, keyOf, part, sizeOf } from "./input.js";
 import type { Data } from "./input.js";
@@ -23,14 +23,14 @@ export interface HasherOptions {
  */
 export class Hasher {
   readonly #core: Core;
-  #state: State;
+  #state: HasherState;
   /** The number of bytes that may still follow; infinite if a number cannot count them. */
   #room: number;
   /** Whether this is a part of a larger input, and has no root. */
   #isPart: boolean;
 
   /** Not for callers: see `createHasher`. */
-  constructor(core: Core, state: State, room = Infinity, isPart = false) {
+  constructor(core: Core, state: HasherState, room = Infinity, isPart = false) {
     this.#core = core;
     this.#state = state;
     this.#room = room;

@@ -12,7 +12,7 @@ import type { Data } from "./input.js";
 import { core, kernel } from "./kernel.js";
 import { lengthOf, optionsOf } from "./options.js";
 import type { OutputOptions } from "./options.js";
-import { Join, LEAST, partsOf, startOf } from "./parallel/subtrees.js";
+import { Join, MIN_PART_LEN, partsOf, startOf } from "./parallel/subtrees.js";
 import type { Part } from "./parallel/subtrees.js";
 import { READY } from "./parallel/protocol.js";
 import type { Answer, WorkerPort } from "./parallel/protocol.js";
@@ -47,7 +47,7 @@ export async function hashParallel(data: Data, options?: ParallelOptions): Promi
   const total = sizeOf(bytes);
   signal?.throwIfAborted();
   // With fewer than two parts, a worker gains nothing.
-  if (total < 4 * LEAST) return hasher.update(bytes).digest("bytes", { length });
+  if (total < 4 * MIN_PART_LEN) return hasher.update(bytes).digest("bytes", { length });
   const empty = parseState(hasher.save());
   const join = new Join(empty);
   let done = 0;

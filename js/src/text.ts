@@ -9,10 +9,10 @@ export type Encoding = "bytes" | "hex" | "base64";
  * The number of bytes that are converted to text at once: a multiple of 3, and few enough to be the
  * arguments of one call.
  */
-const PIECE = 12288;
+const PIECE_LEN = 12288;
 
 /** The number of bytes whose text has 2^29 - 24 characters, which is the longest string of V8. */
-const LONGEST = { bytes: Infinity, hex: 2 ** 28 - 12, base64: 3 * (2 ** 27 - 6) };
+const MAX_TEXT_BYTES = { bytes: Infinity, hex: 2 ** 28 - 12, base64: 3 * (2 ** 27 - 6) };
 
 const decoder = /* @__PURE__ */ new TextDecoder();
 
@@ -35,11 +35,11 @@ export function textOf(encoding: "hex" | "base64", bytes: Uint8Array): string {
   const { length } = bytes;
   checkText(encoding, length);
   const encode = encoding === "hex" ? hexOf : base64Of;
-  if (length <= PIECE) return encode(bytes);
+  if (length <= PIECE_LEN) return encode(bytes);
   // Join the texts of the pieces: a string that grows by one byte at a time takes about 30 bytes of
   // memory for each.
   let text = "";
-  for (let at = 0; at < length; at += PIECE) text += encode(bytes.subarray(at, at + PIECE));
+  for (let at = 0; at < length; at += PIECE_LEN) text += encode(bytes.subarray(at, at + PIECE_LEN));
   return text;
 }
 
@@ -62,8 +62,8 @@ function base64Of(bytes: Uint8Array): string {
  * @throws TypeError (`ERR_ENCODING`), RangeError (`ERR_LENGTH`)
  */
 export function checkText(encoding: Encoding, length: number): void {
-  if (!Object.hasOwn(LONGEST, encoding)) {
+  if (!Object.hasOwn(MAX_TEXT_BYTES, encoding)) {
     throw typeError("ERR_ENCODING", `an encoding is bytes, hex or base64, not ${String(encoding)}`);
   }
-  if (length > LONGEST[encoding]) throw rangeError("ERR_LENGTH", `${length} bytes are too many for one string`);
+  if (length > MAX_TEXT_BYTES[encoding]) throw rangeError("ERR_LENGTH", `${length} bytes are too many for one string`);
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
 
 /// The longest first piece that is kept by reference: to keep a long one would keep its memory.
-const WHOLE: usize = 16 * 1024;
+const MAX_REFERENCED_LEN: usize = 16 * 1024;
 
 /// The state of one of the four functions.
 trait Hasher: Clone + Send {
@@ -117,7 +117,7 @@ impl<S: Hasher> HashInput<S> {
     fn add(&mut self, py: Python<'_>, data: &Input<'_, '_>) {
         let input = data.as_slice();
         if let (Self::Whole(None), Input::Bytes(bytes)) = (&*self, data)
-            && input.len() <= WHOLE
+            && input.len() <= MAX_REFERENCED_LEN
         {
             *self = Self::Whole(Some(Bound::clone(bytes).unbind()));
             return;

@@ -10,12 +10,12 @@ use std::slice;
 
 /// From this many bytes of work on, other threads of Python may run meanwhile. Less work takes
 /// about as long as it takes to give the interpreter's lock away and to get it back.
-const LONG: usize = 8 * 1024;
+const MIN_DETACHED_LEN: usize = 8 * 1024;
 
 /// Does `work` on that many bytes, without the interpreter's lock if they are many.
 #[inline]
 pub(crate) fn compute<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
-    if bytes >= LONG { py.detach(work) } else { work() }
+    if bytes >= MIN_DETACHED_LEN { py.detach(work) } else { work() }
 }
 
 /// An object with the buffer protocol. Holds its buffer, so that nobody can resize it meanwhile.

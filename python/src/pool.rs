@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// How many pools of different sizes are kept for the next input.
-const KEPT: usize = 4;
+const MAX_POOLS: usize = 4;
 
 /// How many threads may hash an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) fn pool(threads: Threads) -> Option<Arc<ThreadPool>> {
         Some(place) => kept.pools.remove(place),
         None => Arc::new(ThreadPoolBuilder::new().num_threads(size).build().ok()?),
     };
-    if kept.pools.len() == KEPT {
+    if kept.pools.len() == MAX_POOLS {
         kept.pools.remove(0);
     }
     kept.pools.push(Arc::clone(&pool));

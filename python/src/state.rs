@@ -9,10 +9,10 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// So much input is kept as it is, and hashed only when somebody asks for the digest. A hasher
 /// takes 3 KiB, which a short input is not worth.
-const SHORT: usize = 256;
+const MAX_BUFFERED_LEN: usize = 256;
 
 /// The longest first piece that is kept by reference. A hasher takes as much memory.
-const WHOLE: usize = 16 * 1024;
+const MAX_REFERENCED_LEN: usize = 16 * 1024;
 
 /// What is computed.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ pub(crate) fn key(bytes: &[u8]) -> PyResult<Zeroizing<[u8; KEY_LEN]>> {
 )]
 pub(crate) enum BufferedInput {
     /// A few pieces.
-    Short { len: usize, bytes: [u8; SHORT] },
+    Short { len: usize, bytes: [u8; MAX_BUFFERED_LEN] },
     /// One object that never changes. Its digest takes one call, without a hasher.
     Whole(Py<PyBytes>),
     /// Anything else.
@@ -90,7 +90,7 @@ pub(crate) enum BufferedInput {
 impl BufferedInput {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self::Short { len: 0, bytes: [0; SHORT] }
+        Self::Short { len: 0, bytes: [0; MAX_BUFFERED_LEN] }
     }
 
     /// The state of a hasher whose first piece is `input`, if there is one, and if it needs no
@@ -98,7 +98,7 @@ impl BufferedInput {
     #[inline]
     pub(crate) fn whole(input: Option<&Input<'_, '_>>) -> Option<Self> {
         match input? {
-            Input::Bytes(bytes) if bytes.as_bytes().len() <= WHOLE => {
+            Input::Bytes(bytes) if bytes.as_bytes().len() <= MAX_REFERENCED_LEN => {
                 Some(Self::Whole(Bound::clone(bytes).unbind()))
             }
             _ => None,

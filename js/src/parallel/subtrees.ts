@@ -16,7 +16,7 @@ export interface Part {
 }
 
 /** The minimum size of a part: for smaller ones, messaging a worker takes longer than hashing. */
-export const LEAST = 64 * 1024;
+export const MIN_PART_LEN = 64 * 1024;
 
 const PARENT = 4;
 const FLAGS = { 0: PARENT, 1: PARENT | 16, 2: PARENT | 64 } as const;
@@ -24,14 +24,14 @@ const FLAGS = { 0: PARENT, 1: PARENT | 16, 2: PARENT | 64 } as const;
 /**
  * Cuts `length` bytes into parts for `workers`, from left to right: equal ones, several for each
  * worker, so that a slow worker does not delay the others, and then smaller and smaller ones. The
- * rest after the last part is less than {@link LEAST}.
+ * rest after the last part is less than {@link MIN_PART_LEN}.
  */
 export function partsOf(length: number, workers: number): Part[] {
-  let size = LEAST;
+  let size = MIN_PART_LEN;
   while (size * 2 * workers * 4 <= length) size *= 2;
   const parts: Part[] = [];
   let from = 0;
-  for (; size >= LEAST; size /= 2) {
+  for (; size >= MIN_PART_LEN; size /= 2) {
     for (; length - from >= size; from += size) parts.push({ from, length: size });
   }
   return parts;

@@ -2,7 +2,7 @@
 // other core with it.
 
 import { HASH } from "../core.js";
-import type { Core, Mode, Root, State } from "../core.js";
+import type { Core, Mode, Root, HasherState } from "../core.js";
 import { part, sizeOf } from "../input.js";
 import { allocate } from "../options.js";
 import { formatState } from "../state.js";
@@ -123,7 +123,7 @@ export function createPureCore(): Core {
     return digestOf(digest, 0);
   }
 
-  class PureState implements State {
+  class PureState implements HasherState {
     readonly #words = new Int32Array(STATE_WORDS);
     /**
      * The unfinished chunk: its bytes in input order, which are not yet words on a big-endian

@@ -1,7 +1,7 @@
 // BLAKE3 by the WebAssembly module of crates/wasm, which computes four lanes at a time.
 
 import { HASH } from "../core.js";
-import type { Core, Mode, Root, State } from "../core.js";
+import type { Core, Mode, Root, HasherState } from "../core.js";
 import { plainError } from "../errors.js";
 import { part, sizeOf } from "../input.js";
 import { allocate } from "../options.js";
@@ -12,7 +12,7 @@ import type { Saved } from "../state.js";
 import type { Exports } from "./exports.js";
 
 /** The number of bytes up to which storing them one by one is faster than a call of `set`. */
-const FEW = 32;
+const MAX_BYTES_STORED_SINGLY = 32;
 
 /**
  * If a hasher that must make room holds more bytes than this, it absorbs them instead of copying
@@ -46,7 +46,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
   let here: WasmState | undefined;
   let reading: WasmRoot | undefined;
 
-  class WasmState implements State {
+  class WasmState implements HasherState {
     readonly #mode: Mode;
     readonly #key: Uint8Array | undefined;
     /** The number of bytes in the buffer that are not absorbed yet. */
@@ -123,7 +123,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
       this.#heldAway = this.#stateAway = undefined;
     }
 
-    clone(): State {
+    clone(): HasherState {
       const copy = new WasmState(this.#mode, this.#key);
       if (here === this) this.#leave();
       copy.#begun = this.#begun;
@@ -222,7 +222,7 @@ export function coreOf({ exports }: WebAssembly.Instance): Core {
 
   /** Puts an input of at most `INPUT` bytes at `at` of the area for it. */
   function put(data: Uint8Array, size: number, at: number): void {
-    if (size > FEW) return input.set(data, at);
+    if (size > MAX_BYTES_STORED_SINGLY) return input.set(data, at);
     for (let i = 0; i < size; i++) input[at + i] = data[i]!;
   }
 

@@ -31,12 +31,12 @@ export function program({ main, parallel } = INSTALLED) {
     if (!globalThis.document) globalThis.RESULT.then(console.log);`;
 }
 
-/** @typedef {"node" | "browser"} Place */
+/** @typedef {"node" | "browser"} Platform */
 
-/**
- * @type {{ name: string, runs: Place[], make: (entry: string, out: string) => Promise<unknown> }[]}
- */
-const WAYS = [
+/** @typedef {(entry: string, out: string) => Promise<unknown>} Make */
+
+/** @type {{ name: string, runs: Platform[], make: Make }[]} */
+const BUNDLERS = [
   { name: "esbuild for browsers", runs: ["browser", "node"], make: byEsbuild({ format: "esm", platform: "browser" }) },
   { name: "esbuild as a script", runs: ["browser"], make: byEsbuild({ format: "iife", platform: "browser", minify: true }) },
   { name: "esbuild for Node", runs: ["node"], make: byEsbuild({ format: "esm", platform: "node" }) },
@@ -68,12 +68,12 @@ function byRollup(options) {
 }
 
 /**
- * Makes the bundles that run in a place. Each is alone in its folder: what a bundler left behind is
- * not there.
+ * Makes the bundles that run on a platform. Each is alone in its folder, without what its bundler
+ * left behind.
  *
- * @param {Place} place
+ * @param {Platform} platform
  */
-export async function makeBundles(place) {
+export async function makeBundles(platform) {
   const folder = mkdtempSync(join(tmpdir(), "bulla-bundles-"));
   const source = join(folder, "source");
   mkdirSync(join(source, "node_modules"), { recursive: true });
@@ -81,8 +81,8 @@ export async function makeBundles(place) {
   const entry = join(source, "program.mjs");
   writeFileSync(entry, program());
   const bundles = [];
-  for (const [i, { name, runs, make }] of WAYS.entries()) {
-    if (!runs.includes(place)) continue;
+  for (const [i, { name, runs, make }] of BUNDLERS.entries()) {
+    if (!runs.includes(platform)) continue;
     const path = join(folder, String(i), name.includes("CommonJS") ? "bundle.cjs" : "bundle.mjs");
     await make(entry, path);
     bundles.push({ name, path, isScript: name.includes("script") });

@@ -27,7 +27,7 @@ What is too large for memory goes through files. `Encoder` is written to, and `D
 (99998, b'xx')
 
 In every function and class, `chunk_log` says how long a leaf of the tree is: 2 ** `chunk_log` KiB, from 0 to 8. The Bao format has 0. Larger leaves make the tree
-smaller, the digest stays the same, and whoever decodes must use the same number. `ValueError` says that it is too large, and `OverflowError` that
+smaller, the digest stays the same, and the decoder must use the same number. `ValueError` says that it is too large, and `OverflowError` that
 a number is negative.
 """
 
