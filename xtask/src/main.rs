@@ -7,7 +7,6 @@ mod count;
 mod documents;
 mod forward;
 mod fuzz;
-mod install_c;
 mod mutants;
 mod program;
 mod reasons;
@@ -17,6 +16,7 @@ mod summary;
 
 use std::process::ExitCode;
 
+use bulla_devtools::c_libraries;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// The developer's commands.
@@ -57,7 +57,7 @@ enum Command {
     /// Run the fuzz targets (needs a nightly toolchain, which it installs)
     Fuzz(fuzz::Args),
     /// Build and install the C libraries
-    InstallC(install_c::Args),
+    InstallC(c_libraries::InstallArgs),
     /// Build and check what a release consists of; publishes nothing
     #[command(disable_help_flag = true)]
     Dist(forward::Args),
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         Command::Flame(args) => forward::run("flame", &args),
         Command::AuditMatrix(args) => forward::run("audit-matrix", &args),
         Command::Fuzz(args) => fuzz::run(&args),
-        Command::InstallC(args) => install_c::run(&args),
+        Command::InstallC(args) => c_libraries::run(&args),
         Command::Dist(args) => forward::run("dist", &args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Advisories(args) => suites::advisories(&args),

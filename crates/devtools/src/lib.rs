@@ -1,7 +1,8 @@
 //! What the developer's programs share: the checkout ([`Context`]), child processes, and the
-//! installation of tools.
+//! installation of tools and of the C libraries.
 #![forbid(unsafe_code)]
 
+pub mod c_libraries;
 mod context;
 pub mod install;
 pub mod process;

@@ -11,11 +11,11 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{
     Context,
+    c_libraries::{self, LibraryName},
     install::{self, DebianTool},
 };
 
 use super::runner::Runner;
-use crate::install_c::{self, Name};
 
 /// What builds and checks programs in C.
 const TOOLS: [DebianTool; 5] = [
@@ -45,14 +45,14 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.need("vectors", |context| vectors::write(context, &folders.build.join("vectors.txt")));
     runner.check("bulla.h is what cbindgen writes", |context| {
         let (is, should) =
-            (fs::read_to_string(install_c::header_path(context))?, install_c::header(context)?);
+            (fs::read_to_string(c_libraries::header_path(context))?, c_libraries::header(context)?);
         ensure!(is == should, "run `cargo xtask install-c --header`");
         Ok(())
     });
-    for name in [Name::Bulla, Name::Blake3] {
+    for name in [LibraryName::Bulla, LibraryName::Blake3] {
         let title = format!("install lib{}", name.library().name);
         runner.build_check(&title, |context| {
-            install_c::install(context, name, PROFILE, &QUICK, &folders.prefix)
+            c_libraries::install(context, name, PROFILE, &QUICK, &folders.prefix)
         });
         abi::check(runner, &folders, name);
     }

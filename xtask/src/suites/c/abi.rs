@@ -3,15 +3,15 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
-use bulla_devtools::quiet;
-
-use super::Folders;
-use crate::{
-    install_c::{Name, symbols, symbols_path},
-    suites::runner::Runner,
+use bulla_devtools::{
+    c_libraries::{LibraryName, symbols, symbols_path},
+    quiet,
 };
 
-pub(super) fn check(runner: &mut Runner<'_>, folders: &Folders, name: Name) {
+use super::Folders;
+use crate::suites::runner::Runner;
+
+pub(super) fn check(runner: &mut Runner<'_>, folders: &Folders, name: LibraryName) {
     let library = name.library();
     let lib = folders.prefix.join("lib");
     let shared = lib.join(format!("lib{}.so.{}", library.name, library.version));
@@ -20,7 +20,7 @@ pub(super) fn check(runner: &mut Runner<'_>, folders: &Folders, name: Name) {
         let script = fs::read_to_string(symbols_path(context, name))?;
         // Our own functions have a version, so that a later library can change one and keep the old
         // one. The official library's have none.
-        let version = if name == Name::Bulla { "@@BULLA_0.1" } else { "" };
+        let version = if name == LibraryName::Bulla { "@@BULLA_0.1" } else { "" };
         let should = symbols(&script).iter().map(|symbol| format!("{symbol}{version}")).collect();
         same(&exported(&["-D"], &shared)?, &should)
     });

@@ -1,5 +1,5 @@
-//! Builds and installs the C libraries of `crates/capi`, with headers, for pkg-config and for
-//! CMake.
+//! `cargo xtask install-c`: builds and installs the C libraries of `crates/capi`, with headers, for
+//! pkg-config and for CMake.
 //!
 //! `docs/decisions/0207-c-libraries.md` has the reasons for each step.
 
@@ -10,12 +10,12 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anyhow::{Context as _, Result, ensure};
-use bulla_devtools::{
+use crate::{
     Context,
     install::{self, CargoTool},
     quiet,
 };
+use anyhow::{Context as _, Result, ensure};
 
 /// Writes the header `bulla.h` from the source.
 const CBINDGEN: CargoTool = CargoTool { name: "cbindgen", version: "0.29.4" };
@@ -24,14 +24,15 @@ const CBINDGEN: CargoTool = CargoTool { name: "cbindgen", version: "0.29.4" };
 /// names them.
 const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl";
 
+/// What `cargo xtask install-c` takes.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub struct InstallArgs {
     /// The folder below which headers and libraries are installed, for example /usr/local
     #[arg(long, value_name = "FOLDER", required_unless_present = "header")]
     prefix: Option<PathBuf>,
     /// What to install: our own functions, or those of the official BLAKE3 library
     #[arg(long, value_enum, default_value = "bulla")]
-    library: Name,
+    library: LibraryName,
     /// The profile of the build
     #[arg(long, default_value = "dist")]
     profile: String,
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 
 /// Which library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Name {
+pub enum LibraryName {
     /// `libbulla`, with `bulla.h`
     Bulla,
     /// `libblake3`, with `blake3.h`: the names and the ABI of the official C library
@@ -50,11 +51,12 @@ pub(crate) enum Name {
 }
 
 /// A library to install.
-pub(crate) struct Library {
+pub struct Library {
     /// Its name without `lib`.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     feature: &'static str,
-    pub(crate) version: &'static str,
+    /// Its version.
+    pub version: &'static str,
     /// The name for pkg-config.
     package: &'static str,
     /// The target for CMake.
@@ -62,8 +64,9 @@ pub(crate) struct Library {
     description: &'static str,
 }
 
-impl Name {
-    pub(crate) const fn library(self) -> Library {
+impl LibraryName {
+    /// What is installed under this name.
+    pub const fn library(self) -> Library {
         match self {
             Self::Bulla => Library {
                 name: "bulla",
@@ -90,7 +93,7 @@ impl Name {
 ///
 /// # Errors
 /// A tool is missing, the library does not build, or a file cannot be written.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &InstallArgs) -> Result<ExitCode> {
     let context = Context::find()?;
     let Some(prefix) = &args.prefix else {
         let path = header_path(&context);
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The committed header.
-pub(crate) fn header_path(context: &Context) -> PathBuf {
+pub fn header_path(context: &Context) -> PathBuf {
     folder(context).join("include/bulla.h")
 }
 
@@ -112,7 +115,7 @@ pub(crate) fn header_path(context: &Context) -> PathBuf {
 ///
 /// # Errors
 /// `cbindgen` cannot be installed, or cannot read the source.
-pub(crate) fn header(context: &Context) -> Result<String> {
+pub fn header(context: &Context) -> Result<String> {
     let program = install::cargo_tool(context, &CBINDGEN)?;
     let folder = folder(context);
     let mut command = Command::new(program);
@@ -122,12 +125,12 @@ pub(crate) fn header(context: &Context) -> Result<String> {
 }
 
 /// The version script of a library: its exported symbols.
-pub(crate) fn symbols_path(context: &Context, name: Name) -> PathBuf {
+pub fn symbols_path(context: &Context, name: LibraryName) -> PathBuf {
     folder(context).join("packaging").join(format!("{}.map", name.library().name))
 }
 
 /// The names that a version script exports.
-pub(crate) fn symbols(script: &str) -> Vec<&str> {
+pub fn symbols(script: &str) -> Vec<&str> {
     let names = script.lines().filter_map(|line| line.trim().strip_suffix(';'));
     names.filter(|name| !name.contains(['}', '*', ' '])).collect()
 }
@@ -141,9 +144,9 @@ fn folder(context: &Context) -> PathBuf {
 ///
 /// # Errors
 /// It does not build, or a file cannot be written.
-pub(crate) fn install(
+pub fn install(
     context: &Context,
-    name: Name,
+    name: LibraryName,
     profile: &str,
     arguments: &[&str],
     prefix: &Path,
