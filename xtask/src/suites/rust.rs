@@ -1,6 +1,6 @@
 //! The suites that `cargo test` runs.
 
-use std::{fs, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{
@@ -41,35 +41,6 @@ pub(super) fn libraries(runner: &mut Runner<'_>) {
     let manifest = runner.context.root.join("crates/blake3/dependents/Cargo.toml").display().to_string();
     let target = runner.context.target.join("dependents").display().to_string();
     runner.cargo_test(&["--locked", "--manifest-path", &manifest, "--target-dir", &target]);
-    runner.check("the vectors in spec/ are what their generator writes", vectors);
-}
-
-/// Runs the generator, which is a workspace of its own, and compares its output.
-fn vectors(context: &Context) -> Result<()> {
-    let folder = context.root.join("spec/vectors");
-    let fresh = context.target.join("vectors");
-    fs::create_dir_all(&fresh)?;
-    let mut run = context.cargo();
-    run.args(["run", "--quiet", "--release", "--locked", "--target-dir"])
-        .arg(context.target.join("vectors-build"))
-        .arg("--manifest-path")
-        .arg(folder.join("generator/Cargo.toml"))
-        .arg("--")
-        .arg(&fresh);
-    quiet(&mut run)?;
-    let mut compared = 0;
-    for entry in fs::read_dir(&folder)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let name = path.file_name().unwrap_or_default();
-        let written = fs::read(fresh.join(name)).with_context(|| format!("no {}", name.display()))?;
-        ensure!(written == fs::read(&path)?, "{} is not what the generator writes", name.display());
-        compared += 1;
-    }
-    ensure!(compared > 0, "spec/vectors has no vectors");
-    Ok(())
 }
 
 /// The tests compare keys, signatures and age recipients with those of the real programs, and trace

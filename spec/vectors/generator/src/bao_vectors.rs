@@ -1,7 +1,7 @@
 //! Encodings and slices of the crate `bao`.
 use crate::input::pattern;
+use crate::json::{Value, json};
 use bao::encode::{SliceExtractor, encode, outboard};
-use serde_json::{Value, json};
 use std::io::{Cursor, Read};
 
 const LENGTHS: [usize; 16] =
@@ -22,7 +22,7 @@ const SLICES: [(u64, u64); 12] = [
 ];
 
 /// Encodings and slices of inputs of many lengths, by their lengths and hashes.
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     let cases: Vec<Value> = LENGTHS
         .iter()
         .map(|&n| {

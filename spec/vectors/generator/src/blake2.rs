@@ -1,6 +1,6 @@
 //! BLAKE2: the known answers of the reference code, `testvectors/blake2-kat.json`: each input of 0
 //! to 255 bytes, plain, and with a key of full length.
-use serde_json::{Value, json};
+use crate::json::{Value, json};
 
 /// Byte i of inputs and keys is i.
 fn counting(n: usize) -> Vec<u8> {
@@ -19,7 +19,7 @@ macro_rules! answers {
 }
 
 /// In the order of the published file.
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     use blake2b_simd::KEYBYTES as B;
     use blake2s_simd::KEYBYTES as S;
     json!({

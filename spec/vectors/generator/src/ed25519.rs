@@ -1,8 +1,8 @@
 //! Ed25519: the vectors of RFC 8032, and signatures of every kind that verifiers disagree on.
 
+use crate::json::{Value, json};
 use curve25519_dalek::{EdwardsPoint, Scalar, constants::EIGHT_TORSION, traits::IsIdentity as _};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
 /// RFC 8032, section 7.1: the tests 1, 2, 3, 1024 and SHA(abc). Seed and message; the rest is
@@ -58,7 +58,7 @@ const ORDER: [u8; 32] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     json!({ "rfc8032": RFC_8032.map(rfc_8032), "predicates": predicates() })
 }
 

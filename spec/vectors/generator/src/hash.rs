@@ -1,7 +1,7 @@
 //! Hashes: the official cases, and every length.
 use crate::input::{CONTEXT, KEY, pattern};
+use crate::json::{Value, json};
 use blake3::Hasher;
-use serde_json::{Value, json};
 
 /// The number of output bytes of each official case.
 const EXTENDED: usize = 131;
@@ -34,7 +34,7 @@ fn hashers() -> [(&'static str, Hasher); 3] {
 
 /// The shape of the official `test_vectors.json`, with pieces of the output from odd positions
 /// beside it.
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     let cases: Vec<Value> = LENGTHS
         .iter()
         .map(|&n| {
@@ -42,7 +42,7 @@ pub fn cases() -> Value {
             for (name, mut hasher) in hashers() {
                 let mut out = [0; EXTENDED];
                 hasher.update(&pattern(n)).finalize_xof().fill(&mut out);
-                case[name] = json!(hex::encode(out));
+                case.insert(name, hex::encode(out));
             }
             case
         })
@@ -68,7 +68,7 @@ fn piece(input_len: usize, (position, len): (u64, usize)) -> Value {
 
 /// For each mode and each run of 1024 lengths, the hash of the concatenation of their 32-byte
 /// hashes.
-pub fn lengths() -> Value {
+pub(crate) fn lengths() -> Value {
     let input = pattern(LAST_LENGTH);
     let mut runs = Vec::new();
     for from in (0..=LAST_LENGTH).step_by(1024) {
@@ -79,7 +79,7 @@ pub fn lengths() -> Value {
             for n in from..=to {
                 all.update(hasher.clone().update(&input[..n]).finalize().as_bytes());
             }
-            run[name] = json!(all.finalize().to_hex().as_str());
+            run.insert(name, all.finalize().to_hex().as_str());
         }
         runs.push(run);
     }

@@ -1,24 +1,24 @@
 //! Key ids, public keys in other programs' formats, and signatures of digests.
 
+use crate::json::{Value, json};
 use base64ct::{Base64, Base64UrlUnpadded, Encoding as _};
 use ed25519_dalek::{Signer as _, SigningKey};
 use p256::ecdsa::{Signature, SigningKey as P256Key};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
 /// The seed of RFC 8032, section 7.1, test 1.
-pub const SEED: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+pub(crate) const SEED: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
 
 /// A key id that the vectors use.
-pub const KEY: &str = "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11";
+pub(crate) const KEY: &str = "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11";
 
 /// The key of [`SEED`].
-pub fn signing_key() -> SigningKey {
+pub(crate) fn signing_key() -> SigningKey {
     let seed: [u8; 32] = hex::decode(SEED).expect("hex").try_into().expect("32 bytes");
     SigningKey::from_bytes(&seed)
 }
 
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     json!({ "key_ids": key_ids(), "public_keys": public_keys(), "prehash": prehash(), "ecdsa": ecdsa() })
 }
 
@@ -61,7 +61,7 @@ fn key_ids() -> Value {
 }
 
 /// DER of one tag.
-pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let header = match length {
         0..0x80 => vec![tag, length as u8],
@@ -97,7 +97,7 @@ fn public_keys() -> Value {
     let ml_dsa = crate::post_quantum::ml_dsa_65().0;
     let ml_dsa_info = spki(&hex::decode("0609608648016503040312").expect("hex"), &ml_dsa);
     json!([
-        {
+        json!({
             "algorithm": "ed25519",
             "raw": hex::encode(key),
             "der": hex::encode(&info),
@@ -105,20 +105,20 @@ fn public_keys() -> Value {
             "openssh": format!("ssh-ed25519 {}\n", Base64::encode_string(&ssh)),
             "jwk": format!("{{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"{}\"}}\n", Base64UrlUnpadded::encode_string(&key)),
             "minisign": format!("untrusted comment: minisign public key {number:016X}\n{line}\n"),
-        },
-        {
+        }),
+        json!({
             "algorithm": "ecdsa-p256",
             "raw": hex::encode(point.as_bytes()),
             "der": hex::encode(&p256_info),
             "pem": pem(&p256_info),
-        },
-        {
+        }),
+        json!({
             "algorithm": "ml-dsa-65",
             "raw": hex::encode(&ml_dsa),
             "der": hex::encode(&ml_dsa_info),
             "pem": pem(&ml_dsa_info),
             "jwk": format!("{{\"kty\":\"AKP\",\"alg\":\"ML-DSA-65\",\"pub\":\"{}\"}}\n", Base64UrlUnpadded::encode_string(&ml_dsa)),
-        },
+        }),
     ])
 }
 
@@ -145,7 +145,10 @@ fn ecdsa() -> Vec<Value> {
     };
     let all = Vec::from(["sample", "test", ""].map(case));
     assert!(
-        all[0]["signature"].as_str().is_some_and(|text| text.starts_with("efd48b2aacb6a8fd")),
+        all[0]
+            .member("signature")
+            .and_then(Value::as_str)
+            .is_some_and(|text| text.starts_with("efd48b2aacb6a8fd")),
         "RFC 6979, A.2.5"
     );
     all
@@ -170,13 +173,16 @@ fn prehash() -> Vec<Value> {
         let public_key = hex::encode(key.verifying_key().to_bytes());
         for (prehash, signature) in [("ed25519ph", signature), ("blake3", key.sign(&framed))] {
             all.push(json!({
-                "prehash": prehash, "seed": seed, "public_key": public_key, "message": message, "context": context,
+                "prehash": prehash, "seed": seed, "public_key": public_key.as_str(), "message": message, "context": context,
                 "signature": hex::encode(signature.to_bytes()),
             }));
         }
     }
     assert!(
-        all[0]["signature"].as_str().is_some_and(|text| text.starts_with("98a70222f0b8121a")),
+        all[0]
+            .member("signature")
+            .and_then(Value::as_str)
+            .is_some_and(|text| text.starts_with("98a70222f0b8121a")),
         "RFC 8032, 7.3"
     );
     all

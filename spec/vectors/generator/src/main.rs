@@ -1,8 +1,8 @@
 //! Writes the test vectors that all languages share, with the official crates `blake3` and `bao`,
 //! `blake2b_simd` and `blake2s_simd`, those of dalek and RustCrypto, and `biscuit-auth`.
 //!
-//! Usage: `cargo run --release -- FOLDER`. Except for BLAKE2 and Ed25519, the input of n bytes is
-//! always the pattern 0, 1, ... 250, 0, 1, ...
+//! Usage: `cargo run --release -p bulla-vectors -- FOLDER`. Except for BLAKE2 and Ed25519, the
+//! input of n bytes is always the pattern 0, 1, ... 250, 0, 1, ...
 #![forbid(unsafe_code)]
 
 mod bao_vectors;
@@ -10,13 +10,14 @@ mod blake2;
 mod ed25519;
 mod hash;
 mod input;
+mod json;
 mod keys;
 mod post_quantum;
 mod sealing;
 mod state;
 mod tokens;
 
-use serde_json::Value;
+use crate::json::Value;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,24 +1,24 @@
 //! ML-DSA, SLH-DSA, their composite with Ed25519, ML-KEM and X-Wing. Signatures are the
 //! deterministic ones, which every verifier accepts.
 
+use crate::json::{Value, json};
 use ed25519_dalek::{Signer as _, SigningKey};
 use ml_dsa::{Keypair as _, MlDsa44, MlDsa65, MlDsa87, MlDsaParams, SignatureEncoding as _};
 use ml_kem::kem::Decapsulator as _;
 use ml_kem::{KeyExport as _, KeyInit as _, MlKem512, MlKem768, MlKem1024};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 use slh_dsa::{ParameterSet, Sha2_128s, Shake128s};
 
 const MESSAGE: &[u8] = b"a message";
 
 /// Bytes that depend only on a name.
-pub fn bytes(name: &str, length: usize) -> Vec<u8> {
+pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
     let mut out = vec![0; length];
     blake3::Hasher::new_derive_key("bulla vectors").update(name.as_bytes()).finalize_xof().fill(&mut out);
     out
 }
 
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     json!({
         "ml_dsa": [ml_dsa::<MlDsa44>("ml-dsa-44"), ml_dsa::<MlDsa65>("ml-dsa-65"), ml_dsa::<MlDsa87>("ml-dsa-87")],
         "composite": [composite()],
@@ -50,7 +50,7 @@ fn ml_dsa<P: MlDsaParams>(algorithm: &str) -> Value {
 }
 
 /// The public key of ML-DSA-65 and its seed.
-pub fn ml_dsa_65() -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn ml_dsa_65() -> (Vec<u8>, Vec<u8>) {
     let (seed, key) = ml_dsa_key::<MlDsa65>("ml-dsa-65");
     (key.verifying_key().encode().to_vec(), seed)
 }
@@ -112,7 +112,7 @@ fn kem_case(algorithm: &str, seed: &[u8], public_key: &[u8], ciphertext: &[u8], 
 }
 
 /// Seed, public key, ciphertext, shared key.
-pub fn x_wing() -> (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>) {
+pub(crate) fn x_wing() -> (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>) {
     let seed = bytes("x-wing", 32);
     let key = x_wing::DecapsulationKey::new_from_slice(&seed).expect("32 bytes");
     let random = bytes("x-wing, what is encapsulated", 64);

@@ -1,15 +1,15 @@
 //! Envelopes (`spec/keystore.md`), and a private key that is wrapped for a recipient.
 
+use crate::json::{Value, json};
 use aes_kw::{KeyInit as _, KwpAes256};
 use base64ct::{Base64, Encoding as _};
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use serde_json::{Value, json};
 
 use crate::keys::{KEY, SEED, der, signing_key};
 use crate::post_quantum::{bytes, x_wing};
 
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     let version = format!("{KEY}/v3");
     json!({
         "envelopes": [

@@ -1,9 +1,9 @@
 //! Saved states of a hasher, built from `blake3-state.md` and the chaining values of the official
 //! crate.
 use crate::input::{CONTEXT, KEY, pattern};
+use crate::json::{Value, json};
 use blake3::hazmat::{HasherExt, hash_derive_key_context};
 use blake3::{CHUNK_LEN, Hasher};
-use serde_json::{Value, json};
 
 const IV: [u32; 8] =
     [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19];
@@ -29,7 +29,7 @@ fn modes() -> [(&'static str, u8, Hasher, [u8; 32]); 3] {
 }
 
 /// States after inputs of many lengths in each mode, and of one subtree.
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     let mut cases = Vec::new();
     for (name, mode, hasher, key) in modes() {
         for count in COUNTS {

@@ -1,9 +1,9 @@
 //! Capability tokens (`spec/tokens.md`), and what they permit.
 
+use crate::json::{Value, json};
 use biscuit_auth::builder::{Algorithm, BiscuitBuilder, BlockBuilder};
 use biscuit_auth::datalog::SymbolTable;
 use biscuit_auth::{Biscuit, KeyPair, PrivateKey};
-use serde_json::{Value, json};
 
 use crate::keys::{KEY, SEED};
 use crate::post_quantum::bytes;
@@ -12,7 +12,7 @@ fn pair(seed: &[u8]) -> KeyPair {
     KeyPair::from(&PrivateKey::from_bytes(seed, Algorithm::Ed25519).expect("32 bytes"))
 }
 
-pub fn cases() -> Value {
+pub(crate) fn cases() -> Value {
     let root = pair(&hex::decode(SEED).expect("hex"));
     let mint = |name: &str, keys: &str| {
         let code = format!(
@@ -35,14 +35,14 @@ pub fn cases() -> Value {
         .iter()
         .map(|(name, token)| {
             let ids: Vec<_> = token.revocation_identifiers().iter().map(hex::encode).collect();
-            json!({ "name": name, "token": token.to_base64().expect("a token"), "revocation_ids": ids })
+            json!({ "name": *name, "token": token.to_base64().expect("a token"), "revocation_ids": ids })
         })
         .collect();
     let other = KEY.replace("9a11", "9a12");
     let (before, after) = ("2029-12-31T23:59:59.999Z", "2030-01-01T00:00:01.000Z");
     let request = |token: &str, operation: &str, key: Option<&str>, now: &str, permitted: bool| json!({ "token": token, "operation": operation, "tenant": "local", "key": key, "now": now, "permitted": permitted });
     json!({
-        "root": { "public_key": hex::encode(root.public().to_bytes()), "version": 3 },
+        "root": json!({ "public_key": hex::encode(root.public().to_bytes()), "version": 3_u8 }),
         "tokens": tokens,
         "requests": [
             request("all", "sign", Some(KEY), before, true),
