@@ -1,10 +1,12 @@
 //! What holds for all commands: help, completions, manual pages, colors, closed pipes.
 
 use crate::support::{Done, Home, bulla};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::LocalModes;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const COMMANDS: [&str; 16] = [
     "sign",
@@ -114,12 +116,20 @@ fn nothing_but_results_and_errors_is_printed_off_a_terminal() {
     assert_eq!(done.stderr, "");
 }
 
+/// Whether a terminal shows what is typed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Typing {
+    Shown,
+    Hidden,
+}
+
 /// A command line on a terminal of its own, by the program `script` of util-linux. Each answer is
-/// typed once `ask` has been shown as often as there were answers before, and once more.
-fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
+/// typed once `ask` has been shown as often as there were answers before, and once more, and once
+/// the terminal shows or hides what is typed, as `typing` says.
+fn on_a_terminal(home: &Home, line: &str, ask: &str, typing: Typing, answers: &[&str]) -> Done {
     let mut child = home
         .program("script")
-        .args(["-qec", line, "/dev/null"])
+        .args(["-qec", &format!("tty; {line}"), "/dev/null"])
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -127,7 +137,9 @@ fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
         .spawn()
         .expect("`script` of util-linux runs");
     let mut keyboard = child.stdin.take().unwrap();
-    let mut screen = child.stdout.take().unwrap();
+    let mut screen = BufReader::new(child.stdout.take().unwrap());
+    let mut terminal = String::new();
+    screen.read_line(&mut terminal).unwrap();
     let mut shown = Vec::new();
     for (index, answer) in answers.iter().enumerate() {
         while String::from_utf8_lossy(&shown).matches(ask).count() <= index {
@@ -136,14 +148,25 @@ fn on_a_terminal(home: &Home, line: &str, ask: &str, answers: &[&str]) -> Done {
             assert!(len > 0, "{ask:?} was not asked: {}", String::from_utf8_lossy(&shown));
             shown.extend_from_slice(&bytes[..len]);
         }
-        // The prompt is printed just before the echo goes off: nobody types as fast as a test.
-        std::thread::sleep(Duration::from_secs(1));
+        // The prompt is printed just before the terminal begins to hide what is typed.
+        let start = Instant::now();
+        while typing_on(terminal.trim()) != typing {
+            assert!(start.elapsed() < Duration::from_secs(60), "the terminal does not change");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         writeln!(keyboard, "{answer}").unwrap();
     }
     screen.read_to_end(&mut shown).unwrap();
     let mut output = child.wait_with_output().unwrap();
     output.stdout = shown;
     Done::from(output)
+}
+
+fn typing_on(terminal: &str) -> Typing {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(terminal, flags, Mode::empty()).expect("the terminal opens");
+    let modes = rustix::termios::tcgetattr(file).expect("it is a terminal").local_modes;
+    if modes.contains(LocalModes::ECHO) { Typing::Shown } else { Typing::Hidden }
 }
 
 #[test]
@@ -153,7 +176,7 @@ fn long_work_shows_progress_on_a_terminal() {
     // Progress appears after half a second; the work itself would take minutes, were it not for
     // Ctrl-C. That is ignored where the tests run in the background of a shell.
     let line = format!("env --default-signal=INT {bulla} sum --no-mmap long", bulla = bulla());
-    let done = on_a_terminal(&home, &line, "left", &["\u{3}"]).exits(130);
+    let done = on_a_terminal(&home, &line, "left", Typing::Shown, &["\u{3}"]).exits(130);
     assert!(done.stdout.contains("1.00 TiB"), "{:?}", done.stdout);
 }
 
@@ -161,7 +184,7 @@ fn long_work_shows_progress_on_a_terminal() {
 fn a_passphrase_is_asked_for_on_a_terminal_and_never_shown() {
     let home = Home::new();
     let run = |line: &str, answers: &[&str]| {
-        on_a_terminal(&home, &format!("{bulla} {line}", bulla = bulla()), ": ", answers)
+        on_a_terminal(&home, &format!("{bulla} {line}", bulla = bulla()), ": ", Typing::Hidden, answers)
     };
     let init = run("keystore init --passphrase", &["correct horse", "correct horse"]).exits(0);
     let list = run("keys list", &["correct horse"]).exits(0).says("default");

@@ -159,12 +159,15 @@ fn a_shutdown_answers_what_was_asked() {
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
     let body = r#"{"message":""}"#;
     let head = format!(
-        "POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        "POST /api/v1/keys/a/sign HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
         body.len()
     );
-    stream.write_all((head + body).as_bytes()).unwrap();
-    // It is being signed, which takes long.
-    std::thread::sleep(Duration::from_millis(20));
+    stream.write_all(head.as_bytes()).unwrap();
+    // The service asks for the body: it has begun with this request. To sign takes long.
+    let mut asked = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut asked).unwrap();
+    assert!(asked.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&asked));
+    stream.write_all(body.as_bytes()).unwrap();
     drop(service);
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();

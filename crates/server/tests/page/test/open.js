@@ -39,12 +39,13 @@ after(() => browser?.close());
  * asks nobody else for anything.
  *
  * `refused` are paths whose refusal is part of the test: Chromium reports each answer with a status
- * of failure as an error.
+ * of failure as an error. With `clock`, the page's time is the test's: `page.clock.runFor`.
  */
-export async function withPage(origin, { hash = "", refused = [], routes = {}, options = {} }, work) {
+export async function withPage(origin, { hash = "", refused = [], routes = {}, options = {}, clock = false }, work) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
+  if (clock) await page.clock.install();
   const wrong = [];
   await page.addInitScript(() => {
     globalThis.violations = [];
