@@ -19,14 +19,16 @@ pub(crate) struct SuiteResult {
     pub(crate) failures: Vec<String>,
     /// The kernels that its tests could not run on this processor.
     pub(crate) untested: BTreeSet<String>,
+    /// The packages that are missing and could not be installed, by their names on Debian.
+    pub(crate) missing: BTreeSet<String>,
 }
 
 impl SuiteResult {
     /// Of a suite that ended without a result, for this reason.
     pub(crate) fn lost(name: &str, reason: String) -> Self {
         let (build, run, slow) = (Duration::ZERO, Duration::ZERO, Slowest::default());
-        let (name, untested) = (name.to_owned(), BTreeSet::new());
-        Self { name, tally: Tally::FAIL, build, run, slow, failures: vec![reason], untested }
+        let (name, untested, missing) = (name.to_owned(), BTreeSet::new(), BTreeSet::new());
+        Self { name, tally: Tally::FAIL, build, run, slow, failures: vec![reason], untested, missing }
     }
 }
 
@@ -138,6 +140,7 @@ mod tests {
             slow: Slowest::default(),
             failures: vec![],
             untested: BTreeSet::new(),
+            missing: BTreeSet::new(),
         };
         let text = summary(&[result("tidy", 9, 0), result("rust", 30, 2)]);
         assert_eq!(text.lines().last(), Some("39 passed, 2 failed"));

@@ -5,12 +5,14 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::{
     context::{self, Context},
+    packages::missing,
     process::quiet,
 };
 
@@ -79,7 +81,8 @@ pub fn debian_file(file: &DebianFile) -> Result<()> {
     package(file.path, file.package, || Path::new(file.path).exists())
 }
 
-/// Installs a package, unless the wanted thing already exists.
+/// Installs a package, unless the wanted thing already exists. Only if it does not, this asks for
+/// the rights of root.
 fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<()> {
     if is_there() {
         return Ok(());
@@ -88,8 +91,11 @@ fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<(
     if is_there() {
         return Ok(());
     }
+    let hint = || missing(wanted, package);
+    if !may_install() {
+        return Err(anyhow!(hint()));
+    }
     eprintln!("xtask: installing the Debian package {package}");
-    let hint = || format!("{wanted} is missing: install the package {package} by hand");
     let install = || quiet(apt()?.args(["install", "-y", "--no-install-recommends", package]));
     if install().is_err() {
         // The lists of packages may be old, or absent as in a fresh container.
@@ -97,6 +103,12 @@ fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<(
         install().with_context(hint)?;
     }
     if is_there() { Ok(()) } else { Err(anyhow!(hint())) }
+}
+
+/// Whether this program may install Debian packages without asking for a password.
+fn may_install() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| apt().is_ok_and(|mut apt| quiet(apt.arg("--version")).is_ok()))
 }
 
 /// Installs what the build of `bulla-kms` with the feature `etcd` needs: the protocol is compiled
@@ -216,18 +228,12 @@ pub fn python_packages(context: &Context, name: &str, requirements: &Path) -> Re
     if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
+    // Debian has the module for environments in a separate package.
+    let has_venv = || quiet(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_ok();
+    package("venv of Python", "python3-venv", has_venv)?;
     let _alone = alone()?;
     eprintln!("xtask: installing the Python packages of {}", requirements.display());
-    let make = || quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&root));
-    if make().is_err() {
-        // Debian has the module for environments in a separate package.
-        let venv = ["install", "-y", "--no-install-recommends", "python3-venv"];
-        if quiet(apt()?.args(venv)).is_err() {
-            quiet(apt()?.arg("update"))?;
-            quiet(apt()?.args(venv)).context("install the package python3-venv by hand")?;
-        }
-        make()?;
-    }
+    quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&root))?;
     quiet(
         Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements),
     )?;

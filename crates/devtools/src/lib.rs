@@ -5,6 +5,7 @@
 pub mod c_libraries;
 mod context;
 pub mod install;
+pub mod packages;
 pub mod process;
 pub mod wine;
 

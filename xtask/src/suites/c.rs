@@ -57,7 +57,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         abi::check(runner, &folders, name);
     }
     programs::run(runner, &folders);
-    nasm::run(runner, &folders);
+    if cfg!(target_arch = "x86_64") {
+        nasm::run(runner, &folders);
+    }
 }
 
 /// The folders of this suite.

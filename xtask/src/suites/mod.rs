@@ -20,6 +20,7 @@ mod suite;
 mod tidy;
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{self, Write as _},
     path::PathBuf,
@@ -28,7 +29,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use bulla_devtools::Context;
+use bulla_devtools::{Context, packages::PackageSystem};
 use clap::ValueEnum as _;
 
 use self::{
@@ -94,12 +95,34 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     let program = env::current_exe().context("cannot find this program")?;
     let target = context.target.clone();
     let background = |suite| background::run(&program, &built, &target, suite, &required);
-    let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
+    let possible: Vec<_> =
+        Suite::value_variants().iter().copied().filter(|suite| suite.obstacle().is_none()).collect();
+    let suites = if args.suites.is_empty() { &possible } else { &args.suites };
     let results = plan::run(suites, here, background, &mut io::stdout());
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
-    println!("\n{}{}", kernels::report(&untested, lanes::emulated_processor), summary(&results));
+    let obstacles = if args.suites.is_empty() { obstacles() } else { String::new() };
+    let untested = kernels::report(&untested, lanes::emulated_processor);
+    println!("\n{untested}{obstacles}{}{}", set_up(&results), summary(&results));
     io::stdout().flush()?;
     Ok(status(&results))
+}
+
+/// The suites that this kind of processor cannot run, one line each.
+fn obstacles() -> String {
+    let line = |suite: &Suite| Some(format!("not run here: {}: {}\n", suite.name(), suite.obstacle()?));
+    Suite::value_variants().iter().filter_map(line).collect()
+}
+
+/// What to type where packages are missing and this program may not install them.
+fn set_up(results: &[SuiteResult]) -> String {
+    let missing: BTreeSet<_> = results.iter().flat_map(|result| result.missing.iter().cloned()).collect();
+    match missing.is_empty() {
+        true => String::new(),
+        false => format!(
+            "packages are missing; to install them, type:\n  {}\n",
+            PackageSystem::of_this_machine().command(&missing)
+        ),
+    }
 }
 
 fn status(results: &[SuiteResult]) -> ExitCode {

@@ -130,6 +130,7 @@ mod tests {
             slow,
             failures: Vec::new(),
             untested: Default::default(),
+            missing: Default::default(),
         }
     }
 

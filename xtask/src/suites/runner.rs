@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
-use bulla_devtools::{Context, Echo, install, stream, stream_both};
+use bulla_devtools::{Context, Echo, install, packages::missing_packages, stream, stream_both};
 
 use super::{
     kernels::{REQUIRE_KERNELS, untested},
@@ -45,6 +45,8 @@ pub(super) struct Runner<'a> {
     required_kernels: &'a str,
     /// The kernels that tests on this processor could not run.
     untested: BTreeSet<String>,
+    /// The packages that are missing.
+    missing: BTreeSet<String>,
     tally: Tally,
     failures: Vec<String>,
     /// How long building the tests took.
@@ -74,6 +76,7 @@ impl<'a> Runner<'a> {
             suite,
             required_kernels,
             untested: BTreeSet::new(),
+            missing: BTreeSet::new(),
             tally: Tally::default(),
             failures: Vec::new(),
             build: Duration::ZERO,
@@ -87,9 +90,9 @@ impl<'a> Runner<'a> {
             self.tally = Tally::FAIL;
             self.failures.push("the suite ran no test".to_owned());
         }
-        let Self { suite, tally, failures, build, slow, untested, .. } = self;
-        let name = suite.to_owned();
-        SuiteResult { name, tally, failures, build, run: time.saturating_sub(build), slow, untested }
+        let Self { suite, tally, failures, build, slow, untested, missing, .. } = self;
+        let (name, run) = (suite.to_owned(), time.saturating_sub(build));
+        SuiteResult { name, tally, failures, build, run, slow, untested, missing }
     }
 
     /// A step that is one test: it passes or fails as a whole.
@@ -323,8 +326,10 @@ impl<'a> Runner<'a> {
 
     fn note(&mut self, name: &str, result: Result<()>) {
         if let Err(error) = result {
-            println!("failed: {}: {name}: {error:#}", self.suite);
-            self.failures.push(format!("{name}: {}", shortened(&format!("{error:#}"))));
+            let error = format!("{error:#}");
+            println!("failed: {}: {name}: {error}", self.suite);
+            self.missing.extend(missing_packages(&error).map(str::to_owned));
+            self.failures.push(format!("{name}: {}", shortened(&error)));
         }
     }
 }

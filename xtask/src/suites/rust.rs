@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use bulla_devtools::{
     Context,
     install::{self, DebianTool},

@@ -86,6 +86,14 @@ impl Suite {
         }
     }
 
+    /// Why this kind of processor cannot run the suite, if it cannot.
+    pub(super) const fn obstacle(self) -> Option<&'static str> {
+        match self {
+            Self::Windows if !cfg!(target_arch = "x86_64") => Some("Wine runs its programs on x86-64 alone"),
+            _ => None,
+        }
+    }
+
     pub(super) fn steps(self, runner: &mut Runner<'_>) {
         match self {
             Self::Tidy => tidy::run(runner),

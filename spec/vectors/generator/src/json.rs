@@ -1,5 +1,5 @@
-//! JSON whose objects keep the order in which they are written. `serde_json` can do that too, but by
-//! a feature that every crate of the workspace would then have.
+//! JSON whose objects keep the order in which they are written. `serde_json` can do that too, but
+//! by a feature that every crate of the workspace would then have.
 
 use serde::{Serialize, Serializer};
 

@@ -54,7 +54,7 @@ test("the page stops reading the metrics when nobody looks at them", async () =>
     await page.getByRole("heading", { name: "Keys" }).waitFor();
     let asked = 0;
     page.on("request", (request) => { asked += request.url().endsWith("/metrics") ? 1 : 0; });
-    // Time for five readings. What the page would ask comes before what is asked here.
+    // The page would ask in this time, and before what is asked here.
     await page.clock.runFor(10_000);
     await page.evaluate(async () => { await (await fetch("/api/v1/health")).text(); });
     assert.equal(asked, 0);
