@@ -70,7 +70,9 @@ impl Built {
 /// Builds these programs, in the profile of this one and of the tests.
 pub(crate) fn build(context: &Context, packages: &[&str]) -> Result<Built> {
     let mut cargo = context.cargo();
-    cargo.args(["build", "--quiet", "--profile=test"]).args(packages.iter().flat_map(|package| ["-p", package]));
+    cargo
+        .args(["build", "--quiet", "--profile=test"])
+        .args(packages.iter().flat_map(|package| ["-p", package]));
     let one = build_program(&mut cargo)?;
     Ok(Built { folder: one.parent().unwrap_or(Path::new("")).to_owned() })
 }

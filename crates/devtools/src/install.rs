@@ -105,6 +105,14 @@ fn package(wanted: &str, package: &str, is_there: impl Fn() -> bool) -> Result<(
     if is_there() { Ok(()) } else { Err(anyhow!(hint())) }
 }
 
+/// Fails with the reasons of both, so that all missing packages are named.
+pub(crate) fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Err(one), Err(other)) => Err(anyhow!("{one:#}; {other:#}")),
+        (one, other) => one.and(other),
+    }
+}
+
 /// Whether this program may install Debian packages without asking for a password.
 fn may_install() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
@@ -114,11 +122,11 @@ fn may_install() -> bool {
 /// Installs what the build of `bulla-kms` with the feature `etcd` needs: the protocol is compiled
 /// from its definition.
 pub fn protobuf() -> Result<()> {
-    debian(&DebianTool { program: "protoc", package: "protobuf-compiler" })?;
-    debian_file(&DebianFile {
-        path: "/usr/include/google/protobuf/descriptor.proto",
-        package: "libprotobuf-dev",
-    })
+    const DEFINITIONS: &str = "/usr/include/google/protobuf/descriptor.proto";
+    both(
+        debian(&DebianTool { program: "protoc", package: "protobuf-compiler" }),
+        debian_file(&DebianFile { path: DEFINITIONS, package: "libprotobuf-dev" }),
+    )
 }
 
 /// `apt-get`, through `sudo` if the user is not root.
@@ -196,8 +204,10 @@ const NODE: u32 = 20;
 
 /// Makes sure that Node is installed, and that `folder` has the packages of its lock file.
 pub fn node_packages(folder: &Path) -> Result<()> {
-    debian(&DebianTool { program: "node", package: "nodejs" })?;
-    debian(&DebianTool { program: "npm", package: "npm" })?;
+    both(
+        debian(&DebianTool { program: "node", package: "nodejs" }),
+        debian(&DebianTool { program: "npm", package: "npm" }),
+    )?;
     let version = quiet(Command::new("node").arg("--version"))?;
     let major = version.trim().trim_start_matches('v').split('.').next().and_then(|major| major.parse().ok());
     if major.is_none_or(|major: u32| major < NODE) {

@@ -15,7 +15,7 @@ const INSTALL: &str = "install the package ";
 /// The packages, by their names on Debian, that a text calls missing: of this program, or of one
 /// that it started.
 pub fn missing_packages(text: &str) -> impl Iterator<Item = &str> {
-    text.split(INSTALL).skip(1).filter_map(|rest| rest.split([':', ',', ' ', '\n']).next())
+    text.split(INSTALL).skip(1).filter_map(|rest| rest.split([':', ';', ' ', '\n']).next())
 }
 
 /// A system with packages.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_package_that_is_missing_is_read_from_the_text_that_says_so() {
-        let text = format!("a: {}\nb: {}: exit status 1", missing("age", "age"), missing("nm", "binutils"));
+        let text = format!("a: {}; b: {}: exit status 1", missing("age", "age"), missing("nm", "binutils"));
         assert_eq!(missing_packages(&text).collect::<Vec<_>>(), ["age", "binutils"]);
         assert_eq!(missing_packages("nothing is missing").count(), 0);
     }

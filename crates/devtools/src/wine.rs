@@ -31,8 +31,7 @@ const MISSING_LIBRARY: &str = include_str!("bcryptprimitives.c");
 /// # Errors
 /// What is missing and cannot be installed.
 pub fn prepare(context: &Context) -> Result<PathBuf> {
-    install::debian(&GCC)?;
-    install::debian_file(&WINE)?;
+    install::both(install::debian(&GCC), install::debian_file(&WINE))?;
     let folder = context.tools().join("wine");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     build_library(&folder).context("bcryptprimitives.dll")?;
