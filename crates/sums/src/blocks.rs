@@ -1,14 +1,17 @@
 //! A large file in blocks, each a whole subtree of BLAKE3, which threads take one after another.
 
 use crate::hashing::HashMode;
+use crate::map_trial::{Trial, Way};
 use crate::reading::{Meter, ReadError};
 use bulla_blake3::OutputReader;
 use bulla_blake3::hazmat::{ChainingValue, HasherExt, merge_subtrees_non_root, merge_subtrees_root_xof};
+use bulla_mmap::MappedFile;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 /// The bytes that one thread takes at a time: a whole subtree.
 const BLOCK_LEN: u64 = 512 << 10;
@@ -19,10 +22,15 @@ pub const MIN_SHARED_LEN: u64 = 2 << 20;
 /// The bytes that one system call reads. They stay in the cache of the core that hashes them.
 pub(crate) const READ_LEN: usize = 128 << 10;
 
+/// The size from which a file may be mapped: the trial of both ways costs little of it.
+pub(crate) const MIN_MAPPED_LEN: u64 = 128 << 20;
+
 /// The blocks of one file. Threads take them in the order of the file, so that a disk sees one
 /// nearly sequential read.
 pub(crate) struct Blocks {
     len: u64,
+    map: Option<MappedFile>,
+    trial: Trial,
     next: AtomicU64,
     results: Mutex<BlockResults>,
     /// Notified when the last block is done.
@@ -43,13 +51,15 @@ pub(crate) struct BlockSource<'a> {
 }
 
 impl Blocks {
-    /// The blocks of a file of `len` bytes, at least two blocks.
-    pub(crate) fn new(len: u64) -> Self {
+    /// The blocks of `file`, which has `len` bytes: at least two blocks.
+    pub(crate) fn new(file: &File, len: u64) -> Self {
         let blocks = len.div_ceil(BLOCK_LEN);
         debug_assert!(blocks >= 2, "the root needs two children");
         let values = vec![ChainingValue::default(); blocks as usize];
         let results = Mutex::new(BlockResults { values, done: 0, failure: None });
-        Self { len, next: AtomicU64::new(0), results, all_done: Condvar::new() }
+        let map = if len >= MIN_MAPPED_LEN { MappedFile::new(file, len).ok() } else { None };
+        let next = AtomicU64::new(0);
+        Self { len, map, trial: Trial::default(), next, results, all_done: Condvar::new() }
     }
 
     /// Whether a thread would still find a block to take.
@@ -65,7 +75,7 @@ impl Blocks {
             if at >= self.len {
                 return;
             }
-            let value = hash_block(source, at..self.len.min(at + BLOCK_LEN), buffer, meter);
+            let value = self.hash_block(block, source, buffer, meter);
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
             results.done += 1;
             match value {
@@ -84,6 +94,36 @@ impl Blocks {
         }
     }
 
+    /// Hashes one block in the way that was quicker so far.
+    fn hash_block(
+        &self,
+        block: u64,
+        source: BlockSource<'_>,
+        buffer: &mut [u8],
+        meter: &dyn Meter,
+    ) -> Result<ChainingValue, ReadError> {
+        let range = block * BLOCK_LEN..self.len.min((block + 1) * BLOCK_LEN);
+        let Some(map) = &self.map else { return read_block(source, range, buffer, meter) };
+        let way = self.trial.way_of(block);
+        let start = Instant::now();
+        if way == Way::Map {
+            if meter.is_stopped() {
+                return Err(ReadError::Stopped);
+            }
+            if let Some(value) = hash_mapped_block(map, range.clone(), source.mode) {
+                meter.add_bytes(range.end - range.start);
+                self.trial.record(way, start.elapsed());
+                return Ok(value);
+            }
+            // The read says why: the file is shorter, or the disk has failed. Where the system
+            // just has no such map, the blocks after this one are read as well.
+            self.trial.give_up_map();
+        }
+        let value = read_block(source, range, buffer, meter)?;
+        self.trial.record(Way::Read, start.elapsed());
+        Ok(value)
+    }
+
     /// Waits for the other threads' blocks, and assembles the tree.
     pub(crate) fn finish(&self, mode: &HashMode) -> Result<OutputReader, ReadError> {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +138,7 @@ impl Blocks {
     }
 }
 
-fn hash_block(
+fn read_block(
     source: BlockSource<'_>,
     range: Range<u64>,
     buffer: &mut [u8],
@@ -118,6 +158,16 @@ fn hash_block(
         at += bytes.len() as u64;
     }
     Ok(hasher.finalize_non_root())
+}
+
+/// `None` if the map lacks some of the bytes.
+fn hash_mapped_block(map: &MappedFile, range: Range<u64>, mode: &HashMode) -> Option<ChainingValue> {
+    map.with_pages(range.clone(), |bytes| {
+        let mut hasher = mode.hasher();
+        hasher.set_input_offset(range.start);
+        hasher.update(bytes);
+        hasher.finalize_non_root()
+    })
 }
 
 /// How many of `blocks` blocks, at least two, are under the left child of their parent: the largest

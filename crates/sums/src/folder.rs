@@ -147,7 +147,7 @@ impl Folder {
     }
 
     /// The handle of the folder itself.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.handle.as_ref()
     }
@@ -332,7 +332,7 @@ impl Stamp {
     /// The kind of the file.
     #[cfg(unix)]
     pub fn kind(&self) -> FileKind {
-        FileKind::of(rustix::fs::FileType::from_raw_mode(self.mode))
+        FileKind::of(rustix::fs::FileType::from_raw_mode(self.mode as rustix::fs::RawMode))
     }
 
     /// The kind of the file, of which this system keeps no stamps but of regular files.

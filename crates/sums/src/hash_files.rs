@@ -67,6 +67,9 @@ pub struct ReadOptions<'a> {
     pub name_policy: NamePolicy,
     /// What `-` means.
     pub dash: Dash,
+    /// Whether a large file is read in blocks, which all idle threads take, and which are mapped
+    /// where that is quicker. Otherwise one thread reads it from start to end.
+    pub by_blocks: bool,
     /// Progress and cancellation.
     pub meter: &'a (dyn Meter + 'a),
 }
@@ -176,7 +179,7 @@ impl BatchHasher<'_, '_> {
         }
         let file = Arc::new(file);
         let hashed = match self.reading.hashing.by_blocks() {
-            Some(mode) if stamp.size >= MIN_SHARED_LEN && helpers.may_help() => {
+            Some(mode) if stamp.size >= MIN_SHARED_LEN && self.reading.by_blocks => {
                 self.large(&file, stamp, mode, helpers)?
             }
             _ => self.stream(&file, Some(stamp))?,
@@ -267,7 +270,7 @@ impl BatchHasher<'_, '_> {
     ) -> Result<HashedFile, ReadError> {
         self.flush();
         let (hashing, meter) = (&self.reading.hashing, self.reading.meter);
-        let blocks = Arc::new(Blocks::new(stamp.size));
+        let blocks = Arc::new(Blocks::new(file, stamp.size));
         let large = Large { blocks: blocks.clone(), file: file.clone(), hashing: hashing.clone() };
         helpers.share(Arc::new(large));
         blocks.work(BlockSource { file, mode }, self.buffer, meter);

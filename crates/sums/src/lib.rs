@@ -22,6 +22,7 @@
 //!     open_policy: OpenPolicy::AnyKind,
 //!     name_policy: NamePolicy::MayChange,
 //!     dash: Dash::FileName,
+//!     by_blocks: true,
 //!     meter: &NoProgress,
 //! };
 //! let rules = Rules::default();
@@ -56,6 +57,7 @@ mod checksum_list;
 mod folder;
 mod hash_files;
 mod hashing;
+mod map_trial;
 mod ordered_pool;
 mod reading;
 mod rules;

@@ -54,9 +54,6 @@ pub trait SharedWork: Send + Sync {
 pub trait Helpers {
     /// Lets idle threads help, as long as `piece` has more.
     fn share(&self, piece: Arc<dyn SharedWork>);
-
-    /// Whether there may be other threads.
-    fn may_help(&self) -> bool;
 }
 
 /// The state of one job, or a feed of jobs.
@@ -349,10 +346,6 @@ where
         self.pool.changed.notify_all();
         self.start_other_workers();
     }
-
-    fn may_help(&self) -> bool {
-        self.pool.threads > 1
-    }
 }
 
 #[cfg(test)]
@@ -485,7 +478,6 @@ mod tests {
         }
         let parts = Arc::new(Parts { left: Mutex::new(1), helpers: Mutex::default() });
         let work = |number: u32, helpers: &dyn Helpers| {
-            assert!(helpers.may_help());
             helpers.share(parts.clone());
             // It ends only when two others help.
             parts.help(&NoProgress);

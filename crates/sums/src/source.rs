@@ -1,8 +1,7 @@
 //! Reads one file safely and fast.
 //!
-//! Files are never mapped into memory: if another process shortens a mapped file, SIGBUS ends the
-//! reader. Besides, reading blocks at their offsets on several threads is faster:
-//! docs/decisions/0020.
+//! A large file is hashed in blocks, which several threads read, or map where that is quicker:
+//! docs/decisions/0313.
 
 use crate::blocks::{BlockSource, Blocks, MIN_SHARED_LEN};
 use crate::folder::{FileKind, Links, Stamp};
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub enum ReadMode {
     /// Only this thread reads, from start to end.
     Sequential,
-    /// All threads read, if the file is large.
+    /// If the file is large, all threads read its blocks, or map them where that is quicker.
     Parallel(Threads),
 }
 
@@ -131,7 +130,7 @@ impl Source {
         meter: &dyn Meter,
     ) -> Result<SourceDigest, ReadError> {
         let digested = match (self.len(), read_mode) {
-            (Some(size), ReadMode::Parallel(threads)) if threads.may_be_many() && size >= MIN_SHARED_LEN => {
+            (Some(size), ReadMode::Parallel(threads)) if size >= MIN_SHARED_LEN => {
                 let content = BlockSource { file: &self.file, mode };
                 SourceDigest { output: digest_blocks(content, size, threads, meter)?, size }
             }
@@ -197,7 +196,7 @@ fn digest_blocks(
     threads: Threads,
     meter: &dyn Meter,
 ) -> Result<OutputReader, ReadError> {
-    let blocks = Blocks::new(size);
+    let blocks = Blocks::new(content.file, size);
     let work = || with_buffer(|buffer| blocks.work(content, buffer, meter));
     std::thread::scope(|scope| {
         for _ in 1..threads.number() {
@@ -279,8 +278,10 @@ fn open_without_waiting(path: &Path, _links: Links) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocks::MIN_MAPPED_LEN;
     use crate::reading::NoProgress;
-    use std::io::Write;
+    use std::io::{Seek, SeekFrom, Write};
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::SystemTime;
     use zeroize::Zeroizing;
 
@@ -341,6 +342,57 @@ mod tests {
             file.as_file().set_len(after).unwrap();
             let result = source.digest(&HashMode::Plain, ALL, &NoProgress);
             assert!(matches!(result, Err(ReadError::Changed)), "{before} to {after}");
+        }
+    }
+
+    /// A sparse file that may be mapped, and an incomplete block after it.
+    fn mappable_file() -> (tempfile::NamedTempFile, u64) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let len = MIN_MAPPED_LEN + BLOCK_LEN + 1025;
+        file.as_file().set_len(len).unwrap();
+        (file, len)
+    }
+
+    #[test]
+    fn a_file_that_may_be_mapped_has_the_digest_of_one_read() {
+        let (mut file, len) = mappable_file();
+        for at in [0, MIN_MAPPED_LEN / 3, len - 5] {
+            file.seek(SeekFrom::Start(at)).unwrap();
+            file.write_all(b"bytes").unwrap();
+        }
+        let source = Source::open_any(file.path()).unwrap();
+        let expected = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress).unwrap().hash();
+        for threads in [1, 2, 3] {
+            let source = Source::open_any(file.path()).unwrap();
+            let read_mode = ReadMode::Parallel(Threads::AtMost(threads));
+            let digested = source.digest(&HashMode::Plain, read_mode, &NoProgress).unwrap();
+            assert_eq!((digested.hash(), digested.size), (expected, len), "{threads} threads");
+        }
+    }
+
+    /// Makes the file shorter after some steps of reading.
+    struct Shrink<'a> {
+        file: &'a File,
+        to: u64,
+        after: AtomicU64,
+    }
+
+    impl Meter for Shrink<'_> {
+        fn add_bytes(&self, _bytes: u64) {
+            if self.after.fetch_sub(1, Ordering::Relaxed) == 0 {
+                self.file.set_len(self.to).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_while_it_may_be_mapped_is_reported() {
+        for (after, to) in [(0, 0), (1, 4096), (2, 100 << 20), (3, 1), (20, 64 << 20), (60, 1000), (100, 0)] {
+            let (file, _) = mappable_file();
+            let source = Source::open_any(file.path()).unwrap();
+            let meter = Shrink { file: file.as_file(), to, after: AtomicU64::new(after) };
+            let result = source.digest(&HashMode::Plain, ALL, &meter);
+            assert!(matches!(result, Err(ReadError::Changed)), "to {to} after {after} steps");
         }
     }
 

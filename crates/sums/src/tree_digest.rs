@@ -173,6 +173,7 @@ fn reading<'a>(meter: &'a (dyn Meter + 'a)) -> ReadOptions<'a> {
         open_policy: OpenPolicy::RegularFile(Links::Refuse),
         name_policy: NamePolicy::MustStay,
         dash: Dash::FileName,
+        by_blocks: true,
         meter,
     }
 }

@@ -24,6 +24,7 @@ fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: u
         open_policy: OpenPolicy::RegularFile(Links::Follow),
         name_policy: NamePolicy::MustStay,
         dash: Dash::FileName,
+        by_blocks: true,
         meter: &NoProgress,
     };
     let work = |job: Job, helpers: &dyn Helpers| match job {
@@ -294,6 +295,7 @@ fn files_that_change_while_they_are_read_are_reported() {
             open_policy: OpenPolicy::RegularFile(Links::Follow),
             name_policy: NamePolicy::MayChange,
             dash: Dash::FileName,
+            by_blocks: true,
             meter: &meter,
         };
         let path = root.path().join("file");
@@ -345,6 +347,7 @@ fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
             open_policy: OpenPolicy::RegularFile(Links::Refuse),
             name_policy: NamePolicy::MayChange,
             dash: Dash::FileName,
+            by_blocks: true,
             meter: &meter,
         };
         let work = |job: Job, helpers: &dyn Helpers| match job {
@@ -442,6 +445,7 @@ fn a_name_that_leads_to_another_file_after_reading_is_an_error_if_it_has_to_stay
                 open_policy: OpenPolicy::RegularFile(Links::Refuse),
                 name_policy,
                 dash: Dash::FileName,
+                by_blocks: true,
                 meter: &meter,
             };
             let work = |job: Job, helpers: &dyn Helpers| match job {

@@ -15,7 +15,8 @@ pub(crate) struct ReadArgs {
     /// Read one file after another, each from start to end, with one thread: best for spinning
     /// disks
     ///
-    /// bulla never maps files into memory. The flag has the name that b3sum gives it.
+    /// Otherwise all threads share a large file. Where mapping it into memory is quicker than
+    /// reading it, bulla maps it. The flag has the name that b3sum gives it.
     #[arg(long)]
     pub(crate) no_mmap: bool,
 }

@@ -83,6 +83,7 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         open_policy: OpenPolicy::AnyKind,
         name_policy: NamePolicy::MayChange,
         dash,
+        by_blocks: !args.read.no_mmap,
         meter: &progress,
     };
     let sum = Sum {

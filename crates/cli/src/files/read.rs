@@ -57,7 +57,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(
 ) -> Result<()> {
     if !threads.may_be_many() || items.len() < MIN_ITEMS_FOR_THREADS {
         let read_mode =
-            if threads.may_be_many() { ReadMode::Parallel(threads) } else { ReadMode::Sequential };
+            if threads == Threads::One { ReadMode::Sequential } else { ReadMode::Parallel(threads) };
         return items.iter().try_for_each(|item| each(item, work(item, read_mode)));
     }
     let progress = Progress::hidden();

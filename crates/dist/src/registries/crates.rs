@@ -8,8 +8,16 @@ use bulla_devtools::{Context, quiet};
 use crate::{files, semver, source::Source};
 
 /// The libraries whose packages contain all that their tests need.
-const LIBRARIES: [&str; 7] =
-    ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519", "bulla-files", "bulla-pq", "bulla-sums"];
+const LIBRARIES: [&str; 8] = [
+    "bulla-simd",
+    "bulla-blake2",
+    "bulla-blake3",
+    "bulla-ed25519",
+    "bulla-files",
+    "bulla-mmap",
+    "bulla-pq",
+    "bulla-sums",
+];
 
 /// The builds of a dry run are thrown away: they must be quick.
 const QUICK: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];

@@ -169,6 +169,7 @@ impl Comparison {
             open_policy: OpenPolicy::RegularFile(Links::Refuse),
             name_policy: NamePolicy::MayChange,
             dash: Dash::FileName,
+            by_blocks: !options.read.no_mmap,
             meter: progress,
         };
         let rules = &options.rules;

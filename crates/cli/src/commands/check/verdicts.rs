@@ -316,6 +316,7 @@ impl<'a> Printer<'a> {
             open_policy: OpenPolicy::RegularFile(Links::Follow),
             name_policy: NamePolicy::MayChange,
             dash: Dash::FileName,
+            by_blocks: !self.options.read.no_mmap,
             meter,
         };
         let names = run.iter().map(|line| &line.name[..]);
