@@ -37,6 +37,9 @@ const LINTED_TARGETS: [&str; 8] = [
 /// The libraries with kernels.
 const KERNELS: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla-ed25519"];
 
+/// The libraries that read files by functions of the system. No suite builds them for macOS.
+const FILES: [&str; 3] = ["bulla-files", "bulla-mmap", "bulla-sums"];
+
 /// The libraries that must build without `std`, and with each feature alone.
 const LIBRARIES: [&str; 2] = ["bulla-blake2", "bulla-blake3"];
 
@@ -59,7 +62,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     for target in LINTED_TARGETS {
         runner.need(target, |_| install::rust_target(target));
     }
-    runner.command("clippy for other targets", &mut clippy_elsewhere(context));
+    runner.command("clippy for other targets", &mut clippy_elsewhere(context, &LINTED_TARGETS, &KERNELS));
+    runner.command("clippy for macOS", &mut clippy_elsewhere(context, &LINTED_TARGETS[..1], &FILES));
     no_std(runner);
     features_alone(runner);
 }
@@ -101,11 +105,11 @@ fn clippy(context: &Context) -> Command {
 
 /// The libraries for other targets, with their default features. In the profile of tests, Cargo
 /// would also build what tests depend on, for which some of these targets need a C compiler.
-fn clippy_elsewhere(context: &Context) -> Command {
+fn clippy_elsewhere(context: &Context, targets: &[&str], packages: &[&str]) -> Command {
     let mut command = context.cargo();
     command.args(["clippy", "--quiet"]);
-    command.args(LINTED_TARGETS.iter().flat_map(|target| ["--target", target]));
-    command.args(KERNELS.iter().flat_map(|package| ["--package", package]));
+    command.args(targets.iter().flat_map(|target| ["--target", target]));
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
     command.args(["--", "-D", "warnings"]);
     command
 }
