@@ -32,8 +32,8 @@ impl SuiteResult {
     }
 }
 
-/// Formats the failures, the table and the last line.
-pub(crate) fn summary(results: &[SuiteResult]) -> String {
+/// Formats the failures, the table, the `remark`, and the last line.
+pub(crate) fn summary(results: &[SuiteResult], remark: &str) -> String {
     let mut text = String::new();
     for result in results {
         for failure in &result.failures {
@@ -61,7 +61,7 @@ pub(crate) fn summary(results: &[SuiteResult]) -> String {
         text.push_str(&row(&result.name, passed, failed, result.build, result.run));
     }
     text.push_str(&row("all", total.passed, total.failed, build, run));
-    text.push_str(&format!("\n{} passed, {} failed", total.passed, total.failed));
+    text.push_str(&format!("\n{remark}{} passed, {} failed", total.passed, total.failed));
     text
 }
 
@@ -142,15 +142,15 @@ mod tests {
             untested: BTreeSet::new(),
             missing: BTreeSet::new(),
         };
-        let text = summary(&[result("tidy", 9, 0), result("rust", 30, 2)]);
-        assert_eq!(text.lines().last(), Some("39 passed, 2 failed"));
+        let text = summary(&[result("tidy", 9, 0), result("rust", 30, 2)], "a remark\n");
+        assert!(text.ends_with("\n\na remark\n39 passed, 2 failed"), "{text}");
         assert!(text.contains("\ntidy            9        0       0.5       1.5\n"), "{text}");
         assert!(text.contains("\nall            39        2       1.0       3.0\n"), "{text}");
     }
 
     #[test]
     fn failures_are_named_first() {
-        let text = summary(&[SuiteResult::lost("tidy", "clippy: exit status: 101".to_owned())]);
+        let text = summary(&[SuiteResult::lost("tidy", "clippy: exit status: 101".to_owned())], "");
         assert_eq!(text.lines().next(), Some("failed: tidy: clippy: exit status: 101"));
     }
 

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     let untested = results.iter().flat_map(|result| result.untested.iter().cloned()).collect();
     let obstacles = if args.suites.is_empty() { obstacles() } else { String::new() };
     let untested = kernels::report(&untested, lanes::emulated_processor);
-    println!("\n{untested}{obstacles}{}{}", set_up(&results), summary(&results));
+    println!("\n{untested}{obstacles}{}", summary(&results, &set_up(&results)));
     io::stdout().flush()?;
     Ok(status(&results))
 }
