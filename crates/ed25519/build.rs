@@ -1,7 +1,7 @@
 //! Tells the crate two things about its build:
 //! - `unoptimized`: without optimization, secrets reach deeper into the stack, and more of it is
 //!   wiped.
-//! - `lanes`: there are vectors to compute with, or their model.
+//! - `lanes`: there are vectors to compute with, or their model. They need the standard library.
 
 use std::env::var;
 
@@ -14,7 +14,8 @@ fn main() {
     let is_x86_64 = var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     let has_sse2 = var("CARGO_CFG_TARGET_FEATURE")
         .is_ok_and(|features| features.split(',').any(|feature| feature == "sse2"));
-    if is_x86_64 && has_sse2 || var("CARGO_FEATURE_SCALAR_MODEL").is_ok() {
+    let has_std = var("CARGO_FEATURE_STD").is_ok();
+    if has_std && is_x86_64 && has_sse2 || var("CARGO_FEATURE_SCALAR_MODEL").is_ok() {
         println!("cargo::rustc-cfg=lanes");
     }
 }

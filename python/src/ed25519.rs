@@ -1,7 +1,7 @@
 //! The functions behind the Python module `bulla_hash.ed25519`, where they are documented.
 
 use crate::buffer::{Input, compute};
-use bulla_ed25519::{InvalidReason, SignItem, Verdict, VerifyItem, sign_many, verify_many};
+use bulla_ed25519::{InvalidReason, SignItem, Signer as _, Verdict, VerifyItem, sign_many, verify_many};
 use ed25519::pkcs8::{
     DecodePrivateKey as _, EncodePrivateKey as _, KeypairBytes, spki::der::pem::LineEnding,
 };
@@ -21,7 +21,8 @@ const fn number(verdict: Verdict) -> u8 {
         Verdict::Invalid(InvalidReason::KeyNotAPoint) => 2,
         Verdict::Invalid(InvalidReason::KeyOfSmallOrder) => 3,
         Verdict::Invalid(InvalidReason::ROfSmallOrder) => 4,
-        Verdict::Invalid(InvalidReason::Mismatch) => 5,
+        // Mismatch; a reason that has no number yet is reported as one too.
+        Verdict::Invalid(_) => 5,
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct SigningKey {
 
 impl SigningKey {
     fn from_seed(seed: Zeroizing<[u8; 32]>) -> Self {
-        let key = bulla_ed25519::SigningKey::from_seed(&seed);
+        let key = bulla_ed25519::SigningKey::from_bytes(&seed);
         Self { seed, key }
     }
 
@@ -129,7 +130,7 @@ impl SigningKey {
         let keypair = keypair.map_err(not_pkcs8)?;
         let key = Self::from_seed(Zeroizing::new(keypair.secret_key));
         match keypair.public_key {
-            Some(public) if public.0 != *key.key.public_key() => {
+            Some(public) if public.0 != *key.key.as_ref().as_bytes() => {
                 Err(not_pkcs8("the public key is that of another private key"))
             }
             _ => Ok(key),
@@ -139,14 +140,14 @@ impl SigningKey {
     /// The public key, 32 bytes.
     #[getter]
     fn public_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.key.public_key())
+        PyBytes::new(py, self.key.as_ref().as_bytes())
     }
 
     /// The signature of a message, 64 bytes.
     #[pyo3(signature = (message, /))]
     fn sign<'py>(&self, py: Python<'py>, message: Input<'_, '_>) -> Bound<'py, PyBytes> {
         let message = message.as_slice();
-        PyBytes::new(py, &compute(py, message.len(), || self.key.sign(message)))
+        PyBytes::new(py, &compute(py, message.len(), || self.key.sign(message).to_bytes()))
     }
 
     /// The seed, 32 bytes. It is secret, and Python may keep copies of it in memory.
@@ -167,7 +168,7 @@ impl SigningKey {
     }
 
     fn __repr__(&self) -> String {
-        let public: String = self.key.public_key().iter().map(|byte| format!("{byte:02x}")).collect();
+        let public: String = self.key.as_ref().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         format!("<SigningKey of the public key {public}>")
     }
 }

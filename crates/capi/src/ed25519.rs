@@ -9,7 +9,7 @@ use crate::status::{
     BULLA_ERROR_RANDOM, BULLA_ERROR_SIGNATURES, BULLA_OK, Failure, bulla_status, guard,
 };
 use bulla_ed25519::{
-    InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, sign_many_into, verify_many_into,
+    InvalidReason, SignItem, Signer as _, SigningKey, Verdict, VerifyItem, sign_many_into, verify_many_into,
 };
 use std::ffi::c_void;
 use std::ptr;
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn bulla_ed25519_key_new(
         unsafe {
             let to = args::object_mut(key)?;
             let mut seed = args::array(seed)?;
-            let inner = SigningKey::from_seed(&seed);
+            let inner = SigningKey::from_bytes(&seed);
             zeroize::Zeroize::zeroize(&mut seed);
             *to = Box::into_raw(Box::new(bulla_ed25519_key { inner }));
         }
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn bulla_ed25519_public_key(
 ) -> bulla_status {
     guard(|| {
         // SAFETY: the caller promised the key and the room.
-        unsafe { args::write(public_key, args::object(key)?.inner.public_key()) }
+        unsafe { args::write(public_key, args::object(key)?.inner.as_ref().as_bytes()) }
     })
 }
 
@@ -135,7 +135,10 @@ pub unsafe extern "C" fn bulla_ed25519_sign(
     guard(|| {
         ready()?;
         // SAFETY: the caller promised the key, the message and the room.
-        unsafe { args::write(signature, &args::object(key)?.inner.sign(args::bytes(message, len)?)) }
+        unsafe {
+            let made = args::object(key)?.inner.sign(args::bytes(message, len)?);
+            args::write(signature, &made.to_bytes())
+        }
     })
 }
 
@@ -275,6 +278,7 @@ fn code(verdict: Verdict) -> bulla_status {
         Verdict::Invalid(InvalidReason::KeyNotAPoint) => BULLA_ED25519_KEY_NOT_A_POINT,
         Verdict::Invalid(InvalidReason::KeyOfSmallOrder) => BULLA_ED25519_KEY_OF_SMALL_ORDER,
         Verdict::Invalid(InvalidReason::ROfSmallOrder) => BULLA_ED25519_R_OF_SMALL_ORDER,
-        Verdict::Invalid(InvalidReason::Mismatch) => BULLA_ED25519_MISMATCH,
+        // Mismatch; a reason that has no number yet is reported as one too.
+        Verdict::Invalid(_) => BULLA_ED25519_MISMATCH,
     }
 }

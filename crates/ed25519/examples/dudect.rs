@@ -53,7 +53,7 @@ fn measured<const N: usize>(count: usize) -> [Vec<f64>; 2] {
         let keys: [SigningKey; N] = std::array::from_fn(|_| {
             let mut fresh = [0; 32];
             random.fill(&mut fresh);
-            SigningKey::from_seed(&[[7; 32], fresh][class])
+            SigningKey::from_bytes(&[[7; 32], fresh][class])
         });
         for message in &mut messages {
             let mut fresh = [0; 64];

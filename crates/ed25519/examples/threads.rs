@@ -5,7 +5,7 @@
 //! the time on one thread and on two, the median of the ratios, and the machine's maximum, which is
 //! the result of two threads that each verify all signatures separately.
 
-use bulla_ed25519::{SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel};
+use bulla_ed25519::{Signer as _, SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -32,8 +32,8 @@ fn main() {
             let (mut seed, mut message) = ([0; 32], [0; 128]);
             random.fill(&mut seed);
             random.fill(&mut message);
-            let key = SigningKey::from_seed(&seed);
-            (*key.public_key(), message, key.sign(&message))
+            let key = SigningKey::from_bytes(&seed);
+            (key.verifying_key().to_bytes(), message, key.sign(&message).to_bytes())
         })
         .collect();
     let item = |(public_key, message, signature)| VerifyItem { public_key, message, signature };

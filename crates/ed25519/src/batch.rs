@@ -1,7 +1,7 @@
 //! Strict verification and signing: one signature, and many at once.
 
 use crate::kernel;
-use crate::signing_key::{SignItem, SigningKey};
+use crate::signing_key::SignItem;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 
 /// The strict verdict on one signature: exactly the verdict of ed25519-dalek 3's `verify_strict`.
@@ -46,22 +46,7 @@ pub fn verify_many_into(items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     kernel::active().verify_many_into(items, out);
 }
 
-impl SigningKey {
-    /// Signs one message: R and S, 64 bytes. If the kernel has vectors, all lanes work on it
-    /// ([`sign_many`]).
-    ///
-    /// # Panics
-    ///
-    /// If [`sign_many`] panics.
-    #[must_use]
-    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        let mut out = [[0; 64]];
-        kernel::active().sign_in(&[], &[SignItem { key: self, message }], &mut out);
-        out[0]
-    }
-}
-
-/// Signs every item. Signature i is the one that [`SigningKey::sign`] makes for item i, byte for
+/// Signs every item. Signature i is the one that [`sign`](crate::Signer::sign) makes for item i, byte for
 /// byte.
 ///
 /// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the

@@ -12,6 +12,8 @@
 //! these bytes, and no other statement of a keystore does (`spec/signature.md`: `"bulla signature"
 //! 00`), so a signature of one kind is never valid as the other kind.
 
+use crate::context::SigningDomain;
+pub use crate::error::ContextTooLong;
 use crate::{InvalidReason, SignItem, SigningKey, Verdict, VerifyItem, kernel};
 
 /// How messages are hashed before they are signed; side by side, if the CPU has vectors. A context
@@ -30,29 +32,10 @@ pub enum Prehash<'a> {
     },
 }
 
-/// The error for a context of more than 255 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextTooLong;
-
-impl std::fmt::Display for ContextTooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the context of a prehashed signature has more than 255 bytes; shorten it, or hash it")
-    }
-}
-
-impl std::error::Error for ContextTooLong {}
-
 /// The prefix of everything that is hashed, and the texts that are signed instead of the messages.
 struct Hashed {
     domain: Vec<u8>,
     messages: Vec<Vec<u8>>,
-}
-
-/// The prefix of everything that is hashed under Ed25519ph (RFC 8032, section 5.1: dom2 with the
-/// flag 1).
-fn ed25519ph_domain(context: &[u8]) -> Result<Vec<u8>, ContextTooLong> {
-    let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
-    Ok([b"SigEd25519 no Ed25519 collisions\x01".as_slice(), &[length], context].concat())
 }
 
 /// Signs one SHA-512 digest with Ed25519ph. The result is the signature that [`Prehash::sign_many`]
@@ -67,7 +50,8 @@ pub fn sign_ed25519ph_digest(
     context: &[u8],
 ) -> Result<[u8; 64], ContextTooLong> {
     let mut out = [[0; 64]];
-    kernel::active().sign_in(&ed25519ph_domain(context)?, &[SignItem { key, message: digest }], &mut out);
+    let domain = SigningDomain::ed25519ph(context)?;
+    kernel::active().sign_in(domain.as_bytes(), &[SignItem { key, message: digest }], &mut out);
     Ok(out[0])
 }
 
@@ -77,7 +61,7 @@ impl Prehash<'_> {
         let length = u8::try_from(context.len()).map_err(|_| ContextTooLong)?;
         match self {
             Self::Ed25519ph { .. } => {
-                let domain = ed25519ph_domain(context)?;
+                let domain = SigningDomain::ed25519ph(context)?.as_bytes().to_vec();
                 let mut digests = vec![[0; 64]; messages.len()];
                 kernel::active().hash(messages, &mut digests);
                 Ok(Hashed { domain, messages: digests.iter().map(|digest| digest.to_vec()).collect() })

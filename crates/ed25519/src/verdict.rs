@@ -1,8 +1,10 @@
 //! The input and the result of verification.
 
-use std::fmt;
+use core::error::Error;
+use core::fmt;
 
 /// One signature to verify.
+#[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyItem<'a> {
     /// The public key, as RFC 8032 encodes it: 32 bytes.
@@ -13,6 +15,7 @@ pub struct VerifyItem<'a> {
     pub signature: &'a [u8; 64],
 }
 
+#[cfg(feature = "std")]
 impl<'a> VerifyItem<'a> {
     /// R, the first half of the signature.
     pub(crate) fn r(&self) -> &'a [u8; 32] {
@@ -38,7 +41,8 @@ pub enum Verdict {
     Invalid(InvalidReason),
 }
 
-/// The reason why a signature is not valid.
+/// The reason why a signature is not valid. There may be more reasons in later versions.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InvalidReason {
     /// S is not below the order of the base point, so adding the order could make a second
@@ -61,6 +65,25 @@ impl Verdict {
     pub const fn is_valid(self) -> bool {
         matches!(self, Self::Valid)
     }
+
+    /// The verdict as a result, for the operator `?`.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the signature is not valid.
+    ///
+    /// ```
+    /// use bulla_ed25519::{InvalidReason, Verdict};
+    ///
+    /// assert_eq!(Verdict::Valid.ok(), Ok(()));
+    /// assert_eq!(Verdict::Invalid(InvalidReason::Mismatch).ok(), Err(InvalidReason::Mismatch));
+    /// ```
+    pub const fn ok(self) -> Result<(), InvalidReason> {
+        match self {
+            Self::Valid => Ok(()),
+            Self::Invalid(reason) => Err(reason),
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -71,6 +94,8 @@ impl fmt::Display for Verdict {
         }
     }
 }
+
+impl Error for InvalidReason {}
 
 impl fmt::Display for InvalidReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,17 +2,32 @@
 
 /// The bytes of stack that signing one by one, and expanding a seed, may use below the function
 /// that wipes.
+#[cfg(feature = "std")]
 pub(crate) const SERIAL_STACK_LEN: usize = 48 << 10;
-/// The same of one signature or one group in lanes.
+/// The bytes of stack that one signature, or one group in lanes, may use.
 #[cfg(any(test, lanes))]
 pub(crate) const GROUP_STACK_LEN: usize = if cfg!(unoptimized) { UNOPTIMIZED_STACK_LEN } else { 24 << 10 };
-/// The same of as many groups as share an inversion.
+/// The bytes of stack that as many groups as share an inversion may use.
 #[cfg(any(test, lanes))]
 pub(crate) const GROUPS_STACK_LEN: usize = if cfg!(unoptimized) { UNOPTIMIZED_STACK_LEN } else { 48 << 10 };
 /// Without optimization each operation on lanes has a frame of its own with copies of its operands:
 /// 389 KiB for one signature.
 #[cfg(any(test, lanes))]
 const UNOPTIMIZED_STACK_LEN: usize = 512 << 10;
+
+/// Computes with secrets, and wipes the stack below. Without the standard library it wipes nothing:
+/// small machines do not have that much stack.
+pub(crate) fn wiping_stack<T>(compute: impl FnOnce() -> T) -> T {
+    let result = in_own_frame(compute);
+    #[cfg(feature = "std")]
+    zeroize::zeroize_stack::<SERIAL_STACK_LEN>();
+    result
+}
+
+#[inline(never)]
+fn in_own_frame<T>(compute: impl FnOnce() -> T) -> T {
+    compute()
+}
 
 /// Zeroes all vector registers.
 ///
@@ -176,17 +191,17 @@ mod tests {
         let seed = seed();
         let needles = Needles::of(&seed, &[], MESSAGE);
         let found = left_by(&needles, || {
-            let key = SigningKey::from_seed(&seed);
+            let key = SigningKey::from_bytes(&seed);
             let moved = std::hint::black_box(key);
             drop(moved);
         });
-        assert_clean("from_seed", &found);
+        assert_clean("from_bytes", &found);
     }
 
     #[test]
     fn signing_leaves_nothing_on_the_stack() {
         let seed = seed();
-        let key = SigningKey::from_seed(&seed);
+        let key = SigningKey::from_bytes(&seed);
         for kernel in kernel::available() {
             for domain in [b"".as_slice(), b"a domain"] {
                 let needles = Needles::of(&seed, domain, MESSAGE);
@@ -288,7 +303,7 @@ mod tests {
             let missing = "not tested: the kernel x86_64/avx512ifma, which this processor cannot run\n";
             return std::io::stdout().write_all(missing.as_bytes()).expect("standard output");
         };
-        let key = SigningKey::from_seed(&seed());
+        let key = SigningKey::from_bytes(&seed());
         let mut registers = Box::new(CLEAN);
         // SAFETY: that kernel needs AVX-512 F, and is there.
         unsafe {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bulla_ed25519::{PreparedKey, SigningKey, Verdict, VerifyItem, cofactored, kernel};
+use bulla_ed25519::{PreparedKey, Signer as _, SigningKey, Verdict, VerifyItem, cofactored, kernel};
 use curve25519_dalek::{constants::EIGHT_TORSION, edwards::CompressedEdwardsY};
 use ed25519_dalek::{Signature, VerifyingKey};
 use libfuzzer_sys::fuzz_target;
@@ -33,10 +33,10 @@ fuzz_target!(|input: Vec<Signed>| {
     let parts: Vec<([u8; 32], [u8; 64])> = input
         .iter()
         .map(|signed| {
-            let key = SigningKey::from_seed(&signed.seed);
+            let key = SigningKey::from_bytes(&signed.seed);
             let mut both = [0; 96];
-            both[..32].copy_from_slice(key.public_key());
-            both[32..].copy_from_slice(&key.sign(&signed.message));
+            both[..32].copy_from_slice(key.as_ref().as_bytes());
+            both[32..].copy_from_slice(&key.sign(&signed.message).to_bytes());
             if let Some(bytes) = signed.key {
                 both[..32].copy_from_slice(&bytes);
             }

@@ -4,6 +4,7 @@
 use super::portable;
 use crate::generic::field64::{Decoded64, Element64};
 use crate::generic::halving::HalvedFactors;
+use crate::serial;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use curve25519_dalek::Scalar;
 use curve25519_dalek::edwards::CompressedEdwardsY;
@@ -35,17 +36,17 @@ fn is_valid(
     item: &VerifyItem<'_>,
 ) -> Result<bool, InvalidReason> {
     let [key, r] = [item.public_key, item.r()].map(words);
-    if !portable::is_canonical_scalar(item.s()) {
+    if !serial::is_canonical_scalar(item.s()) {
         return Err(InvalidReason::ScalarNotCanonical);
     }
     let [(key_x, key_y, is_key), (r_x, r_y, is_point)] = verifier.decode(&[negative(&key), negative(&r)]);
     if !is_key {
         return Err(InvalidReason::KeyNotAPoint);
     }
-    if portable::has_small_order_y(item.public_key) {
+    if serial::has_small_order_y(item.public_key) {
         return Err(InvalidReason::KeyOfSmallOrder);
     }
-    if portable::has_small_order_y(item.r()) {
+    if serial::has_small_order_y(item.r()) {
         return Err(InvalidReason::ROfSmallOrder);
     }
     // Only points have encodings, and only canonical ones are compared equal. x is not 0 here.
@@ -65,7 +66,9 @@ fn equation_holds(
 ) -> bool {
     let Some(halved) = HalvedFactors::of(&words(k.as_bytes())) else {
         let key = CompressedEdwardsY(*item.public_key).decompress();
-        return key.is_some_and(|key| portable::equation_holds(k, &key, item));
+        return key.is_some_and(|key| {
+            serial::equation_holds(k, &key, &Scalar::from_bytes_mod_order(*item.s()), item.r())
+        });
     };
     let base = Scalar::from(halved.d) * Scalar::from_bytes_mod_order(*item.s());
     verifier.is_neutral(points, &halved, &words(base.as_bytes()))

@@ -5,7 +5,7 @@
 //! kernels give the same verdicts and signatures.
 //!
 //! Two kernels are for tests, and only their names choose them: `dalek`, which verifies by
-//! ed25519-dalek, and with the feature `scalar-model` the kernel of that name.
+//! curve25519-dalek, and with the feature `scalar-model` the kernel of that name.
 
 #[cfg(any(test, lanes))]
 mod cofactored;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_small_stack_is_enough() {
         let work = || {
-            let signer = SigningKey::from_seed(&[7; 32]);
+            let signer = SigningKey::from_bytes(&[7; 32]);
             for kernel in kernel::available() {
                 for count in [1, 2, 3, 8, 20] {
                     let mut signatures = vec![[0; 64]; count];

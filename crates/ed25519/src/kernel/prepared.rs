@@ -11,6 +11,7 @@ use crate::generic::point::Point;
 use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
 use crate::generic::verify::Group;
 use crate::lanes::{EightLanes, LANES, Lanes};
+use crate::serial;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 
 /// The number of tables with which keys also get those for one signature alone.
@@ -151,9 +152,9 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
     /// The strict verdict on one signature under a key with tables for that.
     fn verify_one(&self, item: &VerifyItem<'_>, fault: Option<InvalidReason>, rows: &KeyRows) -> Verdict {
         let reason = match fault {
-            _ if !portable::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
+            _ if !serial::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
             Some(fault) => fault,
-            None if portable::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
+            None if serial::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
             None if self.is_sum(item, rows) => return Verdict::Valid,
             None => InvalidReason::Mismatch,
         };

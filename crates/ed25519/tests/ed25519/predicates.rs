@@ -148,7 +148,20 @@ fn errors_that_cancel_without_coefficients_do_not_pass() {
 #[cfg(feature = "dalek-batch")]
 #[test]
 fn the_batch_of_dalek_is_reachable_and_another_predicate() {
-    use bulla_ed25519::dalek_batch::verify_batch;
+    /// By the function of dalek's name, which gives dalek's answer.
+    fn verify_batch(items: &[VerifyItem<'_>]) -> bool {
+        use {bulla_ed25519 as ours, ed25519_dalek as dalek};
+        let messages: Vec<_> = items.iter().map(|item| item.message).collect();
+        let signatures: Vec<_> =
+            items.iter().map(|item| ours::Signature::from_bytes(item.signature)).collect();
+        let key = |item: &VerifyItem<'_>| ours::VerifyingKey::from_bytes(item.public_key).unwrap();
+        let keys: Vec<_> = items.iter().map(key).collect();
+        let key = |item: &VerifyItem<'_>| dalek::VerifyingKey::from_bytes(item.public_key).unwrap();
+        let dalek_keys: Vec<_> = items.iter().map(key).collect();
+        let is_valid = ours::verify_batch(&messages, &signatures, &keys).is_ok();
+        assert_eq!(is_valid, dalek::verify_batch(&messages, &signatures, &dalek_keys).is_ok());
+        is_valid
+    }
     let mut random = fastrand::Rng::with_seed(36);
     let odd = cases::odd_encodings();
     let honest: Vec<_> = (0..4).map(|_| cases::case(0, vec![1], &odd, &mut random)).collect();

@@ -2,11 +2,13 @@
 
 use crate::cases::{self, Case};
 use bulla_ed25519::prehash::{ContextTooLong, Prehash, sign_ed25519ph_digest};
-use bulla_ed25519::{SignItem, SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel};
+use bulla_ed25519::{
+    SignItem, Signer as _, SigningKey, Verdict, VerifyItem, verify_many, verify_many_parallel,
+};
 use sha2::{Digest as _, Sha512};
 
 fn keys(count: u8) -> Vec<SigningKey> {
-    (0..count).map(|i| SigningKey::from_seed(&[i; 32])).collect()
+    (0..count).map(|i| SigningKey::from_bytes(&[i; 32])).collect()
 }
 
 /// Signs and verifies `count` messages, and returns the signatures.
@@ -17,7 +19,7 @@ fn round_trip(prehash: Prehash<'_>, keys: &[SigningKey], messages: &[Vec<u8>]) -
         .iter()
         .zip(&signatures)
         .map(|(item, signature)| VerifyItem {
-            public_key: item.key.public_key(),
+            public_key: item.key.as_ref().as_bytes(),
             message: item.message,
             signature,
         })
@@ -66,7 +68,7 @@ fn blake3_signs_the_documented_bytes() {
     let signatures = round_trip(Prehash::Blake3 { context: b"use" }, &keys, &messages);
     let framed =
         [b"bulla ed25519 blake3\0\x03use".as_slice(), bulla_blake3::hash(b"message").as_bytes()].concat();
-    assert_eq!(signatures[0], keys[0].sign(&framed));
+    assert_eq!(signatures[0], keys[0].sign(&framed).to_bytes());
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn kinds_and_contexts_are_apart() {
     for signed in kinds {
         let signatures = round_trip(signed, &keys, &messages);
         let item = |i: usize| VerifyItem {
-            public_key: keys[i].public_key(),
+            public_key: keys[i].as_ref().as_bytes(),
             message: &messages[i],
             signature: &signatures[i],
         };

@@ -8,7 +8,7 @@ use bulla_kernel_testing::registers;
 fn every_kernel_keeps_registers() {
     let cases = cases::cases(40, 100, 31);
     let items: Vec<_> = cases.iter().map(cases::Case::item).collect();
-    let key = SigningKey::from_seed(&[7; 32]);
+    let key = SigningKey::from_bytes(&[7; 32]);
     let messages: Vec<_> = (0..20).map(|i| vec![i; 50]).collect();
     let to_sign: Vec<_> = messages.iter().map(|message| SignItem { key: &key, message }).collect();
     for kernel in kernel::available() {

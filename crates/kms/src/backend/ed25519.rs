@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use bulla_ed25519::{PreparedItem, PreparedKey, SignItem, SigningKey, VerifyItem, prehash};
+use bulla_ed25519::{PreparedItem, PreparedKey, SignItem, Signer as _, SigningKey, VerifyItem, prehash};
 use zeroize::Zeroizing;
 
 use super::ed25519_key::decode;
@@ -47,7 +47,7 @@ impl Backend for Ed25519Backend {
     fn load(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<Arc<dyn PrivateKey>> {
         let seed = material.as_slice().try_into();
         let seed = seed.map_err(|_| KmsError::corrupt("a stored Ed25519 key does not have 32 bytes"))?;
-        Ok(Arc::new(Ed25519PrivateKey(SigningKey::from_seed(seed))))
+        Ok(Arc::new(Ed25519PrivateKey(SigningKey::from_bytes(seed))))
     }
 
     fn prepare(&self, _algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
@@ -123,11 +123,11 @@ struct Ed25519PrivateKey(SigningKey);
 
 impl PrivateKey for Ed25519PrivateKey {
     fn public_key(&self) -> Result<Vec<u8>> {
-        Ok(self.0.public_key().to_vec())
+        Ok(self.0.as_ref().as_bytes().to_vec())
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        Ok(self.0.sign(message).to_vec())
+        Ok(self.0.sign(message).to_bytes().to_vec())
     }
 
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {

@@ -6,7 +6,8 @@ mod peers;
 
 use anyhow::{Context as _, Result};
 use bulla_ed25519::{
-    InvalidReason, KeyCache, PrecomputedTables, SignItem, SigningKey, Verdict, VerifyItem, kernel,
+    InvalidReason, KeyCache, PrecomputedTables, SignItem, Signer as _, SigningKey, Verdict, VerifyItem,
+    kernel,
 };
 
 use super::suite::{Active, Case, Make, Peer, Suite};
@@ -112,7 +113,8 @@ fn cofactored(count: usize) -> Make {
 fn sign(count: usize) -> Make {
     Box::new(move || {
         let signed = Signed::new(count);
-        let keys: &'static [SigningKey] = Vec::leak(signed.seeds.iter().map(SigningKey::from_seed).collect());
+        let keys: &'static [SigningKey] =
+            Vec::leak(signed.seeds.iter().map(SigningKey::from_bytes).collect());
         let items: Vec<_> =
             keys.iter().zip(&signed.messages).map(|(key, message)| SignItem { key, message }).collect();
         signs(count, move |out| bulla_ed25519::sign_many_into(&items, out))
@@ -173,10 +175,10 @@ impl Signed {
             let (mut seed, mut message) = ([0; 32], [0; MESSAGE]);
             random.fill(&mut seed);
             random.fill(&mut message[1..]);
-            let key = SigningKey::from_seed(&seed);
+            let key = SigningKey::from_bytes(&seed);
             signed.seeds.push(seed);
-            signed.public_keys.push(*key.public_key());
-            signed.signatures.push(key.sign(&message));
+            signed.public_keys.push(key.verifying_key().to_bytes());
+            signed.signatures.push(key.sign(&message).to_bytes());
             signed.messages.push(message);
         }
         Box::leak(Box::new(signed))
