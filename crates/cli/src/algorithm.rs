@@ -18,6 +18,6 @@ pub(crate) fn parser() -> impl TypedValueParser<Value = Algorithm> {
         };
         PossibleValue::new(algorithm.name()).help(help)
     };
-    PossibleValuesParser::new(Algorithm::ALL.map(value))
+    PossibleValuesParser::new(Algorithm::ALL.iter().copied().map(value))
         .map(|name| Algorithm::by_tag(&name).expect("the parser takes only these names"))
 }

@@ -9,15 +9,15 @@ mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod token;
 
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs,
 };
+pub use self::keys::KeysExportArgs;
 pub(crate) use self::keys::{
     ExportPublicArgs, ImportFormat, KeyArgs, KeysArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs,
-    KeysDestroyArgs, KeysExportArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs,
-    KeysShowArgs, KeysSuccessionArgs, PublicKeyFormat,
+    KeysDestroyArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs, KeysShowArgs,
+    KeysSuccessionArgs, PublicKeyFormat,
 };
 pub(crate) use self::keystore::{
     KeystoreBackupArgs, KeystoreCommand, KeystoreCommandArgs, KeystoreGuardArgs, KeystoreInitArgs,
@@ -25,17 +25,19 @@ pub(crate) use self::keystore::{
 };
 pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs};
 pub use self::log::{LogVerifyArgs, LogWitnessArgs};
-pub(crate) use self::shared::{Bound, ByteRange, Deadline, ExcludeArgs, WorkArgs, duration_text};
-pub use self::shared::{KeystoreArgs, NamedServer, ReportArgs, ServerArgs};
+pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
+pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
-pub(crate) use self::token::{TokenArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
 
 use crate::color::ColorWhen;
+use crate::error::Error;
+use crate::files::STDIN;
 use crate::programs::{PROGRAMS, Program};
+use crate::store::ensure_reachable;
 use bulla_keystore::DEFAULT_LABEL;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -113,6 +115,26 @@ fn names_at_end(words: &mut Vec<OsString>) -> Vec<OsString> {
     words.split_off(end.min(words.len()))
 }
 
+impl Command {
+    /// Starts `bulla-remote`, if it has to carry out the command: before the command reads standard
+    /// input, asks for a passphrase, or hashes. The other commands start it when they need the
+    /// keys.
+    ///
+    /// # Errors
+    /// The program is missing.
+    pub(crate) fn ensure_reachable(&self) -> Result<(), Error> {
+        let keystore = match self {
+            Self::Sign(args) => &args.keystore,
+            Self::Verify(args) if args.public_key.is_empty() => &args.keystore,
+            Self::Decrypt(args) if args.file == Path::new(STDIN) => &args.with.keystore,
+            Self::Rekey(args) => &args.with.keystore,
+            Self::Keys(KeysArgs { command: KeysCommand::Import(args) }) => &args.keystore,
+            _ => return Ok(()),
+        };
+        ensure_reachable(keystore)
+    }
+}
+
 impl Cli {
     /// Parses the command line, whose words are given.
     ///
@@ -173,7 +195,6 @@ pub(crate) enum Command {
     Keygen(KeygenArgs),
     Keys(KeysArgs),
     Keystore(KeystoreCommandArgs),
-    Token(TokenArgs),
     Sum(SumArgs),
     Check(CheckArgs),
     Kernels(KernelsArgs),

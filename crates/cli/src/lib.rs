@@ -1,7 +1,8 @@
 //! The command `bulla`: hash, sign and verify files.
 //!
-//! The program is [`main`]. The rest is for `bulla-serve`, which carries out the commands of
-//! `bulla log` that read the settings of the service.
+//! The program is [`main`]. The rest is for `bulla-remote`, which carries out the commands that use
+//! the keys of a service, and for `bulla-serve`, which carries out the commands of `bulla log` that
+//! read the settings of the service.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -29,13 +30,16 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     if let Some((program, args)) = programs::asked(&words) {
-        return program::exit_code(program.start(&args));
+        return program.start(&args).report();
     }
     let cli = match program::accept(args::Cli::from_command_line(words)) {
         Ok(cli) => cli,
         Err(status) => return status,
     };
     cli.color.apply();
+    if let Err(missing) = cli.command.ensure_reachable() {
+        return missing.report();
+    }
     program::exit_code(run_as_user(|| commands::run(cli.command)))
 }
 
@@ -60,12 +64,28 @@ fn actor() -> Option<Actor> {
 pub mod audit_log {
     pub use crate::args::{LogVerifyArgs, LogWitnessArgs, ReportArgs};
     pub use crate::commands::log::{Trust, print_problems, read_checkpoints, verify, witness};
-    pub use crate::store::{Log, LogCondition, LogFolder, Remote, WitnessPolicy};
+    pub use crate::store::{Log, LogCondition, LogFolder, WitnessPolicy};
     pub use crate::trust::GivenKey;
 }
 
 /// The flags that name a keystore, and what they mean.
 pub mod keystore {
-    pub use crate::args::{KeystoreArgs, NamedServer, ServerArgs};
-    pub use crate::store::{keystore_folder, note_recovered, secrets};
+    pub use crate::args::{KeystoreArgs, ServerArgs};
+    pub use crate::store::{LocalKeystore, keystore_folder, note_recovered, secrets, service_address};
+}
+
+/// What commands do with keys, wherever these are, and what `bulla-remote` adds to them.
+pub mod remote {
+    pub use crate::args::{Deadline, KeysExportArgs, deadline};
+    pub use crate::programs::strip_command;
+    pub use crate::store::{
+        BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service, parse_name,
+        register_remote_functions,
+    };
+    pub use crate::trust::public_key;
+}
+
+/// Files with secrets, and files that are either complete or absent.
+pub mod file {
+    pub use crate::files::{atomic, secret};
 }

@@ -1,9 +1,10 @@
 //! The programs beside `bulla` that are commands of it to its users: `bulla audit` starts
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
+//!
+//! `bulla-remote` has the command `token`, and all commands of bulla with the keys of a service.
 
 use crate::error::{Error, Result};
-use crate::exit::Exit;
 use bulla_command::tree::{CommandTree, DESCRIBE};
 use bulla_files::escape_path;
 use std::env::{self, consts::EXE_SUFFIX};
@@ -22,6 +23,10 @@ pub(crate) struct Program {
     file: &'static str,
     /// The package that has it.
     package: &'static str,
+    /// Why bulla starts it, for the error when it is missing.
+    purpose: &'static str,
+    /// Whether the program has several commands, so that its first argument is the command's name.
+    has_commands: bool,
 }
 
 /// The audit of binaries.
@@ -30,6 +35,8 @@ const AUDIT: Program = Program {
     about: "Show which vector instructions and kernels a compiled binary really contains",
     file: "bulla-audit",
     package: "bulla-audit",
+    purpose: "`bulla audit` starts it",
+    has_commands: false,
 };
 
 /// The service.
@@ -38,29 +45,56 @@ pub(crate) const SERVE: Program = Program {
     about: "Run the key management service over HTTP",
     file: "bulla-serve",
     package: "bulla-server",
+    purpose: "`bulla serve` starts it",
+    has_commands: false,
+};
+
+/// What needs the client of the service, or tokens.
+pub(crate) const REMOTE: Program = Program {
+    command: "token",
+    about: "Mint, attenuate and inspect capability tokens",
+    file: "bulla-remote",
+    package: "bulla-remote",
+    purpose: "bulla starts it for tokens, and for the keys of a service",
+    has_commands: true,
 };
 
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 2] = [AUDIT, SERVE];
+pub(crate) const PROGRAMS: [Program; 3] = [AUDIT, SERVE, REMOTE];
 
-/// The program that a command line of bulla starts, and its arguments.
-pub(crate) fn asked(words: &[OsString]) -> Option<(&'static Program, Vec<OsString>)> {
+/// The place of the command's name on a command line: after the only flag of bulla itself.
+fn command_index(words: &[OsString]) -> usize {
     let mut at = 1;
-    // The only flag of bulla itself.
     while let Some(word) =
         words.get(at).map(|word| word.as_encoded_bytes()).filter(|word| word.starts_with(b"--color"))
     {
         at += if word == b"--color" { 2 } else { 1 };
     }
+    at
+}
+
+/// The words of a command line of bulla without the command's name, if the command is this one.
+#[must_use]
+pub fn strip_command(words: &[OsString], name: &str) -> Option<Vec<OsString>> {
+    let at = command_index(words);
+    words.get(at).filter(|word| *word == name)?;
+    Some([&words[..at], &words[at + 1..]].concat())
+}
+
+/// The program that a command line of bulla starts, and its arguments.
+pub(crate) fn asked(words: &[OsString]) -> Option<(&'static Program, Vec<OsString>)> {
+    let at = command_index(words);
     let program =
         |at: usize| PROGRAMS.iter().find(|program| words.get(at).is_some_and(|word| word == program.command));
     let color = words.get(1..at)?;
     if let Some(program) = program(at) {
-        return Some((program, [color, &words[at + 1..]].concat()));
+        let rest = if program.has_commands { at } else { at + 1 };
+        return Some((program, [color, &words[rest..]].concat()));
     }
     let is_help = words.get(at).is_some_and(|word| word == "help");
     let program = program(at + 1).filter(|_| is_help)?;
-    Some((program, [color, &words[at + 2..], &["--help".into()]].concat()))
+    let rest = if program.has_commands { at + 1 } else { at + 2 };
+    Some((program, [color, &words[rest..], &["--help".into()]].concat()))
 }
 
 impl Program {
@@ -78,31 +112,37 @@ impl Program {
         described().map_or_else(|| self.stub(), |tree| tree.into_command(self.command))
     }
 
-    /// Starts this program with the arguments of this process: it carries out this command.
-    ///
-    /// # Errors
-    /// It is missing, or cannot be started.
-    pub(crate) fn start_same(&self) -> Result<Exit> {
+    /// Starts this program with the arguments of this process: it carries out this command. Returns
+    /// as [`Program::start`] does.
+    pub(crate) fn start_same(&self) -> Error {
         let args: Vec<_> = env::args_os().skip(1).collect();
         self.start(&args)
     }
 
     /// Becomes this program, where the system can do that; else runs it, and ends as it does.
-    ///
-    /// # Errors
-    /// It is missing, or cannot be started.
-    pub(crate) fn start(&self, args: &[OsString]) -> Result<Exit> {
-        let path = self.find()?;
+    /// Returns only an error: the program is missing, or cannot be started.
+    pub(crate) fn start(&self, args: &[OsString]) -> Error {
+        let path = match self.find() {
+            Ok(path) => path,
+            Err(missing) => return missing,
+        };
         let mut command = Command::new(&path);
         command.args(args);
         #[cfg(unix)]
-        let error = std::os::unix::process::CommandExt::exec(&mut command);
+        let error = {
+            use std::os::unix::process::CommandExt as _;
+            // It shows commands to the user, which begin with the name that bulla has here.
+            if let Some(own) = env::args_os().next().filter(|_| self.has_commands) {
+                command.arg0(own);
+            }
+            command.exec()
+        };
         #[cfg(not(unix))]
         let error = match command.status() {
             Ok(status) => std::process::exit(status.code().unwrap_or(2)),
             Err(error) => error,
         };
-        Err(Error::io("cannot be started", &error).about(escape_path(&path)))
+        Error::io("cannot be started", &error).about(escape_path(&path))
     }
 
     fn find(&self) -> Result<PathBuf> {
@@ -118,7 +158,7 @@ impl Program {
         let name = format!("{}{EXE_SUFFIX}", self.file);
         let found = folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path));
         found.ok_or_else(|| {
-            let message = format!("the program {} is missing: `bulla {}` starts it", self.file, self.command);
+            let message = format!("the program {} is missing: {}", self.file, self.purpose);
             let folder = folders
                 .first()
                 .map_or_else(|| "the folder of bulla".to_owned(), |folder| escape_path(folder));
@@ -163,6 +203,14 @@ mod tests {
         );
         assert_eq!(asked_for(&["bulla", "--color=never", "audit"]), found(&["--color=never"]));
         assert_eq!(asked_for(&["bulla", "help", "audit"]), found(&["--help"]));
+    }
+
+    #[test]
+    fn a_program_with_commands_gets_the_name_of_the_command() {
+        let found = |args: &[&str]| Some(("token", args.iter().map(ToString::to_string).collect()));
+        assert_eq!(asked_for(&["bulla", "token", "inspect", "-"]), found(&["token", "inspect", "-"]));
+        assert_eq!(asked_for(&["bulla", "--color=never", "token"]), found(&["--color=never", "token"]));
+        assert_eq!(asked_for(&["bulla", "help", "token", "new"]), found(&["token", "new", "--help"]));
     }
 
     #[test]

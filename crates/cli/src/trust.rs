@@ -221,7 +221,7 @@ fn unknown_key(name: &str) -> Finding {
 }
 
 /// Reads a public key in the forms of `--public-key`: a file, or the text itself.
-pub(crate) fn public_key(text: &str) -> Result<PublicKey> {
+pub fn public_key(text: &str) -> Result<PublicKey> {
     Ok(GivenKey::read(text)?.key)
 }
 

@@ -5,8 +5,12 @@ use bulla_devtools::install::{self, DebianFile, DebianTool};
 use clap::{ValueEnum, builder::PossibleValue};
 
 /// The packages of a release that have programs, and the programs' names.
-pub(super) const PROGRAMS: [(&str, &str); 3] =
-    [("bulla", "bulla"), ("bulla-audit", "bulla-audit"), ("bulla-server", "bulla-serve")];
+pub(super) const PROGRAMS: [(&str, &str); 4] = [
+    ("bulla", "bulla"),
+    ("bulla-audit", "bulla-audit"),
+    ("bulla-remote", "bulla-remote"),
+    ("bulla-server", "bulla-serve"),
+];
 
 /// A platform that gets binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +94,7 @@ impl Platform {
     }
 
     /// The file names of the command and of the programs that it starts: they are in one folder.
-    pub(super) fn programs(self) -> [String; 3] {
+    pub(super) fn programs(self) -> [String; 4] {
         let end = if self == Self::WindowsX86 { ".exe" } else { "" };
         PROGRAMS.map(|(_, program)| format!("{program}{end}"))
     }

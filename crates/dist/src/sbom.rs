@@ -19,8 +19,12 @@ const CYCLONEDX: CargoTool = CargoTool { name: "cargo-cyclonedx", version: "0.5.
 const FORMAT: &str = "1.5";
 
 /// The folders of the packages with programs, and what the names of their bills end with.
-const BILLS: [(&str, &str); 3] =
-    [("crates/cli", ""), ("crates/audit", "-audit"), ("crates/server", "-serve")];
+const BILLS: [(&str, &str); 4] = [
+    ("crates/cli", ""),
+    ("crates/audit", "-audit"),
+    ("crates/remote", "-remote"),
+    ("crates/server", "-serve"),
+];
 
 /// Writes the bills of materials of a platform's programs into `out`.
 pub(super) fn write(

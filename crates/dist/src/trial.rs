@@ -131,6 +131,7 @@ fn signs(launcher: &Launcher, version: &str, home: &Path) -> Result<()> {
     files::write(&home.join("file"), "abd")?;
     let changed = run(&["verify", "file"]).output()?;
     ensure!(changed.status.code() == Some(1), "verify of a changed file: {}", changed.status);
+    quiet(&mut run(&["token", "new", "--operation", "sign", "--expires", "1h", "--output", "token"]))?;
     Ok(())
 }
 

@@ -11,6 +11,12 @@ use crate::algorithm::Algorithm;
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 
+/// The label and the purpose of a tenant's root key, which signs its tokens and nothing else.
+///
+/// A message chosen by a caller could be a token's block, which has no prefix of its own. Every
+/// build refuses to sign it, because builds with different features may use one store.
+pub const TOKEN_ROOT_PURPOSE: &str = "tokens";
+
 /// The most characters that a [`Name`] may have.
 const MAX_NAME: usize = 64;
 

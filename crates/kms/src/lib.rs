@@ -107,7 +107,7 @@ pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 pub use bulla_etcd::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser};
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
-pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name};
+pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};

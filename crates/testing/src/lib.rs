@@ -22,7 +22,11 @@ use tempfile::TempDir;
 #[must_use]
 pub fn program(name: &str) -> String {
     let path = programs_folder().join(name);
-    assert!(path.exists(), "{} is missing: build it with `cargo build --bin {name}`", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: build it with `cargo build --workspace --bin {name}`",
+        path.display()
+    );
     path.into_os_string().into_string().expect("the build folder has a plain name")
 }
 

@@ -31,7 +31,8 @@ const AUDIT: &str = "docs/tutorials/audit-a-binary.md";
 pub(crate) fn check(context: &Context, optimized: &Path) -> Result<()> {
     let mut commands = run(context, optimized, AUDIT).context(AUDIT)?;
     // As it is shipped: with those features of our crates that its own manifest names.
-    let packages = ["-p", "bulla", "-p", "bulla-audit", "-p", "bulla-server", "-p", FEATURES];
+    let packages = ["bulla", "bulla-audit", "bulla-remote", "bulla-server", FEATURES];
+    let packages = packages.into_iter().flat_map(|package| ["-p", package]);
     let build = ["build", "--quiet", "--profile=test"].into_iter().chain(packages);
     let program = build_program(context.cargo().args(build).args(QUICK))?;
     for document in DOCUMENTS {

@@ -133,7 +133,7 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
 }
 
 /// The programs that we ship. Tests start them.
-const SHIPPED: [&str; 3] = ["bulla", "bulla-audit", "bulla-serve"];
+const SHIPPED: [&str; 4] = ["bulla", "bulla-audit", "bulla-remote", "bulla-serve"];
 
 /// The path of a program that we ship, if the message of cargo names one.
 fn shipped(message: &Value) -> Option<PathBuf> {
@@ -193,7 +193,9 @@ mod tests {
     fn packages_that_are_built_alone_need_no_crate_that_the_tests_do_not_have() {
         let features = features(&Context::find().unwrap()).unwrap();
         let tests = ["--workspace", "--features", &features, TESTS];
-        let shipped = ["-p", "bulla", "-p", "bulla-audit", "-p", "bulla-server", "-p", FEATURES, PROGRAMS];
+        let ours = ["bulla", "bulla-audit", "bulla-remote", "bulla-server", FEATURES];
+        let shipped: Vec<_> =
+            ours.into_iter().flat_map(|package| ["-p", package]).chain([PROGRAMS]).collect();
         share(&tests, &shipped);
         share(&tests, &["-p", "bulla-kms", "-p", FEATURES, TESTS]);
     }

@@ -20,8 +20,16 @@ use crate::{
 const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 7] =
-    ["bulla", "bulla-audit", "bulla-client", "bulla-etcd", "bulla-kms", "bulla-lab", "bulla-server"];
+const APART: [&str; 8] = [
+    "bulla",
+    "bulla-audit",
+    "bulla-client",
+    "bulla-etcd",
+    "bulla-kms",
+    "bulla-lab",
+    "bulla-remote",
+    "bulla-server",
+];
 
 /// Every package of the workspace that has no suite of its own.
 pub(super) fn libraries(runner: &mut Runner<'_>) {
@@ -95,7 +103,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     for tool in &PEERS {
         runner.need(tool.program, |_| install::debian(tool));
     }
-    runner.programs(|package| package == "bulla");
+    runner.programs(|package| matches!(package, "bulla" | "bulla-remote"));
     let parsers = runner.parsers(Path::new("bulla"));
     runner.check("the commands of the documents exist", |context| {
         documents::check(context, &Parsers { bulla: &programs::built(context)?.command, ..parsers })

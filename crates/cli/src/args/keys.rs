@@ -357,25 +357,25 @@ Examples:
   bulla keys export releases --to transport.pub --token-file token --output releases.wrapped
 
 Exit status: 0 exported, 2 not exported.")]
-pub(crate) struct KeysExportArgs {
+pub struct KeysExportArgs {
     /// The key: its label or its id
     #[arg(value_name = "LABEL|ID")]
-    pub(crate) key: String,
+    pub key: String,
 
     /// The recipient's public key: a file, or the key itself
     #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) to: String,
+    pub to: String,
 
     /// A file with the revocation ids of revoked tokens, one per line
     #[arg(long, value_name = "FILE")]
-    pub(crate) revoked: Option<PathBuf>,
+    pub revoked: Option<PathBuf>,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub keystore: KeystoreArgs,
 }
 
 /// Show or change a key's rotation policy and its minimum version

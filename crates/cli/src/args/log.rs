@@ -1,7 +1,6 @@
 //! The arguments of `bulla log`.
 
 use super::shared::{KeystoreArgs, ReportArgs};
-use bulla_client::Address;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -95,7 +94,7 @@ pub struct LogVerifyArgs {
 
     /// Have this running node verify its log and prove the result; may be given several times
     #[arg(long, value_name = "URL", requires = "cluster")]
-    pub node: Vec<Address>,
+    pub node: Vec<String>,
 
     /// Trust only this public key: a file, or the key itself in base64
     #[arg(short, long, value_name = "FILE|KEY")]

@@ -3,7 +3,6 @@
 use crate::files::read::Threads;
 use crate::idle::Priority;
 use crate::progress::ShowProgress;
-use bulla_client::Address;
 use bulla_kms::pkcs11::DeviceConfig;
 use bulla_kms::{KmsError, Timestamp};
 use clap::Args;
@@ -124,7 +123,7 @@ pub(crate) fn duration_text(seconds: u64) -> String {
 
 /// A moment in the future, as a user names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deadline {
+pub enum Deadline {
     /// So long from now.
     After(Duration),
     /// At this time.
@@ -133,7 +132,7 @@ pub(crate) enum Deadline {
 
 impl Deadline {
     /// The moment.
-    pub(crate) fn time(self) -> Result<Timestamp, KmsError> {
+    pub fn time(self) -> Result<Timestamp, KmsError> {
         match self {
             Self::After(duration) => {
                 let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -144,7 +143,7 @@ impl Deadline {
     }
 
     /// The length of time from now to the moment; zero for a moment that has passed.
-    pub(crate) fn remaining(self) -> Result<Duration, KmsError> {
+    pub fn remaining(self) -> Result<Duration, KmsError> {
         match self {
             Self::After(duration) => Ok(duration),
             Self::At(time) => {
@@ -156,7 +155,7 @@ impl Deadline {
 }
 
 /// A moment: a length of time from now, or a time in UTC, with or without milliseconds.
-pub(super) fn deadline(text: &str) -> Result<Deadline, String> {
+pub fn deadline(text: &str) -> Result<Deadline, String> {
     let form = || {
         format!(
             "{text:?} is not a time: write a number and s, m, h, d, w or y, for example 90d, \
@@ -226,8 +225,8 @@ pub struct ServerArgs {
     /// only digests and public data travel. The service sees who you are by the token in the
     /// variable BULLA_TOKEN or in the file of --token-file, by a client certificate, or by your
     /// user on a Unix socket.
-    #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true, value_parser = named)]
-    pub server: Option<NamedServer>,
+    #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true)]
+    pub server: Option<String>,
 
     /// Trust only services with a certificate of the authorities in FILE (PEM) [default: the
     /// system's authorities]
@@ -268,31 +267,15 @@ pub struct ServerArgs {
     pub client_key: Option<PathBuf>,
 }
 
-/// The value of --server.
-#[derive(Clone)]
-pub struct NamedServer {
-    /// The value as it was given.
-    pub text: String,
-    /// The address; none for an empty variable, which is as good as an unset one.
-    pub address: Option<Address>,
-}
-
 impl ServerArgs {
     /// The service that the variable BULLA_ADDR names, with the token of BULLA_TOKEN_FILE, for a
     /// program without these flags.
-    ///
-    /// # Errors
-    /// The variable is no address.
-    pub fn of_variable() -> Result<Self, bulla_client::Error> {
-        let text = std::env::var("BULLA_ADDR").unwrap_or_default();
+    #[must_use]
+    pub fn of_variable() -> Self {
+        let server = std::env::var("BULLA_ADDR").ok();
         let token_file = std::env::var_os("BULLA_TOKEN_FILE").map(PathBuf::from);
-        Ok(Self { server: Some(named(&text)?), token_file, ..Self::default() })
+        Self { server, token_file, ..Self::default() }
     }
-}
-
-fn named(text: &str) -> Result<NamedServer, bulla_client::Error> {
-    let address = if text.is_empty() { None } else { Some(text.parse()?) };
-    Ok(NamedServer { text: text.to_owned(), address })
 }
 
 /// Threads, priority and progress.

@@ -8,7 +8,7 @@ use bulla_blake3::kernel::{self, FORCE_VARIABLE, ReportLine};
 use serde::Serialize;
 
 /// The features of `bulla-kms` that this program is built with.
-const FEATURES: &str = "mldsa, mlkem, pkcs11, slhdsa, soft-seal, tokens, transfer, with-metrics";
+const FEATURES: &str = "mldsa, mlkem, pkcs11, slhdsa, soft-seal, transfer";
 
 /// The output of `--json`.
 #[derive(Serialize)]

@@ -12,13 +12,12 @@ use crate::exit::Exit;
 use crate::files::atomic;
 use crate::files::atomic::check_replaceable;
 use crate::output::Out;
-use crate::store::{KeySource, parse_name};
+use crate::store::{KeySource, parse_name, remote_functions};
 use bulla_keystore::{LabelOrId, tenant};
-use bulla_kms::token::TOKEN_ROOT_PURPOSE;
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
     Attestation, KeyChange, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin, SignedAttestation,
-    Succession, VersionState,
+    Succession, TOKEN_ROOT_PURPOSE, VersionState,
 };
 use std::path::Path;
 
@@ -47,7 +46,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
             ))
         }),
         KeysCommand::Import(args) => transfer::import(args),
-        KeysCommand::Export(args) => transfer::export(args),
+        KeysCommand::Export(args) => remote_functions()?.export_key(args),
     }?;
     Ok(Exit::Ok)
 }

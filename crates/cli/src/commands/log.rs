@@ -27,14 +27,14 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(command: &LogCommand) -> Result<Exit> {
     match command {
         LogCommand::Init(args) => init(args),
-        LogCommand::Verify(args) if args.config.is_some() => return SERVE.start_same(),
+        LogCommand::Verify(args) if args.config.is_some() => return Err(SERVE.start_same()),
         LogCommand::Verify(args) => return verify(args, &WitnessPolicy::default()),
         LogCommand::Show(args) => return show(args),
         LogCommand::Prove(args) => prove(args),
         LogCommand::Checkpoint(args) => checkpoint(args),
         LogCommand::Witness(args) if args.print_key => return print_witness_keys(args),
         // The settings of the service name the witnesses.
-        LogCommand::Witness(_) => return SERVE.start_same(),
+        LogCommand::Witness(_) => return Err(SERVE.start_same()),
     }?;
     Ok(Exit::Ok)
 }

@@ -14,7 +14,6 @@ mod sign_target;
 mod sum;
 mod sum_lines;
 mod sum_resume;
-mod token;
 mod transfer;
 mod trees;
 mod verify;
@@ -38,7 +37,6 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Keygen(args) => encrypt::keygen(&args),
         Command::Keys(args) => keys::run(&args.command),
         Command::Keystore(args) => keystore::run(&args.command),
-        Command::Token(args) => token::run(&args.command),
         Command::Sum(args) => sum::run(&args),
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => about::print_kernels(&args),

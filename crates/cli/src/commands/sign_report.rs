@@ -155,7 +155,7 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
     let settings = [
         ("--keystore", "BULLA_KEYSTORE", path_of(keystore)),
         ("--passphrase-file", "BULLA_PASSPHRASE_FILE", path_of(passphrase_file)),
-        ("--server", "BULLA_ADDR", server.server.as_ref().map(|server| server.text.clone().into())),
+        ("--server", "BULLA_ADDR", server.server.as_ref().map(Into::into)),
         ("--server-ca", "BULLA_CACERT", path_of(&server.server_ca)),
         ("--token-file", "BULLA_TOKEN_FILE", path_of(&server.token_file)),
         ("--client-certificate", "BULLA_CLIENT_CERTIFICATE", path_of(&server.client_certificate)),

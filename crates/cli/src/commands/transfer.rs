@@ -1,15 +1,12 @@
-//! `bulla keys import` and `bulla keys export`.
+//! `bulla keys import`.
 
-use crate::args::{ImportFormat, KeysExportArgs, KeysImportArgs};
+use crate::args::{ImportFormat, KeysImportArgs};
 use crate::error::{Error, Result};
-use crate::files::atomic::check_replaceable;
-use crate::files::{STDIN, atomic, secret};
+use crate::files::{STDIN, secret};
 use crate::output::Out;
-use crate::store::{Export, ImportTarget, KeySource, Material, PrivateFile, key_passphrase, parse_name};
-use crate::trust;
+use crate::store::{ImportTarget, KeySource, Material, PrivateFile, key_passphrase, parse_name};
 use bulla_files::escape_path;
 use bulla_keystore::{check_secret_file, tenant};
-use bulla_kms::token::Revocations;
 use bulla_kms::transfer::{
     MAX_INPUT_LEN, PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, import_public,
     unwrap_aes_kwp,
@@ -143,42 +140,4 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
         .clone()
         .ok_or_else(|| Error::new("usage", "name the key that unwraps it with --unwrap-with LABEL|ID"))?;
     Ok(Material::Wrapped { text: text.to_owned(), wrapped: Box::new(wrapped), unwrap_with })
-}
-
-pub(super) fn export(args: &KeysExportArgs) -> Result<()> {
-    if let Some(output) = &args.output {
-        check_replaceable(output, "a wrapped key", |content| {
-            str::from_utf8(content).is_ok_and(|text| text.parse::<WrappedPrivateKey>().is_ok())
-        })?;
-    }
-    let recipient = trust::public_key(&args.to)?;
-    let revoked: Option<Revocations> = match &args.revoked {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Error::io("cannot read the revocation ids", &error).about(escape_path(path))
-            })?;
-            Some(text.parse().map_err(|error: KmsError| Error::from(error).about(escape_path(path)))?)
-        }
-    };
-    let source = KeySource::existing(&args.keystore)?;
-    // A service gets the token with every request, and decides itself.
-    let token = match source {
-        KeySource::Local(_) => Some(super::token::given(&args.keystore.server)?),
-        KeySource::Remote(_) => None,
-    };
-    let text = source.open()?.export(&Export {
-        key: &args.key,
-        recipient: &recipient,
-        token: token.as_ref(),
-        revoked: revoked.as_ref(),
-    })?;
-    match &args.output {
-        Some(path) => atomic::write(path, |file| file.write_all(text.as_bytes())),
-        None => {
-            let mut out = Out::stdout();
-            out.bytes(text.as_bytes())?;
-            out.flush()
-        }
-    }
 }

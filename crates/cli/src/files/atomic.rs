@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Any error of the system. After an error, nothing is left behind, and `path` is unchanged.
-pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     put(path, Visibility::Umask, IfExists::Replace, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result
 ///
 /// # Errors
 /// The errors of [`write()`].
-pub(crate) fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     put(path, Visibility::OwnerOnly, IfExists::Replace, |file| buffered(file, |sink| Ok(fill(sink)?)))
 }
 
@@ -128,7 +128,7 @@ const MAX_PEEK_LEN: u64 = 1 << 20;
 /// # Errors
 /// `already_exists`; any error of the system, also one that writing would have, such as a name that
 /// is too long.
-pub(crate) fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+pub fn check_replaceable(path: &Path, what: &str, is_one: impl FnOnce(&[u8]) -> bool) -> Result<()> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(cannot_write(path, &error)),

@@ -1,10 +1,10 @@
 //! Files as they are on a real disk: odd names, links, special files, files that change while they
 //! are read.
 
-pub(crate) mod atomic;
+pub mod atomic;
 pub(crate) mod outboard;
 pub(crate) mod read;
-pub(crate) mod secret;
+pub mod secret;
 
 use crate::error::{Error, Result};
 use bulla_files::escape_path;

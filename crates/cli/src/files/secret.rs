@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// Whether a file contains its secret unprotected.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Secrecy {
+pub enum Secrecy {
     /// Anyone who can read the file has the secret: files that other users may read are refused.
     Secret,
     /// The content is public, or encrypted.
@@ -20,7 +20,7 @@ pub(crate) enum Secrecy {
 
 /// Reads a file of at most `limit` bytes, or standard input for `-`. `what` is for errors, such as
 /// `the private key`.
-pub(crate) fn read(path: &Path, what: &str, limit: usize, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>> {
+pub fn read(path: &Path, what: &str, limit: usize, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>> {
     let cannot =
         |error: &io::Error| Error::io(&format!("cannot read {what}"), error).about(escape_path(path));
     // The capacity is never exceeded: growing the buffer would leave a copy of the secret behind.

@@ -3,10 +3,9 @@
 use super::audit_logs::{Log, LogFolder};
 use super::keys::{Keys, ReadKeys};
 use super::local::LocalKeystore;
-use super::remote::Remote;
-use crate::args::{KeystoreArgs, NamedServer};
+use super::service::{Service, remote_functions};
+use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
-use bulla_client::Address;
 use bulla_keystore::{AUDIT_LOG_LABEL, Error as KeystoreError, KeystoreFolder};
 use bulla_kms::audit_log::{Checkpoint, WitnessReport, Witnesses};
 use bulla_kms::{Attestation, Code};
@@ -18,7 +17,7 @@ pub(crate) enum KeySource {
     /// In a keystore on this machine.
     Local(LocalKeystore),
     /// In a service.
-    Remote(Remote),
+    Remote(Box<dyn Service>),
 }
 
 impl KeySource {
@@ -40,8 +39,8 @@ impl KeySource {
     }
 
     fn find(args: &KeystoreArgs, local: impl FnOnce(&KeystoreArgs) -> Result<LocalKeystore>) -> Result<Self> {
-        match server(args)? {
-            Some(address) => Remote::new(address, &args.server).map(Self::Remote),
+        match service_address(args)? {
+            Some(address) => remote_functions()?.service(address, &args.server).map(Self::Remote),
             None => local(args).map(Self::Local),
         }
     }
@@ -51,7 +50,7 @@ impl KeySource {
     pub(crate) fn open(&self) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.open()?)),
-            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+            Self::Remote(service) => Ok(service.keys()),
         }
     }
 
@@ -60,7 +59,7 @@ impl KeySource {
     pub(crate) fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.open_to_sign(name)?)),
-            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+            Self::Remote(service) => Ok(service.keys()),
         }
     }
 
@@ -68,7 +67,7 @@ impl KeySource {
     pub(crate) fn read(&self) -> Result<Box<dyn ReadKeys + Send + Sync>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.snapshot()?)),
-            Self::Remote(remote) => Ok(Box::new(remote.clone())),
+            Self::Remote(service) => Ok(service.keys()),
         }
     }
 
@@ -84,7 +83,7 @@ impl KeySource {
     pub(crate) fn make_checkpoint(&self) -> Result<Checkpoint> {
         match self {
             Self::Local(keystore) => keystore.make_checkpoint(),
-            Self::Remote(remote) => remote.make_checkpoint(),
+            Self::Remote(service) => service.make_checkpoint(),
         }
     }
 
@@ -103,7 +102,7 @@ impl KeySource {
     pub(crate) fn log_key(&self) -> Result<Attestation> {
         match self {
             Self::Local(keystore) => keystore.log_key(),
-            Self::Remote(remote) => match remote.key(AUDIT_LOG_LABEL) {
+            Self::Remote(service) => match service.keys().key(AUDIT_LOG_LABEL) {
                 Err(error) if error.code() == Code::KeyNotFound.as_str() => {
                     Err(KeystoreError::no_audit_log().into())
                 }
@@ -113,11 +112,22 @@ impl KeySource {
     }
 }
 
+/// Starts `bulla-remote` if the keys are those of a service and this program cannot reach it.
+///
+/// # Errors
+/// One flag names a keystore, and another a service; `bulla-remote` is missing.
+pub(crate) fn ensure_reachable(args: &KeystoreArgs) -> Result<()> {
+    match service_address(args)? {
+        Some(_) => remote_functions().map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Opens the audit log in a given folder, or that of the keystore or the service.
 pub(crate) fn open_log(folder: Option<&Path>, args: &KeystoreArgs) -> Result<Box<dyn Log>> {
-    match (folder, server(args)?) {
+    match (folder, service_address(args)?) {
         (Some(folder), _) => Ok(Box::new(LogFolder(folder.to_owned()))),
-        (None, Some(address)) => Ok(Box::new(Remote::new(address, &args.server)?)),
+        (None, Some(address)) => Ok(remote_functions()?.service(address, &args.server)?.log()),
         (None, None) => Ok(Box::new(LogFolder(keystore_folder(args)?.audit_log().path().to_owned()))),
     }
 }
@@ -126,13 +136,16 @@ pub(crate) fn open_log(folder: Option<&Path>, args: &KeystoreArgs) -> Result<Box
 ///
 /// # Errors
 /// One flag names a keystore, and another a service.
-fn server(args: &KeystoreArgs) -> Result<Option<&Address>> {
-    let Some(NamedServer { text, address: Some(address) }) = &args.server.server else { return Ok(None) };
+pub fn service_address(args: &KeystoreArgs) -> Result<Option<&str>> {
+    // An empty variable is as good as an unset one.
+    let Some(address) = args.server.server.as_deref().filter(|address| !address.is_empty()) else {
+        return Ok(None);
+    };
     let Some(keystore) = &args.keystore else { return Ok(Some(address)) };
     let is_variable =
         |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|variable| variable == *value);
     let keystore_by_flag = !is_variable("BULLA_KEYSTORE", keystore.as_os_str());
-    match (keystore_by_flag, is_variable("BULLA_ADDR", OsStr::new(text))) {
+    match (keystore_by_flag, is_variable("BULLA_ADDR", OsStr::new(address))) {
         (false, _) => Ok(Some(address)),
         (true, true) => Ok(None),
         (true, false) => Err(Error::new(
@@ -147,7 +160,7 @@ fn server(args: &KeystoreArgs) -> Result<Option<&Address>> {
 /// # Errors
 /// The user names a service, and the command needs a keystore on this machine.
 pub fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
-    if let Some(address) = server(args)? {
+    if let Some(address) = service_address(args)? {
         let message = format!(
             "this command needs a keystore on this machine, and the keys are those of the service {address}"
         );

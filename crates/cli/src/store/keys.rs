@@ -1,24 +1,21 @@
 //! What commands do with keys, wherever these are; and how they do it with a keystore on this
 //! machine.
 
-use crate::args::Deadline;
-use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
-use bulla_keystore::{ensure_default_key, find_key, tenant};
+use bulla_keystore::{ensure_default_key, find_key};
 use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::{Grant, GrantedKeys, Revocations, TOKEN_ROOT_PURPOSE, Token, TokenOperation};
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use bulla_kms::{
-    Algorithm, Attestation, BackupSummary, KeyChange, KeySelector, KeyVersionId, Keystore, KeystoreProvider,
-    KmsError, Name, NewKey, PublicKey, SecretString, Signature, SignatureFile, Snapshot, Statement,
-    Succession, Timestamp,
+    Algorithm, Attestation, BackupSummary, KeyChange, KeyVersionId, Keystore, KeystoreProvider, KmsError,
+    Name, NewKey, PublicKey, SecretString, Signature, SignatureFile, Snapshot, Statement, Succession,
+    Timestamp,
 };
 use std::io::Write;
 use zeroize::Zeroizing;
 
 /// Reading keys.
-pub(crate) trait ReadKeys {
+pub trait ReadKeys {
     /// All keys, sorted by their names.
     fn list(&self) -> Result<Vec<Attestation>>;
 
@@ -27,7 +24,7 @@ pub(crate) trait ReadKeys {
 }
 
 /// Using and changing keys. A user names a key by its label, its id, or its id with a version.
-pub(crate) trait Keys: ReadKeys {
+pub trait Keys: ReadKeys {
     /// Makes sure that the key `default` exists, where a command may create it unasked.
     fn ensure_default(&self) -> Result<()>;
 
@@ -60,9 +57,6 @@ pub(crate) trait Keys: ReadKeys {
 
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey>;
 
-    /// Mints a token for these keys, or for all keys if none is named.
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token>;
-
     /// Imports a key: its latest version is the imported one.
     fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation>;
 
@@ -75,33 +69,21 @@ pub(crate) trait Keys: ReadKeys {
         sink: &mut dyn Write,
     ) -> Result<BackedUp>;
 
-    /// Exports a private key, wrapped for a recipient.
-    fn export(&self, export: &Export<'_>) -> Result<String>;
-
     /// What decrypts data that was encrypted to one of the keys.
     fn decrypter(&self) -> Box<dyn KeyProvider + '_>;
 }
 
 /// What a backup has.
-pub(crate) struct BackedUp {
-    pub(crate) keys: u64,
-    pub(crate) private_keys: u64,
-    pub(crate) made: Timestamp,
+pub struct BackedUp {
+    pub keys: u64,
+    pub private_keys: u64,
+    pub made: Timestamp,
 }
 
 impl From<BackupSummary> for BackedUp {
     fn from(BackupSummary { keys, private_keys, made, .. }: BackupSummary) -> Self {
         Self { keys, private_keys, made }
     }
-}
-
-/// The export of a private key.
-pub(crate) struct Export<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) recipient: &'a PublicKey,
-    /// The token that permits it, for a keystore on this machine.
-    pub(crate) token: Option<&'a Token>,
-    pub(crate) revoked: Option<&'a Revocations>,
 }
 
 impl ReadKeys for Snapshot {
@@ -175,26 +157,6 @@ impl Keys for Keystore {
         Ok(self.public_key(version)?)
     }
 
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token> {
-        let tenant = tenant();
-        let mut key_ids = Vec::new();
-        for key in keys {
-            key_ids.push(find_key(self, key)?.key_id().clone());
-        }
-        if self.find(&tenant, &parse_name(TOKEN_ROOT_PURPOSE)?)?.is_none() {
-            self.create_token_root(&tenant)?;
-            note_line(&format!(
-                "created the key `{TOKEN_ROOT_PURPOSE}`, which signs tokens; to stop all tokens, disable this key"
-            ));
-        }
-        Ok(self.mint_token(&Grant {
-            tenant,
-            keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
-            operations: operations.to_vec(),
-            expires: expires.time()?,
-        })?)
-    }
-
     fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation> {
         import(self, material, target)
     }
@@ -212,29 +174,18 @@ impl Keys for Keystore {
         Ok(self.backup(sink, &to)?.into())
     }
 
-    fn export(&self, export: &Export<'_>) -> Result<String> {
-        let Export { key, recipient, token, revoked } = *export;
-        let token = token.ok_or_else(|| Error::new("usage", "an export needs a token"))?;
-        let id = match find_key(self, key)? {
-            KeySelector::Version(id) => id,
-            KeySelector::Key(key_id) => self.latest_version_id(&key_id)?,
-        };
-        let none = Revocations::default();
-        Ok(self.export_key(&id, recipient, token, revoked.unwrap_or(&none))?.to_string())
-    }
-
     fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
         Box::new(KeystoreProvider(self))
     }
 }
 
 /// Parses a label or a purpose from the command line.
-pub(crate) fn parse_name(text: &str) -> Result<Name> {
+pub fn parse_name(text: &str) -> Result<Name> {
     Ok(text.parse()?)
 }
 
 /// A key to import.
-pub(crate) enum Material {
+pub enum Material {
     Private(PrivateFile),
     Wrapped {
         text: String,
@@ -246,22 +197,22 @@ pub(crate) enum Material {
 }
 
 /// A private key, and the file that contains it: a service reads that itself.
-pub(crate) struct PrivateFile {
-    pub(crate) key: PrivateKeyData,
-    pub(crate) bytes: Zeroizing<Vec<u8>>,
-    pub(crate) format: PrivateFormat,
-    pub(crate) passphrase: Option<SecretString>,
+pub struct PrivateFile {
+    pub key: PrivateKeyData,
+    pub bytes: Zeroizing<Vec<u8>>,
+    pub format: PrivateFormat,
+    pub passphrase: Option<SecretString>,
 }
 
 /// Where an imported key goes.
-pub(crate) enum ImportTarget {
+pub enum ImportTarget {
     New(NewKey),
     /// The next version of the key that a user names.
     VersionOf(String),
 }
 
 impl Material {
-    pub(crate) fn algorithm(&self) -> Algorithm {
+    pub fn algorithm(&self) -> Algorithm {
         match self {
             Self::Private(file) => file.key.algorithm(),
             Self::Wrapped { wrapped, .. } => wrapped.public_key.algorithm(),

@@ -21,14 +21,14 @@ use std::path::Path;
 /// A keystore on this machine, and the secret that opens it. The keystore is open, and locked for
 /// other processes, only while it is used.
 #[derive(Clone)]
-pub(crate) struct LocalKeystore(UnlockedFolder);
+pub struct LocalKeystore(UnlockedFolder);
 
 impl LocalKeystore {
     /// The existing keystore.
     ///
     /// # Errors
     /// The keystore does not exist, or bulla cannot get the passphrase.
-    pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+    pub fn existing(args: &KeystoreArgs) -> Result<Self> {
         Ok(Self(keystore_folder(args)?.unlock(&secrets(args))?))
     }
 
@@ -107,7 +107,7 @@ impl LocalKeystore {
     }
 
     /// Opens the keystore. Drop it soon: other processes wait meanwhile.
-    pub(crate) fn open(&self) -> Result<Keystore> {
+    pub fn open(&self) -> Result<Keystore> {
         interrupt::watch_signals();
         Ok(noted(self.0.open()?))
     }

@@ -9,8 +9,12 @@ fn copy_bulla(home: &Home) {
 }
 
 fn write_program(home: &Home, folder: &str) {
-    let name = format!("{folder}/bulla-audit");
-    home.write(&name, format!("#!/bin/sh\necho {folder}: \"$@\"\nexit 7\n"));
+    write_named(home, folder, "bulla-audit");
+}
+
+fn write_named(home: &Home, folder: &str, program: &str) {
+    let name = format!("{folder}/{program}");
+    home.write(&name, format!("#!/bin/sh\necho {folder}: \"$@\"\ntimeout 9 cat\nexit 7\n"));
     home.chmod(&name, 0o755);
 }
 
@@ -52,9 +56,11 @@ fn a_program_is_found_beside_the_file_that_a_link_leads_to() {
 fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     let home = Home::new();
     let list = home.run(["--help"]).exits(0).stdout;
-    for command in ["audit", "serve"] {
-        let program = crate::support::program(&format!("bulla-{command}"));
-        let help = Done::of(home.program(&program).arg("--help")).exits(0).stdout;
+    for (command, program) in [("audit", "bulla-audit"), ("serve", "bulla-serve"), ("token", "bulla-remote")]
+    {
+        let program = crate::support::program(program);
+        let own_name = (command == "token").then_some(command);
+        let help = Done::of(home.program(&program).args(own_name).arg("--help")).exits(0).stdout;
         assert_eq!(home.run([command, "--help"]).exits(0).stdout, help);
         assert_eq!(home.run(["help", command]).exits(0).stdout, help);
         assert!(help.contains(&format!("Usage: bulla {command}")), "{help}");
@@ -64,7 +70,72 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     }
     home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
     home.run(["man", "serve", "init"]).exits(0).says(".TH BULLA-SERVE-INIT 1");
+    home.run(["man", "token", "new"]).exits(0).says(".TH BULLA-TOKEN-NEW 1");
     for shell in ["bash", "zsh", "fish", "powershell"] {
-        home.run(["completions", shell]).exits(0).says("manifest-path").says("print-openapi");
+        home.run(["completions", shell])
+            .exits(0)
+            .says("manifest-path")
+            .says("print-openapi")
+            .says("attenuate");
     }
+}
+
+#[test]
+fn the_keys_of_a_service_are_used_by_bulla_remote_which_gets_all_arguments_and_the_input() {
+    let home = Home::new();
+    copy_bulla(&home);
+    write_named(&home, "own", "bulla-remote");
+    for args in [
+        &["sign", "--server", "unix:socket", "-"][..],
+        &["verify", "-", "--signature", "a b", "--server", "unix:socket"],
+        &["decrypt", "-", "--server", "unix:socket"],
+        &[
+            "keys",
+            "import",
+            "-",
+            "label",
+            "--format",
+            "raw",
+            "--algorithm",
+            "ed25519",
+            "--server",
+            "unix:socket",
+        ],
+        &["keys", "list", "--server", "unix:socket"],
+        &["--color", "never", "log", "checkpoint", "--server", "unix:socket"],
+        &["keys", "export", "label", "--to", "key"],
+        &["token", "inspect", "-"],
+    ] {
+        let done = Done::with_input(home.program(home.path("own/bulla")).args(args), b"the input\n");
+        assert_eq!(done.exits(7).stdout, format!("own: {}\nthe input\n", args.join(" ")));
+    }
+}
+
+#[test]
+fn without_bulla_remote_a_command_says_so_only_if_it_needs_the_keys_of_a_service() {
+    let home = Home::new();
+    copy_bulla(&home);
+    home.run(["keys", "export-public"]).exits(2);
+    home.run(["sign", "own/README"]).exits(0);
+    home.write("key", home.run(["keys", "export-public"]).exits(0).stdout);
+    let run = |args: &[&str]| {
+        let mut command = home.program(home.path("own/bulla"));
+        Done::of(command.env("PATH", "").env("BULLA_ADDR", "unix:socket").args(args))
+    };
+    for args in [
+        &["sign", "own/README"][..],
+        &["keys", "list"],
+        &["verify", "own/README"],
+        &["token", "inspect", "a"],
+    ] {
+        let done = run(args).exits(2);
+        let done =
+            done.complains("bulla: the program bulla-remote is missing: bulla starts it for tokens, and");
+        done.complains("cargo install bulla-remote");
+    }
+    run(&["sum", "own/README"]).exits(0);
+    run(&["verify", "own/README", "--public-key", "key"]).exits(0);
+    run(&["keystore", "init"]).exits(2).complains("this command needs a keystore on this machine");
+    let keystore = home.keystore();
+    run(&["keys", "list", "--keystore", keystore.to_str().expect("plain names")]).exits(0).says("default");
 }

@@ -12,14 +12,9 @@ use crate::attestation::Attestation;
 use crate::backend::{Backends, KeyMaterial, PrivateKey};
 use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyVersionId, Name};
+use crate::id::{KeyId, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::policy::VersionState;
 use crate::record::{KeyRecord, VersionRecord};
-
-/// The purpose of keys that sign only tokens. A message chosen by a caller could be a token's
-/// block, which has no prefix of its own. Every build enforces this, because builds with different
-/// features may use one store.
-pub(super) const TOKENS: &str = "tokens";
 
 /// All keys at one moment. A change makes a new index, which shares the unchanged parts with the
 /// old one.
@@ -80,7 +75,7 @@ impl Index {
     /// Inserts a key, or replaces its former state.
     pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
         let key_id = key.record.key.clone();
-        if key_id.purpose().as_str() == TOKENS {
+        if key_id.purpose().as_str() == TOKEN_ROOT_PURPOSE {
             let old = self.keys.get(&key_id).map(|old| old.binding);
             for binding in old.iter().chain([&key.binding]) {
                 self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Keystore;
 use super::changes::Edit;
-use super::index::{LoadedKey, TOKENS};
+use super::index::LoadedKey;
 use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
@@ -17,7 +17,7 @@ use crate::audit_log::{
 use crate::backend::{SOFTWARE, key_usage_mismatch};
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
+use crate::id::{KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::key_signature::Signature;
 use crate::policy::RotationPolicy;
 use crate::prehash::{Prehashed, SignedForm};
@@ -303,10 +303,11 @@ fn signs_no_digests(key: &KeyId) -> KmsError {
 }
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
-    if key.key_id().purpose().as_str() != TOKENS {
+    if key.key_id().purpose().as_str() != TOKEN_ROOT_PURPOSE {
         return Ok(());
     }
-    let message = format!("the key {} has the purpose {TOKENS}, and signs only tokens", key.key_id());
+    let message =
+        format!("the key {} has the purpose {TOKEN_ROOT_PURPOSE}, and signs only tokens", key.key_id());
     Err(KmsError::new(Code::KeyUsageMismatch, message))
 }
 

@@ -2,8 +2,6 @@
 
 use super::Keystore;
 use super::changes::NewVersion;
-#[cfg(feature = "tokens")]
-use super::index::TOKENS;
 use super::keys::NewKey;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
@@ -12,6 +10,8 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
+#[cfg(feature = "tokens")]
+use crate::id::TOKEN_ROOT_PURPOSE;
 use crate::id::{KeyId, KeyVersionId};
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
@@ -119,7 +119,7 @@ impl Keystore {
         let index = self.index.load();
         let loaded = index.key(key.key_id())?;
         // A token that took it out could make tokens that permit more than itself.
-        if key.key_id().purpose().as_str() == TOKENS {
+        if key.key_id().purpose().as_str() == TOKEN_ROOT_PURPOSE {
             let message = format!("the key {} signs tokens, and a token cannot take it out", key.key_id());
             return Err(KmsError::new(Code::NotExportable, message));
         }

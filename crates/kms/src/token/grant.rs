@@ -8,9 +8,6 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, Name};
 use crate::time::Timestamp;
 
-/// The label and the purpose of a tenant's root key.
-pub const TOKEN_ROOT_PURPOSE: &str = "tokens";
-
 /// An operation that a token may permit. The names are stable.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -40,7 +40,8 @@ impl Built {
 
     fn with(context: &Context, features: &[&str]) -> Result<Self> {
         let mut build = context.cargo();
-        build.args(["build", "--profile", "dist", "-p", "bulla", "-p", "bulla-server"]).args(features);
+        build.args(["build", "--profile", "dist", "-p", "bulla", "-p", "bulla-remote", "-p", "bulla-server"]);
+        build.args(features);
         Ok(Self::of(context, build_program(&mut build)?))
     }
 

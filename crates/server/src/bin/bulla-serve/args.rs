@@ -3,7 +3,6 @@
 use bulla_cli::audit_log::{LogVerifyArgs, LogWitnessArgs};
 use bulla_cli::keystore::ServerArgs;
 use bulla_command::color::ColorWhen;
-use bulla_command::error::{Error, Result};
 use bulla_kms::pkcs11::DeviceConfig;
 use bulla_server::LogLevel;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -138,13 +137,10 @@ pub(crate) struct KeystoreArgs {
 impl KeystoreArgs {
     /// The flags as the library of the command knows them: there, a service may have the keys, and
     /// a user whose variable names one is told that the service needs a keystore.
-    pub(crate) fn to_command(&self) -> Result<bulla_cli::keystore::KeystoreArgs> {
+    pub(crate) fn to_command(&self) -> bulla_cli::keystore::KeystoreArgs {
         let Self { keystore, passphrase_file, identity, pkcs11 } = self.clone();
-        let no_address = |error: bulla_client::Error| {
-            Error::new("invalid_argument", error.to_string()).about("BULLA_ADDR")
-        };
-        let server = ServerArgs::of_variable().map_err(no_address)?;
-        Ok(bulla_cli::keystore::KeystoreArgs { keystore, passphrase_file, identity, pkcs11, server })
+        let server = ServerArgs::of_variable();
+        bulla_cli::keystore::KeystoreArgs { keystore, passphrase_file, identity, pkcs11, server }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::etcd::EtcdSource;
 use crate::witness_policy;
 use bulla_cli::audit_log::{
-    GivenKey, Log, LogFolder, LogVerifyArgs, Remote, Trust, WitnessPolicy, print_problems, read_checkpoints,
+    GivenKey, Log, LogFolder, LogVerifyArgs, Trust, WitnessPolicy, print_problems, read_checkpoints,
 };
 use bulla_command::color;
 use bulla_command::diagnostics::error_line;
@@ -15,6 +15,7 @@ use bulla_files::escape_path;
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{Checkpoint, LogId, Problem, ProblemKind, Report};
 use bulla_kms::{Code, KeyVersionId};
+use bulla_remote::ServiceConnection;
 use bulla_server::{Config, NodeCheckpoint, PublishedCheckpoint};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -172,7 +173,7 @@ fn sources(args: &LogVerifyArgs, folders: Vec<PathBuf>) -> Result<Vec<Box<dyn Lo
         sources.push(Box::new(LogFolder(folder)));
     }
     for node in &args.node {
-        sources.push(Box::new(Remote::new(node, &args.keystore.server)?));
+        sources.push(Box::new(ServiceConnection::new(node, &args.keystore.server)?));
     }
     Ok(sources)
 }

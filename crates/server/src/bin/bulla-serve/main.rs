@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     cli.color.apply();
+    bulla_remote::register();
     program::exit_code(bulla_cli::run_as_user(|| run(cli)))
 }
 
@@ -102,9 +103,9 @@ fn serve(args: &ServeArgs) -> Result<()> {
 /// The keystore that the settings name.
 fn source(args: &ServeArgs, config: &Config) -> Result<Box<dyn KeystoreSource>> {
     Ok(match config.keystore.store {
-        StoreKind::File => Box::new(FolderSource::find(&args.keystore.to_command()?, config)?),
+        StoreKind::File => Box::new(FolderSource::find(&args.keystore.to_command(), config)?),
         #[cfg(feature = "etcd")]
-        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore.to_command()?, config)?),
+        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore.to_command(), config)?),
         #[cfg(not(feature = "etcd"))]
         StoreKind::Etcd => return Err(without_etcd()),
     })
@@ -114,7 +115,7 @@ fn source(args: &ServeArgs, config: &Config) -> Result<Box<dyn KeystoreSource>> 
 fn init(args: &InitArgs) -> Result<()> {
     let config = load(args.config.as_deref())?;
     match config.keystore.store {
-        StoreKind::Etcd => EtcdSource::create(&args.keystore.to_command()?, &config, args.what),
+        StoreKind::Etcd => EtcdSource::create(&args.keystore.to_command(), &config, args.what),
         StoreKind::File => {
             let message = "`bulla serve init` is for a keystore in etcd, and the settings name a file";
             Err(Error::new("invalid_argument", message)

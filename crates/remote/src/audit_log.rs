@@ -1,10 +1,10 @@
 //! The audit log of a service.
 
-use super::super::audit_logs::{Log, LogCondition, WitnessPolicy};
-use super::connection::{Remote, unexpected};
-use super::keys::read;
-use crate::error::{Error, Result};
+use crate::connection::{ServiceConnection, unexpected};
+use crate::keys::read;
+use bulla_cli::audit_log::{Log, LogCondition, WitnessPolicy};
 use bulla_client::LogProblem;
+use bulla_command::error::{Error, Result};
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{
     Checkpoint, ConsistencyProof, CosignedReport, Entry, FindKey, InclusionProof, LogId, Problem,
@@ -31,15 +31,7 @@ const KINDS: [ProblemKind; 10] = [
 /// What stands between an entry and its link in the chain, on a line of the log.
 const LINK: &str = ",\"chain\":\"";
 
-impl Remote {
-    /// Has the service make a checkpoint.
-    pub(in crate::store) fn make_checkpoint(&self) -> Result<Checkpoint> {
-        let made = self.wait(async |client| client.make_checkpoint().await)?;
-        read(&made.checkpoint, "the checkpoint")
-    }
-}
-
-impl Log for Remote {
+impl Log for ServiceConnection {
     fn place(&self) -> &Path {
         self.log_place()
     }
@@ -104,7 +96,7 @@ impl Log for Remote {
     }
 }
 
-impl Remote {
+impl ServiceConnection {
     /// The problem if the log does not begin with that of an older checkpoint.
     fn not_grown(
         &self,

@@ -1,11 +1,15 @@
 //! The way to a service, and the errors on it.
 
-use crate::args::ServerArgs;
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::files::secret;
+use crate::keys::read;
+use bulla_cli::audit_log::Log;
+use bulla_cli::file::secret;
+use bulla_cli::keystore::ServerArgs;
+use bulla_cli::remote::{Keys, Service};
 use bulla_client::{Address, Blocking, Client, Refusal, Settings};
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
 use bulla_files::escape_path;
+use bulla_kms::audit_log::Checkpoint;
 use bulla_kms::token::MAX_TOKEN_LEN;
 use bulla_kms::{Code, KmsError};
 use std::path::{Path, PathBuf};
@@ -19,14 +23,20 @@ const MAX_PEM: usize = 1 << 20;
 
 /// A service that has keys.
 #[derive(Clone)]
-pub struct Remote {
+pub struct ServiceConnection {
     client: Arc<Blocking>,
     log: PathBuf,
 }
 
-impl Remote {
+impl ServiceConnection {
     /// The service at an address. It is not asked anything yet.
-    pub fn new(address: &Address, args: &ServerArgs) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The address is malformed; a file with a token, a certificate or a key cannot be used.
+    pub fn new(address: &str, args: &ServerArgs) -> Result<Self> {
+        let address: Address = address.parse().map_err(|error: bulla_client::Error| {
+            Error::new("usage", error.to_string()).hint("check --server or BULLA_ADDR")
+        })?;
         let mut settings = Settings::new(address.clone());
         if let Some((token, subject)) = given_token(args)? {
             let unusable =
@@ -63,7 +73,7 @@ impl Remote {
     }
 
     /// Refuses to send a private key over a network without encryption.
-    pub(super) fn check_encrypted(&self) -> Result<()> {
+    pub(crate) fn check_encrypted(&self) -> Result<()> {
         let address = self.client.client().address();
         if !address.is_exposed() {
             return Ok(());
@@ -73,17 +83,17 @@ impl Remote {
     }
 
     /// What names the service's audit log for people.
-    pub(super) fn log_place(&self) -> &Path {
+    pub(crate) fn log_place(&self) -> &Path {
         &self.log
     }
 
     /// Makes calls, and waits for them.
-    pub(super) fn wait<T>(&self, calls: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
+    pub(crate) fn wait<T>(&self, calls: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
         self.client.wait(calls).map_err(error_of)
     }
 
     /// The same for the keystore's own interfaces, whose errors have codes.
-    pub(super) fn wait_coded<T>(
+    pub(crate) fn wait_coded<T>(
         &self,
         calls: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>,
     ) -> Result<T, KmsError> {
@@ -96,9 +106,24 @@ impl Remote {
     }
 }
 
-impl std::fmt::Debug for Remote {
+impl Service for ServiceConnection {
+    fn keys(&self) -> Box<dyn Keys + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn log(&self) -> Box<dyn Log> {
+        Box::new(self.clone())
+    }
+
+    fn make_checkpoint(&self) -> Result<Checkpoint> {
+        let made = self.wait(async |client| client.make_checkpoint().await)?;
+        read(&made.checkpoint, "the checkpoint")
+    }
+}
+
+impl std::fmt::Debug for ServiceConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Remote({})", self.log.display())
+        write!(f, "ServiceConnection({})", self.log.display())
     }
 }
 
@@ -127,7 +152,7 @@ fn code_of(code: &str) -> Option<Code> {
 }
 
 /// An error as users read it: what the keystore says is the same here and there.
-pub(super) fn error_of(error: bulla_client::Error) -> Error {
+pub(crate) fn error_of(error: bulla_client::Error) -> Error {
     use bulla_client::Error as Failure;
     let unknown = "whether a change was made is not known: look before you run the command again";
     match error {
@@ -159,6 +184,6 @@ fn refused(Refusal { code, message, .. }: Refusal) -> Error {
 }
 
 /// An error about an answer that does not say what it should.
-pub(super) fn unexpected(why: &str) -> Error {
+pub(crate) fn unexpected(why: &str) -> Error {
     error_of(bulla_client::Error::Unexpected(why.to_owned()))
 }

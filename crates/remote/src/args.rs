@@ -1,8 +1,12 @@
 //! The flags of `bulla token`.
 
-use super::shared::{Deadline, KeystoreArgs, deadline};
+use bulla_cli::keystore::KeystoreArgs;
+use bulla_cli::remote::{Deadline, deadline};
+use bulla_command::color::ColorWhen;
+use bulla_kms::KeyId;
+use bulla_kms::token::TokenOperation;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Mint, attenuate and inspect capability tokens
@@ -10,7 +14,8 @@ use std::path::PathBuf;
 /// A token permits operations with keys until it expires. It works for anyone who holds it: give it
 /// a short lifetime. The holder can make a weaker token from it, without the keystore. The
 /// keystore's key `tokens` signs tokens; bulla creates that key when it is first needed.
-#[derive(Args)]
+#[derive(Parser)]
+#[command(name = "bulla-remote", bin_name = "bulla token", version, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
   bulla token new --operation export --key releases --expires 1h --output token
@@ -18,7 +23,13 @@ Examples:
   bulla token inspect shorter
 
 Exit status: 0 done, 2 not done.")]
-pub(crate) struct TokenArgs {
+pub(crate) struct Cli {
+    /// When to use color
+    ///
+    /// The variables NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+
     #[command(subcommand)]
     pub(crate) command: TokenCommand,
 }
@@ -30,11 +41,10 @@ pub(crate) enum TokenCommand {
     Inspect(TokenInspectArgs),
 }
 
-fn operation() -> impl TypedValueParser<Value = bulla_kms::token::TokenOperation> {
-    PossibleValuesParser::new(
-        bulla_kms::token::TokenOperation::ALL.iter().copied().map(bulla_kms::token::TokenOperation::as_str),
-    )
-    .try_map(|name| name.parse::<bulla_kms::token::TokenOperation>())
+/// The parser of operations, which knows their names.
+fn operation() -> impl TypedValueParser<Value = TokenOperation> {
+    PossibleValuesParser::new(TokenOperation::ALL.iter().copied().map(TokenOperation::as_str))
+        .try_map(|name| name.parse::<TokenOperation>())
 }
 
 /// Mint a token
@@ -51,7 +61,7 @@ Exit status: 0 minted, 2 not minted.")]
 pub(crate) struct TokenNewArgs {
     /// An operation that the token permits; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation(), required = true)]
-    pub(crate) operations: Vec<bulla_kms::token::TokenOperation>,
+    pub(crate) operations: Vec<TokenOperation>,
 
     /// A key that the token is valid for: its label or its id; may be given several times
     #[arg(long = "key", value_name = "LABEL|ID")]
@@ -87,11 +97,11 @@ pub(crate) struct TokenAttenuateArgs {
 
     /// An operation that stays permitted; may be given several times
     #[arg(long = "operation", value_name = "NAME", value_parser = operation())]
-    pub(crate) operations: Vec<bulla_kms::token::TokenOperation>,
+    pub(crate) operations: Vec<TokenOperation>,
 
     /// A key that the token stays valid for, by its id; may be given several times
     #[arg(long = "key", value_name = "ID")]
-    pub(crate) keys: Vec<bulla_kms::KeyId>,
+    pub(crate) keys: Vec<KeyId>,
 
     /// When the new token expires: a number and s, m, h, d, w or y from now, or a time such as
     /// 2030-01-31T09:30:00Z
@@ -122,4 +132,18 @@ pub(crate) struct TokenInspectArgs {
     /// Print a JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_command::tree::CommandTree;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_of_every_command_has_examples_and_exit_statuses() {
+        let tree = CommandTree::of(&Cli::command());
+        assert_eq!(tree.missing_help("bulla token"), Vec::<String>::new());
+        assert_eq!(tree.count(), 4);
+    }
 }

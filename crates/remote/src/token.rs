@@ -1,15 +1,20 @@
 //! `bulla token`: capability tokens.
 
-use crate::args::{Deadline, ServerArgs, TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::files::atomic::check_replaceable;
-use crate::files::{atomic, secret};
-use crate::output::Out;
-use crate::store::{KeySource, given_token};
+use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
+use crate::connection::{ServiceConnection, given_token, unexpected};
+use bulla_cli::file::{atomic, secret};
+use bulla_cli::keystore::{LocalKeystore, ServerArgs, service_address};
+use bulla_cli::remote::{Deadline, parse_name};
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::exit::Exit;
+use bulla_command::output::Out;
 use bulla_files::escape_path;
-use bulla_kms::token::{MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
+use bulla_keystore::{find_key, tenant};
+use bulla_kms::token::{Grant, GrantedKeys, MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
+use bulla_kms::{Keystore, KmsError};
 use std::path::Path;
+use zeroize::Zeroizing;
 
 pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
     match command {
@@ -22,9 +27,44 @@ pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
 
 fn new(args: &TokenNewArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
-    let source = KeySource::existing(&args.keystore)?;
-    let token = source.open()?.mint(&args.keys, &args.operations, args.expires)?;
+    let token = match service_address(&args.keystore)? {
+        Some(address) => mint_by_service(&ServiceConnection::new(address, &args.keystore.server)?, args)?,
+        None => mint(&LocalKeystore::existing(&args.keystore)?.open()?, args)?,
+    };
     write(&token, args.output.as_deref())
+}
+
+/// Mints a token of a keystore on this machine.
+fn mint(keystore: &Keystore, args: &TokenNewArgs) -> Result<Token> {
+    let tenant = tenant();
+    let mut key_ids = Vec::new();
+    for key in &args.keys {
+        key_ids.push(find_key(keystore, key)?.key_id().clone());
+    }
+    if keystore.find(&tenant, &parse_name(TOKEN_ROOT_PURPOSE)?)?.is_none() {
+        keystore.create_token_root(&tenant)?;
+        note_line(&format!(
+            "created the key `{TOKEN_ROOT_PURPOSE}`, which signs tokens; to stop all tokens, disable this key"
+        ));
+    }
+    Ok(keystore.mint_token(&Grant {
+        tenant,
+        keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
+        operations: args.operations.clone(),
+        expires: args.expires.time()?,
+    })?)
+}
+
+/// Has a service mint a token.
+fn mint_by_service(service: &ServiceConnection, args: &TokenNewArgs) -> Result<Token> {
+    let grant = bulla_client::Grant {
+        operations: args.operations.iter().map(ToString::to_string).collect(),
+        keys: (!args.keys.is_empty()).then(|| args.keys.clone()),
+        expires_in_seconds: args.expires.remaining()?.as_secs(),
+    };
+    let minted = service.wait(async |client| client.mint_token(&grant).await)?;
+    // The error does not quote it.
+    minted.token.parse().map_err(|_| unexpected("it has no token"))
 }
 
 fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
@@ -63,25 +103,25 @@ fn inspect(args: &TokenInspectArgs) -> Result<()> {
 }
 
 /// Reads a token: the file, without the line feed at its end.
-pub(crate) fn read(path: &Path) -> Result<Token> {
+fn read(path: &Path) -> Result<Token> {
     let bytes = secret::read(path, "the token", MAX_TOKEN_LEN + 1, secret::Secrecy::Secret)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(escape_path(path)))
+    text.trim_end().parse().map_err(|error: KmsError| Error::from(error).about(escape_path(path)))
 }
 
 /// The token of --token-file, or that of the variable BULLA_TOKEN.
-pub(super) fn given(args: &ServerArgs) -> Result<Token> {
+pub(crate) fn given(args: &ServerArgs) -> Result<Token> {
     let (text, subject) = given_token(args)?.ok_or_else(|| {
         Error::new("usage", "an export needs a token that permits it")
             .hint("name its file with --token-file FILE: `bulla token new --operation export` mints a token")
     })?;
-    text.trim_end().parse().map_err(|error: bulla_kms::KmsError| Error::from(error).about(subject))
+    text.trim_end().parse().map_err(|error: KmsError| Error::from(error).about(subject))
 }
 
 /// Refuses to replace anything but a token.
 fn check_output(output: Option<&Path>) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
-    check_replaceable(output, "a token", |content| {
+    atomic::check_replaceable(output, "a token", |content| {
         str::from_utf8(content).is_ok_and(|text| text.trim_end().parse::<Token>().is_ok())
     })
 }
@@ -95,7 +135,7 @@ fn write(token: &Token, output: Option<&Path>) -> Result<()> {
         Some(path) => atomic::write_private(path, write),
         None => {
             let mut out = Out::stdout();
-            let mut line = zeroize::Zeroizing::new(Vec::with_capacity(token.expose().len() + 1));
+            let mut line = Zeroizing::new(Vec::with_capacity(token.expose().len() + 1));
             write(&mut *line).map_err(|error| Error::io("cannot write", &error))?;
             out.bytes(&line)?;
             out.flush()

@@ -1,18 +1,15 @@
 //! Keys of a service, and their forms in its answers.
 
-use super::super::keys::{BackedUp, Export, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
-use super::connection::{Remote, unexpected};
-use crate::args::Deadline;
-use crate::error::{Error, Result};
+use crate::connection::{ServiceConnection, unexpected};
+use bulla_cli::remote::{BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
 use bulla_client::{
-    Client, Grant, Key, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation,
-    StatementKind, Version,
+    Client, Key, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Rotation, StatementKind, Version,
 };
+use bulla_command::error::{Error, Result};
 use bulla_keystore::LabelOrId;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::prehash::Prehash;
-use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
     Algorithm, Attestation, Code, ExposeSecret as _, KeyChange, KeyState, KeyVersionId, KmsError,
@@ -24,9 +21,13 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
-impl Remote {
+impl ServiceConnection {
     /// Makes a call about the key that a user names.
-    fn about<T>(&self, name: &str, call: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
+    pub(crate) fn about<T>(
+        &self,
+        name: &str,
+        call: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>,
+    ) -> Result<T> {
         let asked = LabelOrId::parse(name)?;
         self.wait(call).map_err(|error| match asked {
             // The label is what the user knows; the service names its tenant, too.
@@ -75,7 +76,7 @@ fn private_format(format: PrivateFormat) -> PrivateKeyFormat {
     }
 }
 
-impl ReadKeys for Remote {
+impl ReadKeys for ServiceConnection {
     fn list(&self) -> Result<Vec<Attestation>> {
         let keys = self.wait(async |client| client.keys().await)?;
         keys.into_iter().map(attestation).collect()
@@ -86,7 +87,7 @@ impl ReadKeys for Remote {
     }
 }
 
-impl Keys for Remote {
+impl Keys for ServiceConnection {
     /// Nobody asked the service's owner for a key.
     fn ensure_default(&self) -> Result<()> {
         Ok(())
@@ -194,17 +195,6 @@ impl Keys for Remote {
         if named.key == *version { Ok(named.public_key) } else { Err(unexpected("it is about another key")) }
     }
 
-    fn mint(&self, keys: &[String], operations: &[TokenOperation], expires: Deadline) -> Result<Token> {
-        let grant = Grant {
-            operations: operations.iter().map(ToString::to_string).collect(),
-            keys: (!keys.is_empty()).then(|| keys.to_vec()),
-            expires_in_seconds: expires.remaining()?.as_secs(),
-        };
-        let minted = self.wait(async |client| client.mint_token(&grant).await)?;
-        // The error does not quote it.
-        minted.token.parse().map_err(|_| unexpected("it has no token"))
-    }
-
     fn import(&self, material: &Material, target: ImportTarget) -> Result<Attestation> {
         let algorithm = material.algorithm().to_string();
         match material {
@@ -246,28 +236,17 @@ impl Keys for Remote {
         Ok(BackedUp { keys: backup.keys, private_keys: backup.private_keys, made })
     }
 
-    fn export(&self, export: &Export<'_>) -> Result<String> {
-        let Export { key, recipient, revoked, .. } = *export;
-        if revoked.is_some() {
-            let message = "a service has a list of revoked tokens of its own: leave out --revoked";
-            return Err(Error::new("usage", message));
-        }
-        let recipient = recipient.to_string();
-        let export = async |client: &Client| client.export_key(key, Recipient::PublicKey(&recipient)).await;
-        Ok(self.about(key, export)?.wrapped)
-    }
-
     fn decrypter(&self) -> Box<dyn KeyProvider + '_> {
         Box::new(Decrypter(self))
     }
 }
 
 /// Reads a text of an answer.
-pub(super) fn read<T: FromStr>(text: &str, what: &str) -> Result<T> {
+pub(crate) fn read<T: FromStr>(text: &str, what: &str) -> Result<T> {
     text.parse().map_err(|_| unexpected(&format!("{what} in it does not have the expected form")))
 }
 
-pub(super) fn attestation(key: Key) -> Result<Attestation> {
+pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     let (algorithm, state): (Algorithm, _) = (read(&key.algorithm, "an algorithm")?, state(&key)?);
     Ok(Attestation {
         key: read(&key.name, "a key's name")?,
@@ -290,7 +269,7 @@ pub(super) fn attestation(key: Key) -> Result<Attestation> {
     })
 }
 
-pub(super) fn rotation(policy: RotationPolicy) -> Rotation {
+pub(crate) fn rotation(policy: RotationPolicy) -> Rotation {
     Rotation {
         max_age_seconds: policy.max_age_seconds.map(Into::into),
         max_uses: policy.max_uses.map(Into::into),
@@ -339,7 +318,7 @@ const KEYSTORE: &str = "keystore";
 
 /// The keys of a service with which the user may decapsulate.
 #[derive(Debug)]
-pub(super) struct Decrypter<'a>(pub(super) &'a Remote);
+struct Decrypter<'a>(&'a ServiceConnection);
 
 impl KeyProvider for Decrypter<'_> {
     fn method(&self) -> &str {
