@@ -4,10 +4,20 @@
 //! (`spec/bench-record.md`).
 #![forbid(unsafe_code)]
 
-use std::{env, io::{self, Write as _}};
+use std::{
+    env,
+    io::{self, Write as _},
+};
 
 use anyhow::{Context as _, Result};
-use bulla_lab::{measure::Plan, suites::{Case, Filter, Suite, ed25519::{self, active_kernel, Group, Signed, verifies}, version_in, Make, Peer}};
+use bulla_lab::{
+    measure::Plan,
+    suites::{
+        Case, Filter, Make, Peer, Suite,
+        ed25519::{self, Group, Signed, active_kernel, verifies},
+        version_in,
+    },
+};
 use commonware_codec::{Copying, DecodeExt as _};
 use commonware_cryptography::{BatchEntry, BatchVerifier as _};
 use commonware_cryptography_curve25519::signing;
