@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{
     Context,
-    install::{self, node_packages},
+    install::{self, DebianTool, node_packages},
     quiet,
 };
 
@@ -19,6 +19,12 @@ use super::{
     rust, server_described, server_ops,
     serving::{Prepared, Serving, ServingTls},
 };
+
+/// The compiler for Java, and its build tool, which gets the libraries and the generator.
+const JAVA: [DebianTool; 2] = [
+    DebianTool { program: "javac", package: "default-jdk-headless" },
+    DebianTool { program: "mvn", package: "maven" },
+];
 
 /// What the clients' token permits.
 const OPERATIONS: [&str; 8] = ["sign", "verify", "create", "rotate", "update", "destroy", "read", "audit"];
@@ -55,6 +61,12 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let clients = runner.context.root.join("crates/server/tests/clients");
     runner.check("our clients as packages, outside of the checkout", |context| {
         packages(context, &clients.join("packages"), &service)
+    });
+    for tool in &JAVA {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
+    runner.check("Java: a client from the description, and one of Vault", |context| {
+        java(context, &clients.join("java"), &service)
     });
     runner
         .check("hvac, Vault's client for Python", |context| hvac(context, &clients.join("python"), &service));
@@ -132,6 +144,17 @@ fn hvac(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
 fn packages(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
     node_packages(&context.root.join("js"))?;
     unittest(&client_python(context)?, &folder.join("test_packages.py"), service, 3)
+}
+
+/// The client that openapi-generator makes from the service's description, and a client of Vault.
+fn java(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--no-transfer-progress", "test"]).current_dir(folder);
+    maven.arg(format!("-Dbuild.folder={}", context.target.join("java-clients").display()));
+    let said = quiet(service.named_in(&mut maven))?;
+    let passed = said.rsplit_once("Tests run: ").and_then(|(_, text)| text.split(',').next()?.parse().ok());
+    ensure!(passed.is_some_and(|passed: u32| passed >= 11), "only {passed:?} tests passed");
+    Ok(())
 }
 
 /// Runs a script of `unittest`, which must pass so many tests.

@@ -16,7 +16,7 @@ mod tokens;
 mod transfer;
 
 use utoipa::openapi::path::{Operation, PathItem};
-use utoipa::openapi::{Content, OpenApi, Ref, ResponseBuilder};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::idempotency::idempotent;
@@ -66,8 +66,9 @@ const COMMON_RESPONSES: [(&str, &str, &str); 4] = [
 const VAULT_RESPONSE_PREFIX: &str = "Vault";
 
 /// Completes the description: every operation gets an id of its own and the answers that all have
-/// in common.
+/// in common, and every answer has a description, without which generators refuse the document.
 pub(crate) fn complete(description: &mut OpenApi) {
+    signatures::describe_results(description);
     let components = description.components.get_or_insert_default();
     for (status, name, text) in COMMON_RESPONSES {
         let mut add = |name: String, schema: &str| {
@@ -92,6 +93,13 @@ pub(crate) fn complete(description: &mut OpenApi) {
             let tag = tag.replace('-', "_") + "_";
             if !id.starts_with(&tag) {
                 id.insert_str(0, &tag);
+            }
+        }
+        for response in operation.responses.responses.values_mut() {
+            if let RefOr::T(response) = response
+                && response.description.is_empty()
+            {
+                response.description = "An error".to_owned();
             }
         }
         let permission = operation.extensions.as_ref().and_then(|all| all.get("x-permission"));

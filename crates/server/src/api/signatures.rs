@@ -11,7 +11,9 @@ use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, SignItem, Signature, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
+use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -128,20 +130,30 @@ struct SignedMany {
     results: Vec<SignedOne>,
 }
 
-/// A signature, or why there is none.
+/// A signature with its key and version, or an error.
 #[derive(Serialize, ToSchema)]
-#[serde(untagged)]
 #[allow(dead_code, reason = "it describes what is written by hand")]
-enum SignedOne {
-    Signed(Signed),
-    Failed(Failed),
+struct SignedOne {
+    /// The key version that signed.
+    key: Option<String>,
+    /// The number of that version.
+    version: Option<u32>,
+    /// The signature, base64.
+    signature: Option<String>,
+    /// Why there is no signature.
+    error: Option<ErrorBody>,
 }
 
-/// Why one item of a batch has no result.
-#[derive(Serialize, ToSchema)]
-#[allow(dead_code, reason = "it describes what is written by hand")]
-struct Failed {
-    error: ErrorBody,
+/// Adds to the description that a result has the fields of a signature or an error, and not both.
+///
+/// Two types with one `oneOf` would say that, too. But clients that generators make cannot tell two
+/// types apart by the fields that are absent.
+pub(super) fn describe_results(description: &mut OpenApi) {
+    let schemas = &mut description.components.get_or_insert_default().schemas;
+    if let Some(RefOr::T(Schema::Object(result))) = schemas.get_mut("SignedOne") {
+        let forms = json!([{ "required": ["key", "version", "signature"] }, { "required": ["error"] }]);
+        result.extensions.get_or_insert_default().insert("oneOf".to_owned(), forms);
+    }
 }
 
 /// Sign many messages, each with a key's latest version.
