@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Thresholds {
-    /// It is bloat if one kind of register has this many times the baseline's instructions.
+    /// One kind of register with this many times the baseline's instructions is bloat.
     pub bloat: f64,
     /// A kind with fewer instructions than this is never bloated: ratios of small numbers mean
     /// nothing.

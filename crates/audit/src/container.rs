@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// Archives inside archives are opened this deep.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The most members of an archive. An archive that claims more is an attack.
-const MEMBERS: usize = 1 << 20;
+const MAX_MEMBERS: usize = 1 << 20;
 
 /// An object file inside a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +58,8 @@ fn add(source: &dyn Source, part: Part, limit: u64, depth: usize, into: &mut Con
     let tables = Tables::new(source, part.range.clone(), limit);
     let wrap = |error: object::read::Error| limited(&tables, &error);
     match kind(source, &part.range)? {
-        Kind::Archive if depth == DEPTH => {
-            Err(Error::Malformed(format!("archives nest deeper than {DEPTH}")))
+        Kind::Archive if depth == MAX_DEPTH => {
+            Err(Error::Malformed(format!("archives nest deeper than {MAX_DEPTH}")))
         }
         Kind::Archive => {
             let archive = ArchiveFile::parse(&tables).map_err(wrap)?;
@@ -106,8 +106,8 @@ fn add_member(
 ) -> Result<(), Error> {
     let own = String::from_utf8_lossy(member.name());
     let name = if archive.name.is_empty() { own.into_owned() } else { format!("{}/{own}", archive.name) };
-    if into.parts.len() + into.skipped.len() >= MEMBERS {
-        return Err(Error::Malformed(format!("an archive of more than {MEMBERS} members")));
+    if into.parts.len() + into.skipped.len() >= MAX_MEMBERS {
+        return Err(Error::Malformed(format!("an archive of more than {MAX_MEMBERS} members")));
     }
     let part = Part { range: within(&archive.range, member.file_range())?, name: name.clone() };
     match add(source, part, limit, depth + 1, into) {
@@ -128,8 +128,8 @@ fn add_slice(
     depth: usize,
     into: &mut Contents,
 ) -> Result<(), Error> {
-    if depth == DEPTH {
-        return Err(Error::Malformed(format!("fat files nest deeper than {DEPTH}")));
+    if depth == MAX_DEPTH {
+        return Err(Error::Malformed(format!("fat files nest deeper than {MAX_DEPTH}")));
     }
     let part = Part { name: fat.name.clone(), range: within(&fat.range, slice)? };
     add(source, part, limit, depth + 1, into)
@@ -236,9 +236,9 @@ mod tests {
     fn members_are_counted_together_whether_they_are_object_files_or_not() {
         let bytes = &archive(b"no object file")[..];
         let whole = Part { name: String::new(), range: 0..bytes.len() as u64 };
-        let mut contents = Contents { parts: vec![whole.clone(); MEMBERS - 1], skipped: Vec::new() };
+        let mut contents = Contents { parts: vec![whole.clone(); MAX_MEMBERS - 1], skipped: Vec::new() };
         add(&bytes, whole.clone(), LIMIT, 0, &mut contents).expect("the last member that there may be");
-        assert_eq!((contents.parts.len(), contents.skipped.len()), (MEMBERS - 1, 1));
+        assert_eq!((contents.parts.len(), contents.skipped.len()), (MAX_MEMBERS - 1, 1));
         assert!(matches!(add(&bytes, whole, LIMIT, 0, &mut contents), Err(Error::Malformed(_))));
     }
 }

@@ -75,7 +75,7 @@ struct Task {
 }
 
 /// The minimum length of a task in bytes, if there are functions to cut at.
-const TASK: u64 = 256 << 10;
+const MIN_TASK_LEN: u64 = 256 << 10;
 
 /// Counts all code of `image`.
 pub(crate) fn count(
@@ -128,7 +128,7 @@ fn tasks(image: &Image<'_>, functions: &[Function]) -> Vec<Task> {
         let size = code.range.end - code.range.start;
         let mut task = Task { region, range: 0..0, functions: next..next };
         while let Some(function) = functions.get(next).filter(|function| function.region == region) {
-            if function.start - task.range.start >= TASK {
+            if function.start - task.range.start >= MIN_TASK_LEN {
                 task.range.end = function.start;
                 task.functions.end = next;
                 let rest = Task { region, range: function.start..0, functions: next..next };

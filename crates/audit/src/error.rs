@@ -37,7 +37,7 @@ impl Error {
         }
     }
 
-    /// What to do next, if something can be done.
+    /// A hint on what to do next, if something can be done.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -104,7 +104,7 @@ pub(crate) fn demangle(symbol: &str) -> String {
     }
     let itanium = symbol.strip_prefix('_').filter(|rest| rest.starts_with("_Z")).unwrap_or(symbol);
     if itanium.starts_with("_Z")
-        && itanium.len() <= LONGEST_CPP
+        && itanium.len() <= MAX_CPP_SYMBOL_LEN
         && let Ok(parsed) = cpp_demangle::Symbol::new(itanium)
         && let Ok(name) = parsed.demangle()
     {
@@ -114,7 +114,7 @@ pub(crate) fn demangle(symbol: &str) -> String {
 }
 
 /// Longer C++ symbols are not demangled: the name may be exponentially longer than its symbol.
-const LONGEST_CPP: usize = 1 << 10;
+const MAX_CPP_SYMBOL_LEN: usize = 1 << 10;
 
 /// The crate, or the outermost C++ namespace, of a demangled name; none for a C function.
 pub(crate) fn crate_of(name: &str) -> Option<&str> {

@@ -47,7 +47,7 @@ pub(crate) struct Region {
     pub(crate) range: Range<u64>,
 }
 
-/// What a symbol names.
+/// The kind of thing that a symbol names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Named {
     /// A function.

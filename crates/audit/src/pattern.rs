@@ -114,10 +114,10 @@ pub(crate) struct Finder<'p> {
 
 /// The most hits of a function that are kept before they are examined: code without symbols is one
 /// function of any length.
-const HITS: usize = 1 << 16;
+const MAX_HITS: usize = 1 << 16;
 
 /// The most places of one pattern in one function that are reported.
-pub(crate) const PLACES: usize = 16;
+pub(crate) const MAX_PLACES: usize = 16;
 
 impl<'p> Finder<'p> {
     pub(crate) fn new(patterns: &'p Patterns) -> Self {
@@ -130,7 +130,7 @@ impl<'p> Finder<'p> {
         let set = self.patterns.set(token);
         if set != 0 {
             self.hits.push(Hit { index: index as u32, offset, set });
-            if self.hits.len() >= HITS {
+            if self.hits.len() >= MAX_HITS {
                 self.look();
             }
         }
@@ -178,7 +178,7 @@ fn windows(patterns: &Patterns, pattern: &Compiled, hits: &[Hit]) -> Vec<Vec<Hit
         }
         if missing == 0 {
             found.push(hits[start..=end].to_vec());
-            if found.len() == PLACES {
+            if found.len() == MAX_PLACES {
                 break;
             }
             counts.fill(0);

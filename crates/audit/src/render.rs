@@ -332,7 +332,7 @@ fn table(out: &mut String, style: Style, head: &[&str], rows: &[Vec<String>]) {
 
 /// The longest cell: names of generic functions may be thousands of characters long. The JSON has
 /// the whole names.
-const LONGEST_CELL: usize = 100;
+const MAX_CELL_LEN: usize = 100;
 
 fn cell_of(style: Style, head: &str, text: &str) -> String {
     let text = printable(text);
@@ -340,10 +340,10 @@ fn cell_of(style: Style, head: &str, text: &str) -> String {
         Style::Markdown => {
             text.replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
         }
-        Style::Table if head != "evidence" && text.chars().count() > LONGEST_CELL => {
+        Style::Table if head != "evidence" && text.chars().count() > MAX_CELL_LEN => {
             let (start, end): (String, String) = (
-                text.chars().take(LONGEST_CELL / 2).collect(),
-                text.chars().skip(text.chars().count() - LONGEST_CELL / 2 + 1).collect(),
+                text.chars().take(MAX_CELL_LEN / 2).collect(),
+                text.chars().skip(text.chars().count() - MAX_CELL_LEN / 2 + 1).collect(),
             );
             format!("{start}…{end}")
         }

@@ -39,7 +39,7 @@ pub struct Report {
     pub functions: Vec<FunctionCounts>,
     /// The verdict on each kernel rule for this instruction set.
     pub rules: Vec<RuleResult>,
-    /// What the audit could not find out, and what it left out.
+    /// Facts that the audit could not find out, and parts that it left out.
     pub notes: Vec<String>,
 }
 

@@ -47,9 +47,9 @@ impl Rules {
             if rule.symbols.is_empty() && rule.patterns.is_empty() {
                 return Err(Error::Config(format!("rule {}: neither symbols nor a pattern", rule.name)));
             }
-            if rule.strings.iter().any(|text| text::head(text).len() < SHORTEST_STRING) {
+            if rule.strings.iter().any(|text| text::head(text).len() < MIN_STRING_LEN) {
                 let what =
-                    format!("a string that begins with less than {SHORTEST_STRING} bytes is found anywhere");
+                    format!("a string that begins with less than {MIN_STRING_LEN} bytes is found anywhere");
                 return Err(Error::Config(format!("rule {}: {what}", rule.name)));
             }
             match self.rules.iter_mut().find(|known| known.name == rule.name) {
@@ -78,7 +78,7 @@ impl Rules {
     }
 }
 
-const SHORTEST_STRING: usize = 6;
+const MIN_STRING_LEN: usize = 6;
 
 /// A kernel, and how it is recognized.
 #[derive(Clone, Debug, Deserialize)]

@@ -131,10 +131,10 @@ impl<'s> Tables<'s> {
 }
 
 /// The number of bytes of a name table that are read at once.
-const PAGE: u64 = 1 << 16;
+const PAGE_LEN: u64 = 1 << 16;
 
 /// The longest name that is read when it goes beyond its page.
-const LONGEST_STRING: u64 = 1 << 14;
+const MAX_STRING_LEN: u64 = 1 << 14;
 
 impl<'a> ReadRef<'a> for &'a Tables<'_> {
     fn len(self) -> Result<u64, ()> {
@@ -149,14 +149,14 @@ impl<'a> ReadRef<'a> for &'a Tables<'_> {
         let end = range.end.min(self.size());
         let find = |bytes: &'a [u8]| Some(&bytes[..bytes.iter().position(|byte| *byte == delimiter)?]);
         // Whole pages, so that the many names of a table share the memory of few reads.
-        let page = range.start / PAGE * PAGE;
-        let page_end = (page + PAGE).min(self.size());
+        let page = range.start / PAGE_LEN * PAGE_LEN;
+        let page_end = (page + PAGE_LEN).min(self.size());
         let within = (range.start - page) as usize..(page_end.min(end).checked_sub(page).ok_or(())?) as usize;
         let bytes = self.read_bytes_at(page, page_end.checked_sub(page).ok_or(())?)?;
         if let Some(found) = bytes.get(within).and_then(find) {
             return Ok(found);
         }
-        let size = end.checked_sub(range.start).ok_or(())?.min(LONGEST_STRING);
+        let size = end.checked_sub(range.start).ok_or(())?.min(MAX_STRING_LEN);
         find(self.read_bytes_at(range.start, size)?).ok_or(())
     }
 }
@@ -171,7 +171,7 @@ pub(crate) struct Window<'s> {
 }
 
 /// The most bytes in a window, unless [`Window::ahead`] asks for more.
-pub(crate) const WINDOW: usize = 1 << 20;
+pub(crate) const MAX_WINDOW_LEN: usize = 1 << 20;
 
 impl<'s> Window<'s> {
     pub(crate) fn new(source: &'s dyn Source, range: Range<u64>) -> Self {
@@ -184,7 +184,7 @@ impl<'s> Window<'s> {
             self.buffer.drain(..self.at);
             self.at = 0;
             let kept = self.buffer.len();
-            let more = (self.rest.end - self.rest.start).min(WINDOW as u64);
+            let more = (self.rest.end - self.rest.start).min(MAX_WINDOW_LEN as u64);
             self.buffer.resize(kept + more as usize, 0);
             self.source.read_exact_at(&mut self.buffer[kept..], self.rest.start)?;
             self.rest.start += more;

@@ -19,7 +19,7 @@ pub(crate) struct Cut {
 
 /// Runs of zeros at least this long are padding, in bytes; as in binutils, `objdump.c`,
 /// `DEFAULT_SKIP_ZEROES`.
-const PADDING: usize = 8;
+const MIN_PADDING_LEN: usize = 8;
 
 /// At the end of a piece, shorter runs are padding too: `DEFAULT_SKIP_ZEROES_AT_END`.
 const PADDING_AT_END: usize = 3;
@@ -36,7 +36,7 @@ pub(crate) fn x86_64(
 ) -> io::Result<()> {
     let mut sweep = Sweep::new(range, cuts);
     while sweep.base < range.1 {
-        let bytes = window.ahead(4 * x86_64::Run::LONGEST)?;
+        let bytes = window.ahead(4 * x86_64::Run::MAX_INSTRUCTION_LEN)?;
         let done = sweep.bytes::<x86_64::Run<'_>>(bytes, &mut each);
         window.advance(done);
     }
@@ -52,7 +52,7 @@ pub(crate) fn aarch64(
 ) -> io::Result<()> {
     let mut sweep = Sweep::new(range, cuts);
     while sweep.base < range.1 {
-        let bytes = window.ahead(8 * aarch64::Run::LONGEST)?;
+        let bytes = window.ahead(8 * aarch64::Run::MAX_INSTRUCTION_LEN)?;
         let done = sweep.bytes::<aarch64::Run<'_>>(bytes, &mut each);
         window.advance(done);
     }
@@ -79,7 +79,7 @@ impl<'c> Sweep<'c> {
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.end - self.base).unwrap_or(usize::MAX))];
         let is_last = self.base + bytes.len() as u64 == self.end;
         // After this, an instruction might need bytes that are not here yet.
-        let safe = if is_last { bytes.len() } else { bytes.len() - D::LONGEST };
+        let safe = if is_last { bytes.len() } else { bytes.len() - D::MAX_INSTRUCTION_LEN };
         let mut run = D::new(bytes);
         let mut at = 0;
         while at < safe {
@@ -116,9 +116,9 @@ impl<'c> Sweep<'c> {
 fn padding(zeros: usize, to_stop: bool, is_end: bool, in_padding: bool) -> usize {
     let whole = zeros / 4 * 4;
     match (to_stop, is_end) {
-        (true, true) if in_padding || !(PADDING_AT_END..PADDING).contains(&zeros) => zeros,
+        (true, true) if in_padding || !(PADDING_AT_END..MIN_PADDING_LEN).contains(&zeros) => zeros,
         (true, false) => whole,
-        _ if zeros >= PADDING || in_padding => whole,
+        _ if zeros >= MIN_PADDING_LEN || in_padding => whole,
         _ => 0,
     }
 }
@@ -265,16 +265,16 @@ mod tests {
         }
         code.extend_from_slice(&[NOP; 4]);
         let whole = in_windows(&code, &cuts, code.len());
-        for most in x86_64::Run::LONGEST + 1..100 {
+        for most in x86_64::Run::MAX_INSTRUCTION_LEN + 1..100 {
             assert_eq!(in_windows(&code, &cuts, most), whole, "{most} bytes at a time");
         }
     }
 
     #[test]
     fn aarch64_is_decoded_to_its_end_over_several_windows() {
-        use crate::source::WINDOW;
+        use crate::source::MAX_WINDOW_LEN;
         const NOP: [u8; 4] = [0x1f, 0x20, 0x03, 0xd5];
-        let code = &NOP.repeat(WINDOW / 4 + 16)[..];
+        let code = &NOP.repeat(MAX_WINDOW_LEN / 4 + 16)[..];
         let (end, mut count) = (code.len() as u64, 0);
         let mut window = Window::new(&code, 0..end);
         aarch64(&mut window, (0, end), &[], |at, token| {
@@ -288,13 +288,16 @@ mod tests {
     /// The window has a megabyte at first: the run continues after it.
     #[test]
     fn a_run_of_zeros_that_the_window_cuts_is_padding_to_its_end() {
-        use crate::source::WINDOW;
+        use crate::source::MAX_WINDOW_LEN;
         for before in [4, 8, 16, 20, 64] {
             for behind in [0, 1, 2, 3, 4, 5, 7, 8, 12] {
-                let code = [vec![NOP; WINDOW - before], vec![0; before + behind], vec![NOP; 64]].concat();
+                let code =
+                    [vec![NOP; MAX_WINDOW_LEN - before], vec![0; before + behind], vec![NOP; 64]].concat();
                 let shorter = [vec![NOP; 1000 - before], vec![0; before + behind], vec![NOP; 64]].concat();
-                let (cut, whole) =
-                    (decoded(&code).len() - (WINDOW - before), decoded(&shorter).len() - (1000 - before));
+                let (cut, whole) = (
+                    decoded(&code).len() - (MAX_WINDOW_LEN - before),
+                    decoded(&shorter).len() - (1000 - before),
+                );
                 assert_eq!(cut, whole, "{before} zeros before the end of the window, {behind} behind");
             }
         }

@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use crate::source::Source;
 
 /// The number of bytes that are searched at once.
-const PIECE: u64 = 1 << 20;
+const PIECE_LEN: u64 = 1 << 20;
 
 /// The maximum distance in bytes between a text's start and its other parts.
-const REACH: u64 = 256;
+const MAX_DISTANCE: u64 = 256;
 
 /// The part of `text` before its first `*`, which is searched for.
 pub(crate) fn head(text: &str) -> &str {
@@ -34,7 +34,8 @@ pub(crate) fn find(
         return Ok(found);
     }
     let searcher = AhoCorasick::new(&heads).map_err(io::Error::other)?;
-    let pieces: Vec<Range<u64>> = parts.iter().flat_map(|part| pieces(part, longest + REACH)).collect();
+    let pieces: Vec<Range<u64>> =
+        parts.iter().flat_map(|part| pieces(part, longest + MAX_DISTANCE)).collect();
     let hits: io::Result<Vec<Vec<(usize, u64)>>> = pieces
         .par_iter()
         .map_init(Vec::new, |buffer, piece| {
@@ -61,14 +62,14 @@ pub(crate) fn find(
 /// Whether `bytes` begin with `rest`, the part of a text from its first `*` on.
 fn goes_on(bytes: &[u8], rest: &str) -> bool {
     let is_of_path = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
-    let path: Vec<u8> = bytes.iter().take(REACH as usize).take_while(is_of_path).copied().collect();
+    let path: Vec<u8> = bytes.iter().take(MAX_DISTANCE as usize).take_while(is_of_path).copied().collect();
     rest.is_empty() || String::from_utf8(path).is_ok_and(|path| matches_glob(&format!("{rest}*"), &path))
 }
 
 /// Cuts a part; pieces overlap, so that text across a cut is found.
 fn pieces(part: &Range<u64>, longest: u64) -> impl Iterator<Item = Range<u64>> + use<> {
     let (start, end) = (part.start, part.end);
-    (start..end).step_by(PIECE as usize).map(move |at| at..(at + PIECE + longest - 1).min(end))
+    (start..end).step_by(PIECE_LEN as usize).map(move |at| at..(at + PIECE_LEN + longest - 1).min(end))
 }
 
 /// Whether `pattern` matches all of `name`.

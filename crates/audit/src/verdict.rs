@@ -6,7 +6,7 @@ use crate::{
     Arch,
     count::Counts,
     functions::crate_of,
-    pattern::PLACES,
+    pattern::MAX_PLACES,
     report::{Evidence, EvidenceKind, RuleResult, Symbols, Verdict},
     rules::Rule,
     text::matches_glob,
@@ -62,7 +62,7 @@ pub(crate) struct Facts {
 }
 
 /// The most functions of one rule that are kept as evidence.
-const KEPT: usize = 64;
+const MAX_KEPT_FUNCTIONS: usize = 64;
 
 impl Facts {
     pub(crate) fn new(rules: usize) -> Self {
@@ -81,7 +81,7 @@ impl Facts {
         let krate = crate_of(name);
         for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.arch == arch) {
             let facts = &mut self.rules[i];
-            if own.contains(&i) && facts.functions.len() < KEPT {
+            if own.contains(&i) && facts.functions.len() < MAX_KEPT_FUNCTIONS {
                 facts.functions.push(function());
             }
             facts.crate_seen |= krate == Some(rule.krate.as_str());
@@ -107,7 +107,7 @@ impl Facts {
         let facts = &mut self.rules[rule];
         let is_own = function.as_deref().is_some_and(|name| is_any(&rules[rule].symbols, name));
         let hits = if is_own { &mut facts.own_hits } else { &mut facts.hits };
-        if hits.len() < KEPT * PLACES {
+        if hits.len() < MAX_KEPT_FUNCTIONS * MAX_PLACES {
             hits.push(Hit { function, range, instructions });
         }
     }
@@ -123,15 +123,15 @@ impl Facts {
     pub(crate) fn merge(&mut self, other: Self) {
         for (known, more) in self.rules.iter_mut().zip(other.rules) {
             known.functions.extend(more.functions);
-            known.functions.truncate(KEPT);
+            known.functions.truncate(MAX_KEPT_FUNCTIONS);
             known.linked = known.linked.take().or(more.linked);
             known.linked_count += more.linked_count;
             known.crate_seen |= more.crate_seen;
             known.text = known.text.take().or(more.text);
             known.own_hits.extend(more.own_hits);
-            known.own_hits.truncate(KEPT * PLACES);
+            known.own_hits.truncate(MAX_KEPT_FUNCTIONS * MAX_PLACES);
             known.hits.extend(more.hits);
-            known.hits.truncate(KEPT * PLACES);
+            known.hits.truncate(MAX_KEPT_FUNCTIONS * MAX_PLACES);
         }
     }
 
@@ -169,14 +169,14 @@ impl RuleFacts {
         if !whole.is_empty() {
             return result(
                 Verdict::Present,
-                whole.iter().take(SHOWN).map(|function| self.symbol(function, arch)).collect(),
+                whole.iter().take(MAX_EVIDENCE).map(|function| self.symbol(function, arch)).collect(),
             );
         }
         let is_linked = self.linked.is_some() || !self.functions.is_empty();
         let is_named = is_linked || self.text.is_some();
         let may_be = |hit: &&Hit| is_free(hit, rule, symbols, rules) && (is_named || hit.is_of_a_crate());
         let elsewhere: Vec<_> = self.own_hits.iter().chain(&self.hits).filter(may_be).collect();
-        let mut evidence: Vec<_> = elsewhere.iter().take(SHOWN).map(|hit| pattern(hit)).collect();
+        let mut evidence: Vec<_> = elsewhere.iter().take(MAX_EVIDENCE).map(|hit| pattern(hit)).collect();
         evidence.extend(self.linkage());
         match symbols {
             // If the whole kernel is inlined, all names that would show it may be gone.
@@ -188,7 +188,7 @@ impl RuleFacts {
             // If every function has its name, text alone does not prove that there is code that
             // lost a kernel.
             _ if is_linked || (is_named && symbols != Symbols::All) => {
-                let own = self.functions.iter().take(SHOWN);
+                let own = self.functions.iter().take(MAX_EVIDENCE);
                 evidence.splice(0..0, own.map(|function| symbol(function, arch, "not the kernel's body")));
                 result(Verdict::Lost, evidence)
             }
@@ -239,7 +239,7 @@ impl RuleFacts {
 }
 
 /// The most pieces of evidence of one kind in a report.
-const SHOWN: usize = 4;
+const MAX_EVIDENCE: usize = 4;
 
 /// Whether the instructions may belong to this rule: they do not belong to another kernel, and are
 /// not inside a function of another known crate.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bench::builds::{Variant, build_variant};
 
-/// What `cargo xtask audit-matrix` takes.
+/// The arguments of `cargo xtask audit-matrix`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Builds two programs that hash with BLAKE2b, one on blake2b_simd and one on bulla-blake2, for each set of flags, \

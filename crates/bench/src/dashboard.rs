@@ -12,7 +12,7 @@ use bulla_record::{gate::Limits, page::Page};
 
 use crate::{gate::limits_path, report};
 
-/// What `cargo xtask dashboard` takes.
+/// The arguments of `cargo xtask dashboard`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask dashboard\n  cargo xtask dashboard --out pages\n\n\
     The page is a folder that needs no server: open its index.html, or copy it to any static host.")]

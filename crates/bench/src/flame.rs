@@ -18,7 +18,7 @@ use bulla_record::LABORATORY;
 
 use crate::bench::{harness, service};
 
-/// What `cargo xtask flame` takes.
+/// The arguments of `cargo xtask flame`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask flame oneshot/hash/1024\n  cargo xtask flame ed25519/strict/64 --out strict.svg\n  \

@@ -12,7 +12,7 @@ use crate::{
     model,
 };
 
-/// What `cargo xtask lanes` takes.
+/// The arguments of `cargo xtask lanes`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask lanes\n  cargo xtask lanes --list\n  cargo xtask lanes --model\n\n\

@@ -17,7 +17,7 @@ use bulla_record::{
 
 use crate::gate::replace;
 
-/// What `cargo xtask report` takes.
+/// The arguments of `cargo xtask report`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask report\n  cargo xtask report --suite oneshot --lane amd-zen4\n  \

@@ -1,4 +1,4 @@
-//! What a call reports: a code, its text, and the details of a thread's last failure.
+//! The report of a call: a code, its text, and the details of a thread's last failure.
 //!
 //! Every function with a status runs in [`guard`], which catches panics: a panic that reached C
 //! would end the process.

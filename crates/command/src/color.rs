@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 
-/// What is as it should be.
+/// A good result.
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// A problem.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -43,7 +43,7 @@ mod unix {
 
     type Action = Box<dyn Fn() + Send + Sync>;
 
-    /// What signals do to a command that handles them itself.
+    /// The effect of signals on a command that handles them itself.
     struct Handlers {
         stop: Stop,
         reload: Action,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Standard output, or a file in its place, buffered.
 pub struct Out {
     buffer: BufWriter<Sink>,
-    /// What it is called in errors.
+    /// Its name in errors.
     name: String,
     color: Color,
     flushed: Instant,
@@ -43,7 +43,7 @@ impl Stdout {
         Self(handle.map(File::from))
     }
 
-    /// What standard output leads to, unless it is closed.
+    /// The target of standard output, unless it is closed.
     #[must_use]
     pub fn file(&self) -> Option<&File> {
         self.0.as_ref().ok()

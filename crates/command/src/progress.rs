@@ -35,7 +35,7 @@ pub enum ShowProgress {
     Never,
 }
 
-/// What there is to do, as far as it is known.
+/// The work to do, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Total {
     /// The bytes to read.

@@ -74,7 +74,7 @@ fn tar(parent: &Path, name: &str, source: &Source, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The same for `zip`, which takes order, time and mode from its arguments and from the files.
+/// Writes a `zip`, which takes order, time and mode from its arguments and from the files.
 fn zip(parent: &Path, name: &str, source: &Source, out: &Path) -> Result<()> {
     let mut entries = Vec::new();
     collect(&parent.join(name), &mut entries)?;

@@ -64,7 +64,7 @@ impl Launcher {
         command
     }
 
-    /// What it prints on its standard output.
+    /// The text that it prints on its standard output.
     ///
     /// # Errors
     /// It fails.

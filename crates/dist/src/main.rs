@@ -108,7 +108,7 @@ fn main() -> ExitCode {
 /// Runs the command.
 ///
 /// # Errors
-/// What is missing, does not build, or is not as it should be.
+/// Something is missing, does not build, or is not as it should be.
 fn run(args: &Args) -> Result<()> {
     let context = Context::find()?;
     match &args.command {

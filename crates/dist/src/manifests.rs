@@ -1,4 +1,5 @@
-//! What registries require of the manifests, and that all packages of a release have one version.
+//! Checks that the manifests have what registries require, and that all packages of a release have
+//! one version.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -12,10 +13,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The oldest Rust for every package.
 const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// What every package of a crate has.
+/// The files in every package of a crate.
 const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// What no package has: files that only work in the repository.
+/// The files in no package: they work only in the repository.
 const FORBIDDEN: [&str; 3] = ["fuzz/", "matrix/", "builds/"];
 
 /// A crate's most bytes of files, before they are packed. crates.io takes 10 MiB, packed.

@@ -8,7 +8,7 @@ use super::launcher::Launcher;
 const SHELLS: [(&str, &str); 4] =
     [("bash", "bulla.bash"), ("zsh", "_bulla"), ("fish", "bulla.fish"), ("powershell", "bulla.ps1")];
 
-/// What a command says about itself.
+/// The pages and completions that a command prints about itself.
 #[derive(Debug)]
 pub(super) struct Pages {
     /// The names and contents of the manual pages, such as `bulla-keys-new.1`.

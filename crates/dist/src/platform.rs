@@ -26,7 +26,7 @@ pub(super) enum Platform {
     WindowsX86,
 }
 
-/// What a platform's users install.
+/// The packages that a platform's users install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackageFormat {
     /// `.tar.gz`
@@ -72,7 +72,7 @@ impl Platform {
         }
     }
 
-    /// What compiles C, for ring, and links.
+    /// The compiler of C, for ring, which also links.
     pub(super) const fn compiler(self) -> DebianTool {
         match self {
             Self::LinuxX86 | Self::DebianX86 => DebianTool { program: "gcc", package: "gcc" },
@@ -102,7 +102,7 @@ impl Platform {
     /// Installs what a build for it needs.
     ///
     /// # Errors
-    /// What is missing and cannot be installed.
+    /// The tool that is missing and cannot be installed.
     pub(super) fn prepare(self) -> Result<()> {
         install::rust_target(self.triple())?;
         install::debian(&self.compiler())?;

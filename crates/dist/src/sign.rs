@@ -20,7 +20,7 @@ use super::{files, platform::Platform};
 /// (`.minisig`).
 pub(super) const LISTS: [&str; 2] = ["SHA256SUMS", "B3SUMS"];
 
-/// What signs.
+/// The programs that sign.
 pub(super) struct Signers<'a> {
     pub(super) bulla: &'a Path,
     /// The label of bulla's key.

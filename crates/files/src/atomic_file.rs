@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 const PREFIX: &str = ".bulla-";
 const SUFFIX: &str = ".tmp";
 /// The number of random letters and digits between the two.
-const RANDOM: usize = 6;
+const RANDOM_LEN: usize = 6;
 
 /// The users that may read the finished file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Visibility {
     OwnerOnly,
 }
 
-/// What to do if something already has the final name.
+/// The action if something already has the final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfExists {
     /// Replace it by the new file.
@@ -139,7 +139,7 @@ impl Drop for AtomicFile {
 /// Makes files with temporary names, which only their owner may use.
 fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM);
+    builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM_LEN);
     builder
 }
 
@@ -263,7 +263,7 @@ fn is_ours(name: &OsStr) -> bool {
     let middle =
         name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|name| name.strip_suffix(SUFFIX));
     middle.is_some_and(|middle| {
-        middle.len() == RANDOM && middle.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        middle.len() == RANDOM_LEN && middle.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
 

@@ -46,28 +46,28 @@ fn operands() -> (u64, u64) {
 }
 
 /// The number of additions of one chain: about 1.5 us.
-const STEPS: u32 = 4096;
+const PROBE_STEPS: u32 = 4096;
 
 /// The number of operations of the eight chains, including half a branch, while one chain does one.
-const OPERATIONS: f64 = 8.5;
+const PROBE_OPERATIONS: f64 = 8.5;
 
 /// A probe may take this many times as long as alone. Beside another thread, it takes at least 1.15
 /// times as long.
-const MARGIN: f64 = 1.055;
+const MAX_PROBE_RATIO: f64 = 1.055;
 
 /// The additions per cycle of an unknown core: the fewest that we measured.
-const ADDITIONS: f64 = 3.43;
+const MIN_ADDITIONS: f64 = 3.43;
 
 /// One chain may take this many times as long as the fastest recent one. Otherwise something
 /// interrupted it, or the clock is changing.
-const CLOCKS: f64 = 1.1;
+const MAX_CLOCK_RATIO: f64 = 1.1;
 
 /// The factor by which the fastest time is relaxed with each probe: it allows a change of the clock
 /// by a tenth in a millisecond.
-const FORGET: f64 = 1.0005;
+const FORGETTING_FACTOR: f64 = 1.0005;
 
 /// The number of consecutive quiet probes in a stretch: about 90 us, the duration of a round.
-const STRETCH: u32 = 16;
+const MIN_QUIET_PROBES: u32 = 16;
 
 /// The state of this process's probes.
 #[derive(Debug)]
@@ -83,7 +83,11 @@ pub struct Quiet {
 impl Quiet {
     /// The state for a core that, alone, does this many of the eight chains' additions per cycle.
     pub fn new(additions: Option<f64>) -> Self {
-        Self { one: f64::INFINITY, most: MARGIN * OPERATIONS / additions.unwrap_or(ADDITIONS), streak: 0 }
+        Self {
+            one: f64::INFINITY,
+            most: MAX_PROBE_RATIO * PROBE_OPERATIONS / additions.unwrap_or(MIN_ADDITIONS),
+            streak: 0,
+        }
     }
 
     /// Whether the core is currently ours alone. If a first probe denies it, a second one decides.
@@ -108,8 +112,8 @@ impl Quiet {
 
     /// Decides by the times of one chain, of eight, and of one again.
     fn is_own(&mut self, [before, eight, after]: [f64; 3]) -> bool {
-        self.one = (FORGET * self.one).min(before).min(after);
-        if before.max(after) > CLOCKS * self.one {
+        self.one = (FORGETTING_FACTOR * self.one).min(before).min(after);
+        if before.max(after) > MAX_CLOCK_RATIO * self.one {
             return false;
         }
         2.0 * eight / (before + after) <= self.most
@@ -119,7 +123,7 @@ impl Quiet {
     /// thread comes and goes, a single probe may be quiet by chance, while the time after it is
     /// not.
     pub fn wait(&mut self, deadline: Instant) {
-        while self.streak < STRETCH && Instant::now() < deadline {
+        while self.streak < MIN_QUIET_PROBES && Instant::now() < deadline {
             self.step(probe());
         }
     }
@@ -127,7 +131,7 @@ impl Quiet {
 
 /// The times of one chain, of eight, and of one again, in seconds.
 fn probe() -> [f64; 3] {
-    let one = || chain(STEPS / 2);
+    let one = || chain(PROBE_STEPS / 2);
     [one(), eight_chains(), one()].map(|time| time.as_secs_f64())
 }
 
@@ -139,7 +143,7 @@ fn eight_chains() -> Duration {
     let (mut a, mut b, mut c, mut d) = black_box((1_u64, 2_u64, 3_u64, 4_u64));
     let (mut e, mut f, mut g, mut h) = black_box((5_u64, 6_u64, 7_u64, 8_u64));
     let start = Instant::now();
-    for _ in 0..STEPS / 2 {
+    for _ in 0..PROBE_STEPS / 2 {
         a = a.wrapping_add(add) ^ flip;
         b = (b ^ flip).wrapping_sub(add);
         c = c.wrapping_sub(flip) ^ add;

@@ -78,7 +78,7 @@ enum Command {
     },
 }
 
-/// What was read of each step; an error if a secret could choose a branch or an address.
+/// Prints the counts of each step. It is an error if a secret could choose a branch or an address.
 fn secrets_code(file: Option<PathBuf>) -> Result<()> {
     let file = file.map_or_else(|| image::library("bulla-ed25519", Units::Default), Ok)?;
     let steps = secrets::find(&Image::read(&file)?)?;

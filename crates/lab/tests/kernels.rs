@@ -27,7 +27,7 @@ impl Built {
         Self { images, kernels }
     }
 
-    /// What `fault` says of each kernel.
+    /// The messages of `fault` about each kernel.
     fn faults(&self, fault: impl Fn(&Kernel) -> Vec<String>) -> Vec<String> {
         let faults = |kernel: &Kernel| -> Vec<String> {
             fault(kernel).iter().map(|fault| format!("{}: {fault}", kernel.name())).collect()

@@ -31,7 +31,7 @@ pub struct Launch {
     pub peer_ns: f64,
     /// The median over the rounds of log(ours/peer): below 0, ours is faster.
     pub log_ratio: f64,
-    /// The same for the control over the first peer, if there is a control.
+    /// The ratio of the control to the first peer, if there is a control.
     pub log_control: Option<f64>,
     /// The share of rounds in which something else used the core.
     pub disturbed: f64,

@@ -30,7 +30,7 @@ pub struct Interval {
 
 /// The probability that the true median is outside the interval from the second to the eighth of
 /// nine values: 2 x 10 / 512.
-const OUTSIDE: f64 = 20.0 / 512.0;
+const OUTSIDE_PROBABILITY: f64 = 20.0 / 512.0;
 
 impl Interval {
     /// Computes the interval from the order statistics: of nine values, the second and the eighth;
@@ -65,7 +65,7 @@ fn rank(n: usize) -> usize {
     for k in 1..=n / 2 {
         term *= (n - k + 1) as f64 / k as f64;
         tail += term;
-        if 2.0 * tail > OUTSIDE + f64::EPSILON {
+        if 2.0 * tail > OUTSIDE_PROBABILITY + f64::EPSILON {
             break;
         }
         rank = k;

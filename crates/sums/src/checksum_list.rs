@@ -53,7 +53,7 @@ pub struct ChecksumLine {
     pub name: Vec<u8>,
 }
 
-/// What a digest covers.
+/// The subject of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The content of a file.

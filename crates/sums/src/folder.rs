@@ -16,7 +16,7 @@ pub struct Folder {
     /// `None` for the current folder.
     #[cfg(unix)]
     handle: Option<OwnedFd>,
-    /// What comes before a name in a path: empty, or it ends with a `/`.
+    /// The part of a path before a name: empty, or it ends with a `/`.
     prefix: Vec<u8>,
     /// How many folders deep it is below where the walk began.
     depth: usize,
@@ -66,7 +66,7 @@ impl Folder {
         self.depth
     }
 
-    /// What comes before a name in a path: empty, or it ends with a `/`.
+    /// The part of a path before a name: empty, or it ends with a `/`.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }

@@ -36,7 +36,7 @@ pub struct HashedFile {
     pub stamp: Option<Stamp>,
 }
 
-/// What is required of a file's name when the file has been read.
+/// The check of a file's name when the file has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamePolicy {
     /// The name may lead to another file by then.
@@ -45,7 +45,7 @@ pub enum NamePolicy {
     MustStay,
 }
 
-/// What the name `-` means.
+/// The meaning of the name `-`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dash {
     /// A file of this name.
@@ -63,9 +63,9 @@ pub struct ReadOptions<'a> {
     pub hashing: Arc<HashParams>,
     /// Which files are opened.
     pub open_policy: OpenPolicy,
-    /// What is required of the names afterwards.
+    /// The check of the names afterwards.
     pub name_policy: NamePolicy,
-    /// What `-` means.
+    /// The meaning of `-`.
     pub dash: Dash,
     /// Whether a large file is read in blocks, which all idle threads take, and which are mapped
     /// where that is quicker. Otherwise one thread reads it from start to end.

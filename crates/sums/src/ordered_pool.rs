@@ -72,7 +72,7 @@ struct Queue<J, R> {
     ended: bool,
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 enum NextStep<J> {
     Job(u64, J),
     Help(Arc<dyn SharedWork>),

@@ -159,7 +159,8 @@ impl Rules {
     }
 }
 
-/// What a folder inherits from the folders around it: ignored names, and where the walk began.
+/// The rules that a folder inherits from the folders around it: ignored names, and where the walk
+/// began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WalkContext {
     ignores: Option<Arc<Ignores>>,
@@ -188,7 +189,7 @@ struct Ancestor {
 pub struct WalkError {
     /// Its path.
     pub path: PathBuf,
-    /// What could not be done.
+    /// The action that failed.
     pub kind: WalkErrorKind,
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a walk found: each file with its digest, and what could not be looked at.
+/// The results of a walk: each file with its digest, and the errors.
 #[derive(Default)]
 struct WalkResult {
     files: Vec<(PathBuf, Result<Output, ReadError>)>,

@@ -38,7 +38,7 @@ impl<'a> Serving<'a> {
         serving
     }
 
-    /// What the service has logged.
+    /// The lines that the service has logged.
     pub fn log(&self) -> String {
         String::from_utf8(self.home.read("log")).expect("the log is text")
     }

@@ -35,7 +35,7 @@ pub(crate) const LANES: usize = 4;
 
 /// A second chunk of at most this length is hashed after the first one: hashing both side by side
 /// would cost more.
-const SHORT: usize = 11 * BLOCK_LEN;
+const MAX_SERIAL_TAIL_LEN: usize = 11 * BLOCK_LEN;
 
 /// The key and the flags of a mode.
 #[derive(Clone, Copy)]
@@ -106,7 +106,7 @@ impl KeyedKernel {
     fn group(&self, input: &[u8], counter: u64, values: &mut [Value; LANES]) {
         let live = input.len().div_ceil(CHUNK_LEN);
         let last_len = input.len() - CHUNK_LEN * (live - 1);
-        if live == 1 || live == 2 && last_len <= SHORT {
+        if live == 1 || live == 2 && last_len <= MAX_SERIAL_TAIL_LEN {
             for (i, (chunk, value)) in input.chunks(CHUNK_LEN).zip(values).enumerate() {
                 *value = self.value(chunk, counter + i as u64, (CHUNK_START, CHUNK_END));
             }

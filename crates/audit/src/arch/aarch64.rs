@@ -11,7 +11,7 @@ use disarm64_defn::InsnOperandClass;
 use super::{Decode, Token};
 
 /// Every instruction has this many bytes.
-const SIZE: usize = 4;
+const INSTRUCTION_LEN: usize = 4;
 
 /// Decodes one run of bytes. It remembers the numbers of mnemonics, so that threads need not wait
 /// for each other.
@@ -21,19 +21,19 @@ pub(crate) struct Run<'b> {
 }
 
 impl<'b> Decode<'b> for Run<'b> {
-    const LONGEST: usize = SIZE;
+    const MAX_INSTRUCTION_LEN: usize = INSTRUCTION_LEN;
 
     fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, numbers: HashMap::new() }
     }
 
     fn decode(&mut self, at: usize, stop: usize) -> Token {
-        let bytes = &self.bytes[at..stop.min(at + SIZE)];
+        let bytes = &self.bytes[at..stop.min(at + INSTRUCTION_LEN)];
         let word = bytes.try_into().ok().map(u32::from_le_bytes);
         let Some(opcode) = word.and_then(decoder::decode) else { return Token::bad(bytes.len() as u8) };
         let widths = registers(&opcode);
         let op = if widths == 0 { 0 } else { self.number(&opcode) };
-        Token { len: SIZE as u8, bad: false, widths, op }
+        Token { len: INSTRUCTION_LEN as u8, bad: false, widths, op }
     }
 }
 

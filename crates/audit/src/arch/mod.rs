@@ -81,7 +81,7 @@ impl Token {
 /// Decodes one run of bytes of one instruction set.
 pub(crate) trait Decode<'b> {
     /// The length of the longest instruction in bytes.
-    const LONGEST: usize;
+    const MAX_INSTRUCTION_LEN: usize;
 
     /// Prepares to decode `bytes`.
     fn new(bytes: &'b [u8]) -> Self;

@@ -11,10 +11,10 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Reg
 use super::{Decode, Token};
 
 /// The length of the longest instruction in bytes.
-const LONGEST: usize = 15;
+const MAX_INSTRUCTION_LEN: usize = 15;
 
 /// An assumption of `objdump`: a near branch with an operand-size prefix works as on AMD's CPUs.
-const OPTIONS: u32 = DecoderOptions::AMD;
+const DECODER_OPTIONS: u32 = DecoderOptions::AMD;
 
 /// Decodes one run of bytes.
 pub(crate) struct Run<'b> {
@@ -26,10 +26,10 @@ pub(crate) struct Run<'b> {
 }
 
 impl<'b> Decode<'b> for Run<'b> {
-    const LONGEST: usize = LONGEST;
+    const MAX_INSTRUCTION_LEN: usize = MAX_INSTRUCTION_LEN;
 
     fn new(bytes: &'b [u8]) -> Self {
-        let decoder = Decoder::new(64, bytes, OPTIONS);
+        let decoder = Decoder::new(64, bytes, DECODER_OPTIONS);
         Self { bytes, decoder, instruction: Instruction::default(), at: 0, may_name: &MAY_NAME }
     }
 
@@ -73,14 +73,20 @@ impl Run<'_> {
     /// The length of the bytes at `at`, which are not an instruction.
     fn bad(&self, at: usize, stop: usize) -> Token {
         let bytes = &self.bytes[at..stop];
-        if bytes.len() < LONGEST && self.decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
+        if bytes.len() < MAX_INSTRUCTION_LEN
+            && self.decoder.last_error() == iced_x86::DecoderError::NoMoreBytes
+        {
             return cut_off(bytes[0]);
         }
-        let prefixes = bytes.iter().take(LONGEST - 1).take_while(|byte| PREFIX[**byte as usize] != 0).count();
+        let prefixes = bytes
+            .iter()
+            .take(MAX_INSTRUCTION_LEN - 1)
+            .take_while(|byte| PREFIX[**byte as usize] != 0)
+            .count();
         let opcode = &bytes[prefixes..];
         // `objdump` shows `lock` where the CPU forbids it, and segment registers that do not exist.
         if !matches!(opcode.first(), Some(0x62 | 0x8f | 0xc4 | 0xc5)) {
-            let mut lenient = Decoder::new(64, bytes, OPTIONS | DecoderOptions::NO_INVALID_CHECK);
+            let mut lenient = Decoder::new(64, bytes, DECODER_OPTIONS | DecoderOptions::NO_INVALID_CHECK);
             if !lenient.decode().is_invalid() {
                 return Token { len: lenient.position() as u8, bad: false, widths: 0, op: 0 };
             }
@@ -188,7 +194,7 @@ fn lone_prefixes(bytes: &[u8]) -> Option<Token> {
         let is_x87 = kind(bytes.get(1)?) != WAIT && opcode.is_some_and(|byte| (0xd8..=0xdf).contains(byte));
         return if is_x87 { None } else { lone(1) };
     }
-    let prefixes = bytes.iter().take(LONGEST).take_while(|byte| kind(byte) != 0).count();
+    let prefixes = bytes.iter().take(MAX_INSTRUCTION_LEN).take_while(|byte| kind(byte) != 0).count();
     let void = (1..prefixes).find(|i| kind(&bytes[i - 1]) == REX || kind(&bytes[*i]) == WAIT)?;
     lone(void + usize::from(kind(&bytes[void - 1]) != REX))
 }

@@ -217,7 +217,7 @@ fn advice(kernels: Kernels, is_tuned: bool, is_off: bool) -> String {
 
 /// The sources and assembly of a package, without its tests, examples and benchmarks.
 fn files(root: &Path) -> Vec<PathBuf> {
-    const APART: [&str; 6] = ["tests", "examples", "benches", "target", "fuzz", "vendor"];
+    const SKIPPED_FOLDERS: [&str; 6] = ["tests", "examples", "benches", "target", "fuzz", "vendor"];
     let mut found = Vec::new();
     let mut waiting = vec![root.to_owned()];
     while let Some(folder) = waiting.pop() {
@@ -230,7 +230,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
             let path = entry.path();
             if kind.is_dir() {
                 let is_other_package = path.join("Cargo.toml").exists();
-                if !name.starts_with('.') && !APART.contains(&name.as_ref()) && !is_other_package {
+                if !name.starts_with('.') && !SKIPPED_FOLDERS.contains(&name.as_ref()) && !is_other_package {
                     waiting.push(path);
                 }
             } else if kind.is_file()

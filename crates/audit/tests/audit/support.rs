@@ -1,4 +1,4 @@
-//! What the tests share: binaries that are made on the spot, and audits of them.
+//! Helpers that the tests share: binaries that are made on the spot, and audits of them.
 
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +72,7 @@ pub(crate) fn elf(functions: &[(&str, Vec<u8>)]) -> Vec<u8> {
     object_file(BinaryFormat::Elf, Architecture::X86_64, functions)
 }
 
-/// The same without symbols, and with `data` in a section that is loaded.
+/// An executable without symbols, and with `data` in a section that is loaded.
 pub(crate) fn stripped_elf(code: &[u8], data: &[u8]) -> Vec<u8> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let text = object.section_id(object::write::StandardSection::Text);
@@ -111,7 +111,7 @@ pub(crate) fn width(report: &Report, name: &str) -> u64 {
     report.total.widths[name]
 }
 
-/// What a program prints. It must be there: xtask installs it.
+/// The output of a program. The program must be there: xtask installs it.
 pub(crate) fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -58,7 +58,7 @@ const SETS: [Files; 5] = [
         name: "100,000 files of 1 to 4 KiB",
         count: 100_000,
         sizes: (1 << 10, 4 << 10),
-        peers: &[WALK, "b3sum", "sha256sum"],
+        peers: &[WALK_CONTENDER, "b3sum", "sha256sum"],
         repeated: 1,
         cache: Cache::Warm,
     },
@@ -67,7 +67,7 @@ const SETS: [Files; 5] = [
         name: "10,000 files of 64 KiB",
         count: 10_000,
         sizes: (64 << 10, 64 << 10),
-        peers: &[WALK, "b3sum"],
+        peers: &[WALK_CONTENDER, "b3sum"],
         repeated: 1,
         cache: Cache::Warm,
     },
@@ -101,13 +101,13 @@ const SETS: [Files; 5] = [
 ];
 
 /// The contender that gets a folder instead of names.
-const WALK: &str = "bulla sum -r";
+const WALK_CONTENDER: &str = "bulla sum -r";
 
 /// The case that signs a folder.
-const SIGN: &str = "sign";
+const SIGN_CASE: &str = "sign";
 
 /// The number of files in the folder that is signed again.
-const SIGNED: usize = 200_000;
+const SIGNED_FILES: usize = 200_000;
 
 /// A program with its arguments.
 struct Contender {
@@ -124,7 +124,7 @@ pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<
     let selection = Selection { sizes: vec![], cases: cases.to_vec() };
     let is_wanted = |case: &str| selection.takes(NAME, case, 0);
     let sets: Vec<_> = SETS.iter().filter(|set| is_wanted(set.case)).collect();
-    ensure!(!sets.is_empty() || is_wanted(SIGN), "{NAME} has no case of this name");
+    ensure!(!sets.is_empty() || is_wanted(SIGN_CASE), "{NAME} has no case of this name");
     let mut build = context.cargo();
     build.args(["build", "--quiet", "--profile=dist", "-p", "bulla"]);
     let bulla = build_program(&mut build)?;
@@ -147,7 +147,7 @@ pub(crate) fn run(context: &Context, launches: u32, cases: &[String]) -> Result<
             println!("| {name} | {ours:.2} | {} | {other:.2} | {ratio:.2} |", contender.name);
         }
     }
-    if is_wanted(SIGN) {
+    if is_wanted(SIGN_CASE) {
         sign_again(&root, &bulla)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -170,7 +170,7 @@ impl Contender {
     fn new(name: &str, names: &[String], bulla: &Path, b3sum: &Path) -> Self {
         let (program, arguments) = match name {
             "bulla sum" => (bulla.to_owned(), with(&["sum"], names)),
-            WALK => (bulla.to_owned(), with(&["sum", "-r"], &[".".to_owned()])),
+            WALK_CONTENDER => (bulla.to_owned(), with(&["sum", "-r"], &[".".to_owned()])),
             "b3sum" => (b3sum.to_owned(), names.to_vec()),
             other => (PathBuf::from(other), names.to_vec()),
         };
@@ -281,16 +281,16 @@ fn time(folder: &Path, contender: &Contender, repeated: u32) -> Result<f64> {
 /// first time.
 fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     let set = Files {
-        case: SIGN,
+        case: SIGN_CASE,
         name: "",
-        count: SIGNED,
+        count: SIGNED_FILES,
         sizes: (100, 1000),
         peers: &[],
         repeated: 1,
         cache: Cache::Warm,
     };
     make(root, &set)?;
-    let parent = root.join(SIGNED.to_string());
+    let parent = root.join(SIGNED_FILES.to_string());
     let keystore = root.join("keystore");
     if !keystore.exists() {
         quiet(Command::new(bulla).args(["keystore", "init"]).env("BULLA_KEYSTORE", &keystore))?;
@@ -306,7 +306,10 @@ fn sign_again(root: &Path, bulla: &Path) -> Result<()> {
     sign(&["--full"])?;
     let full: Vec<f64> = (0..3).map(|_| sign(&["--full"])).collect::<Result<_>>()?;
     let again: Vec<f64> = (0..5).map(|_| sign(&[])).collect::<Result<_>>()?;
-    println!("\nSigning a folder of {SIGNED} unchanged files again: {:.0} ms", median(again.iter().copied()));
+    println!(
+        "\nSigning a folder of {SIGNED_FILES} unchanged files again: {:.0} ms",
+        median(again.iter().copied())
+    );
     println!("Signing it with --full: {:.0} ms", median(full.iter().copied()));
     Ok(())
 }

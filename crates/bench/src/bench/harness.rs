@@ -115,10 +115,10 @@ impl Harness {
     fn before(&self, launch: u32) -> Vec<String> {
         let mut words = Vec::new();
         if may_hurry() {
-            words.extend(["nice", "-n", URGENT].map(str::to_owned));
+            words.extend(["nice", "-n", HIGHEST_NICENESS].map(str::to_owned));
         }
         let processors = processors();
-        if !THREADED.contains(&self.suite) && !processors.is_empty() && install::on_path("taskset") {
+        if !THREADED_SUITES.contains(&self.suite) && !processors.is_empty() && install::on_path("taskset") {
             let processor = processors[launch as usize % processors.len()];
             words.extend(["taskset".to_owned(), "-c".to_owned(), processor.to_string()]);
         }
@@ -127,14 +127,15 @@ impl Harness {
 }
 
 /// The niceness of a harness with high priority: the lowest possible one.
-const URGENT: &str = "-20";
+const HIGHEST_NICENESS: &str = "-20";
 
 /// Suites that measure threads: they need all processors.
-const THREADED: [&str; 7] = ["threads", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
+const THREADED_SUITES: [&str; 7] =
+    ["threads", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
 
 /// Whether this user may give a process a high priority. `nice` itself only warns.
 fn may_hurry() -> bool {
-    let probe = Command::new("nice").args(["-n", URGENT, "true"]).stdin(Stdio::null()).output();
+    let probe = Command::new("nice").args(["-n", HIGHEST_NICENESS, "true"]).stdin(Stdio::null()).output();
     probe.is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 

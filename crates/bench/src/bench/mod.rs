@@ -23,7 +23,7 @@ use self::{
 /// How often a suite's harness is launched.
 const LAUNCHES: u32 = 5;
 
-/// What `cargo xtask bench` takes.
+/// The arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask bench blake3\n  \
     cargo xtask bench oneshot --cases hash/64,keyed --launches 9\n  \

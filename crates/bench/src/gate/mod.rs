@@ -27,7 +27,7 @@ use crate::bench::{
     suites::{self, Suite},
 };
 
-/// What `cargo xtask gate` takes.
+/// The arguments of `cargo xtask gate`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask gate\n  cargo xtask gate --suite oneshot\n  \
     cargo xtask gate --suite oneshot --slow-down 5 --slow-cases hash/1024\n  \

@@ -6,10 +6,10 @@ use anyhow::Result;
 use bulla_record::gate::{GateCell, GateVerdict};
 
 /// How many passing cells are shown: those nearest to their limit.
-const NEAREST: usize = 5;
+const MAX_PASSING_CELLS: usize = 5;
 
 /// The exit status for a machine that gives no result.
-const UNFIT: u8 = 3;
+const UNFIT_STATUS: u8 = 3;
 
 /// All cells that did not pass, the nearest passing cells, and the answer.
 pub(super) fn table(lane: &str, cells: &[GateCell]) -> String {
@@ -22,7 +22,7 @@ pub(super) fn table(lane: &str, cells: &[GateCell]) -> String {
         "\n{:<width$} {:<10} {:>7} {:>14} {:>7} {:>14} {:>6} {:>8}\n",
         "cell", "peer", "ratio", "interval", "limit", "control", "shared", "launches"
     );
-    for cell in others.iter().chain(passed.iter().take(NEAREST)) {
+    for cell in others.iter().chain(passed.iter().take(MAX_PASSING_CELLS)) {
         let limit = cell.limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit:.3}"));
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -38,8 +38,8 @@ pub(super) fn table(lane: &str, cells: &[GateCell]) -> String {
             cell.verdict(),
         );
     }
-    if passed.len() > NEAREST {
-        let _ = writeln!(text, "and {} more that passed with more room", passed.len() - NEAREST);
+    if passed.len() > MAX_PASSING_CELLS {
+        let _ = writeln!(text, "and {} more that passed with more room", passed.len() - MAX_PASSING_CELLS);
     }
     let count = |verdict| cells.iter().filter(|cell| cell.verdict() == verdict).count();
     let _ = writeln!(
@@ -85,7 +85,7 @@ fn worst(cells: &[GateCell]) -> GateVerdict {
 pub(super) fn status(cells: &[GateCell]) -> ExitCode {
     match worst(cells) {
         GateVerdict::Fail => ExitCode::FAILURE,
-        GateVerdict::Unfit => ExitCode::from(UNFIT),
+        GateVerdict::Unfit => ExitCode::from(UNFIT_STATUS),
         GateVerdict::Inconclusive | GateVerdict::NoLimit | GateVerdict::Pass => ExitCode::SUCCESS,
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         let text = table("amd-zen4", &cells);
         let rows: Vec<_> = text.lines().filter(|line| line.starts_with("oneshot/")).collect();
         assert!(rows[0].starts_with("oneshot/slow") && rows[0].ends_with("fail"), "{text}");
-        assert!(rows[1].starts_with("oneshot/new") && rows.len() == 2 + NEAREST, "{text}");
+        assert!(rows[1].starts_with("oneshot/new") && rows.len() == 2 + MAX_PASSING_CELLS, "{text}");
         assert!(text.contains("15 more") && text.ends_with("allows\n"), "{text}");
     }
 

@@ -47,7 +47,7 @@ pub(super) enum Kind {
     Function,
 }
 
-/// What a function consists of.
+/// The instructions of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) instructions: usize,

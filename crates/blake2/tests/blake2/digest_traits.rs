@@ -101,7 +101,7 @@ fn nothing_shows_a_secret() {
     assert!(!shown.contains("170") && !shown.contains("words") && !shown.contains("secret"), "{shown}");
 }
 
-/// What programs that buffer by themselves build on.
+/// The core on which programs build that buffer by themselves.
 #[test]
 fn cores() {
     use digest::block_api::{UpdateCore, VariableOutputCore};

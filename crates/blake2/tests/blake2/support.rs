@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 pub(crate) use bulla_kernel_testing::input;
 

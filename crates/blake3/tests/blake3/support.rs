@@ -1,4 +1,4 @@
-//! What the tests share: input, modes, random shapes, and the official crate beside ours.
+//! Helpers that the tests share: input, modes, random shapes, and the official crate beside ours.
 
 use bulla_blake3::hazmat::Mode;
 

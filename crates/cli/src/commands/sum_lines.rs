@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// Output of more bytes than this is printed piece by piece.
-const LONG: u64 = 64 << 10;
+const MAX_HELD_OUTPUT_LEN: u64 = 64 << 10;
 
 /// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -224,7 +224,7 @@ impl<'a> Lines<'a> {
             Output::Digest(digest) => {
                 self.results.text().extend_from_slice(hex::encode(digest.as_bytes()).as_bytes())
             }
-            Output::Stream(reader) if self.hashing.length() > LONG => self.long(reader),
+            Output::Stream(reader) if self.hashing.length() > MAX_HELD_OUTPUT_LEN => self.long(reader),
             output => {
                 let mut hex = Vec::new();
                 self.digits(&mut hex, &output);

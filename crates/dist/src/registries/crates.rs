@@ -20,11 +20,11 @@ const LIBRARIES: [&str; 8] = [
 ];
 
 /// The builds of a dry run are thrown away: they must be quick.
-const QUICK: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
+const QUICK_PROFILE: [(&str, &str); 2] = [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
 /// Without optimization, the tests of every length take minutes. The sources are those of a
 /// release: their own profiles are not in a package.
-const OPTIMIZED: [(&str, &str); 3] =
+const OPTIMIZED_PROFILE: [(&str, &str); 3] =
     [("CARGO_PROFILE_TEST_OPT_LEVEL", "2"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")];
 
 pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
@@ -32,7 +32,7 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     // Cargo packages all crates, in the order in which they are published, and builds each from its
     // package.
     let mut publish = context.cargo();
-    publish.args(["publish", "--dry-run", "--workspace", "--locked"]).envs(QUICK);
+    publish.args(["publish", "--dry-run", "--workspace", "--locked"]).envs(QUICK_PROFILE);
     let status = publish.status().context("cannot start cargo publish")?;
     ensure!(status.success(), "cargo publish --dry-run: {status}");
     packaged_tests(context, source)
@@ -59,7 +59,7 @@ fn packaged_tests(context: &Context, source: &Source) -> Result<()> {
         let mut test = context.cargo();
         test.args(["test", "--all-features", "--target-dir"]).arg(context.target.join("packaged-tests"));
         let used = patches.chunks(2).filter(|patch| !patch[1].contains(&format!(".{library}.")));
-        test.args(used.flatten()).current_dir(&at).envs(OPTIMIZED);
+        test.args(used.flatten()).current_dir(&at).envs(OPTIMIZED_PROFILE);
         let status = test.status().context("cannot start cargo test")?;
         ensure!(status.success(), "the tests in the package of {library}: {status}");
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{files, source::Source};
 
-/// What the package must have beside its code.
+/// The files that the package must have beside its code.
 const REQUIRED: [&str; 5] = ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.d.ts"];
 
 /// One of our packages.

@@ -7,8 +7,8 @@ use bulla_devtools::{Context, install, quiet};
 
 use crate::{files, source::Source};
 
-/// What shows that the package is complete.
-const USE: &str = "import bulla_hash, hashlib, platform\n\
+/// A program that shows that the package is complete.
+const TRIAL_PROGRAM: &str = "import bulla_hash, hashlib, platform\n\
     from bulla_hash import bao\n\
     assert bulla_hash.blake2b(b'abc').digest() == hashlib.blake2b(b'abc').digest()\n\
     encoded, digest = bao.encode(bytes(5000))\n\
@@ -16,7 +16,7 @@ const USE: &str = "import bulla_hash, hashlib, platform\n\
     print(bulla_hash.blake3(b'abc').hexdigest(), platform.python_version(), sep='\\n')";
 
 /// The wheels are thrown away: their builds must be quick.
-const QUICK: [(&str, &str); 3] = [
+const QUICK_PROFILE: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context, source: &Source) -> Result<()> {
     wheel.args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]).arg(&wheels).arg(&sdist);
     // Outside of the tree, so that nothing but the archive can be found.
     wheel.current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", target);
-    quiet(wheel.envs(QUICK)).context("cannot build the source distribution")?;
+    quiet(wheel.envs(QUICK_PROFILE)).context("cannot build the source distribution")?;
     let wheel = files::list(&wheels)?.into_iter().next().context("pip made no wheel")?;
     // What a user does who has no wheel for the machine, and one who has.
     used(&tools, &folder.join("by-source"), &sdist, target, &[])?;
@@ -66,9 +66,9 @@ fn used(tools: &Path, place: &Path, package: &Path, target: &Path, options: &[&s
     let mut pip = Command::new(tools);
     pip.args(["-m", "pip", "--python"]).arg(&python).args(["install", "--quiet"]).args(options);
     // Outside of the tree, so that nothing but the package can be found.
-    pip.arg(package).current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", target).envs(QUICK);
+    pip.arg(package).current_dir(std::env::temp_dir()).env("CARGO_TARGET_DIR", target).envs(QUICK_PROFILE);
     quiet(&mut pip).with_context(|| format!("cannot install {name}"))?;
-    let said = quiet(Command::new(&python).args(["-I", "-W", "error", "-c", USE]))?;
+    let said = quiet(Command::new(&python).args(["-I", "-W", "error", "-c", TRIAL_PROGRAM]))?;
     let [digest, version] = said.lines().collect::<Vec<_>>()[..] else { bail!("{name} says {said}") };
     ensure!(digest.starts_with("6437b3ac38465133"), "{name} says {said}");
     println!("{name}: installed and used with Python {version}");

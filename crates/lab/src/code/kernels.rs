@@ -13,23 +13,23 @@ use super::{
 
 /// The functions of a BLAKE3 kernel, as `Functions` in `crates/blake3/src/kernel/table.rs` has
 /// them, that work on one input, or on any number.
-const NARROW: &[&str] = &["chunk", "block", "hash_lanes", "hash_equal_len", "parents"];
+const NARROW_FUNCTIONS: &[&str] = &["chunk", "block", "hash_lanes", "hash_equal_len", "parents"];
 
 /// The functions that work only on as many inputs as the widest registers have lanes.
-const WIDE: &[&str] = &["group", "merge", "transpose_out", "output"];
+const WIDE_FUNCTIONS: &[&str] = &["group", "merge", "transpose_out", "output"];
 
 /// The function for two groups of such inputs.
-const TWO: &[&str] = &["two_groups"];
+const TWO_GROUP_FUNCTIONS: &[&str] = &["two_groups"];
 
 /// The functions of a BLAKE2 kernel that work on one input.
-const ONE: &[&str] = &["compress_2b", "compress_2s"];
+const ONE_INPUT_FUNCTIONS: &[&str] = &["compress_2b", "compress_2s"];
 
 /// The functions that work on up to as many inputs as the registers have lanes.
-const LANES: &[&str] = &["lanes_2b", "lanes_2s"];
+const LANE_FUNCTIONS: &[&str] = &["lanes_2b", "lanes_2s"];
 
 /// The steps of Ed25519 that both kernels have, as `steps!` in
 /// `crates/ed25519/src/kernel/lane_steps.rs` lists them.
-const STEPS: &[&str] = &[
+const STEP_FUNCTIONS: &[&str] = &[
     "compress",
     "take_scalars",
     "decode_two",
@@ -77,12 +77,12 @@ const STEPS_OF_FOUR: &[&str] = &["decode_pair"];
 
 /// Whether this is a step of Ed25519.
 fn is_step(function: &str) -> bool {
-    [STEPS, STEPS_OF_EIGHT, STEPS_OF_FOUR].iter().any(|steps| steps.contains(&function))
+    [STEP_FUNCTIONS, STEPS_OF_EIGHT, STEPS_OF_FOUR].iter().any(|steps| steps.contains(&function))
 }
 
 /// The functions that take any number of inputs. They may call another function of their kernel,
 /// and abort if a caller breaks the contract. No other function calls anything.
-const DISPATCHING: [&str; 5] = ["hash_lanes", "hash_equal_len", "parents", "lanes_2b", "lanes_2s"];
+const DISPATCHING_FUNCTIONS: [&str; 5] = ["hash_lanes", "hash_equal_len", "parents", "lanes_2b", "lanes_2s"];
 
 /// A library with kernels.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ pub struct Set {
     modules: &'static [(&'static str, &'static [&'static str])],
     /// Its widest registers.
     widest: Width,
-    /// The CPU features that its instructions may need, in addition to [`BASELINE`].
+    /// The CPU features that its instructions may need, in addition to [`BASELINE_FEATURES`].
     features: &'static [CpuidFeature],
 }
 
@@ -147,7 +147,7 @@ enum Width {
 }
 
 /// The features of every x86-64 CPU, by the decoder's names.
-const BASELINE: &[CpuidFeature] = {
+const BASELINE_FEATURES: &[CpuidFeature] = {
     use CpuidFeature::*;
     &[
         INTEL8086,
@@ -189,25 +189,29 @@ const SSE41: &[CpuidFeature] = &[CpuidFeature::SSE3, CpuidFeature::SSSE3, CpuidF
 static BLAKE3: [Set; 4] = [
     Set {
         name: "x86_64/avx512",
-        modules: &[("avx512_full_kernel", NARROW), ("avx512_full_wide", WIDE), ("avx512_two", TWO)],
+        modules: &[
+            ("avx512_full_kernel", NARROW_FUNCTIONS),
+            ("avx512_full_wide", WIDE_FUNCTIONS),
+            ("avx512_two", TWO_GROUP_FUNCTIONS),
+        ],
         widest: Width::Zmm,
         features: AVX512,
     },
     Set {
         name: "x86_64/avx512 half-width",
-        modules: &[("avx512_half_kernel", NARROW), ("avx512_half_wide", WIDE)],
+        modules: &[("avx512_half_kernel", NARROW_FUNCTIONS), ("avx512_half_wide", WIDE_FUNCTIONS)],
         widest: Width::Zmm,
         features: AVX512,
     },
     Set {
         name: "x86_64/avx2",
-        modules: &[("avx2_kernel", NARROW), ("avx2_wide", WIDE)],
+        modules: &[("avx2_kernel", NARROW_FUNCTIONS), ("avx2_wide", WIDE_FUNCTIONS)],
         widest: Width::Ymm,
         features: AVX2,
     },
     Set {
         name: "x86_64/sse4.1",
-        modules: &[("sse41_kernel", NARROW), ("sse41_wide", WIDE)],
+        modules: &[("sse41_kernel", NARROW_FUNCTIONS), ("sse41_wide", WIDE_FUNCTIONS)],
         widest: Width::Xmm,
         features: SSE41,
     },
@@ -216,26 +220,26 @@ static BLAKE3: [Set; 4] = [
 static BLAKE2: [Set; 4] = [
     Set {
         name: "blake2 x86_64/avx512",
-        modules: &[("avx512_fast_rotate", ONE), ("avx512_lanes", LANES)],
+        modules: &[("avx512_fast_rotate", ONE_INPUT_FUNCTIONS), ("avx512_lanes", LANE_FUNCTIONS)],
         widest: Width::Zmm,
         features: AVX512,
     },
     // CPUs whose rotates take two cycles use the same functions for many inputs.
     Set {
         name: "blake2 x86_64/avx512 slow-rotate",
-        modules: &[("avx512_slow_rotate", ONE)],
+        modules: &[("avx512_slow_rotate", ONE_INPUT_FUNCTIONS)],
         widest: Width::Zmm,
         features: AVX512,
     },
     Set {
         name: "blake2 x86_64/avx2",
-        modules: &[("avx2_kernel", ONE), ("avx2_lanes", LANES)],
+        modules: &[("avx2_kernel", ONE_INPUT_FUNCTIONS), ("avx2_lanes", LANE_FUNCTIONS)],
         widest: Width::Ymm,
         features: AVX2,
     },
     Set {
         name: "blake2 x86_64/sse4.1",
-        modules: &[("sse41_kernel", ONE), ("sse41_lanes", LANES)],
+        modules: &[("sse41_kernel", ONE_INPUT_FUNCTIONS), ("sse41_lanes", LANE_FUNCTIONS)],
         widest: Width::Xmm,
         features: SSE41,
     },
@@ -244,13 +248,13 @@ static BLAKE2: [Set; 4] = [
 static ED25519: [Set; 2] = [
     Set {
         name: "ed25519 x86_64/avx512ifma",
-        modules: &[("ifma", STEPS), ("ifma", STEPS_OF_EIGHT)],
+        modules: &[("ifma", STEP_FUNCTIONS), ("ifma", STEPS_OF_EIGHT)],
         widest: Width::Zmm,
         features: AVX512_IFMA,
     },
     Set {
         name: "ed25519 x86_64/avx2",
-        modules: &[("avx2", STEPS), ("avx2", STEPS_OF_FOUR)],
+        modules: &[("avx2", STEP_FUNCTIONS), ("avx2", STEPS_OF_FOUR)],
         widest: Width::Ymm,
         features: AVX2_FMA,
     },
@@ -318,7 +322,9 @@ impl Kernel {
         let own = format!("{}{}::", self.library.module, self.module);
         let panics = |callee: &str| callee.starts_with("core::panicking::");
         let allowed = |callee: &&String| match self.function {
-            function if DISPATCHING.contains(&function) => callee.starts_with(&own) || panics(callee),
+            function if DISPATCHING_FUNCTIONS.contains(&function) => {
+                callee.starts_with(&own) || panics(callee)
+            }
             // Functions outside the library copy and clear whole tables, and only these are called
             // through pointers. Steps with secrets call nothing.
             function if is_step(function) && !secrets::STEPS.contains(&function) => {
@@ -348,12 +354,14 @@ impl Kernel {
         // Wide functions use some narrow registers: to read blocks in pieces of 128 bits, and to
         // make counters.
         let least = match self.function {
-            function if WIDE.contains(&function) => self.counts.vector() * 3 / 4,
+            function if WIDE_FUNCTIONS.contains(&function) => self.counts.vector() * 3 / 4,
             // Some write rows of one lane each, in pairs of words.
             function if is_step(function) => self.counts.vector() * 2 / 3,
             _ => 1,
         };
-        let is_wide = [WIDE, &DISPATCHING].iter().any(|functions| functions.contains(&self.function));
+        let is_wide = [WIDE_FUNCTIONS, &DISPATCHING_FUNCTIONS]
+            .iter()
+            .any(|functions| functions.contains(&self.function));
         ((is_wide || is_step(self.function)) && wide < least.max(1))
             .then(|| format!("{wide} of {} vector instructions use {register}", self.counts.vector()))
     }
@@ -381,7 +389,7 @@ pub fn foreign_outside(image: &Image) -> Vec<String> {
 
 fn foreign(counts: &Counts, features: &[CpuidFeature]) -> Vec<String> {
     let is_known = |feature, mnemonic| {
-        BASELINE.contains(&feature)
+        BASELINE_FEATURES.contains(&feature)
             || features.contains(&feature)
             // A CPU without it executes a `bsf`: the same for all values except zero, for which the
             // compiler emits other code.
@@ -465,7 +473,8 @@ mod tests {
     fn steps_of_ed25519_clear_memory_unless_secrets_are_in_them() {
         let calls = |function: &str| {
             let library = LIBRARIES.iter().find(|library| library.package == "bulla-ed25519").unwrap();
-            let function = STEPS.iter().chain(STEPS_OF_EIGHT).find(|step| **step == function).unwrap();
+            let function =
+                STEP_FUNCTIONS.iter().chain(STEPS_OF_EIGHT).find(|step| **step == function).unwrap();
             let counts = Counts {
                 calls: ["memset".to_owned(), "bulla_ed25519::any".to_owned()].into(),
                 ..Counts::default()

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The cases: requests, connections, and how the service runs.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(super) struct Case {
     pub(super) has_latency: bool,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     Sign,

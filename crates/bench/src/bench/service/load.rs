@@ -73,7 +73,7 @@ impl<'a> Load<'a> {
         self.full_from(LOAD, SECONDS)
     }
 
-    /// The same, with the load from these processors, for so long.
+    /// Makes the load from these processors, for that long.
     pub(super) fn full_from(&self, processors: &str, seconds: u32) -> Result<f64> {
         let script = self.folder.join("request.lua");
         let token = self.token;
@@ -169,7 +169,7 @@ impl Caller {
         Self { stream: BufReader::new(stream), authorization }
     }
 
-    /// What the service answers to a request.
+    /// The service's answer to a request.
     ///
     /// # Errors
     /// The answer is no success; the connection breaks.

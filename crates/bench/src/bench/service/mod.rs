@@ -30,14 +30,14 @@ use self::{
 /// The name on the command line.
 pub(crate) const NAME: &str = "service";
 
-/// What makes the load, and the certificate.
+/// The programs that make the load, and the certificate.
 const TOOLS: &[DebianTool] = &[
     DebianTool { program: "wrk", package: "wrk" },
     DebianTool { program: "h2load", package: "nghttp2-client" },
     DebianTool { program: "openssl", package: "openssl" },
 ];
 
-/// What one case gave in all launches.
+/// The figures of one case in all launches.
 #[derive(Default)]
 struct Figures {
     /// Items, signatures or verdicts, a second.

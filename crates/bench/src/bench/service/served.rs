@@ -55,7 +55,7 @@ impl Built {
 pub(super) struct Served {
     process: Child,
     pub(super) address: String,
-    /// The same with TLS.
+    /// The address for TLS.
     pub(super) tls_address: String,
     pub(super) token: String,
     /// Where requests are written for the programs that make the load.
@@ -120,7 +120,7 @@ impl Served {
         Ok(())
     }
 
-    /// What the service answers to one request.
+    /// The service's answer to one request.
     pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value> {
         Caller::of(&self.address, &self.token)?.post(path, body)
     }

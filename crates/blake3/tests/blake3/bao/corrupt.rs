@@ -7,7 +7,7 @@ use bulla_blake3::bao::decode::{Decoder, Error, SliceDecoder, decode};
 use bulla_blake3::bao::encode::{SliceExtractor, encode, encode_with_group_size, outboard};
 use std::io::{self, Cursor, ErrorKind, Read};
 
-/// What comes out in pieces of `room` bytes, and the error at the end.
+/// The output in pieces of `room` bytes, and the error at the end.
 fn read_until_error(mut reader: impl Read, room: usize) -> (Vec<u8>, Option<io::Error>) {
     let (mut all, mut piece) = (Vec::new(), vec![0; room]);
     loop {

@@ -75,7 +75,7 @@ impl Etcd {
         all.join(", ")
     }
 
-    /// What all members together have done so far.
+    /// The work that all members together have done so far.
     pub(super) fn done(&self) -> Result<Done> {
         let mut done = Done::default();
         for member in &self.members {
@@ -122,7 +122,7 @@ impl Etcd {
     }
 }
 
-/// What etcd has done since it started.
+/// The work that etcd has done since it started.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Done {
     /// Seconds of its threads.
@@ -141,7 +141,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// What was done after `before`.
+    /// The work that was done after `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             computed: self.computed - before.computed,

@@ -1,4 +1,4 @@
-//! What nodes cost that do nothing, and what they cost when another node makes changes.
+//! The cost of nodes that do nothing, and of nodes that follow another node's changes.
 
 use std::{thread, time::Duration};
 

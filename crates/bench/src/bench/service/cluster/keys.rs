@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode> {
     );
     for keys in KEYS {
         let folder = built.folder.join(format!("{NAME}-{keys}"));
-        if !folder.join(MADE).exists() {
+        if !folder.join(COMPLETE_MARKER).exists() {
             make(context, &folder, keys)?;
         }
         measure(&built, &folder, keys, &mut table)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context) -> Result<ExitCode> {
 }
 
 /// A file that says that the keystore in a folder is complete.
-const MADE: &str = "made";
+const COMPLETE_MARKER: &str = "made";
 
 fn make(context: &Context, folder: &Path, keys: usize) -> Result<()> {
     eprintln!("xtask: making {keys} keys, which takes minutes");
@@ -86,7 +86,7 @@ fn make(context: &Context, folder: &Path, keys: usize) -> Result<()> {
     ensure!(status.success(), "the keys were not made: {status}");
     // What wrote the keys is history: it is no part of what a keystore needs.
     etcd.forget_history()?;
-    fs::write(folder.join(MADE), "")?;
+    fs::write(folder.join(COMPLETE_MARKER), "")?;
     Ok(())
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Node {
     pub(super) folder: PathBuf,
 }
 
-/// What nodes and etcd used in some time.
+/// The resources that nodes and etcd used in some time.
 pub(super) struct Used {
     pub(super) seconds: f64,
     pub(super) etcd: Done,
@@ -163,7 +163,7 @@ impl<'a> Nodes<'a> {
         Ok(())
     }
 
-    /// What is used while `run` runs.
+    /// The resources that are used while `run` runs.
     pub(super) fn measure<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<(T, Used)> {
         let computed =
             || -> Result<Vec<f64>> { self.all.iter().map(|node| cpu_seconds(node.process.id())).collect() };
