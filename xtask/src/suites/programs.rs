@@ -161,7 +161,7 @@ mod tests {
         quiet(tree.args(arguments)).unwrap()
     }
 
-    /// The crates of others that cargo builds for these arguments, each with its features.
+    /// The third-party crates that cargo builds for these arguments, each with its features.
     fn crates(context: &Context, arguments: &[&str]) -> BTreeSet<String> {
         // Ours have a path.
         let crates: BTreeSet<_> =

@@ -61,7 +61,7 @@ impl<T> Oneshot<T> {
         matches!(*self.inner(), Inner::Pending(_))
     }
 
-    /// Nobody waits any more. Returns whether the answer was still missing; if so, it is dropped
+    /// Cancels the wait. Returns whether the answer was still missing; if so, it is dropped
     /// when it comes, and nobody is woken.
     pub(super) fn abandon(&self) -> bool {
         matches!(std::mem::replace(&mut *self.inner(), Inner::Taken), Inner::Pending(_))

@@ -99,7 +99,7 @@ fn a_client_certificate_that_the_configuration_names_is_a_caller() {
     let get = |client: &Client, token| client.get(&service.url, KEYS, token);
     let robot = Client::showing(&authority, &known);
     assert_eq!(get(&robot, None).unwrap(), 200);
-    assert_eq!(get(&robot, Some("nonsense")).unwrap(), 403, "a token counts more than the certificate");
+    assert_eq!(get(&robot, Some("nonsense")).unwrap(), 403, "a token takes precedence over the certificate");
     let nobody = Client::new(&authority);
     assert_eq!(get(&nobody, None).unwrap(), 401);
     assert_eq!(get(&nobody, Some(reader.expose())).unwrap(), 200, "a token needs no certificate");
