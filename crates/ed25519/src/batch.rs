@@ -46,8 +46,8 @@ pub fn verify_many_into(items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     kernel::active().verify_many_into(items, out);
 }
 
-/// Signs every item. Signature i is the one that [`sign`](crate::Signer::sign) makes for item i, byte for
-/// byte.
+/// Signs every item. Signature i is the one that [`sign`](crate::Signer::sign) makes for item i,
+/// byte for byte.
 ///
 /// If the kernel has vectors, it makes eight signatures at a time. The time depends only on the
 /// messages' lengths, not on keys or content. Without the feature `lane-signing`, which is on by

@@ -1,12 +1,13 @@
-//! Ed25519ph (RFC 8032, section 5.1) under the names of `ed25519-dalek`: signatures of digests, with
-//! a context that separates the uses of one key.
+//! Ed25519ph (RFC 8032, section 5.1) under the names of `ed25519-dalek`: signatures of digests,
+//! with a context that separates the uses of one key.
 
 use crate::error::ContextTooLong;
 #[cfg(feature = "digest")]
 use {
     crate::error::{SignatureError, signature_error},
+    crate::sign_verify::Predicate,
     crate::signing_key::SigningKey,
-    crate::verifying_key::{Predicate, VerifyingKey},
+    crate::verifying_key::VerifyingKey,
     curve25519_dalek::digest::{Digest, Update, array::typenum::U64},
     ed25519::Signature,
     signature::{DigestSigner, DigestVerifier},
@@ -43,8 +44,8 @@ impl SigningDomain {
 
 /// A key with a context, for Ed25519ph.
 ///
-/// [`SigningKey::with_context`] and [`VerifyingKey::with_context`] make it. It signs and verifies by
-/// the traits [`DigestSigner`] and [`DigestVerifier`].
+/// [`SigningKey::with_context`] and [`VerifyingKey::with_context`] make it. It signs and verifies
+/// by the traits [`DigestSigner`] and [`DigestVerifier`].
 ///
 /// ```
 /// use bulla_ed25519::{DigestSigner, DigestVerifier, Sha512, SigningKey};
@@ -58,7 +59,8 @@ impl SigningDomain {
 ///     Ok(())
 /// };
 /// assert!(key.verifying_key().with_context(b"a use")?.verify_digest(update, &signature).is_ok());
-/// assert!(key.verifying_key().with_context(b"another")?.verify_digest(update, &signature).is_err());
+/// let other = key.verifying_key();
+/// assert!(other.with_context(b"another")?.verify_digest(update, &signature).is_err());
 /// # Ok::<(), bulla_ed25519::SignatureError>(())
 /// ```
 #[cfg(feature = "digest")]
@@ -207,8 +209,8 @@ impl VerifyingKey {
         Context::new(self, context_value)
     }
 
-    /// Verifies a signature of a digest, by the predicate of [`verify`](crate::Verifier::verify). No
-    /// context is an empty one.
+    /// Verifies a signature of a digest, by the predicate of [`verify`](crate::Verifier::verify).
+    /// No context is an empty one.
     ///
     /// # Errors
     ///

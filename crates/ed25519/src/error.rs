@@ -10,10 +10,11 @@ use ed25519::signature::Error as OpaqueError;
 /// [`InvalidReason`](crate::InvalidReason).
 ///
 /// ```
-/// use bulla_ed25519::{InvalidReason, Signature, SigningKey, Verifier};
+/// use bulla_ed25519::{InvalidReason, Signer, SigningKey};
 /// use std::error::Error;
 ///
-/// let error = SigningKey::from_bytes(&[7; 32]).verify(b"a", &Signature::from_bytes(&[0; 64])).unwrap_err();
+/// let key = SigningKey::from_bytes(&[7; 32]);
+/// let error = key.verify(b"a", &key.sign(b"another")).unwrap_err();
 /// let reason = error.source().and_then(|source| source.downcast_ref());
 /// assert_eq!(reason, Some(&InvalidReason::Mismatch));
 /// ```

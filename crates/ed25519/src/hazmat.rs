@@ -1,5 +1,6 @@
-//! Low-level functions that are easy to misuse: signing and verifying with an expanded key, and with
-//! other hash functions than SHA-512. The names and meanings are those of `ed25519_dalek::hazmat`.
+//! Low-level functions that are easy to misuse: signing and verifying with an expanded key, and
+//! with other hash functions than SHA-512. The names and meanings are those of
+//! `ed25519_dalek::hazmat`.
 //!
 //! A signature under one public key by another [`ExpandedSecretKey`] reveals the secret. Use
 //! [`SigningKey`](crate::SigningKey), which keeps the two together.
@@ -70,7 +71,8 @@ impl Eq for ExpandedSecretKey {}
 /// ```
 /// use bulla_ed25519::hazmat::{ExpandedSecretKey, raw_sign, raw_verify};
 /// use bulla_ed25519::VerifyingKey;
-/// ///
+/// use sha2::Sha512;
+///
 /// let secret = ExpandedSecretKey::from(&[7; 32]);
 /// let public = VerifyingKey::from(&secret);
 /// let signature = raw_sign::<Sha512>(&secret, b"message", &public);
@@ -177,7 +179,8 @@ where
 /// ```
 /// use bulla_ed25519::hazmat::raw_verify;
 /// use bulla_ed25519::{Signer, SigningKey};
-/// ///
+/// use sha2::Sha512;
+///
 /// let key = SigningKey::from_bytes(&[7; 32]);
 /// raw_verify::<Sha512>(&key.verifying_key(), b"message", &key.sign(b"message"))?;
 /// # Ok::<(), bulla_ed25519::SignatureError>(())

@@ -8,13 +8,13 @@
 //! ed25519-dalek = { package = "bulla-ed25519", version = "0.1" }
 //! ```
 //!
-//! All items of `ed25519-dalek` 3 are here, with the same meanings, bytes and features. Its own tests
-//! pass on this crate. With the feature `std` (default), single signatures are made and verified by
-//! the kernels for this CPU too. What differs:
+//! All items of `ed25519-dalek` 3 are here, with the same meanings, bytes and features. Its own
+//! tests pass on this crate. With the feature `std` (default), single signatures are made and
+//! verified by the kernels for this CPU too. What differs:
 //!
 //! - A context of more than 255 bytes is an error when verifying too, not a panic.
-//! - Secrets are always zeroized; with `std` also on the stack. `zeroize` and `asm` are accepted, and
-//!   change nothing.
+//! - Secrets are always zeroized; with `std` also on the stack. `zeroize` and `asm` are accepted,
+//!   and change nothing.
 //! - `legacy_compatibility` accepts S of the order or more in the functions of dalek, as there, and
 //!   nowhere else.
 //! - [`SignatureError`] has an [`InvalidReason`] as its source, and texts differ.
@@ -23,7 +23,8 @@
 //! use bulla_ed25519::rand_core::UnwrapErr;
 //! use bulla_ed25519::{Signature, Signer, SigningKey, Verifier, VerifyingKey};
 //!
-//! let key = SigningKey::generate(&mut UnwrapErr(getrandom::SysRng)); // with the feature `rand_core`
+//! // With the feature `rand_core`.
+//! let key = SigningKey::generate(&mut UnwrapErr(getrandom::SysRng));
 //! let signature: Signature = key.sign(b"message");
 //!
 //! let public_key = VerifyingKey::from_bytes(&key.verifying_key().to_bytes())?;
@@ -49,13 +50,13 @@
 //! assert_eq!(verify_many(&items), [Verdict::Valid; 2]);
 //! ```
 //!
-//! Each signature gets its own verdict, which does not depend on the batch, the number of threads or
-//! the CPU. The predicate is that of [`VerifyingKey::verify_strict`]. Keys that verify often can be
-//! kept ready: [`PreparedKey`], [`KeyCache`].
+//! Each signature gets its own verdict, which does not depend on the batch, the number of threads
+//! or the CPU. The predicate is that of [`VerifyingKey::verify_strict`]. Keys that verify often can
+//! be kept ready: [`PreparedKey`], [`KeyCache`].
 //!
 //! AVX-512 IFMA has eight lanes. AVX2 with FMA has four, which only verify. Lane i of every vector
-//! belongs to signature i; a few signatures are computed one by one, each with all lanes. Where there
-//! are no vectors, `curve25519-dalek` does a part of the work: see [`kernel`].
+//! belongs to signature i; a few signatures are computed one by one, each with all lanes. Where
+//! there are no vectors, `curve25519-dalek` does a part of the work: see [`kernel`].
 //!
 //! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more. In a
 //! build with `opt-level = 0`, signing in lanes needs more than 512 KiB, most of it to overwrite
@@ -63,13 +64,13 @@
 //!
 //! # Features
 //!
-//! Of `ed25519-dalek`: `alloc`, `batch` ([`verify_batch`]), `digest` (Ed25519ph, [`Context`]), `fast`
-//! (default: tables of the base point), `hazmat`, `legacy_compatibility`, `pem`, `pkcs8`,
+//! Of `ed25519-dalek`: `alloc`, `batch` ([`verify_batch`]), `digest` (Ed25519ph, [`Context`]),
+//! `fast` (default: tables of the base point), `hazmat`, `legacy_compatibility`, `pem`, `pkcs8`,
 //! `rand_core`, `serde`, `signature`, `zeroize`.
 //!
 //! Of this crate: `std` (default), `rayon` (default: [`verify_many_parallel`]), `lane-signing`
-//! (default: signatures eight at a time). Without `std` the crate is `no_std`, with `alloc` or without
-//! it, and has the names of dalek only.
+//! (default: signatures eight at a time). Without `std` the crate is `no_std`, with `alloc` or
+//! without it, and has the names of dalek only.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -101,6 +102,7 @@ pub mod prehash;
 #[cfg(feature = "std")]
 mod prepared_keys;
 mod serial;
+mod sign_verify;
 mod signing_key;
 mod verdict;
 #[cfg(feature = "batch")]

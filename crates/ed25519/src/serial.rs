@@ -47,8 +47,8 @@ pub(crate) fn is_canonical_scalar(s: &[u8; 32]) -> bool {
     s.iter().rev().lt(ORDER.iter().rev())
 }
 
-/// S, if the functions with the names of dalek accept it. Adding the order to S changes no point, so
-/// that S may be reduced.
+/// S, if the functions with the names of dalek accept it. Adding the order to S changes no point,
+/// so that S may be reduced.
 pub(crate) fn accepted_scalar(s: &[u8; 32]) -> Result<Scalar, InvalidReason> {
     let is_accepted = is_canonical_scalar(s) || cfg!(feature = "legacy_compatibility") && s[31] & 0xe0 == 0;
     if is_accepted { Ok(Scalar::from_bytes_mod_order(*s)) } else { Err(InvalidReason::ScalarNotCanonical) }

@@ -9,8 +9,9 @@ use core::convert::Infallible;
 use core::fmt;
 use curve25519_dalek::Scalar;
 use curve25519_dalek::scalar::clamp_integer;
+#[cfg(feature = "hazmat")]
 use ed25519::Signature;
-use ed25519::signature::{KeypairRef, MultipartSigner, MultipartVerifier, Signer, Verifier};
+use ed25519::signature::KeypairRef;
 use sha2::{Digest as _, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize as _, ZeroizeOnDrop, Zeroizing};
@@ -106,7 +107,8 @@ impl SigningKey {
     /// ```
     /// use bulla_ed25519::SigningKey;
     ///
-    /// let key = SigningKey::from_bytes(&[7; 32]); // in a real program, from a cryptographic generator
+    /// // In a real program, from a cryptographic generator.
+    /// let key = SigningKey::from_bytes(&[7; 32]);
     /// assert_eq!(key.to_bytes(), [7; 32]);
     /// ```
     #[must_use]
@@ -208,40 +210,6 @@ impl SigningKey {
         self.public
     }
 
-    /// Verifies like [`Verifier::verify`] of the public key.
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError`] if the signature is not valid.
-    ///
-    /// ```
-    /// use bulla_ed25519::{Signer, SigningKey};
-    ///
-    /// let key = SigningKey::from_bytes(&[7; 32]);
-    /// let signature = key.sign(b"message");
-    /// assert!(key.verify(b"message", &signature).is_ok());
-    /// assert!(key.verify(b"another", &signature).is_err());
-    /// ```
-    pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
-        self.public.verify(message, signature)
-    }
-
-    /// Verifies like [`VerifyingKey::verify_strict`].
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError`] if the signature is not valid.
-    ///
-    /// ```
-    /// use bulla_ed25519::{Signer, SigningKey};
-    ///
-    /// let key = SigningKey::from_bytes(&[7; 32]);
-    /// assert!(key.verify_strict(b"message", &key.sign(b"message")).is_ok());
-    /// ```
-    pub fn verify_strict(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
-        self.public.verify_strict(message, signature)
-    }
-
     /// A verifier that takes the message in parts: see [`VerifyingKey::verify_stream`].
     ///
     /// # Errors
@@ -294,20 +262,8 @@ impl SigningKey {
         self.secret.expanded.scalar
     }
 
-    /// Signs one message, with a domain before everything that is hashed.
-    pub(crate) fn sign_with_domain(&self, domain: &[u8], message: &[u8]) -> Signature {
-        #[cfg(feature = "std")]
-        {
-            let mut out = [[0; 64]];
-            crate::kernel::active().sign_in(domain, &[SignItem { key: self, message }], &mut out);
-            Signature::from_bytes(&out[0])
-        }
-        #[cfg(not(feature = "std"))]
-        Signature::from_bytes(&self.sign_serially(domain, &[message]))
-    }
-
-    /// Signs a message in parts by curve25519-dalek, which leaves the nonce on the stack: the caller
-    /// wipes it.
+    /// Signs a message in parts by curve25519-dalek, which leaves the nonce on the stack: the
+    /// caller wipes it.
     pub(crate) fn sign_serially(&self, domain: &[u8], message: &[&[u8]]) -> [u8; 64] {
         let update = |hash: &mut Sha512| {
             message.iter().for_each(|part| hash.update(part));
@@ -330,34 +286,6 @@ impl SigningKey {
     #[cfg(any(test, lanes))]
     pub(crate) fn prefix(&self) -> &[u8; 32] {
         &self.secret.expanded.hash_prefix
-    }
-}
-
-impl Signer<Signature> for SigningKey {
-    fn try_sign(&self, message: &[u8]) -> Result<Signature, SignatureError> {
-        Ok(self.sign_with_domain(&[], message))
-    }
-}
-
-impl MultipartSigner<Signature> for SigningKey {
-    fn try_multipart_sign(&self, message: &[&[u8]]) -> Result<Signature, SignatureError> {
-        match message {
-            [message] => self.try_sign(message),
-            // The kernels take messages as a whole.
-            parts => Ok(Signature::from_bytes(&wipe::wiping_stack(|| self.sign_serially(&[], parts)))),
-        }
-    }
-}
-
-impl Verifier<Signature> for SigningKey {
-    fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
-        self.public.verify(message, signature)
-    }
-}
-
-impl MultipartVerifier<Signature> for SigningKey {
-    fn multipart_verify(&self, message: &[&[u8]], signature: &Signature) -> Result<(), SignatureError> {
-        self.public.multipart_verify(message, signature)
     }
 }
 

@@ -18,8 +18,8 @@ use strobe_rs::{SecParam, Strobe};
 /// Whether the random combination of all equations holds, without the cofactor: the function of
 /// this name in `ed25519-dalek`, with the same result for every batch.
 ///
-/// This is **not** the strict predicate. For a signature with a part of small order, which no honest
-/// signer makes, the result depends on chance and on its neighbors.
+/// This is **not** the strict predicate. For a signature with a part of small order, which no
+/// honest signer makes, the result depends on chance and on its neighbors.
 /// [`verify_many`](crate::verify_many) gives one verdict for each signature, which depends on
 /// nothing else, and [`cofactored`](crate::cofactored) is a batch that agrees with single
 /// verification. An empty batch is valid.

@@ -10,7 +10,7 @@ use curve25519_dalek::digest::{Digest, array::typenum::U64};
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
 use ed25519::Signature;
-use ed25519::signature::{MultipartVerifier, Verifier};
+#[cfg(feature = "hazmat")]
 use sha2::Sha512;
 
 /// The length of a public key in bytes.
@@ -36,15 +36,6 @@ pub const SIGNATURE_LENGTH: usize = Signature::BYTE_SIZE;
 pub struct VerifyingKey {
     compressed: CompressedEdwardsY,
     point: EdwardsPoint,
-}
-
-/// Which signatures are valid.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Predicate {
-    /// The equation without the cofactor, R compared as bytes, and S below the order.
-    Plain,
-    /// In addition, A and R are not of small order.
-    Strict,
 }
 
 impl VerifyingKey {
@@ -90,8 +81,8 @@ impl VerifyingKey {
         &self.compressed.0
     }
 
-    /// Whether the key has small order. One signature under such a key can fit almost every message:
-    /// [`VerifyingKey::verify_strict`] refuses it.
+    /// Whether the key has small order. One signature under such a key can fit almost every
+    /// message: [`VerifyingKey::verify_strict`] refuses it.
     ///
     /// ```
     /// use bulla_ed25519::{SigningKey, VerifyingKey};
@@ -104,28 +95,8 @@ impl VerifyingKey {
         self.point.is_small_order()
     }
 
-    /// Verifies a signature strictly: the key and R must not be of small order, besides what
-    /// [`verify`](Verifier::verify) demands. Then the signature fits no other message, and the
-    /// verdict is that of [`verify_many`](crate::verify_many).
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError`] if the signature is not valid.
-    ///
-    /// ```
-    /// use bulla_ed25519::{Signer, SigningKey};
-    ///
-    /// let signer = SigningKey::from_bytes(&[7; 32]);
-    /// let (key, signature) = (signer.verifying_key(), signer.sign(b"message"));
-    /// assert!(key.verify_strict(b"message", &signature).is_ok());
-    /// assert!(key.verify_strict(b"another", &signature).is_err());
-    /// ```
-    pub fn verify_strict(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
-        self.check(&[], message, signature, Predicate::Strict)
-    }
-
     /// A verifier that takes the message in parts, by the predicate of
-    /// [`verify`](Verifier::verify).
+    /// [`verify`](crate::Verifier::verify).
     ///
     /// # Errors
     ///
@@ -171,45 +142,8 @@ impl VerifyingKey {
         self.point
     }
 
-    /// Verifies one signature, with a domain before everything that is hashed. The kernels know only
-    /// the strict predicate: what they refuse and the other one may accept is verified again.
-    pub(crate) fn check(
-        &self,
-        domain: &[u8],
-        message: &[u8],
-        signature: &Signature,
-        predicate: Predicate,
-    ) -> Result<(), SignatureError> {
-        #[cfg(feature = "std")]
-        {
-            use crate::verdict::{Verdict, VerifyItem};
-            let bytes = signature.to_bytes();
-            let item = VerifyItem { public_key: self.as_bytes(), message, signature: &bytes };
-            let mut verdict = [Verdict::Invalid(InvalidReason::Mismatch)];
-            crate::kernel::active().verify_in(domain, &[item], &mut verdict);
-            match verdict[0] {
-                Verdict::Valid => return Ok(()),
-                Verdict::Invalid(InvalidReason::KeyOfSmallOrder | InvalidReason::ROfSmallOrder)
-                    if predicate == Predicate::Plain => {}
-                Verdict::Invalid(InvalidReason::ScalarNotCanonical)
-                    if cfg!(feature = "legacy_compatibility") => {}
-                Verdict::Invalid(reason) => return Err(signature_error(reason)),
-            }
-        }
-        if predicate == Predicate::Strict {
-            serial::accepted_scalar(signature.s_bytes()).map_err(signature_error)?;
-            if self.is_weak() {
-                return Err(signature_error(InvalidReason::KeyOfSmallOrder));
-            }
-            if serial::has_small_order_y(signature.r_bytes()) {
-                return Err(signature_error(InvalidReason::ROfSmallOrder));
-            }
-        }
-        self.verify_serially::<Sha512>(domain, &[message], signature)
-    }
-
-    /// Verifies a message in parts by curve25519-dalek, with any hash function. The predicate is the
-    /// plain one.
+    /// Verifies a message in parts by curve25519-dalek, with any hash function. The predicate is
+    /// the plain one.
     pub(crate) fn verify_serially<D: Digest<OutputSize = U64>>(
         &self,
         domain: &[u8],
@@ -291,24 +225,6 @@ impl StreamVerifier {
 impl fmt::Debug for StreamVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamVerifier").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
-/// The predicate is the equation without the cofactor, with R compared as bytes and S below the
-/// order of the group. The key and R may be of small order.
-impl Verifier<Signature> for VerifyingKey {
-    fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
-        self.check(&[], message, signature, Predicate::Plain)
-    }
-}
-
-impl MultipartVerifier<Signature> for VerifyingKey {
-    fn multipart_verify(&self, message: &[&[u8]], signature: &Signature) -> Result<(), SignatureError> {
-        match message {
-            [message] => self.verify(message, signature),
-            // The kernels take messages as a whole.
-            parts => self.verify_serially::<Sha512>(&[], parts, signature),
-        }
     }
 }
 

@@ -34,7 +34,7 @@ fn in_own_frame<T>(compute: impl FnOnce() -> T) -> T {
 /// # Safety
 ///
 /// The CPU has AVX-512 F.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[cfg(all(feature = "std", target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(never)]
 #[target_feature(enable = "avx512f")]
 pub(crate) unsafe fn vector_registers() {

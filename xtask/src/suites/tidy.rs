@@ -41,7 +41,7 @@ const KERNELS: [&str; 4] = ["bulla-simd", "bulla-blake2", "bulla-blake3", "bulla
 const FILES: [&str; 3] = ["bulla-files", "bulla-mmap", "bulla-sums"];
 
 /// The libraries that must build without `std`, and with each feature alone.
-const LIBRARIES: [&str; 2] = ["bulla-blake2", "bulla-blake3"];
+const LIBRARIES: [&str; 3] = ["bulla-blake2", "bulla-blake3", "bulla-ed25519"];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     for component in ["rustfmt", "clippy"] {

@@ -1,6 +1,7 @@
 //! Tests of the public interface, by every kernel that the machine has.
 
 mod cases;
+mod dalek;
 mod differential;
 mod interface;
 mod neighbors;
