@@ -139,6 +139,10 @@ fn no_std(runner: &mut Runner<'_>) {
     for target in BARE_TARGETS {
         runner.need(target, |_| install::rust_target(target));
         for library in LIBRARIES {
+            // The crate sha2 does not compile where vectors have no registers.
+            if library == "bulla-ed25519" && target == "x86_64-unknown-none" {
+                continue;
+            }
             let mut command = runner.context.cargo();
             command.args(["build", "--quiet", "-p", library, "--no-default-features", "--target", target]);
             runner.command(&format!("{library} for {target}"), &mut command);
