@@ -9,8 +9,8 @@
 //!
 //! ```
 //! use bulla_sums::{
-//!     Dash, FolderPolicy, HashParams, Job, JobOutcome, NamePolicy, NoProgress, OpenPolicy, PathFeed, PoolOptions,
-//!     ReadOptions, Rules, hash_files, run_in_order,
+//!     Dash, FolderPolicy, HashParams, Job, JobOutcome, NamePolicy, NoProgress, OpenPolicy, PathFeed,
+//!     PoolOptions, ReadOptions, Rules, Threads, hash_files, run_in_order,
 //! };
 //! use std::sync::Arc;
 //!
@@ -26,7 +26,7 @@
 //!     meter: &NoProgress,
 //! };
 //! let rules = Rules::default();
-//! let options = PoolOptions { threads: 2, meter: &NoProgress, on_large: &|| {} };
+//! let options = PoolOptions { threads: Threads::AtMost(2), meter: &NoProgress, on_large: &|| {} };
 //! let mut hashes = Vec::new();
 //! run_in_order(
 //!     &options,

@@ -8,10 +8,10 @@
 //! No thread but the caller's starts before there is work for it. A thread that has nothing else to
 //! do helps with a large file.
 
-use crate::reading::Meter;
+use crate::reading::{Meter, Threads};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Scope;
 
 /// The maximum number of slots for each thread: a slow first job must not fill the memory with the
@@ -82,7 +82,9 @@ enum NextStep<J> {
 struct OrderedPool<'a, J, R, W, E, F> {
     queue: Mutex<Queue<J, R>>,
     changed: Condvar,
-    threads: usize,
+    threads: Threads,
+    /// The number of the threads, when it is known.
+    thread_count: OnceLock<usize>,
     work: W,
     deliver: Mutex<(F, Option<E>)>,
     others_started: AtomicBool,
@@ -93,8 +95,9 @@ struct OrderedPool<'a, J, R, W, E, F> {
 
 /// How a pool works.
 pub struct PoolOptions<'a> {
-    /// The number of threads, at least 1.
-    pub threads: usize,
+    /// The threads. How many processors there are is only asked when a second thread starts: asking
+    /// reads several files of the system, which takes longer than hashing a small file.
+    pub threads: Threads,
     /// Progress and cancellation.
     pub meter: &'a dyn Meter,
     /// Called once, when it turns out that the work is more than a few small files.
@@ -137,6 +140,7 @@ where
         queue: Mutex::new(queue),
         changed: Condvar::new(),
         threads: options.threads,
+        thread_count: OnceLock::new(),
         work,
         deliver: Mutex::new((each, None)),
         others_started: AtomicBool::new(false),
@@ -267,7 +271,7 @@ where
             if pool.meter.is_stopped() {
                 queue.stop();
             }
-            if let Some((id, job)) = queue.take(MAX_JOBS_PER_THREAD * pool.threads) {
+            if let Some((id, job)) = queue.take(MAX_JOBS_PER_THREAD * self.present_threads()) {
                 let is_more = queue.has_more();
                 drop(queue);
                 if is_more {
@@ -320,13 +324,22 @@ where
         }
     }
 
+    /// The number of threads when all are there.
+    fn max_threads(&self) -> usize {
+        *self.pool.thread_count.get_or_init(|| self.pool.threads.number())
+    }
+
+    fn present_threads(&self) -> usize {
+        if self.pool.others_started.load(Ordering::Relaxed) { self.max_threads() } else { 1 }
+    }
+
     fn start_other_workers(&self) {
         let pool = self.pool;
         if pool.others_started.swap(true, Ordering::Relaxed) {
             return;
         }
         (pool.on_large)();
-        for _ in 1..pool.threads {
+        for _ in 1..self.max_threads() {
             let (pool, scope) = (self.pool, self.scope);
             scope.spawn(move || Worker { pool, scope }.work());
         }
@@ -368,7 +381,7 @@ mod tests {
     }
 
     fn plan(threads: usize) -> PoolOptions<'static> {
-        PoolOptions { threads, meter: &NoProgress, on_large: &|| {} }
+        PoolOptions { threads: Threads::AtMost(threads), meter: &NoProgress, on_large: &|| {} }
     }
 
     fn numbers(range: Range<u32>) -> Box<dyn Feed<u32>> {
@@ -447,7 +460,7 @@ mod tests {
         let caller = std::thread::current().id();
         let started = AtomicBool::new(false);
         let on_large = || started.store(true, Ordering::Relaxed);
-        let plan = PoolOptions { threads: 8, meter: &NoProgress, on_large: &on_large };
+        let plan = PoolOptions { threads: Threads::AtMost(8), meter: &NoProgress, on_large: &on_large };
         let work = |number: u32, _: &dyn Helpers| {
             assert_eq!(std::thread::current().id(), caller);
             JobOutcome::from(number)
@@ -497,7 +510,7 @@ mod tests {
             }
         }
         let meter = Stopped(AtomicBool::new(false));
-        let plan = PoolOptions { threads: 2, meter: &meter, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(2), meter: &meter, on_large: &|| {} };
         let later = AtomicUsize::new(0);
         let work = |number: u32, _: &dyn Helpers| {
             if number > 1 {
@@ -535,7 +548,7 @@ mod tests {
             }
         }
         let meter = StopAt(AtomicUsize::new(1000));
-        let plan = PoolOptions { threads: 3, meter: &meter, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(3), meter: &meter, on_large: &|| {} };
         let mut results = Vec::new();
         let work = |number: u32, _: &dyn Helpers| {
             meter.add_bytes(1);

@@ -276,7 +276,7 @@ impl DigestBuilder {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::reading::NoProgress;
+    use crate::reading::{NoProgress, Threads};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     fn digest(folder: &Path, threads: usize) -> Hash {
-        let plan = PoolOptions { threads, meter: &NoProgress, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(threads), meter: &NoProgress, on_large: &|| {} };
         tree_digest(folder, None, &plan).unwrap().hash
     }
 
@@ -342,7 +342,7 @@ mod tests {
         fs::write(root.path().join("a"), "a").unwrap();
         let socket = root.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        let plan = PoolOptions { threads: 2, meter: &NoProgress, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(2), meter: &NoProgress, on_large: &|| {} };
         let errors = tree_digest(root.path(), None, &plan).unwrap_err();
         let [TreeError::Read(path, ReadError::NotAFile("a socket"))] = &errors[..] else {
             panic!("{errors:?}")

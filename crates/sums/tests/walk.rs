@@ -4,7 +4,7 @@
 use bulla_sums::{
     Algorithm, Dash, EntryFilter, Feed as _, FileSystems, FolderPolicy, HashMode, HashParams, Helpers,
     Hidden, Ignored, Job, JobOutcome, Links, Meter, NamePolicy, NoProgress, OpenPolicy, Output, PathFeed,
-    PoolOptions, ReadError, ReadOptions, Rules, WalkError, hash_files, path_from, run_in_order,
+    PoolOptions, ReadError, ReadOptions, Rules, Threads, WalkError, hash_files, path_from, run_in_order,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -50,7 +50,7 @@ fn walk_with(paths: Vec<PathBuf>, rules: &Rules, hashing: HashParams, threads: u
         all.errors.extend(found.errors);
         Ok::<_, ()>(())
     };
-    let plan = PoolOptions { threads, meter: &NoProgress, on_large: &|| {} };
+    let plan = PoolOptions { threads: Threads::AtMost(threads), meter: &NoProgress, on_large: &|| {} };
     run_in_order(&plan, Box::new(PathFeed::new(paths.into_iter(), FolderPolicy::Walk)), work, each).unwrap();
     all
 }
@@ -310,7 +310,7 @@ fn files_that_change_while_they_are_read_are_reported() {
             errors.extend(results);
             Ok::<_, ()>(())
         };
-        let plan = PoolOptions { threads: 2, meter: &meter, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(2), meter: &meter, on_large: &|| {} };
         run_in_order(&plan, Box::new(PathFeed::new([path].into_iter(), FolderPolicy::Open)), work, each)
             .unwrap();
         assert!(matches!(errors[..], [Err(ReadError::Changed)]), "{errors:?}");
@@ -368,7 +368,7 @@ fn a_file_that_is_not_read_to_its_end_has_no_result_and_nothing_after_it() {
             );
             Ok::<_, ()>(())
         };
-        let plan = PoolOptions { threads, meter: &meter, on_large: &|| {} };
+        let plan = PoolOptions { threads: Threads::AtMost(threads), meter: &meter, on_large: &|| {} };
         run_in_order(
             &plan,
             Box::new(PathFeed::new([root.to_owned()].into_iter(), FolderPolicy::Walk)),
@@ -457,7 +457,7 @@ fn a_name_that_leads_to_another_file_after_reading_is_an_error_if_it_has_to_stay
                 results.extend(more);
                 Ok::<_, ()>(())
             };
-            let plan = PoolOptions { threads: 2, meter: &meter, on_large: &|| {} };
+            let plan = PoolOptions { threads: Threads::AtMost(2), meter: &meter, on_large: &|| {} };
             run_in_order(&plan, Box::new(PathFeed::new([path].into_iter(), FolderPolicy::Open)), work, each)
                 .unwrap();
             match name_policy {

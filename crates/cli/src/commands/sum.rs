@@ -191,11 +191,7 @@ impl Sum<'_> {
     ) -> Result<()> {
         let folders = if args.walk.recursive { FolderPolicy::Walk } else { FolderPolicy::Open };
         let threads = threads(args.read);
-        let plan = PoolOptions {
-            threads: if threads.may_be_many() { threads.number() } else { 1 },
-            meter: self.progress,
-            on_large: &interrupt::stop_gracefully,
-        };
+        let plan = PoolOptions { threads, meter: self.progress, on_large: &interrupt::stop_gracefully };
         let work = |job: Job, helpers: &dyn Helpers| self.work(job, helpers);
         let Some(list) = &args.files0_from else {
             return run_in_order(&plan, Box::new(PathFeed::new(files.into_iter(), folders)), work, each);

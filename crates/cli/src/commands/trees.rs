@@ -23,11 +23,7 @@ pub(super) fn digest(
     threads: Threads,
     progress: &Progress,
 ) -> Result<TreeDigest, Vec<Error>> {
-    let plan = PoolOptions {
-        threads: if threads.may_be_many() { threads.number() } else { 1 },
-        meter: progress,
-        on_large: &interrupt::stop_gracefully,
-    };
+    let plan = PoolOptions { threads, meter: progress, on_large: &interrupt::stop_gracefully };
     let error = |error| match error {
         TreeError::Walk(error) => report(&error),
         TreeError::Read(path, error) => Error::from(error).about(escape_path(&path)),

@@ -10,7 +10,7 @@ use bulla_files::escape_path;
 use bulla_kms::signature::manifest::Exclusion;
 use bulla_sums::{
     FileBatch, FileKind, FileSystems, FolderPolicy, Helpers, Hidden, Ignored, Job, JobOutcome, Links, Meter,
-    PathFeed, PoolOptions, Rules, Stamp, WalkError, WalkErrorKind, run_in_order,
+    PathFeed, PoolOptions, Rules, Stamp, Threads, WalkError, WalkErrorKind, run_in_order,
 };
 use std::fs::File;
 use std::io::Read as _;
@@ -87,7 +87,7 @@ pub(super) fn count(
         files += more_files;
         Ok(())
     };
-    let plan = PoolOptions { threads: 1, meter: until, on_large: &|| {} };
+    let plan = PoolOptions { threads: Threads::One, meter: until, on_large: &|| {} };
     run_in_order(&plan, Box::new(PathFeed::new(paths.into_iter(), FolderPolicy::Walk)), work, each).ok()?;
     (!until.is_stopped()).then_some(Total { bytes: Some(bytes), files: Some(files) })
 }

@@ -61,7 +61,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(
         return items.iter().try_for_each(|item| each(item, work(item, read_mode)));
     }
     let progress = Progress::hidden();
-    let plan = PoolOptions { threads: threads.number(), meter: &progress, on_large: &|| {} };
+    let plan = PoolOptions { threads, meter: &progress, on_large: &|| {} };
     // Two large items at once would have twice the threads.
     let large = Mutex::new(());
     let work = |index: usize, _: &dyn bulla_sums::Helpers| {

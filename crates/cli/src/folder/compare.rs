@@ -89,7 +89,7 @@ pub(crate) fn compare(
         intact += found.intact;
         Ok(())
     };
-    let plan = PoolOptions { threads: read_mode.threads().number(), meter: progress, on_large: &|| {} };
+    let plan = PoolOptions { threads: read_mode.threads(), meter: progress, on_large: &|| {} };
     run_in_order(&plan, feed(folder, wanted)?, work, each)?;
     let missing =
         signed.iter().zip(seen).filter(|(entry, seen)| !seen && wanted.covers(entry.path.as_bytes()));

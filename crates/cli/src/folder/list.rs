@@ -114,7 +114,7 @@ pub(crate) fn list(
         }
         Ok(())
     };
-    let plan = PoolOptions { threads: read_mode.threads().number(), meter: progress, on_large: &|| {} };
+    let plan = PoolOptions { threads: read_mode.threads(), meter: progress, on_large: &|| {} };
     run_in_order(&plan, root(folder), work, each).map_err(|error| vec![error])?;
     if !errors.is_empty() {
         return Err(errors);

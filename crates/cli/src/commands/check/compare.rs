@@ -157,11 +157,7 @@ impl Comparison {
         counts: &mut Counts,
     ) -> Result<(Compared, Exit)> {
         let threads = threads(options.read);
-        let plan = PoolOptions {
-            threads: if threads.may_be_many() { threads.number() } else { 1 },
-            meter: progress,
-            on_large: &interrupt::stop_gracefully,
-        };
+        let plan = PoolOptions { threads, meter: progress, on_large: &interrupt::stop_gracefully };
         let (algorithm, hashing) = self.hashing(options)?;
         let is_hashed = !self.gone.is_empty() || options.then != Lists::Stay;
         let reading = ReadOptions {

@@ -81,11 +81,7 @@ impl Run<'_> {
     fn list(&mut self, path: &Path) -> Result<(Exit, Changes)> {
         let Self { options, progress, out, counts, compare } = self;
         let threads = threads(options.read);
-        let plan = PoolOptions {
-            threads: if threads.may_be_many() { threads.number() } else { 1 },
-            meter: progress,
-            on_large: &interrupt::stop_gracefully,
-        };
+        let plan = PoolOptions { threads, meter: progress, on_large: &interrupt::stop_gracefully };
         let list = List::open(path, options.reader(path))?;
         compare.begin(list.identity(), named(path));
         let printer = Printer::new(options, path, out);
