@@ -14,6 +14,7 @@ use crate::error::{EtcdError, EtcdErrorKind, Result};
 /// let etcd = EtcdOptions::new(["http://10.0.0.1:2379", "http://10.0.0.2:2379", "http://10.0.0.3:2379"], "bulla/files");
 /// assert_eq!(etcd.endpoints.len(), 3);
 /// ```
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
     /// The client URLs of one or more nodes, `http://HOST:PORT` or `https://HOST:PORT`. If one does
@@ -42,6 +43,7 @@ pub struct EtcdUser {
 }
 
 /// How TLS connections authenticate both ends.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct EtcdTls {
     /// The certificates, in PEM, of the authorities that sign the nodes' certificates. No others
@@ -49,6 +51,23 @@ pub struct EtcdTls {
     pub authorities: Vec<u8>,
     /// The client's certificate, if the nodes ask for one.
     pub client_certificate: Option<EtcdClientCertificate>,
+}
+
+impl EtcdTls {
+    /// TLS that trusts these authorities, without a client's certificate.
+    pub fn new(authorities: Vec<u8>) -> Self {
+        Self { authorities, client_certificate: None }
+    }
+
+    /// Sets the client's certificate.
+    #[must_use]
+    pub fn client_certificate(
+        mut self,
+        client_certificate: impl Into<Option<EtcdClientCertificate>>,
+    ) -> Self {
+        self.client_certificate = client_certificate.into();
+        self
+    }
 }
 
 /// A client's certificate.
@@ -71,6 +90,27 @@ impl EtcdOptions {
             user: None,
             tls: None,
         }
+    }
+
+    /// Sets how long to try before a request counts as failed.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the user for etcd's authentication.
+    #[must_use]
+    pub fn user(mut self, user: impl Into<Option<EtcdUser>>) -> Self {
+        self.user = user.into();
+        self
+    }
+
+    /// Sets the options of TLS.
+    #[must_use]
+    pub fn tls(mut self, tls: impl Into<Option<EtcdTls>>) -> Self {
+        self.tls = tls.into();
+        self
     }
 
     /// Refuses invalid options before anything is sent.

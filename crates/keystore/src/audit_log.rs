@@ -16,8 +16,7 @@ const AUDIT_LOG_PURPOSE: &str = "audit";
 /// Returns the options of a keystore's audit log: the key with the label [`AUDIT_LOG_LABEL`]
 /// signs it.
 pub fn options() -> AuditLogOptions {
-    let signer = Some((tenant(), parse_constant(AUDIT_LOG_LABEL)));
-    AuditLogOptions { signer, ..AuditLogOptions::default() }
+    AuditLogOptions::default().signer(tenant(), parse_constant(AUDIT_LOG_LABEL))
 }
 
 /// Finds the key that signs the audit log.
@@ -62,10 +61,11 @@ pub fn find_untrusted(checkpoint: &Checkpoint, keys: &FindKey<'_>) -> Option<Pro
 
 /// Returns a problem with a checkpoint outside of its log.
 pub fn checkpoint_problem(kind: ProblemKind, message: String) -> Problem {
-    Problem { kind, file: "checkpoint".to_owned(), line: 1, entry: None, message }
+    Problem::new(kind, "checkpoint".to_owned(), 1, message)
 }
 
 /// An audit log that was just started.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct StartedAuditLog {
     /// Its folder.

@@ -50,6 +50,7 @@ impl NewKeystore {
 }
 
 /// A keystore that was restored from a backup.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct RestoredFolder {
     /// The new keystore's folder.

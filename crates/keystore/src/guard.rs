@@ -127,7 +127,7 @@ pub(crate) fn options_of_existing(
             location.find(secrets)?
         }
     };
-    Ok(KeystoreOptions { guard: Arc::new(NamedGuard::new(&name, guard)?), ..options })
+    Ok(options.guard(Arc::new(NamedGuard::new(&name, guard)?)))
 }
 
 /// The options of a new keystore, with a new guard if there is to be one.
@@ -139,5 +139,5 @@ pub(crate) fn options_of_new(
     let options = secrets.keystore_options();
     let Some(location) = guard else { return Ok(options) };
     let guard = NamedGuard::new(&location.to_string(), location.create(folder, secrets)?)?;
-    Ok(KeystoreOptions { guard: Arc::new(guard), ..options })
+    Ok(options.guard(Arc::new(guard)))
 }

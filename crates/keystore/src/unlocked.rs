@@ -22,6 +22,7 @@ pub struct UnlockedFolder {
 }
 
 /// An open keystore, and the audit log in which it records its operations.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct OpenFolder {
     /// The keystore. Drop it soon: other processes wait meanwhile.

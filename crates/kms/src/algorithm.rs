@@ -62,6 +62,7 @@ pub enum Algorithm {
 }
 
 /// What an algorithm's keys are for.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyUsage {
     /// They sign and verify.

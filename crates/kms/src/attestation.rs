@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
+use crate::backend::SOFTWARE;
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::Signature;
 use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
@@ -15,6 +16,7 @@ use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
 /// Everything about a key except its private keys.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attestation {
     /// The key.
@@ -55,6 +57,7 @@ pub struct Attestation {
 }
 
 /// One version of a key.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionAttestation {
     /// The id of this version.
@@ -71,6 +74,44 @@ pub struct VersionAttestation {
     pub state: VersionState,
     /// Where its key pair comes from.
     pub origin: Origin,
+}
+
+impl Attestation {
+    /// A statement about an enabled key with these versions, version 1 first. The other fields have
+    /// their usual values: see [`NewKey::new`](crate::NewKey::new).
+    pub fn new(key: KeyId, versions: Vec<VersionAttestation>) -> Self {
+        Self {
+            label: None,
+            algorithm: key.algorithm(),
+            state: KeyState::Enabled,
+            revision: 0,
+            backend: SOFTWARE.to_owned(),
+            exportable: false,
+            deletion_allowed: false,
+            signs_digests: false,
+            minimum_version: 1,
+            minimum_signing_version: None,
+            rotation: RotationPolicy::default(),
+            head: versions.last().map_or(0, |latest| latest.version),
+            key,
+            versions,
+        }
+    }
+}
+
+impl VersionAttestation {
+    /// A statement about a version that was generated, may be used, and is the latest one.
+    pub fn new(id: KeyVersionId, public_key: PublicKey, created: Timestamp) -> Self {
+        Self {
+            version: id.version(),
+            id,
+            public_key,
+            created,
+            retired: None,
+            state: VersionState::Usable,
+            origin: Origin::Generated,
+        }
+    }
 }
 
 impl From<&KeyRecord> for Attestation {
@@ -121,6 +162,7 @@ impl Attestation {
 
 /// An attestation, signed by the key's latest version: see
 /// [`Keystore::attest_signed`](crate::Keystore::attest_signed).
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedAttestation {
     /// The attestation.

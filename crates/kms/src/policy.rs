@@ -58,6 +58,7 @@ pub enum Origin {
 
 /// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By
 /// default there are no limits.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
@@ -70,6 +71,20 @@ pub struct RotationPolicy {
 }
 
 impl RotationPolicy {
+    /// Sets the maximum age, in seconds, at which a latest version still signs.
+    #[must_use]
+    pub fn max_age_seconds(mut self, max_age_seconds: impl Into<Option<NonZeroU64>>) -> Self {
+        self.max_age_seconds = max_age_seconds.into();
+        self
+    }
+
+    /// Sets the maximum number of signatures that a version makes.
+    #[must_use]
+    pub fn max_uses(mut self, max_uses: impl Into<Option<NonZeroU64>>) -> Self {
+        self.max_uses = max_uses.into();
+        self
+    }
+
     /// Whether a version that was made at `created` must be replaced. It reads the clock only if
     /// the policy limits the age.
     pub(crate) fn is_too_old(
@@ -132,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_version_is_too_old_from_the_end_of_its_age_on() {
-        let policy = |seconds| RotationPolicy { max_age_seconds: NonZeroU64::new(seconds), max_uses: None };
+        let policy = |seconds| RotationPolicy::default().max_age_seconds(NonZeroU64::new(seconds));
         let at = |millis| Timestamp::from_unix_millis(millis).unwrap();
         let too_old = |policy: RotationPolicy, now| policy.is_too_old(at(10_000), || Ok(at(now))).unwrap();
         assert!(!too_old(policy(5), 14_999));

@@ -166,6 +166,7 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
                 assert_eq!(verdict, Verdict::Invalid);
                 keystore.sign(id.key_id(), b"a message").unwrap_err()
             }
+            other => panic!("no test of {other:?}"),
         };
         assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
     }
@@ -204,6 +205,7 @@ fn keys_are_there_when_the_store_is_opened_again() {
                 let sent = public_key.encapsulate().unwrap();
                 assert_eq!(*keystore.decapsulate(&id, &sent.ciphertext).unwrap(), *sent.shared_key);
             }
+            other => panic!("no test of {other:?}"),
         }
     }
 }

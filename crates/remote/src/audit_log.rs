@@ -82,8 +82,10 @@ impl Log for ServiceConnection {
                 problems.extend(self.not_grown(older, checkpoint.as_ref(), keys)?);
             }
         }
-        let (entries, checkpoints, sealed) = (said.entries, said.checkpoints, said.sealed);
-        Ok(Report { entries, checkpoints, sealed, problems, checkpoint })
+        let mut report = Report::default();
+        (report.entries, report.checkpoints, report.sealed) = (said.entries, said.checkpoints, said.sealed);
+        (report.problems, report.checkpoint) = (problems, checkpoint);
+        Ok(report)
     }
 
     /// Cosignatures are beside the log, and the service does not send them.
@@ -132,7 +134,9 @@ impl ServiceConnection {
 fn problem(said: LogProblem) -> Problem {
     let LogProblem { kind, file, line, entry, message, .. } = said;
     let known = KINDS.into_iter().find(|known| known.as_str() == kind);
-    Problem { kind: known.unwrap_or(ProblemKind::Malformed), file, line, entry, message }
+    let mut problem = Problem::new(known.unwrap_or(ProblemKind::Malformed), file, line, message);
+    problem.entry = entry;
+    problem
 }
 
 /// The entry on a line of the log.

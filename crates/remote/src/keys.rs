@@ -66,14 +66,15 @@ fn as_asked(new: &NewKey) -> bulla_client::NewKey {
     }
 }
 
-fn private_format(format: PrivateFormat) -> PrivateKeyFormat {
-    match format {
+fn private_format(format: PrivateFormat) -> Result<PrivateKeyFormat> {
+    Ok(match format {
         PrivateFormat::Pkcs8Pem => PrivateKeyFormat::Pem,
         PrivateFormat::Pkcs8Der => PrivateKeyFormat::Der,
         PrivateFormat::OpenSsh => PrivateKeyFormat::OpenSsh,
         PrivateFormat::Raw => PrivateKeyFormat::Raw,
         PrivateFormat::Vault => PrivateKeyFormat::Vault,
-    }
+        _ => return Err(Error::new("usage", "the service does not take keys of this format")),
+    })
 }
 
 impl ReadKeys for ServiceConnection {
@@ -201,7 +202,7 @@ impl Keys for ServiceConnection {
             Material::Private(PrivateFile { bytes, format, passphrase, .. }) => {
                 self.check_encrypted()?;
                 let passphrase = passphrase.as_ref().map(|text| text.expose_secret());
-                let (format, algorithm) = (private_format(*format), Some(&*algorithm));
+                let (format, algorithm) = (private_format(*format)?, Some(&*algorithm));
                 self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, target)
             }
             Material::Wrapped { text, unwrap_with, .. } => {
@@ -248,25 +249,23 @@ pub(crate) fn read<T: FromStr>(text: &str, what: &str) -> Result<T> {
 
 pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     let (algorithm, state): (Algorithm, _) = (read(&key.algorithm, "an algorithm")?, state(&key)?);
-    Ok(Attestation {
-        key: read(&key.name, "a key's name")?,
-        label: key.label.map(|label| read(&label, "a label")).transpose()?,
-        algorithm,
-        state,
-        revision: key.revision,
-        backend: key.backend,
-        exportable: key.exportable,
-        deletion_allowed: key.deletion_allowed,
-        signs_digests: key.signs_digests,
-        minimum_version: key.minimum_version,
-        minimum_signing_version: key.minimum_signing_version,
-        rotation: RotationPolicy {
-            max_age_seconds: key.rotation.max_age_seconds.and_then(NonZeroU64::new),
-            max_uses: key.rotation.max_uses.and_then(NonZeroU64::new),
-        },
-        head: key.head,
-        versions: key.versions.into_iter().map(|one| version(algorithm, one)).collect::<Result<_>>()?,
-    })
+    let versions = key.versions.into_iter().map(|one| version(algorithm, one)).collect::<Result<_>>()?;
+    let mut attestation = Attestation::new(read(&key.name, "a key's name")?, versions);
+    attestation.label = key.label.map(|label| read(&label, "a label")).transpose()?;
+    attestation.algorithm = algorithm;
+    attestation.state = state;
+    attestation.revision = key.revision;
+    attestation.backend = key.backend;
+    attestation.exportable = key.exportable;
+    attestation.deletion_allowed = key.deletion_allowed;
+    attestation.signs_digests = key.signs_digests;
+    attestation.minimum_version = key.minimum_version;
+    attestation.minimum_signing_version = key.minimum_signing_version;
+    attestation.rotation = RotationPolicy::default()
+        .max_age_seconds(key.rotation.max_age_seconds.and_then(NonZeroU64::new))
+        .max_uses(key.rotation.max_uses.and_then(NonZeroU64::new));
+    attestation.head = key.head;
+    Ok(attestation)
 }
 
 pub(crate) fn rotation(policy: RotationPolicy) -> Rotation {
@@ -292,25 +291,26 @@ fn state(key: &Key) -> Result<KeyState> {
 fn version(algorithm: Algorithm, version: Version) -> Result<VersionAttestation> {
     use bulla_client::{Origin as From, VersionState as Told};
     let unknown = || unexpected("a key version in it has a state that this program does not know");
-    Ok(VersionAttestation {
-        id: read(&version.id, "the name of a key version")?,
-        version: version.version,
-        public_key: PublicKey::from_bytes(algorithm, &version.public_key)?,
-        created: read::<Timestamp>(&version.created, "a time")?,
-        retired: version.retired.map(|time| read(&time, "a time")).transpose()?,
-        state: match version.state {
-            Told::Usable => VersionState::Usable,
-            Told::Revoked => VersionState::Revoked,
-            Told::Destroyed => VersionState::Destroyed,
-            _ => return Err(unknown()),
-        },
-        origin: match version.origin {
-            From::Generated => Origin::Generated,
-            From::Imported => Origin::Imported,
-            From::PublicOnly => Origin::PublicOnly,
-            _ => return Err(unknown()),
-        },
-    })
+    let mut attestation = VersionAttestation::new(
+        read(&version.id, "the name of a key version")?,
+        PublicKey::from_bytes(algorithm, &version.public_key)?,
+        read::<Timestamp>(&version.created, "a time")?,
+    );
+    attestation.version = version.version;
+    attestation.retired = version.retired.map(|time| read(&time, "a time")).transpose()?;
+    attestation.state = match version.state {
+        Told::Usable => VersionState::Usable,
+        Told::Revoked => VersionState::Revoked,
+        Told::Destroyed => VersionState::Destroyed,
+        _ => return Err(unknown()),
+    };
+    attestation.origin = match version.origin {
+        From::Generated => Origin::Generated,
+        From::Imported => Origin::Imported,
+        From::PublicOnly => Origin::PublicOnly,
+        _ => return Err(unknown()),
+    };
+    Ok(attestation)
 }
 
 /// The method of data that is encrypted to a keystore's key.

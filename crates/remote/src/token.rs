@@ -71,11 +71,12 @@ fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {
     check_output(args.output.as_deref())?;
     let token = read(&args.token)?;
     let some = |empty: bool| (!empty).then_some(());
-    let weaker = token.attenuate(&TokenLimits {
-        keys: some(args.keys.is_empty()).map(|()| args.keys.clone()),
-        operations: some(args.operations.is_empty()).map(|()| args.operations.clone()),
-        expires: args.expires.map(Deadline::time).transpose()?,
-    })?;
+    let weaker = token.attenuate(
+        &TokenLimits::default()
+            .keys(some(args.keys.is_empty()).map(|()| args.keys.clone()))
+            .operations(some(args.operations.is_empty()).map(|()| args.operations.clone()))
+            .expires(args.expires.map(Deadline::time).transpose()?),
+    )?;
     write(&weaker, args.output.as_deref())
 }
 

@@ -171,12 +171,11 @@ pub(super) fn policy(args: &KeysPolicyArgs) -> Result<()> {
     }
     let keys = source.open()?;
     let mut key = keys.key(&args.key)?;
-    let rotation = RotationPolicy {
-        max_age_seconds: changed(args.max_age, key.rotation.max_age_seconds, |age: Duration| {
+    let rotation = RotationPolicy::default()
+        .max_age_seconds(changed(args.max_age, key.rotation.max_age_seconds, |age: Duration| {
             NonZeroU64::new(age.as_secs())
-        }),
-        max_uses: changed(args.max_uses, key.rotation.max_uses, Some),
-    };
+        }))
+        .max_uses(changed(args.max_uses, key.rotation.max_uses, Some));
     let before = key.revision;
     // Each change is compared with the revision that was read, so that no other change is lost.
     if rotation != key.rotation {
@@ -301,7 +300,7 @@ mod tests {
         let created = key.versions[0].created;
         let now = later(created, 20 * 365 * 24 * 60 * 60);
         assert_eq!(rotated(&key, 2, now), None, "a key without a policy");
-        key.rotation = RotationPolicy { max_age_seconds: NonZeroU64::new(60), max_uses: None };
+        key.rotation = RotationPolicy::default().max_age_seconds(NonZeroU64::new(60));
         assert_eq!(rotated(&key, 1, now), None, "no rotation");
         let remark = rotated(&key, 2, now).unwrap();
         let times = format!("version 1 was made at {created}, and the clock says {now})");

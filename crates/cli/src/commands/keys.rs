@@ -54,12 +54,10 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
 fn create(args: &KeysCreateArgs) -> Result<()> {
     let (label, purpose) = (parse_name(&args.label)?, parse_name(&args.purpose)?);
     let source = KeySource::existing_or_new(&args.keystore)?;
-    let new = NewKey {
-        backend: args.backend.name().to_owned(),
-        exportable: args.exportable,
-        signs_digests: args.signs_digests,
-        ..NewKey::new(tenant(), purpose, args.algorithm)
-    };
+    let new = NewKey::new(tenant(), purpose, args.algorithm)
+        .backend(args.backend.name().to_owned())
+        .exportable(args.exportable)
+        .signs_digests(args.signs_digests);
     let key = source.open()?.create(new.label(label))?;
     let mut out = Out::after("the key was created");
     if args.report.json {

@@ -290,7 +290,7 @@ fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
 pub fn witness(args: &LogWitnessArgs, mut witnesses: Witnesses) -> Result<Exit> {
     let source = KeySource::existing(&args.keystore)?;
     let mut out = Out::stdout();
-    let WitnessReport { checkpoint, failed, stored } = source.witness_log(&mut witnesses)?;
+    let WitnessReport { checkpoint, failed, stored, .. } = source.witness_log(&mut witnesses)?;
     for (_, error) in &failed {
         error_line(&error.to_string());
     }

@@ -337,7 +337,7 @@ fn sign_statement(
     comment: &Comment,
     content: SignInput,
 ) -> Result<Signed> {
-    let statement = |kind, digest, size| Statement { kind, digest, size, comment: comment.clone() };
+    let statement = |kind, digest, size| Statement::new(kind, digest, size).comment(comment.clone());
     let (statement, body, listed) = match content {
         SignInput::File { digest, size } => (statement(StatementKind::File, digest, size), None, None),
         SignInput::Folder(mut listed, stamp_file) => {

@@ -57,11 +57,12 @@ fn import_target(args: &KeysImportArgs, material: &Material) -> Result<ImportTar
         return Ok(ImportTarget::VersionOf(args.key.clone()));
     }
     let (label, purpose): (Name, Name) = (parse_name(&args.key)?, parse_name(&args.purpose)?);
-    Ok(ImportTarget::New(NewKey {
-        exportable: args.exportable,
-        signs_digests: args.signs_digests,
-        ..NewKey::new(tenant(), purpose, material.algorithm()).label(label)
-    }))
+    Ok(ImportTarget::New(
+        NewKey::new(tenant(), purpose, material.algorithm())
+            .label(label)
+            .exportable(args.exportable)
+            .signs_digests(args.signs_digests),
+    ))
 }
 
 fn public_format(args: &KeysImportArgs) -> Result<PublicFormat> {

@@ -14,7 +14,7 @@ use bulla_keystore::{
     StartedAuditLog, UnlockedFolder,
 };
 use bulla_kms::audit_log::{AuditLog, Checkpoint, WitnessReport, Witnesses};
-use bulla_kms::pkcs11::{self, DeviceConfig, PinSource, Pkcs11};
+use bulla_kms::pkcs11::{self, PinSource, Pkcs11};
 use bulla_kms::{Attestation, Backup, Keystore, Name, Snapshot, Unlock};
 use std::path::Path;
 
@@ -94,7 +94,7 @@ impl LocalKeystore {
     ) -> Result<Self> {
         interrupt::watch_signals();
         let secrets = secrets(args).passphrase(CommandPassphrase::new(new_passphrase_file));
-        let RestoredFolder { folder, audit_log } =
+        let RestoredFolder { folder, audit_log, .. } =
             keystore_folder(args)?.restore(backup, secret, &secrets)?;
         if let Some(StartedAuditLog { folder, log, .. }) = audit_log {
             note_recovered(&log);
@@ -216,7 +216,7 @@ pub fn secrets(args: &KeystoreArgs) -> Secrets {
     }
     if let Some(config) = &args.pkcs11 {
         let pin = config.pin.clone().unwrap_or(PinSource::Asked(ask_for_pin));
-        secrets = secrets.device(Pkcs11::when_needed(&DeviceConfig { pin: Some(pin), ..config.clone() }));
+        secrets = secrets.device(Pkcs11::when_needed(&config.clone().pin(pin)));
     }
     secrets
 }

@@ -259,12 +259,9 @@ fn signed_manifest(home: &Home, body: &str) {
     )
     .unwrap();
     let key = keystore.list().unwrap().remove(0).key;
-    let statement = Statement {
-        kind: StatementKind::Manifest,
-        digest: bulla_blake3::hash(body.as_bytes()),
-        size: body.len() as u64,
-        comment: Default::default(),
-    };
+    let statement =
+        Statement::new(StatementKind::Manifest, bulla_blake3::hash(body.as_bytes()), body.len() as u64)
+            .comment(Default::default());
     let file = SignatureFile::sign(&keystore, &key, statement).unwrap();
     home.write("tree.bulla", format!("{file}{body}"));
 }

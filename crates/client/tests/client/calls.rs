@@ -181,12 +181,12 @@ fn keys_are_listed_page_by_page() {
     let tenant = keystore.list().unwrap().first().unwrap().key.tenant().clone();
     let mut config = config();
     config.service.development = true;
-    let reader = bulla_kms::token::Grant {
-        tenant: tenant.clone(),
-        keys: GrantedKeys::All,
-        operations: vec![TokenOperation::Read],
-        expires: crate::support::after(3600),
-    };
+    let reader = bulla_kms::token::Grant::new(
+        tenant.clone(),
+        GrantedKeys::All,
+        vec![TokenOperation::Read],
+        crate::support::after(3600),
+    );
     keystore.create_token_root(&tenant).unwrap();
     let token = keystore.mint_token(&reader).unwrap();
     let service = Service::start(keystore, config);

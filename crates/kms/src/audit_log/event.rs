@@ -264,6 +264,7 @@ impl fmt::Display for AuditOperation {
 }
 
 /// How an operation ended.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It succeeded.
@@ -288,6 +289,7 @@ impl Outcome {
 }
 
 /// One operation on a keystore.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct AuditEvent<'a> {
     /// The actor on whose behalf it was done.

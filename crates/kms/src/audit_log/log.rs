@@ -22,6 +22,7 @@ use crate::id::{KeyRef, Name};
 use crate::time::Timestamp;
 
 /// When an entry is on the disk.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Before its operation returns. Operations that end at the same time share one `fdatasync`.
@@ -33,6 +34,7 @@ pub enum Durability {
 }
 
 /// Whether verifications are recorded. Anyone can request them, and there are many.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verifications {
     /// They are.
@@ -54,6 +56,7 @@ enum CheckpointCondition {
 const FLUSH: u64 = 8 << 20;
 
 /// How a log is written.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct AuditLogOptions {
     /// When an entry is on the disk.
@@ -92,7 +95,59 @@ impl Default for AuditLogOptions {
     }
 }
 
+impl AuditLogOptions {
+    /// Sets when an entry is on the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets whether verifications are recorded.
+    #[must_use]
+    pub fn verifications(mut self, verifications: Verifications) -> Self {
+        self.verifications = verifications;
+        self
+    }
+
+    /// Sets the tenant and the label of the key that signs checkpoints.
+    #[must_use]
+    pub fn signer(mut self, tenant: Name, label: Name) -> Self {
+        self.signer = Some((tenant, label));
+        self
+    }
+
+    /// Sets after how many entries a checkpoint is made.
+    #[must_use]
+    pub fn checkpoint_entries(mut self, checkpoint_entries: u64) -> Self {
+        self.checkpoint_entries = checkpoint_entries;
+        self
+    }
+
+    /// Sets the time after which a checkpoint is made with the next entry.
+    #[must_use]
+    pub fn checkpoint_interval(mut self, checkpoint_interval: Duration) -> Self {
+        self.checkpoint_interval = checkpoint_interval;
+        self
+    }
+
+    /// Sets after how many bytes the log continues in a new file.
+    #[must_use]
+    pub fn max_file_bytes(mut self, max_file_bytes: u64) -> Self {
+        self.max_file_bytes = max_file_bytes;
+        self
+    }
+
+    /// Sets the checkpoints that were kept elsewhere.
+    #[must_use]
+    pub fn known(mut self, known: Vec<Checkpoint>) -> Self {
+        self.known = known;
+        self
+    }
+}
+
 /// An incomplete line that a crash left behind. It was removed when the log was opened.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.
@@ -681,7 +736,7 @@ mod tests {
     #[test]
     fn the_disk_gets_a_long_file_before_it_is_full() {
         let folder = tempfile::tempdir().unwrap();
-        let options = AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() };
+        let options = AuditLogOptions::default().durability(Durability::AtCheckpoints);
         let log = AuditLog::create(folder.path(), options).unwrap();
         let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
         let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
@@ -719,8 +774,9 @@ mod tests {
         let checkpoint = Some(unsigned.signed(key, &public_key.unwrap(), vec![0; 64]));
         let report = Report { checkpoint, ..Report::default() };
         let stand = WalkedLog { log: id, chain: id.chain(), tree: Frontier::default(), report };
-        let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
-        let options = AuditLogOptions { signer, checkpoint_interval: interval, ..AuditLogOptions::default() };
+        let options = AuditLogOptions::default()
+            .signer("local".parse().unwrap(), "audit".parse().unwrap())
+            .checkpoint_interval(interval);
         let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
         let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Sign, Outcome::Done);
         log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();

@@ -14,7 +14,7 @@
 //! use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
 //!
 //! let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
-//! let keystore = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory()?;
+//! let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
 //! let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
 //! AuditContext::scope(&"alice".parse()?, || keystore.sign(&key, b"a message"))?;
 //! log.checkpoint(&keystore, &key)?;

@@ -217,6 +217,7 @@ pub fn verify_cosigned(
 }
 
 /// The result of verifying a checkpoint that witnesses cosigned.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CosignedReport {
     /// How many entries it covers.

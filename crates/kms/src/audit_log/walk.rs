@@ -63,6 +63,7 @@ impl ProblemKind {
 }
 
 /// One problem.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Its kind.
@@ -78,7 +79,15 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    /// A problem in this line of a file. Entries are not concerned, or not known to be.
+    pub fn new(kind: ProblemKind, file: String, line: u64, message: String) -> Self {
+        Self { kind, file, line, entry: None, message }
+    }
+}
+
 /// The result of a verification.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// How many entries were read.

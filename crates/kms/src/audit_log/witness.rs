@@ -209,6 +209,7 @@ pub struct Witnesses {
 }
 
 /// The result of asking all witnesses.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct WitnessReport {
     /// The checkpoint with all cosignatures that arrived.

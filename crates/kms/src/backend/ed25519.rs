@@ -31,11 +31,8 @@ impl Backend for Ed25519Backend {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        (algorithm == Algorithm::Ed25519).then_some(Capabilities {
-            verify_lanes: LANES,
-            sign_lanes: LANES,
-            material_is_key: true,
-        })
+        (algorithm == Algorithm::Ed25519)
+            .then_some(Capabilities::default().verify_lanes(LANES).sign_lanes(LANES).material_is_key(true))
     }
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {

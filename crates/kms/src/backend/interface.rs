@@ -18,6 +18,7 @@ pub type KeyMaterial = Zeroizing<Vec<u8>>;
 pub const SOFTWARE: &str = "software";
 
 /// What a backend can do for an algorithm.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// How many signatures are best verified together: a call of [`Backend::verify_many`] costs
@@ -29,7 +30,38 @@ pub struct Capabilities {
     pub material_is_key: bool,
 }
 
+impl Default for Capabilities {
+    /// An algorithm that gains nothing from batches, and whose private keys stay in the backend.
+    fn default() -> Self {
+        Self { verify_lanes: 1, sign_lanes: 1, material_is_key: false }
+    }
+}
+
+impl Capabilities {
+    /// Sets how many signatures are best verified together.
+    #[must_use]
+    pub fn verify_lanes(mut self, verify_lanes: usize) -> Self {
+        self.verify_lanes = verify_lanes;
+        self
+    }
+
+    /// Sets how many messages are best signed together.
+    #[must_use]
+    pub fn sign_lanes(mut self, sign_lanes: usize) -> Self {
+        self.sign_lanes = sign_lanes;
+        self
+    }
+
+    /// Sets whether the material is the private key itself.
+    #[must_use]
+    pub fn material_is_key(mut self, material_is_key: bool) -> Self {
+        self.material_is_key = material_is_key;
+        self
+    }
+}
+
 /// One signature to verify.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyRequest<'a> {
     /// The public key, of an algorithm that the backend supports.
@@ -40,7 +72,15 @@ pub struct VerifyRequest<'a> {
     pub signature: &'a [u8],
 }
 
+impl<'a> VerifyRequest<'a> {
+    /// The question whether this signature is one of `message` under this public key.
+    pub fn new(public_key: &'a EncodedKey, message: &'a [u8], signature: &'a [u8]) -> Self {
+        Self { public_key, message, signature }
+    }
+}
+
 /// One message to sign.
+#[non_exhaustive]
 #[derive(Clone, Copy)]
 pub struct SignRequest<'a> {
     /// The private key, as the backend loaded it.
@@ -49,15 +89,30 @@ pub struct SignRequest<'a> {
     pub message: &'a [u8],
 }
 
+impl<'a> SignRequest<'a> {
+    /// The request to sign `message` with this private key.
+    pub fn new(key: &'a (dyn PrivateKey + 'static), message: &'a [u8]) -> Self {
+        Self { key, message }
+    }
+}
+
 /// A key that two parties share after an encapsulation.
 pub type SharedKey = Zeroizing<[u8; 32]>;
 
 /// A key and the ciphertext that carries it: see [`Backend::encapsulate`].
+#[non_exhaustive]
 pub struct Encapsulated {
     /// For the holder of the private key.
     pub ciphertext: Vec<u8>,
     /// For the party that encapsulated it.
     pub shared_key: SharedKey,
+}
+
+impl Encapsulated {
+    /// A shared key and the ciphertext that carries it.
+    pub fn new(ciphertext: Vec<u8>, shared_key: SharedKey) -> Self {
+        Self { ciphertext, shared_key }
+    }
 }
 
 /// The error for an operation that the algorithm does not have.

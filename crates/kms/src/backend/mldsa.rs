@@ -38,7 +38,7 @@ impl Backend for MlDsaBackend {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        set(algorithm).map(|_| Capabilities { verify_lanes: 1, sign_lanes: 1, material_is_key: true })
+        set(algorithm).map(|_| Capabilities::default().material_is_key(true))
     }
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {

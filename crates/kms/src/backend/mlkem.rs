@@ -40,7 +40,7 @@ impl Backend for MlKemBackend {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        kem(algorithm).map(|_| Capabilities { verify_lanes: 1, sign_lanes: 1, material_is_key: true })
+        kem(algorithm).map(|_| Capabilities::default().material_is_key(true))
     }
 
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {

@@ -32,11 +32,7 @@ impl Backend for P256Backend {
     }
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
-        (algorithm == ALGORITHM).then_some(Capabilities {
-            verify_lanes: 1,
-            sign_lanes: 1,
-            material_is_key: true,
-        })
+        (algorithm == ALGORITHM).then_some(Capabilities::default().material_is_key(true))
     }
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {

@@ -25,6 +25,7 @@ use crate::keystore::{Keystore, SignItem, Threads, VerifyItem};
 use crate::verdict::Verdict;
 
 /// When a batch begins, and how many calls may wait.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherOptions {
     /// While another batch is computed, a batch begins as soon as this many calls wait. It begins
@@ -59,6 +60,48 @@ impl Default for BatcherOptions {
 }
 
 impl BatcherOptions {
+    /// Sets how many waiting calls begin a batch.
+    #[must_use]
+    pub fn target_batch(mut self, target_batch: usize) -> Self {
+        self.target_batch = target_batch;
+        self
+    }
+
+    /// Sets the most calls of a batch.
+    #[must_use]
+    pub fn max_batch(mut self, max_batch: usize) -> Self {
+        self.max_batch = max_batch;
+        self
+    }
+
+    /// Sets the longest time that a call waits for its batch to fill.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Sets the most calls that wait.
+    #[must_use]
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.capacity = capacity;
+        self
+    }
+
+    /// Sets the most waiting calls of one tenant.
+    #[must_use]
+    pub fn tenant_capacity(mut self, tenant_capacity: usize) -> Self {
+        self.tenant_capacity = tenant_capacity;
+        self
+    }
+
+    /// Sets how many threads compute.
+    #[must_use]
+    pub fn workers(mut self, workers: NonZeroUsize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
     fn shape(&self) -> Result<Shape> {
         let Self { target_batch: target, max_batch: max, max_wait, capacity, tenant_capacity, workers } =
             *self;

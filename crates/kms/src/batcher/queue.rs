@@ -22,6 +22,7 @@ pub(super) struct Shape {
 const LANES: usize = 8;
 
 /// Why a batch begins.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// Enough calls wait: waiting for more would gain nothing.

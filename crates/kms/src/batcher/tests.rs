@@ -120,7 +120,7 @@ struct Place {
 fn place(tenants: usize) -> Place {
     let gate = Arc::new(Gate::default());
     let backends = test_backend::backends_with(Gated(Arc::clone(&gate)));
-    let keystore = Arc::new(KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory().unwrap());
+    let keystore = Arc::new(KeystoreOptions::default().backends(backends).in_memory().unwrap());
     let new = |tenant: usize| {
         NewKey::new(format!("tenant-{tenant}").parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)
     };
@@ -130,8 +130,8 @@ fn place(tenants: usize) -> Place {
 
 impl Place {
     fn batcher(&self, options: BatcherOptions) -> Batcher {
-        let workers = Some(options.workers.unwrap_or(NonZeroUsize::MIN));
-        Batcher::new(Arc::clone(&self.keystore), &BatcherOptions { workers, ..options }).unwrap()
+        let workers = options.workers.unwrap_or(NonZeroUsize::MIN);
+        Batcher::new(Arc::clone(&self.keystore), &options.workers(workers)).unwrap()
     }
 
     /// Shuts the gate and sends one call to it, so that later calls gather.
@@ -145,7 +145,7 @@ impl Place {
 
 fn options() -> BatcherOptions {
     // No deadline: the result of a test does not depend on how long it takes.
-    BatcherOptions { max_wait: Duration::from_secs(3600), ..BatcherOptions::default() }
+    BatcherOptions::default().max_wait(Duration::from_secs(3600))
 }
 
 #[test]
@@ -209,13 +209,7 @@ fn every_caller_gets_the_answer_to_its_own_call() {
 #[test]
 fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
     let place = place(2);
-    let batcher = place.batcher(BatcherOptions {
-        target_batch: 4,
-        max_batch: 4,
-        capacity: 10,
-        tenant_capacity: 8,
-        ..options()
-    });
+    let batcher = place.batcher(options().target_batch(4).max_batch(4).capacity(10).tenant_capacity(8));
     let first = place.occupy(&batcher);
     let call = |tenant: usize| batcher.verify(place.keys[tenant].clone(), *b"message", [0; 64]);
     let mut calls: Vec<_> = (0..8).map(|_| call(0)).collect();
@@ -232,13 +226,7 @@ fn a_full_queue_refuses_and_takes_again_when_there_is_room() {
 #[test]
 fn a_call_that_is_dropped_is_not_computed_and_makes_room() {
     let place = place(1);
-    let batcher = place.batcher(BatcherOptions {
-        target_batch: 4,
-        max_batch: 4,
-        capacity: 4,
-        tenant_capacity: 4,
-        ..options()
-    });
+    let batcher = place.batcher(options().target_batch(4).max_batch(4).capacity(4).tenant_capacity(4));
     let first = place.occupy(&batcher);
     let call = |message: u8| batcher.verify(place.keys[0].clone(), [message], [0; 64]);
     let mut calls: Vec<_> = (0..4).map(call).collect();
@@ -266,7 +254,7 @@ fn a_call_that_is_dropped_while_it_is_computed_harms_nobody() {
 #[test]
 fn tenants_take_turns_in_a_batch() {
     let place = place(3);
-    let batcher = place.batcher(BatcherOptions { target_batch: 8, max_batch: 8, ..options() });
+    let batcher = place.batcher(options().target_batch(8).max_batch(8));
     let first = place.occupy(&batcher);
     let call = |tenant: usize, message: u8| batcher.verify(place.keys[tenant].clone(), [message], [0; 64]);
     let mut calls: Vec<_> = (0..20).map(|message| call(0, message)).collect();
@@ -465,11 +453,9 @@ fn a_waker_that_panics_harms_nobody_else() {
 #[test]
 fn entries_of_the_audit_log_name_who_called() {
     use crate::audit_log::{AuditLog, AuditLogOptions, Verifications};
-    let options_of_log =
-        AuditLogOptions { verifications: Verifications::Recorded, ..AuditLogOptions::default() };
+    let options_of_log = AuditLogOptions::default().verifications(Verifications::Recorded);
     let log = Arc::new(AuditLog::in_memory(options_of_log).unwrap());
-    let keystore =
-        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
+    let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
     let new = NewKey::new("tenant".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap();
     let batcher = Batcher::new(Arc::new(keystore), &options()).unwrap();
@@ -487,11 +473,11 @@ fn options_that_contradict_each_other_are_refused() {
     let keystore = Arc::new(Keystore::in_memory().unwrap());
     let good = BatcherOptions::default();
     for bad in [
-        BatcherOptions { target_batch: 0, ..good },
-        BatcherOptions { target_batch: 257, ..good },
-        BatcherOptions { capacity: 100, ..good },
-        BatcherOptions { tenant_capacity: 0, ..good },
-        BatcherOptions { tenant_capacity: 9000, ..good },
+        good.target_batch(0),
+        good.target_batch(257),
+        good.capacity(100),
+        good.tenant_capacity(0),
+        good.tenant_capacity(9000),
     ] {
         let error = Batcher::new(Arc::clone(&keystore), &bad).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
@@ -502,8 +488,8 @@ fn options_that_contradict_each_other_are_refused() {
 #[test]
 fn nothing_is_lost_when_many_threads_call_and_give_up() {
     let place = place(4);
-    let two = NonZeroUsize::new(2);
-    let batcher = &place.batcher(BatcherOptions { workers: two, ..BatcherOptions::default() });
+    let two = NonZeroUsize::new(2).unwrap();
+    let batcher = &place.batcher(BatcherOptions::default().workers(two));
     let place = &place;
     std::thread::scope(|scope| {
         for thread in 0..8_u32 {
@@ -535,7 +521,7 @@ fn nothing_is_lost_when_many_threads_call_and_give_up() {
 #[test]
 fn without_threads_calls_wait_until_they_are_computed_in_batches_of_the_largest_size() {
     let place = place(2);
-    let options = BatcherOptions { target_batch: 8, max_batch: 8, ..options() };
+    let options = options().target_batch(8).max_batch(8);
     let batcher = Batcher::without_threads(Arc::clone(&place.keystore), &options).unwrap();
     assert_eq!(batcher.compute_waiting(), 0, "there is nothing to compute");
     let calls: Vec<_> = (0..20_u8)

@@ -19,6 +19,7 @@ use crate::{encoding, files, secret_file};
 ///
 /// The text form is `age1...`, `x-wing:BASE64`, or a public key file of a keystore's key
 /// ([`NamedPublicKey`](crate::NamedPublicKey)).
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
     /// X25519, as age has it.
@@ -34,6 +35,7 @@ pub enum Recipient {
 /// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or
 /// `x-wing-secret:BASE64`. Empty lines and lines that begin with `#` are ignored. `age-keygen`
 /// writes such files. [`Identity::read_all`] reads files with several lines.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// X25519, as age has it.
@@ -46,6 +48,7 @@ pub enum Identity {
 const MAX_IDENTITIES: usize = 64 << 10;
 
 /// The kind of identity that [`Identity::generate`] makes.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityKind {
     /// X25519: short, and readable by age. A future quantum computer can break it.

@@ -357,6 +357,7 @@ fn malformed(why: &str) -> KmsError {
 }
 
 /// A summary of a backup's content.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupSummary {
     /// When it was made.

@@ -247,7 +247,7 @@ mod tests {
     fn a_backend_that_miscounts_signs_nothing_and_verifies_nothing() {
         for (given, wrong) in [(0, true), (1, true), (2, true), (3, false), (4, true)] {
             let backends = test_backend::backends_with(Miscounting(given));
-            let keystore = KeystoreOptions { backends, ..KeystoreOptions::default() }.in_memory().unwrap();
+            let keystore = KeystoreOptions::default().backends(backends).in_memory().unwrap();
             let new = NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new).unwrap();
             let signed = keystore.sign_batch(&[SignItem { key: (&key).into(), message: b"message" }; 3]);

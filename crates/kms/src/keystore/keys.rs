@@ -22,6 +22,7 @@ use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
 /// The key that [`Keystore::create_key`] makes. [`NewKey::new`] fills in the usual values.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// The tenant that owns the key.
@@ -65,8 +66,44 @@ impl NewKey {
 
     /// Sets the label.
     #[must_use]
-    pub fn label(self, label: Name) -> Self {
-        Self { label: Some(label), ..self }
+    pub fn label(mut self, label: Name) -> Self {
+        self.label = Some(label);
+        self
+    }
+
+    /// Sets the backend that makes and keeps the private keys.
+    #[must_use]
+    pub fn backend(mut self, backend: impl Into<String>) -> Self {
+        self.backend = backend.into();
+        self
+    }
+
+    /// Sets whether the private keys may ever be exported.
+    #[must_use]
+    pub fn exportable(mut self, exportable: bool) -> Self {
+        self.exportable = exportable;
+        self
+    }
+
+    /// Sets whether the key signs digests that callers hash themselves.
+    #[must_use]
+    pub fn signs_digests(mut self, signs_digests: bool) -> Self {
+        self.signs_digests = signs_digests;
+        self
+    }
+
+    /// Sets the oldest version that signs when a caller names it.
+    #[must_use]
+    pub fn minimum_signing_version(mut self, minimum_signing_version: impl Into<Option<u32>>) -> Self {
+        self.minimum_signing_version = minimum_signing_version.into();
+        self
+    }
+
+    /// Sets when the keystore rotates the key by itself.
+    #[must_use]
+    pub fn rotation(mut self, rotation: RotationPolicy) -> Self {
+        self.rotation = rotation;
+        self
     }
 }
 

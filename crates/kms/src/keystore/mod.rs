@@ -92,6 +92,7 @@ impl fmt::Debug for Keystore {
 
 /// The parts that a keystore uses in addition to its store.
 /// [`Keystore::open`](crate::Keystore::open) uses the defaults.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct KeystoreOptions {
     /// The backends that make, keep and use private keys.
@@ -116,6 +117,37 @@ impl Default for KeystoreOptions {
             #[cfg(feature = "with-metrics")]
             metrics: None,
         }
+    }
+}
+
+impl KeystoreOptions {
+    /// Sets the backends.
+    #[must_use]
+    pub fn backends(mut self, backends: Backends) -> Self {
+        self.backends = backends;
+        self
+    }
+
+    /// Sets the rollback guard.
+    #[must_use]
+    pub fn guard(mut self, guard: Arc<dyn RollbackGuard>) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// Sets the sink that records every operation.
+    #[must_use]
+    pub fn audit(mut self, sink: Arc<dyn AuditSink>) -> Self {
+        self.audit = Some(sink);
+        self
+    }
+
+    /// Sets the metrics that count operations.
+    #[cfg(feature = "with-metrics")]
+    #[must_use]
+    pub fn metrics(mut self, metrics: impl Into<Option<Arc<Metrics>>>) -> Self {
+        self.metrics = metrics.into();
+        self
     }
 }
 

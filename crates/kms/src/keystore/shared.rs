@@ -189,7 +189,7 @@ mod tests {
         let kem = keystore.create_key(kem).unwrap();
         let ciphertext = keystore.public_key(&kem).unwrap().encapsulate().unwrap().ciphertext;
         let expires = crate::Timestamp::from_unix_millis(4_000_000_000_000).unwrap();
-        let grant = Grant { tenant, keys: GrantedKeys::All, operations: vec![TokenOperation::Sign], expires };
+        let grant = Grant::new(tenant, GrantedKeys::All, vec![TokenOperation::Sign], expires);
         assert_eq!(keystore.mint_token(&grant).unwrap_err().code, Code::Unavailable);
         let decapsulated = keystore.decapsulate(&kem, &ciphertext);
         assert_eq!(decapsulated.map(drop).unwrap_err().code, Code::Unavailable);

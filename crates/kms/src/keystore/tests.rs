@@ -139,7 +139,7 @@ fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
     let guard: Arc<dyn RollbackGuard> =
         Arc::new(NamedGuard::new("mine", Arc::new(StoreGuard::default())).unwrap());
     let rows = opening::new_rows(&cheap, &*guard).unwrap().0;
-    let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().guard(guard);
     let open = |rows: &Rows| {
         let (store, cipher) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
         opening::load_keystore(Box::new(store), rows.clone(), cipher, &options)
@@ -280,7 +280,7 @@ impl RollbackGuard for Unreachable {
 /// A keystore on a store that others may change.
 fn open_shared(store: Box<dyn Store>, rows: &Rows, guard: Arc<dyn RollbackGuard>) -> Keystore {
     let cipher = load::open_root(rows, &unlock()).unwrap();
-    let options = KeystoreOptions { guard, ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().guard(guard);
     opening::load_keystore(store, rows.clone(), cipher, &options).unwrap()
 }
 

@@ -121,11 +121,8 @@ impl Backend for Pkcs11 {
 
     fn capabilities(&self, algorithm: Algorithm) -> Option<Capabilities> {
         // Whether the device supports the algorithm shows when a key is made.
-        matches!(algorithm, Algorithm::Ed25519 | Algorithm::EcdsaP256).then_some(Capabilities {
-            verify_lanes: 1,
-            sign_lanes: 1,
-            material_is_key: false,
-        })
+        matches!(algorithm, Algorithm::Ed25519 | Algorithm::EcdsaP256)
+            .then_some(Capabilities::default().material_is_key(false))
     }
 
     fn generate(&self, algorithm: Algorithm) -> Result<KeyMaterial> {

@@ -25,6 +25,7 @@ const MAX_PIN_LEN: usize = 4096;
 /// The path may have `token`, `serial`, `manufacturer` and `model`. The query needs `module-path`
 /// and may have `pin-source`: `file:` and the path of a file whose first line is the PIN, or `env:`
 /// and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
     /// The library of the device's maker.
@@ -40,6 +41,7 @@ pub struct DeviceConfig {
 }
 
 /// A device's own description. `None` matches every device.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSelector {
     /// The label that its owner gave it.
@@ -54,6 +56,7 @@ pub struct DeviceSelector {
 
 /// The source of a PIN. The PIN is read when the device is opened, and stays in memory to log in
 /// again after a loss.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum PinSource {
     /// The first line of a file.
@@ -75,6 +78,64 @@ impl DeviceConfig {
             pin: Some(pin),
             sessions: DEFAULT_SESSIONS,
         }
+    }
+
+    /// Sets the library of the device's maker.
+    #[must_use]
+    pub fn module(mut self, module: PathBuf) -> Self {
+        self.module = module;
+        self
+    }
+
+    /// Sets which device it is.
+    #[must_use]
+    pub fn device(mut self, device: DeviceSelector) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Sets the source of the PIN.
+    #[must_use]
+    pub fn pin(mut self, pin: impl Into<Option<PinSource>>) -> Self {
+        self.pin = pin.into();
+        self
+    }
+
+    /// Sets the maximum number of open sessions.
+    #[must_use]
+    pub fn sessions(mut self, sessions: NonZeroUsize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+}
+
+impl DeviceSelector {
+    /// Sets the label.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Sets the serial number.
+    #[must_use]
+    pub fn serial(mut self, serial: impl Into<String>) -> Self {
+        self.serial = Some(serial.into());
+        self
+    }
+
+    /// Sets the manufacturer.
+    #[must_use]
+    pub fn manufacturer(mut self, manufacturer: impl Into<String>) -> Self {
+        self.manufacturer = Some(manufacturer.into());
+        self
+    }
+
+    /// Sets the model.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
     }
 }
 

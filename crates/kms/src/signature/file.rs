@@ -98,6 +98,7 @@ impl fmt::Display for Comment {
 serde_as_text!(Comment);
 
 /// The statement to sign.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// The kind of the content.
@@ -111,6 +112,18 @@ pub struct Statement {
 }
 
 impl Statement {
+    /// A statement without a comment: this digest and this size are those of what is signed.
+    pub fn new(kind: StatementKind, digest: Hash, size: u64) -> Self {
+        Self { kind, digest, size, comment: Comment::default() }
+    }
+
+    /// Sets the trusted comment.
+    #[must_use]
+    pub fn comment(mut self, comment: Comment) -> Self {
+        self.comment = comment;
+        self
+    }
+
     /// A statement about a message, without a comment.
     pub fn message(message: &[u8]) -> Self {
         Self {

@@ -100,6 +100,7 @@ impl FromStr for ManifestEntry {
 }
 
 /// The digest and the length of a manifest's body. The signature covers them.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestSummary {
     /// The BLAKE3 digest of the body.

@@ -23,6 +23,7 @@ const LIMITS: AuthorizerLimits =
     AuthorizerLimits { max_facts: 512, max_iterations: 64, max_time: Duration::from_millis(200) };
 
 /// The ids of a verified token, for the audit log.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedToken {
     /// The version of the root key that signed the token.

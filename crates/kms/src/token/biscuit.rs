@@ -125,6 +125,7 @@ impl fmt::Debug for Token {
 }
 
 /// The content of a token: see [`Token::inspect`].
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     /// The version of the root key that supposedly signed it.
@@ -134,6 +135,7 @@ pub struct Inspection {
 }
 
 /// One block of a token.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Block {
     /// The id that revokes this block and all tokens made from it, in hexadecimal.

@@ -100,6 +100,7 @@ impl FromStr for TokenOperation {
 serde_as_text!(TokenOperation);
 
 /// The keys of a tenant that a grant covers.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantedKeys {
     /// All keys, also keys that are created later, and operations without a key, for example to
@@ -110,6 +111,7 @@ pub enum GrantedKeys {
 }
 
 /// The permissions of a new token.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The tenant that owns the keys.
@@ -122,7 +124,15 @@ pub struct Grant {
     pub expires: Timestamp,
 }
 
+impl Grant {
+    /// The permission to do these operations with these keys until `expires`.
+    pub fn new(tenant: Name, keys: GrantedKeys, operations: Vec<TokenOperation>, expires: Timestamp) -> Self {
+        Self { tenant, keys, operations, expires }
+    }
+}
+
 /// A holder's restrictions of a token. `None` restricts nothing.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenLimits {
     /// Only these keys.
@@ -131,6 +141,29 @@ pub struct TokenLimits {
     pub operations: Option<Vec<TokenOperation>>,
     /// Only until this time.
     pub expires: Option<Timestamp>,
+}
+
+impl TokenLimits {
+    /// Restricts the keys.
+    #[must_use]
+    pub fn keys(mut self, keys: impl Into<Option<Vec<KeyId>>>) -> Self {
+        self.keys = keys.into();
+        self
+    }
+
+    /// Restricts the operations.
+    #[must_use]
+    pub fn operations(mut self, operations: impl Into<Option<Vec<TokenOperation>>>) -> Self {
+        self.operations = operations.into();
+        self
+    }
+
+    /// Restricts the time.
+    #[must_use]
+    pub fn expires(mut self, expires: impl Into<Option<Timestamp>>) -> Self {
+        self.expires = expires.into();
+        self
+    }
 }
 
 /// The operation that a token's holder requests.

@@ -62,6 +62,7 @@ impl fmt::Debug for PrivateKeyData {
 }
 
 /// The format of a private key to import.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrivateFormat {
     /// PKCS#8 (RFC 5958) as PEM: the label `PRIVATE KEY`, lines of 64 characters, only line feeds.

@@ -6,6 +6,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
 /// The format of a public key.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PublicFormat {
     /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`,

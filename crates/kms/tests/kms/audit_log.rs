@@ -27,7 +27,7 @@ pub(crate) fn new_key(label: &str) -> NewKey {
 
 /// No checkpoints but those that a test asks for, and no waiting for a disk that does not matter.
 pub(crate) fn by_hand() -> AuditLogOptions {
-    AuditLogOptions { durability: Durability::AtCheckpoints, ..AuditLogOptions::default() }
+    AuditLogOptions::default().durability(Durability::AtCheckpoints)
 }
 
 /// A keystore in memory whose log lies in a folder.
@@ -41,8 +41,7 @@ pub(crate) struct Place {
 pub(crate) fn place(options: AuditLogOptions) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(AuditLog::create(folder.path(), options).unwrap());
-    let keystore =
-        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
+    let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     Place { folder, log, keystore, key }
 }
@@ -105,7 +104,7 @@ pub(crate) fn kinds(report: &Report) -> Vec<(ProblemKind, Option<u64>)> {
 
 #[test]
 fn operations_are_recorded_with_who_what_which_and_how() {
-    let place = place(AuditLogOptions { verifications: Verifications::Recorded, ..by_hand() });
+    let place = place(by_hand().verifications(Verifications::Recorded));
     let alice: Actor = "alice".parse().unwrap();
     let signature = AuditContext::scope(&alice, || place.keystore.sign(&place.key, MESSAGE)).unwrap();
     let key_id = place.key.key_id();
@@ -147,7 +146,7 @@ fn blake3(message: &[u8]) -> bulla_blake3::Hash {
 fn what_is_done_with_the_store_as_a_whole_is_recorded_without_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(AuditLog::create(&folder.path().join("log"), by_hand()).unwrap());
-    let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().audit(log.clone());
     let (path, secret) = (folder.path().join("keystore"), |text: &str| Unlock::Passphrase(text.into()));
     let keystore = options.create(&path, &secret("one")).unwrap();
     assert_eq!(keystore.rekey(&secret("none"), &secret("two")).unwrap_err().code, Code::WrongPassphrase);
@@ -170,8 +169,8 @@ fn what_is_done_with_the_store_as_a_whole_is_recorded_without_a_key() {
 #[test]
 fn a_rotation_that_a_policy_asks_for_is_recorded() {
     let place = place(by_hand());
-    let rotation = RotationPolicy { max_uses: 2.try_into().ok(), ..RotationPolicy::default() };
-    let key = place.keystore.create_key(NewKey { rotation, ..new_key("used") }).unwrap();
+    let rotation = RotationPolicy::default().max_uses(2.try_into().ok());
+    let key = place.keystore.create_key(new_key("used").rotation(rotation)).unwrap();
     for _ in 0..3 {
         place.keystore.sign(key.key_id(), MESSAGE).unwrap();
     }
@@ -190,7 +189,7 @@ fn verifications_are_left_out_unless_they_are_wanted() {
 
 #[test]
 fn neither_messages_nor_private_keys_stand_in_the_log() {
-    let place = place(AuditLogOptions { verifications: Verifications::Recorded, ..by_hand() });
+    let place = place(by_hand().verifications(Verifications::Recorded));
     let signature = place.keystore.sign(&place.key, MESSAGE).unwrap();
     assert!(place.keystore.verify(&place.key, MESSAGE, &signature.bytes).unwrap().is_valid());
     place.seal();
@@ -344,17 +343,15 @@ fn a_keystore_signs_no_checkpoint_for_its_callers() {
 
 #[test]
 fn checkpoints_are_made_when_they_are_due() {
-    let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
-    let options = AuditLogOptions { signer: signer.clone(), checkpoint_entries: 5, ..by_hand() };
-    let place = place(options);
+    let signed = by_hand().signer("local".parse().unwrap(), "audit".parse().unwrap());
+    let place = place(signed.clone().checkpoint_entries(5));
     place.sign(3);
     assert_eq!(place.verify().checkpoints, 0);
     place.sign(10);
     let report = place.verify();
     assert_eq!((report.entries, report.checkpoints, report.sealed), (14, 2, 10));
     assert_eq!(kinds(&report), []);
-    let always = AuditLogOptions { signer, checkpoint_interval: Duration::ZERO, ..by_hand() };
-    let place = self::place(always);
+    let place = self::place(signed.checkpoint_interval(Duration::ZERO));
     place.sign(2);
     assert_eq!(place.verify().sealed, 3);
     // The key is disabled: that is told, and the next entry after it is enabled again makes up for
@@ -368,7 +365,7 @@ fn checkpoints_are_made_when_they_are_due() {
 
 #[test]
 fn files_follow_one_another_and_none_can_go_missing() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1500));
     place.sign(10);
     place.seal();
     place.sign(10);
@@ -392,7 +389,7 @@ fn files_follow_one_another_and_none_can_go_missing() {
     drop((log, keystore));
     let log = Arc::new(AuditLog::open(folder.path(), by_hand()).unwrap());
     assert_eq!((log.len(), log.recovered()), (21, None));
-    let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().audit(log.clone());
     let keystore = options.in_memory().unwrap();
     let other = keystore.create_key(new_key("audit")).unwrap();
     let newer = log.checkpoint(&keystore, &other).unwrap();
@@ -419,8 +416,7 @@ fn a_torn_line_is_recovered_with_word_of_it() {
     let path = folder.path().join(FIRST);
     {
         let log = Arc::new(AuditLog::create(folder.path(), by_hand()).unwrap());
-        let keystore =
-            KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory().unwrap();
+        let keystore = KeystoreOptions::default().audit(log).in_memory().unwrap();
         keystore.create_key(new_key("audit")).unwrap();
         keystore.create_key(new_key("other")).unwrap();
     }
@@ -446,8 +442,7 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
     let path = folder.path().join(FIRST);
     {
         let log = Arc::new(AuditLog::create(folder.path(), by_hand()).unwrap());
-        let keystore =
-            KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory().unwrap();
+        let keystore = KeystoreOptions::default().audit(log).in_memory().unwrap();
         keystore.create_key(new_key("audit")).unwrap();
     }
     let text = fs::read_to_string(&path).unwrap();
@@ -460,7 +455,7 @@ fn a_log_that_was_edited_is_not_gone_on_with() {
 
 #[test]
 fn a_log_that_lacks_what_a_checkpoint_elsewhere_seals_is_not_opened() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1500));
     place.sign(4);
     let first = place.seal();
     let older = place.files();
@@ -470,7 +465,7 @@ fn a_log_that_lacks_what_a_checkpoint_elsewhere_seals_is_not_opened() {
     let open = |files: &BTreeMap<String, Vec<u8>>, known: &[&Checkpoint]| {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
-        let options = AuditLogOptions { known: known.iter().copied().cloned().collect(), ..by_hand() };
+        let options = by_hand().known(known.iter().copied().cloned().collect());
         let opened = AuditLog::open(folder.path(), options).map(|log| log.len());
         let unchanged =
             files.iter().all(|(name, bytes)| fs::read(folder.path().join(name)).unwrap() == *bytes);
@@ -505,8 +500,7 @@ fn a_log_has_one_writer_and_can_be_verified_meanwhile() {
 
 #[test]
 fn entries_of_many_threads_make_one_chain_and_are_durable_in_groups() {
-    let place =
-        place(AuditLogOptions { checkpoint_entries: 7, max_file_bytes: 5000, ..AuditLogOptions::default() });
+    let place = place(AuditLogOptions::default().checkpoint_entries(7).max_file_bytes(5000));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| place.sign(10));
@@ -533,7 +527,7 @@ impl AuditSink for Refusing {
 
 #[test]
 fn what_cannot_be_recorded_is_withheld() {
-    let options = KeystoreOptions { audit: Some(Arc::new(Refusing)), ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().audit(Arc::new(Refusing));
     let keystore = options.in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     assert_eq!(keystore.sign(&key, MESSAGE).unwrap_err().code, Code::InvalidId);
@@ -553,7 +547,7 @@ fn what_cannot_be_recorded_is_withheld() {
 /// checkpoint follows.
 #[test]
 fn a_first_line_that_has_other_roots_is_found() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1500));
     place.sign(12);
     let files = place.files();
     let parts: Vec<_> = files.keys().filter(|name| name.ends_with(".jsonl")).skip(1).cloned().collect();
@@ -586,8 +580,7 @@ fn names_of_actors_cannot_deceive() {
 #[test]
 fn a_log_in_memory_is_the_same_without_a_folder() {
     let log = Arc::new(AuditLog::in_memory(by_hand()).unwrap());
-    let keystore =
-        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
+    let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     keystore.update(key.key_id(), None, &KeyChange::Label(None)).unwrap();
     log.checkpoint(&keystore, &key).unwrap();

@@ -17,8 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checkpoints are due after so many entries, or so long after the last one.
 fn due_after(entries: u64, interval: Duration) -> AuditLogOptions {
-    let signer = Some(("local".parse().unwrap(), "audit".parse().unwrap()));
-    AuditLogOptions { signer, checkpoint_entries: entries, checkpoint_interval: interval, ..by_hand() }
+    by_hand()
+        .signer("local".parse().unwrap(), "audit".parse().unwrap())
+        .checkpoint_entries(entries)
+        .checkpoint_interval(interval)
 }
 
 const NEVER: Duration = Duration::from_secs(1 << 30);
@@ -92,7 +94,7 @@ fn the_last_entries_before_a_pause_are_sealed() {
 
 #[test]
 fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_again() {
-    let options = AuditLogOptions { max_file_bytes: 5000, ..due_after(7, Duration::ZERO) };
+    let options = due_after(7, Duration::ZERO).max_file_bytes(5000);
     let mut place = place(options.clone());
     let keystore = Arc::new(std::mem::replace(&mut place.keystore, Keystore::in_memory().unwrap()));
     let sealer = CheckpointThread::start(&keystore, &place.log).unwrap();

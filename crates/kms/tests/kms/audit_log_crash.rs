@@ -12,17 +12,14 @@ const ROUNDS: u32 = 30;
 
 /// Small files and many checkpoints, so that a kill meets every step.
 fn options() -> AuditLogOptions {
-    AuditLogOptions {
-        signer: Some(("local".parse().unwrap(), "audit".parse().unwrap())),
-        checkpoint_entries: 3,
-        max_file_bytes: 2000,
-        ..AuditLogOptions::default()
-    }
+    AuditLogOptions::default()
+        .signer("local".parse().unwrap(), "audit".parse().unwrap())
+        .checkpoint_entries(3)
+        .max_file_bytes(2000)
 }
 
 fn keystore(log: AuditLog) -> (Keystore, KeyVersionId) {
-    let keystore =
-        KeystoreOptions { audit: Some(Arc::new(log)), ..KeystoreOptions::default() }.in_memory().unwrap();
+    let keystore = KeystoreOptions::default().audit(Arc::new(log)).in_memory().unwrap();
     let new = NewKey::new("local".parse().unwrap(), "audit".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new.label("audit".parse().unwrap())).unwrap();
     (keystore, key)
@@ -64,7 +61,7 @@ fn no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed() {
 #[test]
 fn a_full_disk_withholds_what_cannot_be_recorded_and_passes() {
     if let Some(folder) = child() {
-        let options = AuditLogOptions { signer: None, ..AuditLogOptions::default() };
+        let options = AuditLogOptions::default();
         let (keystore, key) = keystore(AuditLog::open(&folder, options).unwrap());
         // A line and a half.
         let length = std::fs::metadata(folder.join("00000000000000000000.jsonl")).unwrap().len();

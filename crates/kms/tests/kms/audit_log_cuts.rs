@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
+use bulla_kms::audit_log::AuditLog;
 use bulla_kms::{Code, KeystoreOptions};
 
 use crate::audit_log::{FIRST, Place, by_hand, kinds, new_key, place};
@@ -62,7 +62,7 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
             }
             let log = Arc::new(opened.unwrap());
             let before = log.len();
-            let options = KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() };
+            let options = KeystoreOptions::default().audit(log.clone());
             options.in_memory().unwrap().create_key(new_key("audit")).unwrap();
             assert_eq!(log.len(), before + 1);
             assert_eq!(kinds(&place.verify_at(folder.path())), [], "{kept} lines");
@@ -96,7 +96,7 @@ fn a_log_that_was_cut_at_any_byte_of_what_is_sealed_is_left_as_it_is() {
 /// The newest checkpoint may be in an older file, whose end may have been cut with it.
 #[test]
 fn a_checkpoint_that_is_missing_from_an_older_file_is_noticed() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1500));
     place.sign(3);
     place.seal();
     place.sign(9);

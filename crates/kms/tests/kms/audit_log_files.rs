@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use bulla_kms::audit_log::{self, AuditLogOptions, ProblemKind, Report};
+use bulla_kms::audit_log::{self, ProblemKind, Report};
 use bulla_kms::{Code, Result};
 
 use crate::audit_log::{FIRST, by_hand, kinds, place};
@@ -55,7 +55,7 @@ fn a_log_without_entries_has_the_first_line_of_its_number() {
 
 #[test]
 fn a_file_of_another_log_and_a_file_that_is_there_twice_are_out_of_place() {
-    let options = || AuditLogOptions { max_file_bytes: 1500, ..by_hand() };
+    let options = || by_hand().max_file_bytes(1500);
     let (one, other) = (place(options()), place(options()));
     one.sign(12);
     other.sign(12);
@@ -117,7 +117,7 @@ fn what_is_missing_is_named_by_its_numbers() {
 
 #[test]
 fn a_first_line_that_follows_another_line_is_altered() {
-    let place = place(AuditLogOptions { max_file_bytes: 1500, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1500));
     place.sign(12);
     let mut files = place.files();
     let second = files.keys().filter(|name| name.ends_with(".jsonl")).nth(1).unwrap().clone();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bulla_kms::audit_log::{Actor, AuditContext, AuditLog};
-use bulla_kms::{Code, KeyChange, KeyState, Keystore, KeystoreOptions, KmsError, NewKey, RotationPolicy};
+use bulla_kms::{Code, KeyChange, KeyState, Keystore, KeystoreOptions, KmsError, RotationPolicy};
 
 use crate::audit_log::{FIRST, by_hand, new_key};
 use crate::support::child::{Filler, Harm, child, limit_file_size, lines, tell};
 
 fn keystore(log: &Arc<AuditLog>) -> Keystore {
-    KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap()
+    KeystoreOptions::default().audit(log.clone()).in_memory().unwrap()
 }
 
 /// The operations in the log that succeeded. The log must be undamaged.
@@ -33,10 +33,7 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
         let log = Arc::new(AuditLog::create(&place, by_hand()).unwrap());
         let keystore = keystore(&log);
         let key = keystore.create_key(new_key("a")).unwrap();
-        let rotated_by_use = NewKey {
-            rotation: RotationPolicy { max_uses: 1.try_into().ok(), ..RotationPolicy::default() },
-            ..new_key("b")
-        };
+        let rotated_by_use = new_key("b").rotation(RotationPolicy::default().max_uses(1.try_into().ok()));
         let by_use = keystore.create_key(rotated_by_use).unwrap();
         keystore.sign(by_use.key_id(), b"m").unwrap();
         let filler = Filler::new(&folder, &place.join(FIRST));

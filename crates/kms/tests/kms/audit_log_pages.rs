@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bulla_kms::Code;
-use bulla_kms::audit_log::{self, AuditLogOptions};
+use bulla_kms::audit_log::{self};
 
 use crate::audit_log::{Place, by_hand, place};
 
 /// A log in several files, with a checkpoint among its entries.
 fn in_files() -> Place {
-    let place = place(AuditLogOptions { max_file_bytes: 1000, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1000));
     place.sign(5);
     place.seal();
     place.sign(5);

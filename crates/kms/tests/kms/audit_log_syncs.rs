@@ -113,9 +113,8 @@ fn log(folder: PathBuf, options: AuditLogOptions) -> Arc<AuditLog> {
 fn an_entry_is_on_the_disk_before_its_operation_returns() {
     let test = "audit_log_syncs::an_entry_is_on_the_disk_before_its_operation_returns";
     if let Some(folder) = child() {
-        let log = log(folder, AuditLogOptions { durability: Durability::Grouped, ..by_hand() });
-        let keystore =
-            KeystoreOptions { audit: Some(log), ..KeystoreOptions::default() }.in_memory().unwrap();
+        let log = log(folder, by_hand().durability(Durability::Grouped));
+        let keystore = KeystoreOptions::default().audit(log).in_memory().unwrap();
         let key = keystore.create_key(new_key("a")).unwrap();
         tell("created");
         keystore.sign(&key, b"m").unwrap();
@@ -136,9 +135,8 @@ fn an_entry_is_on_the_disk_before_its_operation_returns() {
 fn what_a_checkpoint_or_a_new_file_stands_on_is_on_the_disk_first() {
     let test = "audit_log_syncs::what_a_checkpoint_or_a_new_file_stands_on_is_on_the_disk_first";
     if let Some(folder) = child() {
-        let log = log(folder, AuditLogOptions { max_file_bytes: 2000, ..by_hand() });
-        let keystore =
-            KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
+        let log = log(folder, by_hand().max_file_bytes(2000));
+        let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
         let key = keystore.create_key(new_key("a")).unwrap();
         for _ in 0..3 {
             (0..4).for_each(|_| drop(keystore.sign(&key, b"m").unwrap()));

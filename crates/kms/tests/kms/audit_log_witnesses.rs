@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use base64ct::{Base64, Encoding as _};
 use bulla_kms::audit_log::{
-    self, AuditLogOptions, CosignedReport, ProblemKind, WitnessAnswer, WitnessKey, WitnessReport, Witnesses,
+    self, CosignedReport, ProblemKind, WitnessAnswer, WitnessKey, WitnessReport, Witnesses,
 };
 use bulla_kms::{Code, KeyVersionId, Keystore, Result};
 use sha2::{Digest as _, Sha256};
@@ -122,7 +122,7 @@ struct Watched {
 }
 
 fn watched() -> Watched {
-    let place = place(AuditLogOptions { max_file_bytes: 1000, ..by_hand() });
+    let place = place(by_hand().max_file_bytes(1000));
     let witness = Witness::new("witness.example.org");
     let witnesses = asking(&witness);
     Watched { place, witness, witnesses }

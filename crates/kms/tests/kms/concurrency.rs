@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use bulla_kms::{Algorithm, Code, Keystore, NewKey, Verdict};
 
 fn new_key(label: Option<&str>) -> NewKey {
-    NewKey {
-        label: label.map(|label| label.parse().unwrap()),
-        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
-    }
+    let mut new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+    new.label = label.map(|label| label.parse().unwrap());
+    new
 }
 
 #[test]

@@ -34,10 +34,7 @@ fn parent() -> (tempfile::TempDir, Place, KeyId) {
     let place = Place(folder.path().to_owned());
     KeyFile::create(&folder.path().join("key")).unwrap();
     let keystore = Keystore::create(&place.keystore(), &place.unlock()).unwrap();
-    let new = NewKey {
-        label: None,
-        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
-    };
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap().key_id().clone();
     (folder, place, key)
 }

@@ -16,7 +16,7 @@ fn new(algorithm: Algorithm) -> NewKey {
 }
 
 fn of_digests() -> NewKey {
-    NewKey { signs_digests: true, ..new(Algorithm::EcdsaP256) }
+    new(Algorithm::EcdsaP256).signs_digests(true)
 }
 
 /// The digests of a message that ECDSA signs.
@@ -85,7 +85,7 @@ fn only_a_key_that_was_made_for_it_signs_digests() {
     let ed25519 = keystore.create_key(new(Algorithm::Ed25519)).unwrap();
     refused(keystore.sign_prehashed(&ed25519, &digests(b"m")[0]), Code::KeyUsageMismatch);
     for algorithm in Algorithm::ALL.iter().copied().filter(|algorithm| *algorithm != Algorithm::EcdsaP256) {
-        refused(keystore.create_key(NewKey { signs_digests: true, ..new(algorithm) }), Code::InvalidArgument);
+        refused(keystore.create_key(new(algorithm).signs_digests(true)), Code::InvalidArgument);
     }
 }
 

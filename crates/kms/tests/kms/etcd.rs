@@ -38,7 +38,7 @@ impl Secret {
 }
 
 fn options(endpoints: impl IntoIterator<Item = String>) -> EtcdOptions {
-    EtcdOptions { timeout: Duration::from_secs(20), ..EtcdOptions::new(endpoints, "bulla/tests") }
+    EtcdOptions::new(endpoints, "bulla/tests").timeout(Duration::from_secs(20))
 }
 
 fn new_key() -> NewKey {
@@ -196,8 +196,8 @@ fn writers_on_all_nodes_lose_none_of_each_others_rotations() {
 fn no_version_makes_more_signatures_than_its_bound_on_all_nodes_together() {
     const BOUND: u64 = 200;
     let (_cluster, _secret, keystores, _) = three();
-    let rotation = RotationPolicy { max_uses: BOUND.try_into().ok(), ..RotationPolicy::default() };
-    let key = keystores[0].create_key(NewKey { rotation, ..new_key() }).unwrap().key_id().clone();
+    let rotation = RotationPolicy::default().max_uses(BOUND.try_into().ok());
+    let key = keystores[0].create_key(new_key().rotation(rotation)).unwrap().key_id().clone();
     keystores.iter().for_each(|keystore| keystore.catch_up().unwrap());
     let sign = |keystore: &Keystore| {
         (0..400).map(|_| keystore.sign(&key, MESSAGE).unwrap().key.version()).collect::<Vec<_>>()
@@ -280,7 +280,7 @@ fn no_acknowledged_write_is_lost_when_nodes_are_killed() {
 fn a_node_that_is_cut_off_refuses_changes_and_goes_on_reading_and_all_agree_when_it_is_back() {
     let (cluster, secret, keystores, key) = three();
     for round in 0..3_usize {
-        let hasty = EtcdOptions { timeout: Duration::from_secs(1), ..options([cluster.endpoint(round)]) };
+        let hasty = options([cluster.endpoint(round)]).timeout(Duration::from_secs(1));
         let alone = opened(&hasty, &secret);
         let signature = alone.sign(&key, MESSAGE).unwrap();
         cluster.isolate(round);
@@ -334,8 +334,7 @@ fn a_change_without_an_answer_is_never_reported_wrongly() {
     let way = cluster.way_to(0);
     let direct = Keystore::create_etcd(&options(cluster.endpoints()), &secret.unlock()).unwrap();
     let key = direct.create_key(new_key()).unwrap().key_id().clone();
-    let quick =
-        |endpoints: Vec<String>| EtcdOptions { timeout: Duration::from_millis(300), ..options(endpoints) };
+    let quick = |endpoints: Vec<String>| options(endpoints).timeout(Duration::from_millis(300));
     // One that can find out over another way, and one that cannot.
     let with_another_way = quick(vec![way.endpoint(), cluster.endpoint(0)]);
     let without = quick(vec![way.endpoint()]);
@@ -454,10 +453,8 @@ fn keystores_of_one_cluster_are_apart_and_secrets_are_those_of_files() {
         let error = Keystore::open_etcd(&refused, &secret.unlock()).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{endpoint} {prefix}: {error}");
     }
-    let nowhere = EtcdOptions {
-        timeout: Duration::from_millis(300),
-        ..EtcdOptions::new([format!("http://127.0.0.1:{}", free_port())], "a")
-    };
+    let nowhere = EtcdOptions::new([format!("http://127.0.0.1:{}", free_port())], "a")
+        .timeout(Duration::from_millis(300));
     let error = Keystore::open_etcd(&nowhere, &secret.unlock()).unwrap_err();
     assert_eq!((error.code, error.retryable), (Code::Unavailable, true), "{error}");
 }

@@ -59,7 +59,7 @@ fn tls(folder: &Path, certified: bool) -> EtcdTls {
     let private_key = || SecretString::from(String::from_utf8(read("node.key")).unwrap());
     let client_certificate = certified
         .then(|| EtcdClientCertificate { certificate: read("node.pem"), private_key: private_key() });
-    EtcdTls { authorities: read("ca.pem"), client_certificate }
+    EtcdTls::new(read("ca.pem")).client_certificate(client_certificate)
 }
 
 #[test]
@@ -80,24 +80,23 @@ fn tls_proves_both_sides() {
     ];
     let cluster = Cluster::with(1, Setup { arguments: arguments.into(), tls: true });
     let unlock = secret(folder.path());
-    let options = |tls: EtcdTls| EtcdOptions {
-        tls: Some(tls),
-        timeout: Duration::from_millis(1500),
-        ..EtcdOptions::new(cluster.endpoints(), "bulla")
+    let options = |tls: EtcdTls| {
+        EtcdOptions::new(cluster.endpoints(), "bulla").tls(tls).timeout(Duration::from_millis(1500))
     };
-    let patient = EtcdOptions { timeout: Duration::from_secs(10), ..options(tls(&ours, true)) };
+    let patient = options(tls(&ours, true)).timeout(Duration::from_secs(10));
     let keystore = Keystore::create_etcd(&patient, &unlock).unwrap();
     let id = keystore.create_key(new_key()).unwrap();
     let keystore = Keystore::open_etcd(&patient, &unlock).unwrap();
     assert_eq!(keystore.sign(&id, MESSAGE).unwrap().key, id);
     // Without a certificate of our own, with one of another authority, and when theirs is of
     // another authority.
-    let stranger = EtcdTls { authorities: tls(&ours, false).authorities, ..tls(&theirs, true) };
+    let mut stranger = tls(&theirs, true);
+    stranger.authorities = tls(&ours, false).authorities;
     for refused in [tls(&ours, false), stranger, tls(&theirs, true)] {
         let error = Keystore::open_etcd(&options(refused), &unlock).unwrap_err();
         assert_eq!(error.code, Code::Unavailable, "{error}");
     }
-    let bare = EtcdOptions { tls: None, ..options(tls(&ours, true)) };
+    let bare = options(tls(&ours, true)).tls(None);
     assert_eq!(Keystore::open_etcd(&bare, &unlock).unwrap_err().code, Code::InvalidArgument);
 }
 
@@ -122,9 +121,9 @@ fn a_user_may_do_what_the_role_permits_and_no_more() {
         let answer = cluster.call(0, &path, &body);
         assert!(answer.get("error").is_none(), "{path}: {answer}");
     }
-    let options = |prefix: &str, password: &str| EtcdOptions {
-        user: Some(EtcdUser { name: "bulla".to_owned(), password: password.into() }),
-        ..EtcdOptions::new(cluster.endpoints(), prefix)
+    let options = |prefix: &str, password: &str| {
+        EtcdOptions::new(cluster.endpoints(), prefix)
+            .user(EtcdUser { name: "bulla".to_owned(), password: password.into() })
     };
     let keystore = Keystore::create_etcd(&options("mine", "of the role"), &unlock).unwrap();
     let key = keystore.create_key(new_key()).unwrap().key_id().clone();
@@ -136,9 +135,7 @@ fn a_user_may_do_what_the_role_permits_and_no_more() {
         options("mine", "guessed"),
         EtcdOptions::new(cluster.endpoints(), "mine"),
     ] {
-        let error =
-            Keystore::open_etcd(&EtcdOptions { timeout: Duration::from_secs(20), ..refused }, &unlock)
-                .unwrap_err();
+        let error = Keystore::open_etcd(&refused.timeout(Duration::from_secs(20)), &unlock).unwrap_err();
         assert_eq!(error.code, Code::PermissionDenied, "{error}");
         assert!(
             !error.message.contains("guessed") && !format!("{error:?}").contains("of the role"),

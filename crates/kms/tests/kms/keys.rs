@@ -5,10 +5,8 @@ use bulla_kms::{Algorithm, Code, KeyId, KeyState, KeyVersionId, Keystore, NewKey
 const MESSAGE: &[u8] = b"a message";
 
 fn create(keystore: &Keystore, tenant: &str, label: Option<&str>) -> KeyVersionId {
-    let new = NewKey {
-        label: label.map(|label| label.parse().unwrap()),
-        ..NewKey::new(tenant.parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
-    };
+    let mut new = NewKey::new(tenant.parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+    new.label = label.map(|label| label.parse().unwrap());
     keystore.create_key(new).unwrap()
 }
 
@@ -158,10 +156,8 @@ fn a_label_finds_its_key_within_its_tenant() {
     assert_eq!(find("theirs", "default").as_ref(), Some(theirs.key_id()));
     assert_eq!(find("ours", "other"), None);
     assert_eq!(find("nobody", "default"), None);
-    let again = NewKey {
-        label: Some("default".parse().unwrap()),
-        ..NewKey::new("ours".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519)
-    };
+    let again = NewKey::new("ours".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519)
+        .label("default".parse().unwrap());
     assert_eq!(keystore.create_key(again).unwrap_err().code, Code::LabelTaken);
     assert_eq!(keystore.list().unwrap().len(), 4);
 }

@@ -163,9 +163,10 @@ fn what_was_changed_is_so_when_the_store_is_opened_again() {
     bulla_kms::KeyFile::create(&secret).unwrap();
     let unlock = Unlock::KeyFile(secret);
     let keystore = Keystore::create(&path, &unlock).unwrap();
-    let policy = RotationPolicy { max_age_seconds: NonZeroU64::new(86_400), max_uses: NonZeroU64::new(1000) };
+    let policy =
+        RotationPolicy::default().max_age_seconds(NonZeroU64::new(86_400)).max_uses(NonZeroU64::new(1000));
     let [a, b] = ["a", "b"].map(|label| {
-        let new = NewKey { rotation: policy, exportable: true, ..new_key(label) };
+        let new = new_key(label).rotation(policy).exportable(true);
         keystore.create_key(new).unwrap().key_id().clone()
     });
     for _ in 0..3 {
@@ -195,7 +196,7 @@ fn what_was_changed_is_so_when_the_store_is_opened_again() {
 fn no_version_makes_more_signatures_than_its_policy_allows() {
     for max_uses in [1, 2, 63, 64, 65, 200] {
         let (keystore, key) = keystore_with_key();
-        let policy = RotationPolicy { max_uses: NonZeroU64::new(max_uses), ..RotationPolicy::default() };
+        let policy = RotationPolicy::default().max_uses(NonZeroU64::new(max_uses));
         keystore.update(&key, None, &KeyChange::Rotation(policy)).unwrap();
         let sign =
             || (0..250).map(|_| keystore.sign(&key, MESSAGE).unwrap().key).collect::<Vec<KeyVersionId>>();
@@ -216,7 +217,7 @@ fn no_version_makes_more_signatures_than_its_policy_allows() {
 #[test]
 fn a_version_that_is_too_old_is_replaced_before_the_next_signature() {
     let (keystore, key) = keystore_with_key();
-    let policy = RotationPolicy { max_age_seconds: NonZeroU64::new(1), ..RotationPolicy::default() };
+    let policy = RotationPolicy::default().max_age_seconds(NonZeroU64::new(1));
     keystore.update(&key, None, &KeyChange::Rotation(policy)).unwrap();
     let first = keystore.sign(&key, MESSAGE).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1100));

@@ -11,7 +11,7 @@ use bulla_kms::{Algorithm, Keystore, KeystoreOptions, NewKey, Unlock, VerifyItem
 
 fn counted() -> (Arc<Metrics>, Arc<Keystore>) {
     let metrics = Arc::new(Metrics::default());
-    let options = KeystoreOptions { metrics: Some(metrics.clone()), ..KeystoreOptions::default() };
+    let options = KeystoreOptions::default().metrics(metrics.clone());
     (metrics, Arc::new(options.in_memory().unwrap()))
 }
 
@@ -57,7 +57,7 @@ fn operations_failures_and_latencies_are_counted() {
 fn batches_are_counted_with_their_lengths_waits_and_reasons() {
     let (metrics, keystore) = counted();
     let key = keystore.create_key(new_key()).unwrap();
-    let options = BatcherOptions { workers: Some(1.try_into().unwrap()), ..BatcherOptions::default() };
+    let options = BatcherOptions::default().workers(1.try_into().unwrap());
     let batcher = Batcher::new(keystore, &options).unwrap();
     let answers: Vec<_> = (0..200_u8).map(|call| batcher.sign(key.clone(), [call])).collect();
     answers.into_iter().for_each(|answer| drop(answer.wait().unwrap()));

@@ -13,7 +13,7 @@ fn new() -> NewKey {
 }
 
 fn pinned() -> NewKey {
-    NewKey { minimum_signing_version: Some(0), ..new() }
+    new().minimum_signing_version(0)
 }
 
 fn number(number: u32) -> NonZeroU32 {
@@ -66,7 +66,7 @@ fn older_versions_of_a_usual_key_never_sign() {
     let error = keystore.update(&key, None, &KeyChange::MinimumSigningVersion(0)).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
     assert_eq!(keystore.attest(&key).unwrap().minimum_signing_version, None);
-    let error = keystore.create_key(NewKey { minimum_signing_version: Some(2), ..new() }).unwrap_err();
+    let error = keystore.create_key(new().minimum_signing_version(2)).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
 }
 
@@ -121,16 +121,16 @@ fn an_older_version_signs_no_statements() {
 #[test]
 fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
     let keystore = Keystore::in_memory().unwrap();
-    let rotation = RotationPolicy { max_age_seconds: NonZeroU64::new(1), max_uses: None };
-    let first = keystore.create_key(NewKey { rotation, ..pinned() }).unwrap();
+    let rotation = RotationPolicy::default().max_age_seconds(NonZeroU64::new(1));
+    let first = keystore.create_key(pinned().rotation(rotation)).unwrap();
     let is_too_old = || keystore.sign(first.key_id(), b"m").unwrap().key != first;
     while !is_too_old() {
         std::thread::yield_now();
     }
     assert_eq!(keystore.sign(&first, b"m").unwrap().key, first);
     // Uses of older versions are not counted, so none of these signs.
-    let rotation = RotationPolicy { max_age_seconds: None, max_uses: NonZeroU64::new(2) };
-    let first = keystore.create_key(NewKey { rotation, ..pinned() }).unwrap();
+    let rotation = RotationPolicy::default().max_uses(NonZeroU64::new(2));
+    let first = keystore.create_key(pinned().rotation(rotation)).unwrap();
     keystore.sign(&first, b"m").unwrap();
     keystore.sign(&first, b"m").unwrap();
     assert_eq!(keystore.sign(&first, b"m").unwrap_err().code, Code::NotLatestVersion);

@@ -195,10 +195,8 @@ fn negate(scalar: &mut [u8]) {
 fn check(corpus: &Corpus, changed: &[Changed]) -> Result<(), TestCaseError> {
     let requests: Vec<_> = changed
         .iter()
-        .map(|Changed { public_key, message, signature, .. }| VerifyRequest {
-            public_key: public_key.encoded(),
-            message,
-            signature,
+        .map(|Changed { public_key, message, signature, .. }| {
+            VerifyRequest::new(public_key.encoded(), message, signature)
         })
         .collect();
     let single: Vec<_> = changed.iter().map(|c| c.public_key.verify(&c.message, &c.signature)).collect();

@@ -34,10 +34,8 @@ impl Store {
 }
 
 fn create_key(keystore: &Keystore) -> KeyId {
-    let new = NewKey {
-        label: Some("default".parse().unwrap()),
-        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
-    };
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
+        .label("default".parse().unwrap());
     keystore.create_key(new).unwrap().key_id().clone()
 }
 

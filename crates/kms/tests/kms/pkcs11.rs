@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::backend::{Backend as _, Backends};
-use bulla_kms::pkcs11::{DeviceConfig, DeviceSelector, NAME, PinSource, Pkcs11};
+use bulla_kms::pkcs11::{DeviceConfig, NAME, PinSource, Pkcs11};
 use bulla_kms::{
     Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreOptions, NewKey, Timestamp, Unlock,
     Verdict, VersionState,
@@ -24,12 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options(config: &DeviceConfig) -> KeystoreOptions {
     let token = Pkcs11::open(config).unwrap();
-    KeystoreOptions { backends: Backends::software().clone().with(Arc::new(token)), ..Default::default() }
+    KeystoreOptions::default().backends(Backends::software().clone().with(Arc::new(token)))
 }
 
 fn on_token(algorithm: Algorithm) -> NewKey {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm);
-    NewKey { backend: NAME.to_owned(), ..new }
+    new.backend(NAME.to_owned())
 }
 
 /// A session of this process beside those of the keystore; logged in as they are.
@@ -138,13 +138,13 @@ fn a_private_key_cannot_leave_its_token() {
 #[test]
 fn a_wrong_pin_is_an_error_that_does_not_tell_it() {
     with_token("pkcs11::a_wrong_pin_is_an_error_that_does_not_tell_it", |hsm| {
-        let wrong = DeviceConfig { pin: Some(PinSource::Given("not the pin".into())), ..hsm.config() };
+        let wrong = hsm.config().pin(PinSource::Given("not the pin".into()));
         let error = Pkcs11::open(&wrong).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::WrongPin, false), "{error}");
         assert!(!format!("{error:?} {wrong:?}").contains("not the pin"));
         let file = hsm.folder().join("pin");
         std::fs::write(&file, format!("{PIN}\n")).unwrap();
-        let token = Pkcs11::open(&DeviceConfig { pin: Some(PinSource::File(file)), ..hsm.config() }).unwrap();
+        let token = Pkcs11::open(&hsm.config().pin(PinSource::File(file))).unwrap();
         assert!(!format!("{token:?}").contains(PIN));
         for algorithm in ALGORITHMS {
             assert!(token.capabilities(algorithm).is_some());
@@ -165,11 +165,11 @@ fn a_token_is_found_by_its_name_and_by_nothing_else() {
         assert!(error.message.contains(LABEL), "the tokens that are there are told: {error}");
         let error = Pkcs11::open(&named("another")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{error}");
-        let other = DeviceSelector { model: Some("no such model".into()), ..hsm.config().device };
-        let error = Pkcs11::open(&DeviceConfig { device: other, ..hsm.config() }).unwrap_err();
+        let other = hsm.config().device.model("no such model");
+        let error = Pkcs11::open(&hsm.config().device(other)).unwrap_err();
         assert_eq!(error.code, Code::DeviceUnavailable);
         for (module, code) in [("/no/such/library.so", Code::NotFound), ("/etc/passwd", Code::DeviceFailed)] {
-            let error = Pkcs11::open(&DeviceConfig { module: module.into(), ..hsm.config() }).unwrap_err();
+            let error = Pkcs11::open(&hsm.config().module(module.into())).unwrap_err();
             assert_eq!(error.code, code, "{error}");
         }
     });
@@ -215,7 +215,7 @@ fn a_key_that_was_deleted_on_the_token_is_not_found() {
 #[test]
 fn many_threads_sign_at_once() {
     with_token("pkcs11::many_threads_sign_at_once", |hsm| {
-        let config = DeviceConfig { sessions: 4.try_into().unwrap(), ..hsm.config() };
+        let config = hsm.config().sessions(4.try_into().unwrap());
         let keystore = options(&config).in_memory().unwrap();
         let keys = ALGORITHMS.map(|algorithm| keystore.create_key(on_token(algorithm)).unwrap());
         let made = AtomicU32::new(0);

@@ -97,7 +97,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
         let token = Pkcs11::open(&hsm.config()).unwrap();
         let guard = DeviceGuard::create(&token, name("main")).unwrap();
         assert_eq!(DeviceGuard::create(&token, name("main")).unwrap_err().code, Code::AlreadyExists);
-        let options = |guard: DeviceGuard| KeystoreOptions { guard: Arc::new(guard), ..Default::default() };
+        let options = |guard: DeviceGuard| KeystoreOptions::default().guard(Arc::new(guard));
         let (path, yesterday) = (hsm.folder().join("keystore"), hsm.folder().join("yesterday"));
         let unlock = by(DeviceKeyProvider::create(&token, name("main")).unwrap());
         let keystore = options(guard.clone()).create(&path, &unlock).unwrap();

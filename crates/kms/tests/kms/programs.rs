@@ -145,7 +145,8 @@ fn keys_and_signatures_of_p256_go_both_ways() {
     assert_eq!(hybrid.code, Code::InvalidPublicKey);
 
     let keystore = Keystore::in_memory().unwrap();
-    let new = NewKey { algorithm: Algorithm::EcdsaP256, ..new_key() };
+    let mut new = new_key();
+    new.algorithm = Algorithm::EcdsaP256;
     let id = keystore.import_key(new, &data).unwrap();
     write(at, "pub.pem", pem);
     let verify = |message: &str| {

@@ -57,7 +57,7 @@ impl Place {
 }
 
 fn options(guard: impl RollbackGuard + 'static) -> KeystoreOptions {
-    KeystoreOptions { guard: Arc::new(guard), ..KeystoreOptions::default() }
+    KeystoreOptions::default().guard(Arc::new(guard))
 }
 
 fn new_key() -> NewKey {
@@ -153,8 +153,7 @@ fn a_guard_that_cannot_be_told_is_an_error_and_is_told_by_the_next_change() {
     let (keystore, key) = place.create();
     drop(keystore);
     let guard = Arc::new(Failing { guard: FileGuard::new(&place.guard()), failures: AtomicU64::new(0) });
-    let options =
-        KeystoreOptions { guard: Arc::clone(&guard) as Arc<dyn RollbackGuard>, ..Default::default() };
+    let options = KeystoreOptions::default().guard(Arc::clone(&guard) as Arc<dyn RollbackGuard>);
     let keystore = options.open(&place.store(), &place.unlock()).unwrap();
     guard.failures.store(1, Ordering::Relaxed);
     let error = keystore.rotate(&key).unwrap_err();
@@ -219,8 +218,7 @@ fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
         let at = PLACES.into_iter().find(|place| *place == name).unwrap();
         let guard = FileGuard::new(&place.guard());
         let guard = Arc::new(Killed { guard, at, armed: AtomicU64::new(0) });
-        let options =
-            KeystoreOptions { guard: Arc::clone(&guard) as Arc<dyn RollbackGuard>, ..Default::default() };
+        let options = KeystoreOptions::default().guard(Arc::clone(&guard) as Arc<dyn RollbackGuard>);
         let keystore = options.open(&place.store(), &place.unlock()).unwrap();
         let key = keystore.list().unwrap().remove(0).key;
         keystore.rotate(&key).unwrap();

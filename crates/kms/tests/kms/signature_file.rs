@@ -12,21 +12,14 @@ const KINDS: [StatementKind; 3] = [StatementKind::File, StatementKind::Manifest,
 
 fn keystore() -> (Keystore, KeyId) {
     let keystore = Keystore::in_memory().unwrap();
-    let new = NewKey {
-        label: None,
-        ..NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519)
-    };
+    let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap().key_id().clone();
     (keystore, key)
 }
 
 fn statement(kind: StatementKind) -> Statement {
-    Statement {
-        kind,
-        digest: bulla_blake3::hash(b"content"),
-        size: 7,
-        comment: "release 7, built by hand".parse().unwrap(),
-    }
+    Statement::new(kind, bulla_blake3::hash(b"content"), 7)
+        .comment("release 7, built by hand".parse().unwrap())
 }
 
 fn signed(kind: StatementKind) -> SignatureFile {

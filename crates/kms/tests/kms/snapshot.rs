@@ -39,7 +39,7 @@ impl Place {
 }
 
 fn options(guard: Arc<dyn RollbackGuard>) -> KeystoreOptions {
-    KeystoreOptions { guard, ..KeystoreOptions::default() }
+    KeystoreOptions::default().guard(guard)
 }
 
 fn create_key(keystore: &Keystore, label: &str) -> KeyId {
@@ -85,7 +85,7 @@ fn a_keystore_that_is_not_needed_for_writing_signs_and_stays_as_it_is() {
     let verdict = reading.verify(&signature.key, b"message", &signature.bytes).unwrap();
     assert_eq!(verdict, Verdict::Valid);
     // It is not locked, and it changes nothing.
-    let policy = RotationPolicy { max_uses: NonZeroU64::new(9), max_age_seconds: None };
+    let policy = RotationPolicy::default().max_uses(NonZeroU64::new(9));
     let change = KeyChange::Rotation(policy);
     assert_eq!(reading.update(&key, None, &change).unwrap_err().code, Code::PermissionDenied);
     assert_eq!(reading.rotate(&key).unwrap_err().code, Code::PermissionDenied);

@@ -264,7 +264,7 @@ fn a_disabled_key_and_one_that_signs_nothing_of_the_kind_are_refused() {
     let kem = new_key(&keystore, Algorithm::XWing, 1);
     assert_eq!(keystore.successions(&kem).unwrap_err().code, Code::KeyUsageMismatch);
     let new = NewKey::new("local".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519);
-    let tokens: KeyVersionId = keystore.create_key(NewKey { backend: SOFTWARE.to_owned(), ..new }).unwrap();
+    let tokens: KeyVersionId = keystore.create_key(new.backend(SOFTWARE.to_owned())).unwrap();
     keystore.rotate(tokens.key_id()).unwrap();
     assert_eq!(keystore.successions(tokens.key_id()).unwrap_err().code, Code::KeyUsageMismatch);
 }

@@ -66,11 +66,11 @@ proptest! {
         let (keystore, keys) = keystore();
         let these = |places: &[usize]| places.iter().map(|place| keys[*place].clone()).collect::<Vec<_>>();
         let granted_keys = granted_keys.map_or(GrantedKeys::All, |places| GrantedKeys::These(these(&places)));
-        let grant = Grant { tenant: name("local"), keys: granted_keys, operations: granted, expires };
+        let grant = Grant::new(name("local"), granted_keys, granted, expires);
         let mut token = keystore.mint_token(&grant).unwrap();
         for (operations, places, expires) in limits {
             let keys = places.map(|places| these(&places));
-            token = token.attenuate(&TokenLimits { keys, operations, expires }).unwrap();
+            token = token.attenuate(&TokenLimits::default().keys(keys).operations(operations).expires(expires)).unwrap();
         }
         let none = Revocations::default();
         let rights = keystore.rights(&token, &none).unwrap();
@@ -97,22 +97,15 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
     let (keystore, keys) = keystore();
     let none = Revocations::default();
     let operations = vec![TokenOperation::Sign, TokenOperation::Verify];
-    let grant = Grant { tenant: name("local"), keys: GrantedKeys::All, operations, expires: at(NOON + 2000) };
+    let grant = Grant::new(name("local"), GrantedKeys::All, operations, at(NOON + 2000));
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &none).unwrap();
     assert_eq!((rights.tenant(), rights.operations()), (&grant.tenant, &grant.operations[..]));
     assert_eq!((rights.keys(), rights.expires()), (None, at(NOON + 2000)));
     let limits = [
-        TokenLimits {
-            keys: Some(keys[..2].to_vec()),
-            expires: Some(at(NOON + 3000)),
-            ..TokenLimits::default()
-        },
-        TokenLimits {
-            operations: Some(vec![TokenOperation::Export, TokenOperation::Verify]),
-            ..TokenLimits::default()
-        },
-        TokenLimits { keys: Some(keys[1..].to_vec()), expires: Some(at(NOON)), ..TokenLimits::default() },
+        TokenLimits::default().keys(keys[..2].to_vec()).expires(at(NOON + 3000)),
+        TokenLimits::default().operations(vec![TokenOperation::Export, TokenOperation::Verify]),
+        TokenLimits::default().keys(keys[1..].to_vec()).expires(at(NOON)),
     ];
     let limited = |token: Token, limits: &TokenLimits| token.attenuate(limits).unwrap();
     let weaker = limits.iter().fold(token.clone(), limited);
@@ -128,7 +121,7 @@ fn rights_name_all_that_is_left_after_the_restrictions() {
 fn rights_last_to_the_end_of_the_second_in_which_the_token_expires() {
     let (keystore, keys) = keystore();
     let operations = vec![TokenOperation::Sign];
-    let grant = Grant { tenant: name("local"), keys: GrantedKeys::All, operations, expires: at(NOON + 300) };
+    let grant = Grant::new(name("local"), GrantedKeys::All, operations, at(NOON + 300));
     let token = keystore.mint_token(&grant).unwrap();
     let rights = keystore.rights(&token, &Revocations::default()).unwrap();
     let permits =
@@ -148,12 +141,8 @@ fn all_rights(keystore: &Keystore, token: &Token, revoked: &Revocations) -> Resu
 #[test]
 fn a_token_of_nobody_has_no_rights() {
     let (keystore, _) = keystore();
-    let grant = |tenant: &str| Grant {
-        tenant: name(tenant),
-        keys: GrantedKeys::All,
-        operations: vec![TokenOperation::Sign],
-        expires: at(NOON),
-    };
+    let grant =
+        |tenant: &str| Grant::new(name(tenant), GrantedKeys::All, vec![TokenOperation::Sign], at(NOON));
     let none = Revocations::default();
     let token = keystore.mint_token(&grant("local")).unwrap();
     assert_eq!(all_rights(&keystore, &token, &none), Ok(()));
@@ -165,7 +154,7 @@ fn a_token_of_nobody_has_no_rights() {
     let third = stranger.mint_token(&grant("third")).unwrap();
     assert_eq!(all_rights(&keystore, &third, &none), Err(Code::KeyNotFound));
     // Revoked: by its own id, or by that of the token that it was made from.
-    let weaker = TokenLimits { expires: Some(at(NOON - 1000)), ..TokenLimits::default() };
+    let weaker = TokenLimits::default().expires(at(NOON - 1000));
     let weaker = token.attenuate(&weaker).unwrap();
     let mut revoked = Revocations::default();
     revoked.add(keystore.rights(&token, &none).unwrap().token().revocation_ids[0].clone());

@@ -29,7 +29,7 @@ fn before(seconds: u64) -> Timestamp {
 }
 
 fn create(keystore: &Keystore, tenant: &str, algorithm: Algorithm) -> KeyVersionId {
-    let new = NewKey { exportable: true, ..NewKey::new(name(tenant), name("files"), algorithm) };
+    let new = NewKey::new(name(tenant), name("files"), algorithm).exportable(true);
     keystore.create_key(new).unwrap()
 }
 
@@ -42,7 +42,7 @@ fn keystore() -> (Keystore, KeyVersionId) {
 }
 
 fn grant(keys: GrantedKeys, operations: &[TokenOperation]) -> Grant {
-    Grant { tenant: name("local"), keys, operations: operations.to_vec(), expires: after(3600) }
+    Grant::new(name("local"), keys, operations.to_vec(), after(3600))
 }
 
 fn ask(keystore: &Keystore, token: &Token, operation: TokenOperation, key: &KeyId) -> Result<(), Code> {
@@ -95,11 +95,12 @@ fn a_token_for_all_keys_is_one_for_its_tenant_alone() {
 fn a_token_ends_when_it_says() {
     let (keystore, key) = keystore();
     let operations = [TokenOperation::Sign];
-    let token =
-        keystore.mint_token(&Grant { expires: before(1), ..grant(GrantedKeys::All, &operations) }).unwrap();
+    let mut grant = grant(GrantedKeys::All, &operations);
+    grant.expires = before(1);
+    let token = keystore.mint_token(&grant).unwrap();
     assert_eq!(ask(&keystore, &token, TokenOperation::Sign, key.key_id()), REFUSED);
-    let token =
-        keystore.mint_token(&Grant { expires: after(100), ..grant(GrantedKeys::All, &operations) }).unwrap();
+    grant.expires = after(100);
+    let token = keystore.mint_token(&grant).unwrap();
     let at = |now| {
         let request = TokenRequest::on_key(TokenOperation::Sign, key.key_id(), now);
         keystore.authorize(&token, &request, &Revocations::default()).map(drop).map_err(|error| error.code)
@@ -116,25 +117,19 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
         .mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Verify]))
         .unwrap();
     let weaker = token
-        .attenuate(&TokenLimits {
-            operations: Some(vec![TokenOperation::Verify, TokenOperation::Export]),
-            ..TokenLimits::default()
-        })
+        .attenuate(&TokenLimits::default().operations(vec![TokenOperation::Verify, TokenOperation::Export]))
         .unwrap();
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Verify, key.key_id()), Ok(()));
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Sign, key.key_id()), REFUSED, "taken away");
     assert_eq!(ask(&keystore, &weaker, TokenOperation::Export, key.key_id()), REFUSED, "never granted");
-    let narrow = weaker
-        .attenuate(&TokenLimits { keys: Some(vec![key.key_id().clone()]), ..TokenLimits::default() })
-        .unwrap();
+    let narrow = weaker.attenuate(&TokenLimits::default().keys(vec![key.key_id().clone()])).unwrap();
     assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, key.key_id()), Ok(()));
     assert_eq!(ask(&keystore, &narrow, TokenOperation::Verify, other.key_id()), REFUSED);
-    let ended =
-        narrow.attenuate(&TokenLimits { expires: Some(before(1)), ..TokenLimits::default() }).unwrap();
+    let ended = narrow.attenuate(&TokenLimits::default().expires(before(1))).unwrap();
     assert_eq!(ask(&keystore, &ended, TokenOperation::Verify, key.key_id()), REFUSED);
     assert_eq!(token.attenuate(&TokenLimits::default()).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(
-        token.attenuate(&TokenLimits { keys: Some(Vec::new()), ..TokenLimits::default() }).unwrap_err().code,
+        token.attenuate(&TokenLimits::default().keys(Vec::new())).unwrap_err().code,
         Code::InvalidArgument
     );
 }
@@ -143,7 +138,7 @@ fn what_a_holder_takes_away_is_gone_and_what_he_adds_is_nothing() {
 fn a_refusal_says_what_was_asked_and_whether_a_restriction_forbids_it() {
     let (keystore, key) = keystore();
     let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
-    let ended = token.attenuate(&TokenLimits { expires: Some(before(1)), ..TokenLimits::default() }).unwrap();
+    let ended = token.attenuate(&TokenLimits::default().expires(before(1))).unwrap();
     let (now, local, key) = (Timestamp::now().unwrap(), name("local"), key.key_id());
     let said = |token: &Token, request: TokenRequest<'_>| {
         keystore.authorize(token, &request, &Revocations::default()).unwrap_err().message
@@ -241,7 +236,7 @@ fn tokens_of_other_roots_and_without_a_version_are_invalid() {
 fn every_changed_character_makes_a_token_invalid() {
     let (keystore, key) = keystore();
     let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
-    let token = token.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
+    let token = token.attenuate(&TokenLimits::default().expires(after(60))).unwrap();
     let text = token.expose().to_owned();
     for index in 0..text.len() {
         assert!(
@@ -265,7 +260,7 @@ fn every_changed_character_makes_a_token_invalid() {
 fn a_token_falls_with_its_block_its_root_version_and_its_root() {
     let (keystore, key) = keystore();
     let first = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
-    let child = first.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
+    let child = first.attenuate(&TokenLimits::default().expires(after(60))).unwrap();
     let blocks = child.inspect().unwrap().blocks;
     assert_eq!(
         (blocks.len(), &blocks[0].revocation_id),
@@ -328,7 +323,8 @@ fn a_root_key_signs_tokens_and_nothing_else() {
     // A key that has the label but not the purpose is no root.
     let new = NewKey::new(name("other"), name("files"), Algorithm::Ed25519).label(name(TOKEN_ROOT_PURPOSE));
     keystore.create_key(new).unwrap();
-    let theirs = Grant { tenant: name("other"), ..grant(GrantedKeys::All, &[TokenOperation::Sign]) };
+    let mut theirs = grant(GrantedKeys::All, &[TokenOperation::Sign]);
+    theirs.tenant = name("other");
     assert_eq!(keystore.mint_token(&theirs).unwrap_err().code, Code::KeyNotFound);
 }
 
@@ -351,11 +347,10 @@ fn hostile_tokens_end_in_an_error() {
     let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Sign])).unwrap();
     let mut long = token.clone();
     for _ in 1..MAX_BLOCKS {
-        long = long.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap();
+        long = long.attenuate(&TokenLimits::default().expires(after(60))).unwrap();
     }
     assert_eq!(ask(&keystore, &long, TokenOperation::Sign, key.key_id()), Ok(()));
-    let error =
-        long.attenuate(&TokenLimits { expires: Some(after(60)), ..TokenLimits::default() }).unwrap_err();
+    let error = long.attenuate(&TokenLimits::default().expires(after(60))).unwrap_err();
     assert_eq!(error.code, Code::InvalidToken);
     for text in ["", "A", "====", "\u{0}", "ä", &"A".repeat(MAX_TOKEN_LEN + 1), &"A".repeat(MAX_TOKEN_LEN)] {
         assert_eq!(Token::from_str(text).unwrap_err().code, Code::InvalidToken);
@@ -468,7 +463,7 @@ fn only_exportable_keys_leave_and_only_with_a_token() {
 fn no_token_takes_out_a_key_that_signs_tokens() {
     let mut it = Export::new(Algorithm::XWing);
     let new = NewKey::new(name("local"), name(TOKEN_ROOT_PURPOSE), Algorithm::Ed25519);
-    it.key = it.ours.create_key(NewKey { exportable: true, ..new }).unwrap();
+    it.key = it.ours.create_key(new.exportable(true)).unwrap();
     it.token = it.ours.mint_token(&grant(GrantedKeys::All, TokenOperation::ALL)).unwrap();
     assert_eq!(it.export().unwrap_err().code, Code::NotExportable);
 }

@@ -300,7 +300,7 @@ struct ProblemView {
 
 impl From<Report> for VerifiedLog {
     fn from(report: Report) -> Self {
-        let Report { entries, checkpoints, sealed, problems, checkpoint } = report;
+        let Report { entries, checkpoints, sealed, problems, checkpoint, .. } = report;
         let problems: Vec<_> = problems
             .into_iter()
             .map(|problem| ProblemView {

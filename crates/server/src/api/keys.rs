@@ -46,7 +46,7 @@ pub(crate) struct Rotation {
 
 impl From<Rotation> for RotationPolicy {
     fn from(Rotation { max_age_seconds, max_uses }: Rotation) -> Self {
-        Self { max_age_seconds, max_uses }
+        Self::default().max_age_seconds(max_age_seconds).max_uses(max_uses)
     }
 }
 
@@ -105,8 +105,11 @@ async fn create(
     }
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
-    let mut new =
-        NewKey { label, exportable, signs_digests, rotation, ..NewKey::new(tenant, purpose, algorithm) };
+    let mut new = NewKey::new(tenant, purpose, algorithm)
+        .exportable(exportable)
+        .signs_digests(signs_digests)
+        .rotation(rotation);
+    new.label = label;
     if let Some(backend) = backend {
         new.backend = backend.to_string();
     }

@@ -93,7 +93,7 @@ async fn sign_statement(
         DigestKind::Blake3 => Prehash::Blake3,
         DigestKind::Ed25519ph => Prehash::Ed25519ph,
     });
-    let statement = bulla_kms::Statement { kind, digest: digest.into(), size, comment: comment.parse()? };
+    let statement = bulla_kms::Statement::new(kind, digest.into(), size).comment(comment.parse()?);
     let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)
     });

@@ -83,7 +83,7 @@ async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Conte
         }
         None => return Err(ApiError::forbidden()),
     };
-    let grant = Grant { tenant: authority.tenant.clone(), keys, operations, expires };
+    let grant = Grant::new(authority.tenant.clone(), keys, operations, expires);
     let minted = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         ensure_root(keystore, &grant.tenant)?;
         let token = keystore.mint_token(&grant)?;
@@ -184,7 +184,7 @@ async fn attenuate(
         keys.map(|keys| key_ids(&caller, &keys, operations.as_deref().unwrap_or_default())).transpose()?;
     let expires = expires_in_seconds.map(from_now).transpose()?;
     let until = [caller.session.authority.expires, expires].into_iter().flatten().min();
-    let limits = TokenLimits { keys, operations: operations.map(Into::into), expires };
+    let limits = TokenLimits::default().keys(keys).operations(operations.map(Into::into)).expires(expires);
     let made = worker
         .run_blocking(&caller.unsealed, &caller.session, move |_| minted(&own.attenuate(&limits)?, until));
     Ok(secret(StatusCode::CREATED, made.await?))

@@ -305,13 +305,11 @@ async fn import(
     let rotation = rotation.map(Into::into).unwrap_or_default();
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let key = brought.read(keystore)?;
-        let new = NewKey {
-            label,
-            exportable,
-            signs_digests,
-            rotation,
-            ..NewKey::new(tenant, purpose, key.algorithm())
-        };
+        let mut new = NewKey::new(tenant, purpose, key.algorithm())
+            .exportable(exportable)
+            .signs_digests(signs_digests)
+            .rotation(rotation);
+        new.label = label;
         keystore.attest(key.create(keystore, new)?.key_id())
     });
     Ok((StatusCode::CREATED, imported(&worker, &made.await?)))
@@ -435,12 +433,7 @@ fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token
     let end = Timestamp::now()?.unix_millis() + EXPORT_TOKEN_LIFETIME;
     let keys = GrantedKeys::These(vec![key.key_id().clone()]);
     let expires = Timestamp::from_unix_millis(end)?;
-    let grant = Grant {
-        tenant: key.key_id().tenant().clone(),
-        keys,
-        operations: vec![TokenOperation::Export],
-        expires,
-    };
+    let grant = Grant::new(key.key_id().tenant().clone(), keys, vec![TokenOperation::Export], expires);
     keystore.mint_token(&grant).map_err(|error| match error.code {
         Code::KeyNotFound => {
             let message = format!("{}: an export needs it", error.message);

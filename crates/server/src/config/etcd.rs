@@ -120,7 +120,7 @@ impl EtcdConfig {
             _ => None,
         };
         let tls = match &self.ca {
-            Some(ca) => Some(EtcdTls { authorities: read(ca)?, client_certificate }),
+            Some(ca) => Some(EtcdTls::new(read(ca)?).client_certificate(client_certificate)),
             None => None,
         };
         let user = match (&self.user, &self.password_file) {
@@ -128,7 +128,7 @@ impl EtcdConfig {
             _ => None,
         };
         let timeout = Duration::from_secs(self.request_timeout_seconds);
-        Ok(EtcdOptions { timeout, user, tls, ..EtcdOptions::new(self.endpoints.clone(), &self.prefix) })
+        Ok(EtcdOptions::new(self.endpoints.clone(), &self.prefix).timeout(timeout).user(user).tls(tls))
     }
 }
 

@@ -107,15 +107,13 @@ async fn transit_create(
     }
     let max_age_seconds = period(request.auto_rotate_period.unwrap_or(Seconds(0)))?;
     let tenant = caller.session.authority.tenant.clone();
-    let new = NewKey {
-        label: Some(label.clone()),
-        exportable: asks(request.exportable),
+    let new = NewKey::new(tenant.clone(), purpose(), algorithm)
+        .label(label.clone())
+        .exportable(asks(request.exportable))
         // As clients of Vault expect it of every key. Such a key signs no statements of bulla.
-        signs_digests: algorithm == Algorithm::EcdsaP256,
-        minimum_signing_version: Some(0),
-        rotation: RotationPolicy { max_age_seconds, max_uses: None },
-        ..NewKey::new(tenant.clone(), purpose(), algorithm)
-    };
+        .signs_digests(algorithm == Algorithm::EcdsaP256)
+        .minimum_signing_version(0)
+        .rotation(RotationPolicy::default().max_age_seconds(max_age_seconds));
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         match keystore.create_key(new) {
             Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
@@ -231,7 +229,7 @@ impl TransitConfigure {
         }
         check_order(key, &changes)?;
         if let Some(time) = self.auto_rotate_period {
-            let rotation = RotationPolicy { max_age_seconds: period(time)?, ..key.rotation };
+            let rotation = key.rotation.max_age_seconds(period(time)?);
             changes.push(KeyChange::Rotation(rotation));
         }
         changes.extend(self.deletion_allowed.map(KeyChange::DeletionAllowed));

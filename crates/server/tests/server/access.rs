@@ -35,9 +35,7 @@ fn a_token_permits_its_operations_on_its_keys_and_a_missing_key_looks_like_a_for
     let narrow = token(&keystore, "local", GrantedKeys::These(vec![mine.clone()]), &[TokenOperation::Sign]);
     let all = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Sign, TokenOperation::Read]);
     let other = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Sign]);
-    let weaker = all
-        .attenuate(&TokenLimits { operations: Some(vec![TokenOperation::Read]), ..TokenLimits::default() })
-        .unwrap();
+    let weaker = all.attenuate(&TokenLimits::default().operations(vec![TokenOperation::Read])).unwrap();
     let service = Service::start(keystore, config());
     let sign = |token, key: &str| {
         let body = json!({ "message": base64(b"x") });

@@ -171,8 +171,7 @@ impl AuditSink for Full {
 #[test]
 fn a_change_that_could_not_be_recorded_is_not_made_again() {
     let log = Arc::new(Full(AtomicU32::new(0)));
-    let keystore =
-        KeystoreOptions { audit: Some(log.clone()), ..KeystoreOptions::default() }.in_memory().unwrap();
+    let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
     let mut config = config();
     config.service.development = true;
     let service = Service::start(keystore, config);

@@ -228,7 +228,7 @@ fn tenants() -> Keystore {
     let keystore = keystore(&["local", "other"]);
     let create = |tenant: &str, purpose: &str, algorithm, label: &str| {
         let new = NewKey::new(name(tenant), name(purpose), algorithm).label(name(label));
-        keystore.create_key(NewKey { exportable: true, ..new }).unwrap();
+        keystore.create_key(new.exportable(true)).unwrap();
     };
     create("local", "files", Algorithm::Ed25519, "moving");
     create("local", "transport", Algorithm::XWing, "to");
@@ -318,7 +318,7 @@ fn a_caller_who_mints_imports_a_key_for_tokens_whose_tokens_then_work() {
     let root = NewKey::new(tenant.clone(), name("tokens"), Algorithm::Ed25519).label(name("tokens"));
     elsewhere.import_key(root, &data.unwrap()).unwrap();
     let expires = after(3600);
-    let grant = Grant { tenant, keys: GrantedKeys::All, operations: vec![TokenOperation::Read], expires };
+    let grant = Grant::new(tenant, GrantedKeys::All, vec![TokenOperation::Read], expires);
     let token = elsewhere.mint_token(&grant).unwrap();
     let service = Service::open();
     assert_eq!(service.get(Some(&token), "/api/v1/keys").error(), refused());

@@ -114,7 +114,7 @@ fn a_token_has_a_rate_and_a_batch_counts_as_its_items() {
     let passed = (1..20).filter(|seconds| {
         // Each is another token, which anybody can make of the first.
         let expires = Some(crate::support::after(1000 + seconds));
-        let made = slow.attenuate(&bulla_kms::token::TokenLimits { expires, ..Default::default() }).unwrap();
+        let made = slow.attenuate(&bulla_kms::token::TokenLimits::default().expires(expires)).unwrap();
         service.get(Some(&made), "/api/v1/keys").status == 200
     });
     assert!(passed.count() < 15, "they have the rate of the token from which they were made");

@@ -166,12 +166,12 @@ fn unauthenticated(path: &str) -> (u16, String) {
 fn only_what_is_open_answers_without_a_credential_that_counts() {
     let all = keystore(&["local"]);
     let key = new_key(&all, "local");
-    let expired = Grant {
-        tenant: name("local"),
-        keys: GrantedKeys::All,
-        operations: TokenOperation::ALL.to_vec(),
-        expires: Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() - 5_000).unwrap(),
-    };
+    let expired = Grant::new(
+        name("local"),
+        GrantedKeys::All,
+        TokenOperation::ALL.to_vec(),
+        Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() - 5_000).unwrap(),
+    );
     let expired = all.mint_token(&expired).unwrap();
     let revoked = token(&all, "local", GrantedKeys::All, TokenOperation::ALL);
     let foreign = token(&keystore(&["local"]), "local", GrantedKeys::All, TokenOperation::ALL);

@@ -114,8 +114,7 @@ fn over_socket(socket: &std::path::Path, body: &serde_json::Value) -> String {
 fn a_revoked_token_is_refused_on_every_thread_at_once() {
     let keystore = keystore(&["local"]);
     let parent = token(&keystore, "local", GrantedKeys::All, &[TokenOperation::Read]);
-    let child =
-        parent.attenuate(&TokenLimits { expires: Some(crate::support::after(60)), ..TokenLimits::default() });
+    let child = parent.attenuate(&TokenLimits::default().expires(crate::support::after(60)));
     let child = child.unwrap();
     let service = Service::start(keystore, config());
     // Each request has a connection of its own, and the threads get connections in turn.

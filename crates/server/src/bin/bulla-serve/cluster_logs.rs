@@ -133,11 +133,14 @@ fn is_gone(code: &str) -> bool {
 fn gather(known: &mut BTreeMap<LogId, Known>, row: &PublishedCheckpoint, trust: &Trust) -> Option<Problem> {
     let malformed = || {
         let message = "etcd has a row that is no checkpoint of a log".to_owned();
-        Problem { file: row.row.clone(), ..checkpoint_problem(ProblemKind::Malformed, message) }
+        let mut problem = checkpoint_problem(ProblemKind::Malformed, message);
+        problem.file.clone_from(&row.row);
+        problem
     };
     let Some((id, told)) = row.log.zip(row.content.as_ref()) else { return Some(malformed()) };
-    if let Some(problem) = find_untrusted(&told.checkpoint, &|id| trust.find(id)) {
-        return Some(Problem { file: row.row.clone(), ..problem });
+    if let Some(mut problem) = find_untrusted(&told.checkpoint, &|id| trust.find(id)) {
+        problem.file.clone_from(&row.row);
+        return Some(problem);
     }
     let known = known.entry(id).or_default();
     let size = told.checkpoint.size;

@@ -152,7 +152,7 @@ impl EtcdSource {
             note_recovered(&log);
             log.checkpoint(&keystore, &key)?;
         }
-        let options = AuditLogOptions { known: self.known(&keystore.attest(&key)?)?, ..self.log.clone() };
+        let options = self.log.clone().known(self.known(&keystore.attest(&key)?)?);
         let log = Arc::new(folder.open(options)?);
         note_recovered(&log);
         let audit = Some((log.clone(), self.log.durability));

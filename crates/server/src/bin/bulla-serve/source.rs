@@ -33,15 +33,11 @@ impl KeystoreSource for MemorySource {
         _passphrase: Option<SecretString>,
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        let options = KeystoreOptions { metrics: Some(Arc::clone(metrics)), ..KeystoreOptions::default() };
+        let options = KeystoreOptions::default().metrics(Arc::clone(metrics));
         let keystore = options.in_memory()?;
         keystore.create_token_root(&self.tenant)?;
-        let grant = Grant {
-            tenant: self.tenant.clone(),
-            keys: GrantedKeys::All,
-            operations: TokenOperation::ALL.to_vec(),
-            expires: in_a_year()?,
-        };
+        let grant =
+            Grant::new(self.tenant.clone(), GrantedKeys::All, TokenOperation::ALL.to_vec(), in_a_year()?);
         // Standard output, and not the log: logs are collected and kept.
         print_variable("VAULT_TOKEN", keystore.mint_token(&grant)?.expose());
         Ok(OpenKeystore { keystore, audit: None })
@@ -67,14 +63,12 @@ pub(crate) fn service_log_options(config: &Config) -> AuditLogOptions {
     };
     let verifications =
         if config.audit.record_verifications { Verifications::Recorded } else { Verifications::LeftOut };
-    AuditLogOptions {
-        durability,
-        verifications,
+    audit_log::options()
+        .durability(durability)
+        .verifications(verifications)
         // Each checkpoint waits for the disk: a busy service makes one a second.
-        checkpoint_entries: u64::MAX,
-        checkpoint_interval: Duration::from_secs(1),
-        ..audit_log::options()
-    }
+        .checkpoint_entries(u64::MAX)
+        .checkpoint_interval(Duration::from_secs(1))
 }
 
 /// The flags, and what the settings say where no flag does.
@@ -147,7 +141,7 @@ impl KeystoreSource for FolderSource {
             (None, None) => return Err(no_passphrase_given()),
         };
         unlocked.options_mut().metrics = Some(Arc::clone(metrics));
-        let OpenFolder { keystore, audit_log } = unlocked.open_with(self.log.clone())?;
+        let OpenFolder { keystore, audit_log, .. } = unlocked.open_with(self.log.clone())?;
         audit_log.iter().for_each(|log| note_recovered(log));
         Ok(OpenKeystore { keystore, audit: audit_log.map(|log| (log, self.log.durability)) })
     }

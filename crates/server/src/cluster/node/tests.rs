@@ -73,7 +73,7 @@ impl Shared {
 
     fn node(&self) -> Node {
         let guard = Arc::new(OnlyOn { thread: thread::current().id(), read: Mutex::default() });
-        let options = KeystoreOptions { guard: Arc::<OnlyOn>::clone(&guard), ..KeystoreOptions::default() };
+        let options = KeystoreOptions::default().guard(Arc::<OnlyOn>::clone(&guard));
         let keystore = options.open_etcd(&self.settings.options().unwrap(), &self.unlock).unwrap();
         let (keystore, cluster) = (Arc::new(keystore), ClusterNode::new(&self.settings));
         let (attached, _) = cluster.connect(&keystore, None).unwrap();

@@ -207,7 +207,7 @@ pub(crate) fn token(
     keys: GrantedKeys,
     operations: &[TokenOperation],
 ) -> Token {
-    let grant = Grant { tenant: name(tenant), keys, operations: operations.to_vec(), expires: after(3600) };
+    let grant = Grant::new(name(tenant), keys, operations.to_vec(), after(3600));
     keystore.mint_token(&grant).unwrap()
 }
 

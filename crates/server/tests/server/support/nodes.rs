@@ -48,7 +48,7 @@ impl KeystoreSource for Source {
         _passphrase: Option<SecretString>,
         metrics: &Arc<Metrics>,
     ) -> bulla_kms::Result<OpenKeystore> {
-        let options = KeystoreOptions { metrics: Some(Arc::clone(metrics)), ..KeystoreOptions::default() };
+        let options = KeystoreOptions::default().metrics(Arc::clone(metrics));
         Ok(OpenKeystore { keystore: options.open_etcd(&self.etcd, &self.unlock)?, audit: None })
     }
 }

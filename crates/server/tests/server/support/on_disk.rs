@@ -86,9 +86,8 @@ impl OnDisk {
 }
 
 fn options() -> AuditLogOptions {
-    let signer = Some((name("local"), name("audit-log")));
     // Small files, so that a log has several.
-    AuditLogOptions { signer, max_file_bytes: 4 << 10, ..AuditLogOptions::default() }
+    AuditLogOptions::default().signer(name("local"), name("audit-log")).max_file_bytes(4 << 10)
 }
 
 impl KeystoreSource for OnDisk {
@@ -103,8 +102,7 @@ impl KeystoreSource for OnDisk {
     ) -> bulla_kms::Result<OpenKeystore> {
         let unlock = self.unlock(passphrase);
         let metrics = Some(Arc::clone(metrics));
-        let keystore =
-            KeystoreOptions { metrics, ..KeystoreOptions::default() }.open(&self.store(), &unlock)?;
+        let keystore = KeystoreOptions::default().metrics(metrics).open(&self.store(), &unlock)?;
         let log = Arc::new(AuditLog::open(&self.log(), options())?);
         Ok(OpenKeystore { keystore: keystore.audited(log.clone()), audit: Some((log, Durability::Grouped)) })
     }
