@@ -23,7 +23,6 @@ mod trust;
 
 use bulla_command::{color, diagnostics, error, exit, interrupt, output, program, progress};
 use bulla_kms::audit_log::Actor;
-use bulla_kms::audit_log::AuditContext;
 use std::process::ExitCode;
 
 /// Runs the command, for the arguments of this process.
@@ -40,19 +39,11 @@ pub fn main() -> ExitCode {
     if let Err(missing) = cli.command.ensure_reachable() {
         return missing.report();
     }
-    program::exit_code(run_as_user(|| commands::run(cli.command)))
-}
-
-/// Runs a command in the name of the user: audit logs have the user's number.
-pub fn run_as_user<T>(run: impl FnOnce() -> T) -> T {
-    match actor() {
-        Some(actor) => AuditContext::scope(&actor, run),
-        None => run(),
-    }
+    program::exit_code(commands::run(cli.command))
 }
 
 /// The actor on whose behalf the command runs: the user, by number.
-fn actor() -> Option<Actor> {
+pub(crate) fn actor() -> Option<Actor> {
     #[cfg(unix)]
     return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
     #[cfg(not(unix))]

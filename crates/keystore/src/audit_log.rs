@@ -138,10 +138,10 @@ impl AuditLogFolder {
     ///
     /// # Errors
     /// [`Code::AlreadyExists`] if there is a complete log; those of writing.
-    pub fn create_or_complete(&self) -> Result<AuditLog> {
+    pub fn create_or_complete(&self, options: AuditLogOptions) -> Result<AuditLog> {
         match self.progress()? {
-            StartProgress::Unfinished => Ok(AuditLog::open(&self.0, options())?),
-            _ => Ok(AuditLog::create(&self.0, options())?),
+            StartProgress::Unfinished => Ok(AuditLog::open(&self.0, options)?),
+            _ => Ok(AuditLog::create(&self.0, options)?),
         }
     }
 

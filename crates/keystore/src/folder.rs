@@ -10,6 +10,7 @@ use crate::permissions::check_keystore;
 use crate::secrets::{NewSecret, PassphrasePrompt, Secrets};
 use crate::unlocked::{OpenFolder, UnlockedFolder};
 use bulla_files::escape_path;
+use bulla_kms::audit_log::Actor;
 use bulla_kms::encryption::{Identity, KeyProvider as _};
 use bulla_kms::{Backup, Code, Keystore, KmsError, Unlock, UnlockMethod};
 use etcetera::{BaseStrategy as _, base_strategy};
@@ -25,7 +26,10 @@ const REVOKED_TOKENS_FILE: &str = "revoked";
 
 /// The folder of a keystore, which may not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeystoreFolder(PathBuf);
+pub struct KeystoreFolder {
+    path: PathBuf,
+    actor: Option<Actor>,
+}
 
 /// A keystore to create, as [`KeystoreFolder::create`] takes it: with a key file and without a
 /// rollback guard, unless it says otherwise.
@@ -63,7 +67,7 @@ pub struct RestoredFolder {
 impl KeystoreFolder {
     /// Names a folder. Nothing is read.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+        Self { path: path.into(), actor: None }
     }
 
     /// Returns the default folder: `bulla` in the user's data folder.
@@ -75,29 +79,42 @@ impl KeystoreFolder {
         let base = base_strategy::choose_native_strategy().map_err(|_| no_home("you have no home folder"))?;
         // Otherwise each folder that a program runs in would get a keystore of its own.
         match base.data_dir() {
-            data if data.is_absolute() => Ok(Self(data.join("bulla"))),
+            data if data.is_absolute() => Ok(Self::at(data.join("bulla"))),
             _ => Err(no_home("the path of your home folder (the variable HOME) does not begin with /")),
         }
     }
 
+    /// Sets the actor that the audit log names in the entries of this program's operations:
+    /// [`Keystore::on_behalf_of`] names another one for some of them.
+    #[must_use]
+    pub fn on_behalf_of(mut self, actor: impl Into<Option<Actor>>) -> Self {
+        self.actor = actor.into();
+        self
+    }
+
+    /// Returns the actor that the audit log names, if there is one.
+    pub fn actor(&self) -> Option<&Actor> {
+        self.actor.as_ref()
+    }
+
     /// Returns the folder's path.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Returns the path of the file with the encrypted keys.
     pub fn store_file(&self) -> PathBuf {
-        self.0.join(STORE_FILE)
+        self.path.join(STORE_FILE)
     }
 
     /// Returns the folder of the audit log.
     pub fn audit_log(&self) -> AuditLogFolder {
-        AuditLogFolder::at(self.0.join(AUDIT_LOG_FOLDER))
+        AuditLogFolder::at(self.path.join(AUDIT_LOG_FOLDER))
     }
 
     /// Returns the path of the list of revoked tokens, which a service writes.
     pub fn revoked_tokens_file(&self) -> PathBuf {
-        self.0.join(REVOKED_TOKENS_FILE)
+        self.path.join(REVOKED_TOKENS_FILE)
     }
 
     /// Returns whether there is a keystore.
@@ -111,7 +128,7 @@ impl KeystoreFolder {
     /// # Errors
     /// [`ErrorCode::KeystoreMode`].
     pub fn check_permissions(&self) -> Result<()> {
-        check_keystore(&self.0, &self.store_file())
+        check_keystore(&self.path, &self.store_file())
     }
 
     /// Refuses a folder in which other users may replace files, or a key file that they may change:
@@ -120,7 +137,7 @@ impl KeystoreFolder {
     /// # Errors
     /// [`ErrorCode::KeystoreMode`].
     pub fn check_node_permissions(&self) -> Result<()> {
-        check_keystore(&self.0, &self.key_file())
+        check_keystore(&self.path, &self.key_file())
     }
 
     /// Returns what kind of secret opens the keystore.
@@ -132,7 +149,7 @@ impl KeystoreFolder {
         match Keystore::unlock_method(&self.store_file()) {
             Err(error) if error.code == Code::NotFound && had_key_file => Err(self.lost_error()),
             Err(error) if error.code == Code::NotFound => {
-                let message = format!("there is no keystore in {}", escape_path(&self.0));
+                let message = format!("there is no keystore in {}", escape_path(&self.path));
                 Err(Error::new(ErrorCode::NoKeystore, message))
             }
             method => Ok(method?),
@@ -182,7 +199,7 @@ impl KeystoreFolder {
         let unlock = match method {
             UnlockMethod::KeyFile => Unlock::KeyFile(self.settle_key_file(&options)),
             UnlockMethod::Passphrase => {
-                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::existing(&self.0))?)
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::existing(&self.path))?)
             }
             UnlockMethod::Provider { method, key_name } => find_provider(secrets, &method, &key_name)?,
         };
@@ -213,7 +230,7 @@ impl KeystoreFolder {
         self.check_permissions()?;
         let had_key_file = self.has_key_file();
         if self.exists() {
-            let message = format!("a keystore exists already in {}", escape_path(&self.0));
+            let message = format!("a keystore exists already in {}", escape_path(&self.path));
             return Err(Error::new(ErrorCode::KeystoreExists, message));
         }
         if had_key_file {
@@ -222,12 +239,12 @@ impl KeystoreFolder {
         let mut unlock = match &new.secret {
             NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
             NewSecret::Passphrase => {
-                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.0))?)
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.path))?)
             }
             #[cfg(feature = "pkcs11")]
             NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,
         };
-        let options = options_of_new(new.guard.as_ref(), &self.0, secrets)?;
+        let options = options_of_new(new.guard.as_ref(), &self.path, secrets)?;
         let keystore = match options.create(&self.store_file(), &unlock) {
             Ok(keystore) => {
                 self.name_key_file(&mut unlock)?;
@@ -258,7 +275,7 @@ impl KeystoreFolder {
             NewSecret::KeyFile if self.has_key_file() => Unlock::KeyFile(self.key_file()),
             NewSecret::KeyFile => Unlock::KeyFile(self.create_key_file()?),
             NewSecret::Passphrase => {
-                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.0))?)
+                Unlock::Passphrase(secrets.ask_passphrase(&PassphrasePrompt::new(&self.path))?)
             }
             #[cfg(feature = "pkcs11")]
             NewSecret::DeviceKey(name) => device::find_or_create_key(secrets, name)?,

@@ -34,6 +34,7 @@ pub struct OpenFolder {
 
 impl UnlockedFolder {
     pub(crate) fn new(folder: KeystoreFolder, unlock: Unlock, options: KeystoreOptions) -> Self {
+        let options = options.actor(folder.actor().cloned());
         Self { folder, unlock, options }
     }
 
@@ -113,7 +114,8 @@ impl UnlockedFolder {
             log.refuse_without_key()?;
             return Ok(OpenFolder { keystore, audit_log: None });
         }
-        let log = Arc::new(log.open(options)?);
+        let actor = options.actor.clone().or_else(|| self.options.actor.clone());
+        let log = Arc::new(log.open(options.actor(actor))?);
         Ok(OpenFolder { keystore: keystore.audited(log.clone()), audit_log: Some(log) })
     }
 
@@ -126,7 +128,8 @@ impl UnlockedFolder {
     /// [`Code::AlreadyExists`](bulla_kms::Code::AlreadyExists) if the keystore has a log.
     pub fn begin_audit_log(&self) -> Result<StartedAuditLog> {
         let keystore = self.open_unrecorded()?;
-        let log = Arc::new(self.folder.audit_log().create_or_complete()?);
+        let options = audit_log::options().actor(self.options.actor.clone());
+        let log = Arc::new(self.folder.audit_log().create_or_complete(options)?);
         let keystore = keystore.audited(log.clone());
         let key = audit_log::ensure_log_key(&keystore)?;
         log.checkpoint(&keystore, &key)?;

@@ -329,7 +329,11 @@ fn an_audit_log_records_what_is_signed_and_is_missed_when_it_is_gone() {
 #[test]
 fn the_start_of_an_audit_log_that_stopped_is_completed() {
     let (_parent, folder) = created();
-    drop(AuditLogFolder::at(folder.audit_log().path()).create_or_complete().unwrap());
+    drop(
+        AuditLogFolder::at(folder.audit_log().path())
+            .create_or_complete(bulla_keystore::audit_log::options())
+            .unwrap(),
+    );
     assert_eq!(signs(&folder, &Secrets::new()).unwrap_err().code, ErrorCode::AuditLogUnfinished);
     folder.unlock(&Secrets::new()).unwrap().begin_audit_log().unwrap();
     assert!(signs(&folder, &Secrets::new()).unwrap());

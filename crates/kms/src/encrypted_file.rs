@@ -5,7 +5,7 @@
 //! each of the keys that open the file. So the keys can change without encrypting the data again:
 //! [`rekey`].
 
-use std::io::{Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use bulla_blake3 as blake3;
 use chacha20poly1305::aead::{AeadInOut as _, KeyInit as _};
@@ -24,7 +24,7 @@ use crate::random;
 /// The errors of [`Encryptor::new`].
 pub fn encrypt(bytes: &[u8], to: &[&dyn KeyProvider], associated: &[u8]) -> Result<Vec<u8>> {
     let mut encryptor = Encryptor::new(Vec::new(), to, associated)?;
-    encryptor.write(bytes)?;
+    encryptor.write_all(bytes).map_err(cannot_write)?;
     encryptor.finish()
 }
 
@@ -32,15 +32,20 @@ pub fn encrypt(bytes: &[u8], to: &[&dyn KeyProvider], associated: &[u8]) -> Resu
 /// is wiped on drop.
 ///
 /// # Errors
-/// The errors of [`Decryptor::new`] and [`Decryptor::next_piece`].
+/// The errors of [`Decryptor::new`], and of reading from a [`Decryptor`].
 pub fn decrypt(encrypted: &[u8], with: &[&dyn KeyProvider], associated: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut decryptor = Decryptor::new(encrypted, with, associated)?;
     // The capacity is never exceeded: growing the buffer would leave a copy of the data behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(encrypted.len()));
-    while let Some(piece) = decryptor.next_piece()? {
+    loop {
+        let piece = decryptor.fill_buf().map_err(cannot_read)?;
+        if piece.is_empty() {
+            return Ok(bytes);
+        }
         bytes.extend_from_slice(piece);
+        let length = piece.len();
+        decryptor.consume(length);
     }
-    Ok(bytes)
 }
 
 /// Encrypts the same data to other keys: it writes a new header and copies the payload, without
@@ -66,7 +71,7 @@ pub fn rekey(
     let data_key = header.unwrap(with)?;
     let header = header.rekey(&data_key, existing, to)?;
     sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
-    let copied = std::io::copy(&mut source, &mut sink).map_err(cannot_write)?;
+    let copied = io::copy(&mut source, &mut sink).map_err(cannot_write)?;
     sink.flush().map_err(cannot_write)?;
     Ok(copied)
 }
@@ -89,11 +94,11 @@ fn damaged(why: &str) -> KmsError {
     KmsError::new(Code::EncryptedFileCorrupt, message)
 }
 
-fn cannot_read(error: std::io::Error) -> KmsError {
+fn cannot_read(error: io::Error) -> KmsError {
     KmsError::io("cannot read the encrypted file", error)
 }
 
-fn cannot_write(error: std::io::Error) -> KmsError {
+fn cannot_write(error: io::Error) -> KmsError {
     KmsError::io("cannot write the encrypted file", error)
 }
 
@@ -291,7 +296,7 @@ pub enum ExistingRecipients {
 fn read_exact(source: &mut impl Read, bytes: &mut [u8]) -> Result<Option<()>> {
     match source.read_exact(bytes) {
         Ok(()) => Ok(Some(())),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(cannot_read(error)),
     }
 }
@@ -356,10 +361,30 @@ impl ChunkCipher {
 
 /// Encrypts the data that is written to it, in bounded memory. Without [`Encryptor::finish`], its
 /// output does not open.
+///
+/// ```
+/// use std::io::{Read as _, Write as _};
+///
+/// use bulla_kms::encrypted_file::{Decryptor, Encryptor};
+/// use bulla_kms::encryption::{Identity, IdentityKind};
+///
+/// let identity = Identity::generate(IdentityKind::XWing)?;
+/// let mut encryptor = Encryptor::new(Vec::new(), &[&identity.recipient()], b"notes")?;
+/// writeln!(encryptor, "the first line")?;
+/// writeln!(encryptor, "the second line")?;
+/// let encrypted = encryptor.finish()?;
+///
+/// let mut text = String::new();
+/// Decryptor::new(&encrypted[..], &[&identity], b"notes")?.read_to_string(&mut text)?;
+/// assert_eq!(text.lines().count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Encryptor<W> {
     sink: W,
     cipher: ChunkCipher,
     buffer: Zeroizing<Vec<u8>>,
+    /// Writing failed: what the sink has cannot be continued.
+    failed: bool,
 }
 
 impl<W: Write> Encryptor<W> {
@@ -373,24 +398,12 @@ impl<W: Write> Encryptor<W> {
         let (header, data_key) = Header::create(to)?;
         sink.write_all(&header.to_bytes()).map_err(cannot_write)?;
         let cipher = ChunkCipher::new(&data_key, &header.salt, associated);
-        Ok(Self { sink, cipher, buffer: Zeroizing::new(Vec::with_capacity(CHUNK_LEN + TAG_LEN)) })
-    }
-
-    /// Takes the next bytes.
-    ///
-    /// # Errors
-    /// Errors of writing; after one, the value cannot be used any more.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            // A full chunk is kept back until another byte shows that it is not the last one.
-            if self.buffer.len() == CHUNK_LEN {
-                self.flush(ChunkPosition::Middle)?;
-            }
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.buffer.len()));
-            self.buffer.extend_from_slice(now);
-            bytes = later;
-        }
-        Ok(())
+        Ok(Self {
+            sink,
+            cipher,
+            buffer: Zeroizing::new(Vec::with_capacity(CHUNK_LEN + TAG_LEN)),
+            failed: false,
+        })
     }
 
     /// Writes the end, and returns the sink.
@@ -398,24 +411,61 @@ impl<W: Write> Encryptor<W> {
     /// # Errors
     /// Errors of writing.
     pub fn finish(mut self) -> Result<W> {
-        self.flush(ChunkPosition::Last)?;
+        self.write_chunk(ChunkPosition::Last).map_err(cannot_write)?;
         self.sink.flush().map_err(cannot_write)?;
         Ok(self.sink)
     }
 
-    fn flush(&mut self, position: ChunkPosition) -> Result<()> {
+    fn write_chunk(&mut self, position: ChunkPosition) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("an earlier part could not be written"));
+        }
+        self.failed = true;
         self.cipher.encrypt(&mut self.buffer, position);
-        self.sink.write_all(&self.buffer).map_err(cannot_write)?;
+        self.sink.write_all(&self.buffer)?;
         self.buffer.clear();
+        self.failed = false;
         Ok(())
     }
 }
 
-/// Decrypts a file piece by piece, in bounded memory.
+/// Takes all bytes at once. After an error of writing, the value cannot be used any more.
+impl<W: Write> Write for Encryptor<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // A full chunk is kept back until another byte shows that it is not the last one.
+            if self.buffer.len() >= CHUNK_LEN {
+                self.write_chunk(ChunkPosition::Middle)?;
+            }
+            let (now, later) = rest.split_at(rest.len().min(CHUNK_LEN - self.buffer.len()));
+            self.buffer.extend_from_slice(now);
+            rest = later;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Flushes the sink. An incomplete chunk stays in memory: only the last one may be shorter.
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// Decrypts the file that it reads, in bounded memory. It returns no byte that is not authenticated
+/// at its place.
+///
+/// Only the end (a read of no bytes) proves that nothing was cut off: a caller that uses earlier
+/// bytes must be able to undo that. An error has a [`KmsError`] inside, which [`KmsError::io`]
+/// returns: [`Code::EncryptedFileCorrupt`], also if the associated data differs, or an error of
+/// reading. After an error, all reads fail.
+///
+/// [`BufRead::fill_buf`] returns bytes that this value wipes from memory. Other reads copy them.
 pub struct Decryptor<R> {
     source: R,
     cipher: ChunkCipher,
     chunk: Zeroizing<Vec<u8>>,
+    /// How many bytes of the decrypted chunk the caller has.
+    consumed: usize,
     /// The first byte of the next chunk, if there is one.
     next_byte: Option<u8>,
     state: DecryptorState,
@@ -455,34 +505,68 @@ impl<R: Read> Decryptor<R> {
         let data_key = header.unwrap(with)?;
         let cipher = ChunkCipher::new(&data_key, &header.salt, associated);
         let chunk = Zeroizing::new(Vec::with_capacity(CHUNK_LEN + TAG_LEN + 1));
-        Ok(Self { source, cipher, chunk, next_byte: None, state: DecryptorState::Reading })
+        Ok(Self { source, cipher, chunk, consumed: 0, next_byte: None, state: DecryptorState::Reading })
     }
 
-    /// The next piece, authenticated at this place; `None` at the end. Only `None` proves that
-    /// nothing was cut off: a caller that uses earlier pieces must be able to undo that.
-    ///
-    /// # Errors
-    /// [`Code::EncryptedFileCorrupt`], also if the associated
-    /// data differs; errors of reading. After an error, there are no more pieces.
-    pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
+    /// Decrypts the next chunk; false at the end.
+    fn next_chunk(&mut self) -> Result<bool> {
         match self.state {
-            DecryptorState::Ended => return Ok(None),
+            DecryptorState::Ended => return Ok(false),
             DecryptorState::Failed => return Err(damaged("a part of it did not open before")),
             DecryptorState::Reading => self.state = DecryptorState::Failed,
         }
         // The next bytes overwrite these, and the value wipes the rest when it is dropped.
         self.chunk.clear();
+        self.consumed = 0;
         self.chunk.extend(self.next_byte.take());
         let wanted = (CHUNK_LEN + TAG_LEN + 1 - self.chunk.len()) as u64;
-        (&mut self.source).take(wanted).read_to_end(&mut self.chunk).map_err(cannot_read)?;
-        let position =
-            if self.chunk.len() > CHUNK_LEN + TAG_LEN { ChunkPosition::Middle } else { ChunkPosition::Last };
-        if position == ChunkPosition::Middle {
-            self.next_byte = self.chunk.pop();
+        let read = (&mut self.source).take(wanted).read_to_end(&mut self.chunk).map_err(cannot_read);
+        let opened = read.and_then(|_| {
+            let is_last = self.chunk.len() <= CHUNK_LEN + TAG_LEN;
+            if !is_last {
+                self.next_byte = self.chunk.pop();
+            }
+            let position = if is_last { ChunkPosition::Last } else { ChunkPosition::Middle };
+            self.cipher.decrypt(&mut self.chunk, position)?;
+            self.state = if is_last { DecryptorState::Ended } else { DecryptorState::Reading };
+            Ok(true)
+        });
+        if opened.is_err() {
+            // Nothing of a chunk that was not authenticated is returned.
+            self.chunk.clear();
         }
-        self.cipher.decrypt(&mut self.chunk, position)?;
-        self.state =
-            if position == ChunkPosition::Last { DecryptorState::Ended } else { DecryptorState::Reading };
-        Ok(Some(&self.chunk))
+        opened
     }
+}
+
+impl<R: Read> BufRead for Decryptor<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.consumed == self.chunk.len() && self.next_chunk().map_err(io_error)? {}
+        Ok(&self.chunk[self.consumed..])
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.consumed = (self.consumed + length).min(self.chunk.len());
+    }
+}
+
+impl<R: Read> Read for Decryptor<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+/// The error as a reader returns it, with the error of this crate inside.
+fn io_error(error: KmsError) -> io::Error {
+    let kind = match error.code {
+        Code::EncryptedFileCorrupt => io::ErrorKind::InvalidData,
+        Code::PermissionDenied => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }

@@ -225,9 +225,13 @@ impl KmsError {
         self
     }
 
-    /// An input or output error. `what` reads like "cannot write /a/b".
+    /// An input or output error. `what` reads like "cannot write /a/b". If `error` has an error of
+    /// this crate inside, as those of a reader that decrypts do, the result is that error.
     pub fn io(what: impl fmt::Display, error: std::io::Error) -> Self {
         use std::io::ErrorKind;
+        if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+            return inner.clone();
+        }
         let code = match error.kind() {
             ErrorKind::NotFound => Code::NotFound,
             ErrorKind::AlreadyExists => Code::AlreadyExists,

@@ -112,7 +112,7 @@ pub use key_signature::Signature;
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};
 pub use keystore::{
-    DataCipher, Keystore, KeystoreOptions, NewKey, SignItem, Snapshot, StoreChange, VerifyItem,
+    DataCipher, KeyMessage, Keystore, KeystoreOptions, NewKey, Snapshot, StoreChange, VerifyItem,
 };
 pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};

@@ -59,5 +59,5 @@ pub fn main() -> ExitCode {
         Err(status) => return status,
     };
     cli.color.apply();
-    program::exit_code(bulla_cli::run_as_user(|| token::run(&cli.command)))
+    program::exit_code(token::run(&cli.command))
 }

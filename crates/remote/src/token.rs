@@ -47,12 +47,8 @@ fn mint(keystore: &Keystore, args: &TokenNewArgs) -> Result<Token> {
             "created the key `{TOKEN_ROOT_PURPOSE}`, which signs tokens; to stop all tokens, disable this key"
         ));
     }
-    Ok(keystore.mint_token(&Grant {
-        tenant,
-        keys: if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) },
-        operations: args.operations.clone(),
-        expires: args.expires.time()?,
-    })?)
+    let keys = if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) };
+    Ok(keystore.mint_token(&Grant::new(tenant, keys, args.operations.clone(), args.expires.time()?))?)
 }
 
 /// Has a service mint a token.

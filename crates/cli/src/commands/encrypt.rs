@@ -16,7 +16,7 @@ use bulla_kms::encryption::{Identity, IdentityKind, KeyFileProvider, KeyProvider
 use bulla_kms::{Code, KmsError};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead as _, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The associated data of an encrypted file: it says that the content is a file.
@@ -192,12 +192,12 @@ pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
     let mut size = 0;
     write_output(&output, |sink| {
         let mut encryptor = Encryptor::new(sink, &each(&keys), ASSOCIATED)?;
-        size = source.try_for_each(&progress, |piece| encryptor.write(piece)).map_err(
-            |stopped| match stopped {
+        size = source.try_for_each(&progress, |piece| encryptor.write_all(piece)).map_err(|stopped| {
+            match stopped {
                 StreamError::Read(error) => Error::from(error).about(escape_path(&args.file)),
-                StreamError::Consumer(error) => error.into(),
-            },
-        )?;
+                StreamError::Consumer(error) => KmsError::io("cannot write the encrypted file", error).into(),
+            }
+        })?;
         encryptor.finish()?;
         Ok(())
     })?;
@@ -252,12 +252,19 @@ pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
     };
     let mut size = 0;
     let written = write_output(&output, |sink| {
-        while let Some(piece) = decryptor.next_piece().map_err(|error| about(error.into()))? {
+        loop {
+            let piece = decryptor
+                .fill_buf()
+                .map_err(|error| about(KmsError::io("cannot read the encrypted file", error).into()))?;
+            if piece.is_empty() {
+                return Ok(());
+            }
             let wrote = sink.write_all(piece);
             wrote.map_err(|error| Error::io("cannot write", &error).about(escape_path(&output)))?;
-            size += piece.len() as u64;
+            let length = piece.len();
+            size += length as u64;
+            decryptor.consume(length);
         }
-        Ok(())
     });
     drop(decryptor);
     drop(source);

@@ -168,8 +168,9 @@ pub fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
             "leave out --server and unset BULLA_ADDR; or run the command on the service's machine while the service is stopped",
         ));
     }
-    match &args.keystore {
-        Some(folder) => Ok(KeystoreFolder::at(folder)),
-        None => Ok(KeystoreFolder::of_user()?),
-    }
+    let folder = match &args.keystore {
+        Some(folder) => KeystoreFolder::at(folder),
+        None => KeystoreFolder::of_user()?,
+    };
+    Ok(folder.on_behalf_of(crate::actor()))
 }

@@ -1,6 +1,5 @@
 //! The recorded events: which actor did what with which key, and with which result.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,11 +18,6 @@ use crate::verdict::Verdict;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor(Arc<str>);
 
-thread_local! {
-    /// The actor of the innermost [`AuditContext::scope`] on this thread.
-    static CURRENT_ACTOR: RefCell<Option<Actor>> = const { RefCell::new(None) };
-}
-
 impl Actor {
     /// The most bytes of an actor's name.
     pub const MAX: usize = 128;
@@ -33,39 +27,9 @@ impl Actor {
         &self.0
     }
 
-    /// The actor, or `-`.
+    /// The actor, or `-` if nobody is named.
     pub(crate) fn or_unnamed(actor: Option<Self>) -> Self {
         actor.unwrap_or_else(|| Self("-".into()))
-    }
-}
-
-/// The actor that a keystore names in the entries that it records on this thread.
-#[derive(Clone, Copy, Debug)]
-pub struct AuditContext;
-
-impl AuditContext {
-    /// Calls `run` on behalf of `actor`: the entries that a keystore records on this thread
-    /// meanwhile name the actor. Scopes nest: the innermost counts.
-    pub fn scope<T>(actor: &Actor, run: impl FnOnce() -> T) -> T {
-        /// Restores the outer actor on drop, so also after a panic.
-        struct OuterActor(Option<Actor>);
-        impl Drop for OuterActor {
-            fn drop(&mut self) {
-                CURRENT_ACTOR.set(self.0.take());
-            }
-        }
-        let _outer = OuterActor(CURRENT_ACTOR.replace(Some(actor.clone())));
-        run()
-    }
-
-    /// The actor of the innermost scope on this thread; `-` outside of one.
-    pub fn actor() -> Actor {
-        Actor::or_unnamed(Self::scoped_actor())
-    }
-
-    /// The actor of the innermost scope on this thread, if there is one.
-    pub(crate) fn scoped_actor() -> Option<Actor> {
-        CURRENT_ACTOR.with_borrow(Clone::clone)
     }
 }
 

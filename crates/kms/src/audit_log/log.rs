@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::{Checkpoint, CheckpointSigner, LogId, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
-use super::event::{AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
+use super::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use super::files;
 use super::files::{Lock, LogFile};
 use super::reading::{for_each_entry, verify};
@@ -77,6 +77,8 @@ pub struct AuditLogOptions {
     /// one of them that lacks what it covers. Those of other logs, and those in files before the
     /// newest one's, are not looked at. The signatures are the caller's to check.
     pub known: Vec<Checkpoint>,
+    /// The actor of the log's own entry, which says that a crash left an incomplete line behind.
+    pub actor: Option<Actor>,
 }
 
 impl Default for AuditLogOptions {
@@ -91,6 +93,7 @@ impl Default for AuditLogOptions {
             checkpoint_interval: Duration::from_secs(60),
             max_file_bytes: 64 << 20,
             known: Vec::new(),
+            actor: None,
         }
     }
 }
@@ -142,6 +145,13 @@ impl AuditLogOptions {
     #[must_use]
     pub fn known(mut self, known: Vec<Checkpoint>) -> Self {
         self.known = known;
+        self
+    }
+
+    /// Sets the actor of the log's own entry.
+    #[must_use]
+    pub fn actor(mut self, actor: impl Into<Option<Actor>>) -> Self {
+        self.actor = actor.into();
         self
     }
 }
@@ -238,7 +248,8 @@ impl AuditLog {
         let medium = Folder::new(folder.to_owned(), part, file, whole, lock);
         let log = Self::new(options, Medium::Folder(medium), stand, recovered)?;
         if log.recovered.is_some() {
-            let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Recover, Outcome::Done);
+            let who = Actor::or_unnamed(log.options.actor.clone());
+            let (operation, outcome) = (AuditOperation::Recover, Outcome::Done);
             log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }])?;
         }
         Ok(log)
@@ -778,7 +789,7 @@ mod tests {
             .signer("local".parse().unwrap(), "audit".parse().unwrap())
             .checkpoint_interval(interval);
         let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
-        let (who, operation, outcome) = (AuditContext::actor(), AuditOperation::Sign, Outcome::Done);
+        let (who, operation, outcome) = (Actor::or_unnamed(None), AuditOperation::Sign, Outcome::Done);
         log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();
         while log.state().checkpointed_at.elapsed() < interval {}
         assert!(log.is_due(&log.state()));

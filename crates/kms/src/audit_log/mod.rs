@@ -10,13 +10,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use bulla_kms::audit_log::{AuditContext, AuditLog, AuditLogOptions};
+//! use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
 //! use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
 //!
 //! let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
 //! let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
 //! let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
-//! AuditContext::scope(&"alice".parse()?, || keystore.sign(&key, b"a message"))?;
+//! keystore.on_behalf_of(&"alice".parse()?).sign(&key, b"a message")?;
 //! log.checkpoint(&keystore, &key)?;
 //! let report = log.verify(&|id| keystore.public_key(id).ok(), &[])?;
 //! assert_eq!((report.entries, report.sealed, report.problems), (2, 2, vec![]));
@@ -38,7 +38,7 @@ mod writer;
 
 pub use self::checkpoint::{Checkpoint, CheckpointSigner, CheckpointSigningKey, LogId, UnsignedCheckpoint};
 pub use self::entry::{Entry, EventName};
-pub use self::event::{Actor, AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
+pub use self::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
 pub use self::log::{AuditLog, AuditLogOptions, CheckpointThread, Durability, Recovered, Verifications};
 pub use self::proof::{ConsistencyProof, InclusionProof, prove_consistency, prove_inclusion};

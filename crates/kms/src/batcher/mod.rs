@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use self::oneshot::{Oneshot, Reply, Unpark, Wakers, internal};
 pub use self::queue::Reason;
 use self::queue::{Next, Queue, Refused, Shape, Waiting};
-use crate::audit_log::{Actor, AuditContext, AuditOperation};
+use crate::audit_log::{Actor, AuditOperation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeySelector, KeyVersionId, Name};
 use crate::key_signature::Signature;
-use crate::keystore::{Keystore, SignItem, Threads, VerifyItem};
+use crate::keystore::{KeyMessage, Keystore, Threads, VerifyItem};
 use crate::verdict::Verdict;
 
 /// When a batch begins, and how many calls may wait.
@@ -216,9 +216,31 @@ impl Batcher {
         message: impl Into<Vec<u8>>,
         signature: impl Into<Vec<u8>>,
     ) -> Answer<Verdict> {
-        let (key, message, signature) = (key.into(), message.into(), signature.into());
+        self.submit_verify(None, key.into(), message.into(), signature.into())
+    }
+
+    /// Like [`Batcher::verify`], on behalf of `actor`: see [`Keystore::on_behalf_of`].
+    ///
+    /// # Errors
+    /// Those of [`Batcher::verify`].
+    pub fn verify_on_behalf_of(
+        &self,
+        actor: &Actor,
+        key: impl Into<KeyVersionId>,
+        message: impl Into<Vec<u8>>,
+        signature: impl Into<Vec<u8>>,
+    ) -> Answer<Verdict> {
+        self.submit_verify(Some(actor.clone()), key.into(), message.into(), signature.into())
+    }
+
+    fn submit_verify(
+        &self,
+        who: Option<Actor>,
+        key: KeyVersionId,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> Answer<Verdict> {
         let tenant = key.key_id().tenant().clone();
-        let who = AuditContext::scoped_actor();
         self.submit(tenant, AuditOperation::Verify, |reply| Call::Verify {
             who,
             key,
@@ -234,9 +256,24 @@ impl Batcher {
     /// The future has those of [`Keystore::sign`]; [`Code::Busy`] when too many calls wait;
     /// [`Code::ShuttingDown`]; [`Code::Internal`].
     pub fn sign(&self, key: impl Into<KeySelector>, message: impl Into<Vec<u8>>) -> Answer<Signature> {
-        let (key, message) = (key.into(), message.into());
+        self.submit_sign(None, key.into(), message.into())
+    }
+
+    /// Like [`Batcher::sign`], on behalf of `actor`: see [`Keystore::on_behalf_of`].
+    ///
+    /// # Errors
+    /// Those of [`Batcher::sign`].
+    pub fn sign_on_behalf_of(
+        &self,
+        actor: &Actor,
+        key: impl Into<KeySelector>,
+        message: impl Into<Vec<u8>>,
+    ) -> Answer<Signature> {
+        self.submit_sign(Some(actor.clone()), key.into(), message.into())
+    }
+
+    fn submit_sign(&self, who: Option<Actor>, key: KeySelector, message: Vec<u8>) -> Answer<Signature> {
         let tenant = key.as_ref().key_id().tenant().clone();
-        let who = AuditContext::scoped_actor();
         self.submit(tenant, AuditOperation::Sign, |reply| Call::Sign { who, key, message, reply })
     }
 
@@ -437,7 +474,7 @@ impl Shared {
         let items =
             calls.iter().map(|Verify { key, message, signature, .. }| VerifyItem { key, message, signature });
         let items: Vec<_> = items.collect();
-        let who = |place: usize| Actor::or_unnamed(calls[place].who.clone());
+        let who = |place: usize| calls[place].who.clone().unwrap_or_else(|| self.keystore.actor());
         let verdicts = self.keystore.verify_batch_as(&items, Threads::Own, &who);
         let reasoned = |(verdict, call): (Verdict, &Verify)| match verdict {
             Verdict::Unusable => self.keystore.check_usable(&call.key).map(|()| verdict),
@@ -447,8 +484,8 @@ impl Shared {
     }
 
     fn sign(&self, calls: &[Sign]) -> Vec<Result<Signature>> {
-        let items = calls.iter().map(|call| SignItem { key: call.key.as_ref(), message: &call.message });
-        let who = |place: usize| Actor::or_unnamed(calls[place].who.clone());
+        let items = calls.iter().map(|call| KeyMessage { key: call.key.as_ref(), message: &call.message });
+        let who = |place: usize| calls[place].who.clone().unwrap_or_else(|| self.keystore.actor());
         self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
     }
 

@@ -5,7 +5,6 @@ use std::task::Wake;
 use std::thread::ThreadId;
 
 use super::*;
-use crate::audit_log::AuditContext;
 use crate::backend::test_backend::{self, Replaced, software};
 use crate::backend::{PrivateKey, SignRequest, VerifyRequest};
 use crate::{Algorithm, KeystoreOptions, NewKey};
@@ -460,7 +459,7 @@ fn entries_of_the_audit_log_name_who_called() {
     let key = keystore.create_key(new).unwrap();
     let batcher = Batcher::new(Arc::new(keystore), &options()).unwrap();
     let alice: Actor = "alice".parse().unwrap();
-    let answer = AuditContext::scope(&alice, || batcher.sign(key.clone(), *b"message"));
+    let answer = batcher.sign_on_behalf_of(&alice, key.clone(), *b"message");
     let signature = answer.wait().unwrap();
     assert_eq!(batcher.verify(key, *b"message", signature.bytes).wait().unwrap(), Verdict::Valid);
     let entries = log.entries().unwrap();

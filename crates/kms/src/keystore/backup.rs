@@ -97,7 +97,7 @@ impl Keystore {
             private_keys: private_keys as u64,
         };
         let mut encryptor = Encryptor::new(begin(&summary), to, ASSOCIATED)?;
-        encryptor.write(&summary.header())?;
+        encryptor.write_all(&summary.header()).map_err(cannot_write)?;
         for key in keys {
             write_part(&mut encryptor, &key.record.to_bytes())?;
             let attestation = self.attestation_for_backup(key)?;
@@ -142,8 +142,11 @@ fn attests_itself(record: &KeyRecord) -> bool {
 /// Writes a part: its length (4 bytes, big-endian), then its bytes.
 fn write_part(encryptor: &mut Encryptor<impl Write>, part: &[u8]) -> Result<()> {
     let length = u32::try_from(part.len()).expect("a record has less than 4 GiB");
-    encryptor.write(&length.to_be_bytes())?;
-    encryptor.write(part)
+    encryptor.write_all(&length.to_be_bytes()).and_then(|()| encryptor.write_all(part)).map_err(cannot_write)
+}
+
+fn cannot_write(error: std::io::Error) -> KmsError {
+    KmsError::io("cannot write the encrypted file", error)
 }
 
 impl BackupSummary {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Keystore;
 use super::observe::Subject;
 use crate::algorithm::Algorithm;
-use crate::audit_log::{Actor, AuditContext, AuditOperation, Outcome};
+use crate::audit_log::{Actor, AuditOperation, Outcome};
 use crate::backend::{Backend, SignRequest, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -25,7 +25,7 @@ pub struct VerifyItem<'a> {
 
 /// One message to sign: see [`Keystore::sign_batch`].
 #[derive(Clone, Copy, Debug)]
-pub struct SignItem<'a> {
+pub struct KeyMessage<'a> {
     /// The key.
     pub key: KeyRef<'a>,
     /// The message.
@@ -106,7 +106,7 @@ impl Keystore {
     /// With the feature `parallel-batch`, large batches are divided between the calling thread and
     /// the threads of the rayon pool that the call runs in.
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
-        self.verify_batch_as(items, Threads::All, &|_| AuditContext::actor())
+        self.verify_batch_as(items, Threads::All, &|_| self.actor())
     }
 
     /// Like [`Keystore::verify_batch`], with the actor of each item.
@@ -167,14 +167,14 @@ impl Keystore {
 
     /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all
     /// messages for keys of one algorithm together.
-    pub fn sign_batch(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
-        self.sign_batch_as(items, &|_| AuditContext::actor())
+    pub fn sign_batch(&self, items: &[KeyMessage<'_>]) -> Vec<Result<Signature>> {
+        self.sign_batch_as(items, &|_| self.actor())
     }
 
     /// Like [`Keystore::sign_batch`], with the actor of each item.
     pub(crate) fn sign_batch_as(
         &self,
-        items: &[SignItem<'_>],
+        items: &[KeyMessage<'_>],
         who: &dyn Fn(usize) -> Actor,
     ) -> Vec<Result<Signature>> {
         self.observed_together(
@@ -190,7 +190,7 @@ impl Keystore {
         )
     }
 
-    fn signatures(&self, items: &[SignItem<'_>]) -> Vec<Result<Signature>> {
+    fn signatures(&self, items: &[KeyMessage<'_>]) -> Vec<Result<Signature>> {
         let versions: Vec<_> =
             items.iter().map(|item| self.version_for_message(item.key, item.message)).collect();
         let mut signatures = Vec::with_capacity(items.len());
@@ -250,7 +250,7 @@ mod tests {
             let keystore = KeystoreOptions::default().backends(backends).in_memory().unwrap();
             let new = NewKey::new("local".parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519);
             let key = keystore.create_key(new).unwrap();
-            let signed = keystore.sign_batch(&[SignItem { key: (&key).into(), message: b"message" }; 3]);
+            let signed = keystore.sign_batch(&[KeyMessage { key: (&key).into(), message: b"message" }; 3]);
             assert_eq!(signed.len(), 3);
             for signature in signed {
                 match signature {
@@ -261,7 +261,7 @@ mod tests {
             let items = [VerifyItem { key: &key, message: b"message", signature: &[7; 64] }; 3];
             let expected = if wrong { Verdict::Unusable } else { Verdict::Valid };
             for threads in [Threads::Own, Threads::All] {
-                let verdicts = keystore.verify_batch_as(&items, threads, &|_| AuditContext::actor());
+                let verdicts = keystore.verify_batch_as(&items, threads, &|_| keystore.actor());
                 assert_eq!(verdicts, [expected; 3], "{given} given, {threads:?}");
             }
         }

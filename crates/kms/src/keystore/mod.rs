@@ -38,7 +38,7 @@ use arc_swap::ArcSwap;
 #[cfg(feature = "soft-seal")]
 pub use self::backup::{Backup, BackupSummary};
 pub(crate) use self::batch::Threads;
-pub use self::batch::{SignItem, VerifyItem};
+pub use self::batch::{KeyMessage, VerifyItem};
 use self::changes::Writer;
 #[cfg(feature = "soft-seal")]
 pub use self::decapsulation::KeystoreProvider;
@@ -49,7 +49,7 @@ pub use self::index::Snapshot;
 pub use self::keys::NewKey;
 pub use self::shared::DataCipher;
 pub(crate) use self::signing::SignedContent;
-use crate::audit_log::AuditSink;
+use crate::audit_log::{Actor, AuditSink};
 use crate::backend::Backends;
 use crate::encryption::StoreCipher;
 use crate::lease::StoreLease;
@@ -67,13 +67,20 @@ use crate::store::FileIdentity;
 /// The file stays locked for other processes as long as the keystore lives: open it late, drop it
 /// early. To look at keys only, take a [`Snapshot`] ([`Keystore::snapshot`]): it
 /// keeps no lock and writes nothing.
+///
+/// A value is a handle. [`Keystore::on_behalf_of`] makes another one of the same keystore, which
+/// lives until its last handle is dropped.
 pub struct Keystore {
     /// The first field, so that an audit log is unlocked before the store is.
-    observers: Observers,
+    observers: Arc<Observers>,
+    /// The actor in the entries of the audit log.
+    actor: Option<Actor>,
+    /// Shared by all handles, so that the last one is known; none while this one is dropped.
+    handles: Option<Arc<()>>,
     index: Arc<ArcSwap<Index>>,
     writer: Arc<Mutex<Writer>>,
     cipher: Arc<StoreCipher>,
-    backends: Backends,
+    backends: Arc<Backends>,
     guard: Arc<dyn RollbackGuard>,
     /// The file of the store, which must stay in its place while private keys are used; none for a
     /// store that is not in a file.
@@ -103,6 +110,9 @@ pub struct KeystoreOptions {
     pub guard: Arc<dyn RollbackGuard>,
     /// The sink that records every operation; none by default.
     pub audit: Option<Arc<dyn AuditSink>>,
+    /// The actor on whose behalf operations are recorded, unless [`Keystore::on_behalf_of`] names
+    /// another; none by default, and recorded as `-`.
+    pub actor: Option<Actor>,
     /// The metrics that count operations; none by default.
     #[cfg(feature = "with-metrics")]
     pub metrics: Option<Arc<Metrics>>,
@@ -114,6 +124,7 @@ impl Default for KeystoreOptions {
             backends: Backends::software().clone(),
             guard: Arc::new(StoreGuard::default()),
             audit: None,
+            actor: None,
             #[cfg(feature = "with-metrics")]
             metrics: None,
         }
@@ -139,6 +150,13 @@ impl KeystoreOptions {
     #[must_use]
     pub fn audit(mut self, sink: Arc<dyn AuditSink>) -> Self {
         self.audit = Some(sink);
+        self
+    }
+
+    /// Sets the actor on whose behalf operations are recorded.
+    #[must_use]
+    pub fn actor(mut self, actor: impl Into<Option<Actor>>) -> Self {
+        self.actor = actor.into();
         self
     }
 

@@ -12,7 +12,7 @@ use super::Keystore;
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{Actor, AuditContext, AuditEvent, AuditOperation, AuditSink, Outcome};
+use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -160,9 +160,12 @@ fn unrecorded(error: KmsError) -> KmsError {
 }
 
 impl Drop for Keystore {
-    /// Lets the audit log make a checkpoint of its last entries.
+    /// The last handle lets the audit log make a checkpoint of its last entries.
     fn drop(&mut self) {
-        if let Some(sink) = self.observers.audit.clone().filter(|_| !std::thread::panicking()) {
+        if self.handles.take().and_then(Arc::into_inner).is_none() || std::thread::panicking() {
+            return;
+        }
+        if let Some(sink) = self.observers.audit.clone() {
             sink.closing(self);
         }
     }
@@ -170,11 +173,54 @@ impl Drop for Keystore {
 
 impl Keystore {
     /// Records every operation from now on, as with
-    /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
+    /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit). Other handles of the keystore
+    /// stay as they are.
     #[must_use]
     pub fn audited(mut self, sink: Arc<dyn AuditSink>) -> Self {
-        self.observers.audit = Some(sink);
+        self.observers = Arc::new(Observers {
+            audit: Some(sink),
+            #[cfg(feature = "with-metrics")]
+            metrics: self.observers.metrics.clone(),
+        });
         self
+    }
+
+    /// A handle of the same keystore whose operations are done on behalf of `actor`: the audit log
+    /// names the actor in their entries.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
+    /// use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
+    ///
+    /// let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
+    /// let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
+    /// let alice = keystore.on_behalf_of(&"alice".parse()?);
+    /// alice.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// assert_eq!(log.entries()?[0].who.as_str(), "alice");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    #[must_use]
+    pub fn on_behalf_of(&self, actor: &Actor) -> Self {
+        Self {
+            observers: Arc::clone(&self.observers),
+            actor: Some(actor.clone()),
+            handles: self.handles.clone(),
+            index: Arc::clone(&self.index),
+            writer: Arc::clone(&self.writer),
+            cipher: Arc::clone(&self.cipher),
+            backends: Arc::clone(&self.backends),
+            guard: Arc::clone(&self.guard),
+            file: self.file.clone(),
+            lease: self.lease.clone(),
+            change_listener: Arc::clone(&self.change_listener),
+        }
+    }
+
+    /// The actor that the audit log names in the entries of this handle's operations: `-` if there
+    /// is none.
+    pub fn actor(&self) -> Actor {
+        Actor::or_unnamed(self.actor.clone())
     }
 
     /// Runs an operation and reports it. A change has its place in the audit log first.
@@ -219,7 +265,7 @@ impl Keystore {
         }
         let key = result.as_ref().ok().and_then(AuditedResult::key);
         let digest = subject.message.map(bulla_blake3::hash);
-        let recorded = self.record(&[subject.event(key, outcome, AuditContext::actor(), digest)]);
+        let recorded = self.record(&[subject.event(key, outcome, self.actor(), digest)]);
         let made = result?;
         match recorded {
             Ok(()) => Ok(made),

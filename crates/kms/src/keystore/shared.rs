@@ -101,7 +101,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::keystore::{KeystoreOptions, NewKey, SignItem, VerifyItem};
+    use crate::keystore::{KeyMessage, KeystoreOptions, NewKey, VerifyItem};
     use crate::lease::BootInstant;
     use crate::{Algorithm, Verdict};
 
@@ -164,7 +164,7 @@ mod tests {
         let signature = keystore.sign(&key, b"m").unwrap().bytes;
         let lease = Arc::new(StoreLease::new(Duration::from_secs(3600)));
         let keystore = keystore.leased(Arc::clone(&lease));
-        let item = SignItem { key: (&key).into(), message: b"m" };
+        let item = KeyMessage { key: (&key).into(), message: b"m" };
         let refused = |error: KmsError| assert_eq!(error.code, Code::Unavailable);
         refused(keystore.sign(&key, b"m").unwrap_err());
         refused(keystore.sign_batch(&[item]).remove(0).unwrap_err());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulla_kms::audit_log::{
-    self, Actor, AuditContext, AuditEvent, AuditLog, AuditLogOptions, AuditOperation, AuditSink, Checkpoint,
-    Durability, ProblemKind, Report, Verifications,
+    self, Actor, AuditEvent, AuditLog, AuditLogOptions, AuditOperation, AuditSink, Checkpoint, Durability,
+    ProblemKind, Report, Verifications,
 };
 #[cfg(feature = "soft-seal")]
 use bulla_kms::encryption::{Identity, IdentityKind};
@@ -106,7 +106,7 @@ pub(crate) fn kinds(report: &Report) -> Vec<(ProblemKind, Option<u64>)> {
 fn operations_are_recorded_with_who_what_which_and_how() {
     let place = place(by_hand().verifications(Verifications::Recorded));
     let alice: Actor = "alice".parse().unwrap();
-    let signature = AuditContext::scope(&alice, || place.keystore.sign(&place.key, MESSAGE)).unwrap();
+    let signature = place.keystore.on_behalf_of(&alice).sign(&place.key, MESSAGE).unwrap();
     let key_id = place.key.key_id();
     assert!(!place.keystore.verify(&place.key, b"other", &signature.bytes).unwrap().is_valid());
     place.keystore.rotate(key_id).unwrap();
@@ -531,7 +531,7 @@ fn what_cannot_be_recorded_is_withheld() {
     let keystore = options.in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
     assert_eq!(keystore.sign(&key, MESSAGE).unwrap_err().code, Code::InvalidId);
-    let item = bulla_kms::SignItem { key: (&key).into(), message: MESSAGE };
+    let item = bulla_kms::KeyMessage { key: (&key).into(), message: MESSAGE };
     assert!(keystore.sign_batch(&[item, item]).iter().all(Result::is_err));
     let item = bulla_kms::VerifyItem { key: &key, message: MESSAGE, signature: &[0; 64] };
     assert_eq!(keystore.verify_batch(&[item]), [Verdict::Unusable]);
@@ -570,11 +570,14 @@ fn names_of_actors_cannot_deceive() {
     for bad in ["", "a\nb", "a\u{202e}b", "a\u{1b}[2J", &"x".repeat(129)] {
         assert!(bad.parse::<Actor>().is_err(), "{bad:?}");
     }
-    let panicked = std::panic::catch_unwind(|| {
-        let alice: Actor = "alice".parse().unwrap();
-        AuditContext::scope(&alice, || panic!("on purpose"))
-    });
-    assert!(panicked.is_err() && AuditContext::actor().as_str() == "-", "who acted is put back");
+    let place = place(by_hand());
+    let alice = place.keystore.on_behalf_of(&"alice".parse().unwrap());
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let bob = alice.on_behalf_of(&"bob".parse().unwrap());
+        assert_eq!(bob.actor().as_str(), "bob");
+        panic!("on purpose")
+    }));
+    assert!(panicked.is_err() && alice.actor().as_str() == "alice" && place.keystore.actor().as_str() == "-");
 }
 
 #[test]

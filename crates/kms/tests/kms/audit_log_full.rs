@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bulla_kms::audit_log::{Actor, AuditContext, AuditLog};
+use bulla_kms::audit_log::{Actor, AuditLog};
 use bulla_kms::{Code, KeyChange, KeyState, Keystore, KeystoreOptions, KmsError, RotationPolicy};
 
 use crate::audit_log::{FIRST, by_hand, new_key};
@@ -89,7 +89,7 @@ fn a_change_that_could_not_be_recorded_is_not_made_twice_and_recorded_before_all
         let length = std::fs::metadata(folder.join("log").join(FIRST)).unwrap().len();
         limit_file_size(&(length + 10).to_string());
         let alice: Actor = "alice".parse().unwrap();
-        let error = AuditContext::scope(&alice, || keystore.rotate(key_id)).unwrap_err();
+        let error = keystore.on_behalf_of(&alice).rotate(key_id).unwrap_err();
         assert_eq!((error.code, error.retryable), (Code::OutcomeUnknown, false), "{error}");
         assert!(error.message.contains("the change was made"), "{error}");
         for _ in 0..3 {

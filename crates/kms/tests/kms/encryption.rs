@@ -3,7 +3,7 @@
 #![cfg(feature = "soft-seal")]
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead as _, Read, Write};
 use std::process::{Command, Stdio};
 
 use bulla_kms::encrypted_file::{self, Decryptor, Encryptor, ExistingRecipients, Header};
@@ -12,7 +12,8 @@ use bulla_kms::encryption::{
     Recipient, WrappingParams,
 };
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreProvider, NamedPublicKey, NewKey,
+    Algorithm, Code, KeyChange, KeyFile, KeyVersionId, Keystore, KeystoreProvider, KmsError, NamedPublicKey,
+    NewKey,
 };
 
 const CHUNK: usize = 64 << 10;
@@ -43,7 +44,7 @@ fn every_length_around_the_bounds_of_chunks_comes_back_however_it_is_written() {
         let encrypted = encrypted_file::encrypt(&bytes, &[&key], CONTEXT).unwrap();
         assert_opens_to(&encrypted, &key, &bytes);
         let mut pieces = Encryptor::new(Vec::new(), &[&key], CONTEXT).unwrap();
-        bytes.chunks(4099).for_each(|piece| pieces.write(piece).unwrap());
+        bytes.chunks(4099).for_each(|piece| pieces.write_all(piece).unwrap());
         let pieces = pieces.finish().unwrap();
         assert_eq!(pieces.len(), encrypted.len(), "{len}");
         assert_opens_to(&pieces, &key, &bytes);
@@ -196,10 +197,47 @@ fn what_was_cut_off_is_known_before_the_end_and_nothing_comes_after_an_error() {
     let encrypted = encrypted_file::encrypt(&content(2 * CHUNK + 7), &[&key], CONTEXT).unwrap();
     let cut = &encrypted[..encrypted.len() - 1];
     let mut opening = Decryptor::new(cut, &[&key], CONTEXT).unwrap();
-    assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
-    assert_eq!(opening.next_piece().unwrap().map(<[u8]>::len), Some(CHUNK));
-    assert_eq!(opening.next_piece().unwrap_err().code, Code::EncryptedFileCorrupt);
-    assert_eq!(opening.next_piece().unwrap_err().code, Code::EncryptedFileCorrupt);
+    let code = |error| KmsError::io("", error).code;
+    for _ in 0..2 {
+        assert_eq!(opening.fill_buf().unwrap().len(), CHUNK);
+        opening.consume(CHUNK);
+    }
+    assert_eq!(code(opening.fill_buf().unwrap_err()), Code::EncryptedFileCorrupt);
+    assert_eq!(code(opening.fill_buf().unwrap_err()), Code::EncryptedFileCorrupt);
+    assert_eq!(code(opening.read(&mut [0; 16]).unwrap_err()), Code::EncryptedFileCorrupt);
+
+    // The readers of the standard library return what was authenticated, and then the error.
+    let mut read = Vec::new();
+    let mut opening = Decryptor::new(cut, &[&key], CONTEXT).unwrap();
+    assert_eq!(code(opening.read_to_end(&mut read).unwrap_err()), Code::EncryptedFileCorrupt);
+    assert!(read == content(2 * CHUNK + 7)[..2 * CHUNK]);
+}
+
+/// Takes so many bytes, and then fails.
+struct FullDisk(usize);
+
+impl Write for FullDisk {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(rest) => self.0 = rest,
+            None => return Err(std::io::ErrorKind::StorageFull.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn after_an_error_of_writing_nothing_more_is_encrypted() {
+    let key = identity(IdentityKind::Age);
+    let mut encryptor = Encryptor::new(FullDisk(CHUNK), &[&key], CONTEXT).unwrap();
+    let error = encryptor.write_all(&content(3 * CHUNK)).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert!(encryptor.write_all(&content(1)).is_err());
+    assert_eq!(encryptor.finish().err().unwrap().code, Code::Io);
 }
 
 #[test]
@@ -280,7 +318,8 @@ fn data_is_encrypted_to_other_keys_without_touching_the_payload_and_without_a_ga
     let before = fs::read(&path).unwrap();
     // A reader in the middle of the file goes on while the file gets new keys.
     let mut reader = Decryptor::new(fs::File::open(&path).unwrap(), &[&old], CONTEXT).unwrap();
-    let mut read = reader.next_piece().unwrap().unwrap().to_vec();
+    let mut read = vec![0; CHUNK];
+    reader.read_exact(&mut read).unwrap();
 
     replace(&old, ExistingRecipients::Keep, &[&new.recipient()]);
     let both = fs::read(&path).unwrap();
@@ -294,9 +333,7 @@ fn data_is_encrypted_to_other_keys_without_touching_the_payload_and_without_a_ga
     assert_eq!(payload(&before), payload(&both));
     assert_eq!(payload(&before), payload(&after));
 
-    while let Some(piece) = reader.next_piece().unwrap() {
-        read.extend_from_slice(piece);
-    }
+    reader.read_to_end(&mut read).unwrap();
     assert_eq!(read, bytes);
     // Who opens nothing cannot add a key.
     let error = encrypted_file::rekey(&after[..], Vec::new(), &[&old], ExistingRecipients::Keep, &[&old])

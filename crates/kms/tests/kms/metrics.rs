@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulla_kms::audit_log::{Actor, AuditContext, AuditOperation};
+use bulla_kms::audit_log::{Actor, AuditOperation};
 use bulla_kms::batcher::{Batcher, BatcherOptions, Reason};
 use bulla_kms::metrics::Metrics;
 use bulla_kms::{Algorithm, Keystore, KeystoreOptions, NewKey, Unlock, VerifyItem};
@@ -88,10 +88,9 @@ fn labels_are_fixed_sets_and_name_nobody() {
     let (metrics, keystore) = counted();
     let key = keystore.create_key(new_key()).unwrap();
     let who: Actor = "secretuser".parse().unwrap();
-    let signature = AuditContext::scope(&who, || keystore.sign(&key, b"secretmessage")).unwrap();
+    let signature = keystore.on_behalf_of(&who).sign(&key, b"secretmessage").unwrap();
     let batcher = Batcher::new(keystore.clone(), &BatcherOptions::default()).unwrap();
-    let answer =
-        AuditContext::scope(&who, || batcher.verify(key.clone(), *b"secretmessage", signature.bytes));
+    let answer = batcher.verify_on_behalf_of(&who, key.clone(), *b"secretmessage", signature.bytes);
     assert!(answer.wait().unwrap().is_valid());
     let unknown = "secrettenant/x/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v1".parse().unwrap();
     assert!(keystore.verify(&unknown, b"", b"").is_err());

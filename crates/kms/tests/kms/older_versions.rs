@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use bulla_kms::prehash::Prehash;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, RotationPolicy, SignItem,
+    Algorithm, Code, KeyChange, KeyFile, KeyId, KeyMessage, KeyVersionId, Keystore, NewKey, RotationPolicy,
     SignatureFile, Statement, Unlock,
 };
 
@@ -34,7 +34,7 @@ fn three(keystore: &Keystore, new: NewKey) -> (KeyId, [KeyVersionId; 3]) {
 #[track_caller]
 fn codes(keystore: &Keystore, ids: &[KeyVersionId; 3]) -> [Option<Code>; 3] {
     let digest = Prehash::Ed25519ph.of(b"m", b"").unwrap();
-    let items: Vec<_> = ids.iter().map(|id| SignItem { key: id.into(), message: b"m" }).collect();
+    let items: Vec<_> = ids.iter().map(|id| KeyMessage { key: id.into(), message: b"m" }).collect();
     let mut batch = keystore.sign_batch(&items).into_iter();
     ids.each_ref().map(|id| {
         let public_key = keystore.public_key(id).unwrap();

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bulla_kms::backend::{Backends, SOFTWARE};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
-use bulla_kms::{Algorithm, KeyVersionId, Keystore, NewKey, SignItem, VerifyItem};
+use bulla_kms::{Algorithm, KeyMessage, KeyVersionId, Keystore, NewKey, VerifyItem};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
@@ -228,7 +228,7 @@ fn sign_batch(count: usize) -> Case {
     let ours = Box::new(move || {
         let signed = Signed::new(count);
         let items: Vec<_> = (signed.keys.iter().zip(&signed.messages))
-            .map(|(key, message)| SignItem { key: key.into(), message })
+            .map(|(key, message)| KeyMessage { key: key.into(), message })
             .collect();
         verifies(count, move |out| {
             for (out, signature) in out.iter_mut().zip(signed.keystore.sign_batch(&items)) {

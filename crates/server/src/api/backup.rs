@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bulla_kms::audit_log::AuditContext;
 use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{BackupSummary, KmsError};
@@ -86,7 +85,7 @@ async fn backup(State(worker): State<Worker>, caller: Caller, Content(body): Con
             let _ = told.send(*summary);
             target
         };
-        let made = AuditContext::scope(&session.actor, || unsealed.keystore.backup_to(begin, &to));
+        let made = unsealed.keystore.on_behalf_of(&session.actor).backup_to(begin, &to);
         // The end is sent only now: a backup that could not be recorded does not open.
         let _ = match made {
             Ok(_) => sink.send_buffer(),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{KeySelector, KeyVersionId, Keystore, KmsError, SignItem, Signature, Verdict, VerifyItem};
+use bulla_kms::{KeyMessage, KeySelector, KeyVersionId, Keystore, KmsError, Signature, Verdict, VerifyItem};
 
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, decode_into, resolve_key, resolve_version};
@@ -116,7 +116,7 @@ pub(crate) fn key_of<'a>(item: Option<&'a str>, batch: Option<&'a str>) -> Resul
 /// Signs the items that could be read, in one batch. The others keep their errors.
 pub(crate) fn sign_items<E: From<ApiError>>(
     keystore: &Keystore,
-    items: Vec<Result<SignItem<'_>, E>>,
+    items: Vec<Result<KeyMessage<'_>, E>>,
     to_error: fn(KmsError) -> E,
 ) -> Vec<Result<Signature, E>> {
     let readable: Vec<_> = items.iter().filter_map(|item| item.as_ref().ok().copied()).collect();

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, SignItem, Signature, Verdict, VerifyItem};
+use bulla_kms::{Algorithm, KeyMessage, KeySelector, KeyVersionId, Keystore, Signature, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -199,7 +199,7 @@ impl SignBatch {
     fn sign(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<Signature>> {
         let items = self.items[step].iter().map(|item| {
             let (key, message) = item.as_ref().map_err(ApiError::clone)?;
-            Ok(SignItem { key: self.keys[*key].as_ref(), message: self.buffer.get(message) })
+            Ok(KeyMessage { key: self.keys[*key].as_ref(), message: self.buffer.get(message) })
         });
         sign_items(keystore, items.collect(), ApiError::from)
     }

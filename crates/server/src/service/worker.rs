@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bulla_kms::audit_log::AuditContext;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
@@ -98,7 +97,7 @@ impl WorkerState {
                 .run_blocking(unsealed, session, move |keystore| keystore.sign(key.as_ref(), &message))
                 .await;
         }
-        let answer = AuditContext::scope(&session.actor, || unsealed.batcher(self.number).sign(key, message));
+        let answer = unsealed.batcher(self.number).sign_on_behalf_of(&session.actor, key, message);
         self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
@@ -119,9 +118,8 @@ impl WorkerState {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
             return self.run_blocking(unsealed, session, verify).await;
         }
-        let answer = AuditContext::scope(&session.actor, || {
-            unsealed.batcher(self.number).verify(key, message, signature)
-        });
+        let answer =
+            unsealed.batcher(self.number).verify_on_behalf_of(&session.actor, key, message, signature);
         self.schedule_flush(unsealed);
         Ok(answer.await?)
     }
@@ -142,7 +140,7 @@ impl WorkerState {
             (Arc::clone(&self.service), Arc::clone(unsealed), Arc::clone(session));
         let work = move || {
             service.check_still_permitted(&unsealed, &caller)?;
-            Ok(AuditContext::scope(&caller.actor, || run(&unsealed.keystore))?)
+            Ok(run(&unsealed.keystore.on_behalf_of(&caller.actor))?)
         };
         let mut work = Some(work);
         let step = move || work.take().map_or(JobStep::More, |work| JobStep::Done(work()));
@@ -177,11 +175,12 @@ impl WorkerState {
         let steps =
             (0..items).step_by(MAX_STEP_ITEMS).map(move |begin| begin..items.min(begin + MAX_STEP_ITEMS));
         let mut results = Vec::with_capacity(items);
+        let keystore = unsealed.keystore.on_behalf_of(&session.actor);
         for range in steps {
             if range.start > 0 {
                 yield_now().await;
             }
-            results.extend(AuditContext::scope(&session.actor, || step(&batch, &unsealed.keystore, range)));
+            results.extend(step(&batch, &keystore, range));
         }
         Ok(results)
     }
@@ -210,7 +209,7 @@ impl WorkerState {
             }
             let (first, begin) = (results.len(), Instant::now());
             let range = first..items.min(first + length);
-            results.extend(AuditContext::scope(&caller.actor, || step(&batch, &unsealed.keystore, range)));
+            results.extend(step(&batch, &unsealed.keystore.on_behalf_of(&caller.actor), range));
             if begin.elapsed() < TARGET_STEP_TIME {
                 length = (2 * length).min(MAX_STEP_ITEMS);
             } else {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Algorithm, Code, KeyId, KeySelector, KeyVersionId, Keystore, SignItem, Signature, VerifyItem,
+    Algorithm, Code, KeyId, KeyMessage, KeySelector, KeyVersionId, Keystore, Signature, VerifyItem,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -283,7 +283,7 @@ impl SignBatch {
         }
         let items = step.iter().map(|item| {
             let (message, _) = item.as_ref().map_err(VaultError::clone)?;
-            Ok(SignItem { key: self.key.as_ref(), message: &self.buffer[message.clone()] })
+            Ok(KeyMessage { key: self.key.as_ref(), message: &self.buffer[message.clone()] })
         });
         sign_items(keystore, items.collect(), signing_error)
     }

@@ -72,7 +72,7 @@ impl EtcdSource {
         let args = with_settings(args, config);
         let (folder, secrets) = (keystore_folder(&args)?, secrets(&args));
         folder.check_node_permissions()?;
-        let mut options = secrets.keystore_options();
+        let mut options = secrets.keystore_options().actor(folder.actor().cloned());
         // The store does not remember the guard: each node has its own.
         if let Some(path) = &config.keystore.guard {
             options.guard = Arc::new(FileGuard::new(path));
@@ -148,11 +148,13 @@ impl EtcdSource {
             return Ok(OpenKeystore { keystore, audit: None });
         };
         if !folder.is_complete()? {
-            let log = folder.create_or_complete()?;
+            let options = bulla_keystore::audit_log::options().actor(self.options.actor.clone());
+            let log = folder.create_or_complete(options)?;
             note_recovered(&log);
             log.checkpoint(&keystore, &key)?;
         }
-        let options = self.log.clone().known(self.known(&keystore.attest(&key)?)?);
+        let options =
+            self.log.clone().known(self.known(&keystore.attest(&key)?)?).actor(self.options.actor.clone());
         let log = Arc::new(folder.open(options)?);
         note_recovered(&log);
         let audit = Some((log.clone(), self.log.durability));

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     };
     cli.color.apply();
     bulla_remote::register();
-    program::exit_code(bulla_cli::run_as_user(|| run(cli)))
+    program::exit_code(run(cli))
 }
 
 fn run(cli: Cli) -> Result<Exit> {
