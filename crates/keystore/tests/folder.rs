@@ -13,7 +13,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use tempfile::TempDir;
 
 fn empty() -> (TempDir, KeystoreFolder) {
@@ -262,8 +261,22 @@ fn a_creation_that_is_killed_at_any_moment_is_completed_by_the_next() {
         KeystoreFolder::at(path).create(&NewKeystore::default(), &Secrets::new()).unwrap();
         return;
     }
+    /// A step of a creation, and whether the folder shows that it was reached.
+    type CreationStep = (&'static str, fn(&KeystoreFolder) -> bool);
+    fn files(folder: &KeystoreFolder) -> usize {
+        fs::read_dir(folder.path()).map_or(0, Iterator::count)
+    }
+    let steps: [CreationStep; 7] = [
+        ("the process is started", |_| true),
+        ("the folder is there", |folder| folder.path().exists()),
+        ("the folder has its first file", |folder| files(folder) > 0),
+        ("the folder has a second file", |folder| files(folder) > 1),
+        ("the keystore is there", KeystoreFolder::exists),
+        ("the key file has its name", |folder| folder.key_file().exists()),
+        ("the process has ended", |_| false),
+    ];
     let this = std::env::current_exe().unwrap();
-    for step in 0..40 {
+    for (step, is_reached) in steps.into_iter().cycle().take(6 * steps.len()) {
         let (_parent, folder) = empty();
         let mut creation = Command::new(&this)
             .args(["--exact", "a_creation_that_is_killed_at_any_moment_is_completed_by_the_next"])
@@ -271,12 +284,14 @@ fn a_creation_that_is_killed_at_any_moment_is_completed_by_the_next() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(step * 500));
+        while !is_reached(&folder) && creation.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
         // It may have ended by now.
         let _ = creation.kill();
         creation.wait().unwrap();
         match folder.create(&NewKeystore::default(), &Secrets::new()) {
-            Err(error) if error.code != ErrorCode::KeystoreExists => panic!("after step {step}: {error}"),
+            Err(error) if error.code != ErrorCode::KeystoreExists => panic!("killed when {step}: {error}"),
             _ => {}
         }
         let keystore = folder.open(&Secrets::new()).unwrap().keystore;
