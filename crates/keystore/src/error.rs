@@ -160,6 +160,13 @@ impl Error {
         self
     }
 
+    /// Adds the error that caused this one.
+    #[must_use]
+    pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
     /// Replaces the code by one that says more of the cause.
     #[must_use]
     pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
@@ -207,6 +214,6 @@ impl From<Error> for KmsError {
             ErrorCode::Io(io::ErrorKind::PermissionDenied) => Code::PermissionDenied,
             _ => Code::Io,
         };
-        Self::new(code, error.to_string())
+        Self::new(code, error.to_string()).with_source(error)
     }
 }

@@ -60,6 +60,7 @@ impl LabelOrId {
         }
         text.parse().map(Self::Id).map_err(|error: KmsError| {
             Error::new(ErrorCode::InvalidKeyId, format!("{text:?} is not a key id: {error}"))
+                .with_source(error)
         })
     }
 

@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::Algorithm;
 use crate::backend::SOFTWARE;
 use crate::id::{KeyId, KeyVersionId, Name};
-use crate::key_signature::Signature;
+use crate::key_signature::{Signature, Verdict};
 use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved;
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 
 /// Everything about a key except its private keys.
 #[non_exhaustive]

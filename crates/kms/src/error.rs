@@ -220,7 +220,9 @@ impl KmsError {
         Self { code, message: message.into(), retryable: code.is_retryable(), source: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+    /// Adds the error that caused this one.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }

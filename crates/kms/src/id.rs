@@ -65,6 +65,15 @@ impl fmt::Display for Name {
 }
 
 /// All versions of one key: `TENANT/PURPOSE/ALGORITHM/UUID`.
+///
+/// ```
+/// use bulla_kms::{KeyId, KeyVersionId};
+///
+/// let version: KeyVersionId = "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3".parse()?;
+/// let key: &KeyId = version.key_id();
+/// assert_eq!((key.tenant().as_str(), key.purpose().as_str(), version.version()), ("local", "files", 3));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId {
     tenant: Name,

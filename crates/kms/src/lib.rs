@@ -90,7 +90,6 @@ mod random;
 mod record;
 mod reserved;
 pub mod rollback;
-mod secret_file;
 pub mod signature;
 mod store;
 pub mod succession;
@@ -99,7 +98,6 @@ mod time;
 pub mod token;
 #[cfg(feature = "transfer")]
 pub mod transfer;
-mod verdict;
 
 pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
@@ -108,7 +106,7 @@ pub use bulla_etcd::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser};
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
-pub use key_signature::Signature;
+pub use key_signature::{Signature, Verdict};
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};
 pub use keystore::{
@@ -121,7 +119,6 @@ pub use secrecy::{ExposeSecret, SecretString};
 pub use signature::{SignatureFile, Statement, StatementKind};
 pub use succession::Succession;
 pub use time::Timestamp;
-pub use verdict::Verdict;
 
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]

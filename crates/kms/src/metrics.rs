@@ -26,7 +26,7 @@ use prometheus_client::registry::Registry;
 use crate::algorithm::Algorithm;
 use crate::audit_log::{AuditOperation, Outcome};
 use crate::error::Code;
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// The upper bounds of latencies, in seconds: from a microsecond to a second.
 const LATENCIES: [f64; 19] = [

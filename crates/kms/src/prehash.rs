@@ -18,9 +18,9 @@ use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backends, DecodedKey};
 use crate::error::{Code, KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::public_key::PublicKey;
 use crate::reserved;
-use crate::verdict::Verdict;
 
 /// The beginning of contexts that the keystore itself uses.
 const RESERVED_CONTEXT: &[u8] = b"bulla ";

@@ -11,7 +11,7 @@ use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, VerifyRequest
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// A public key. Cloning it is cheap.
 ///
@@ -176,6 +176,7 @@ impl FromStr for NamedPublicKey {
     fn from_str(text: &str) -> Result<Self> {
         let invalid =
             |why: &str| KmsError::new(Code::InvalidPublicKey, format!("not a public key file: {why}"));
+        let caused = |line: u8, error: KmsError| invalid(&format!("line {line}: {error}")).with_source(error);
         let (first, rest) =
             text.split_once('\n').ok_or_else(|| invalid("line 1 does not end with a line feed"))?;
         let key = first
@@ -183,8 +184,8 @@ impl FromStr for NamedPublicKey {
             .ok_or_else(|| invalid("line 1 does not start with \"bulla public key v1: \""))?;
         let line = rest.strip_suffix('\n').ok_or_else(|| invalid("line 2 does not end with a line feed"))?;
         Ok(Self {
-            key: key.parse().map_err(|error| invalid(&format!("line 1: {error}")))?,
-            public_key: line.parse().map_err(|error| invalid(&format!("line 2: {error}")))?,
+            key: key.parse().map_err(|error| caused(1, error))?,
+            public_key: line.parse().map_err(|error| caused(2, error))?,
         })
     }
 }

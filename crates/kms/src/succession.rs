@@ -12,10 +12,10 @@ use crate::algorithm::KeyUsage;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
+use crate::key_signature::Verdict;
 use crate::public_key::{NamedPublicKey, PublicKey};
 use crate::reserved;
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 
 const FORMAT: &str = "bulla succession v";
 /// The lines of one statement.

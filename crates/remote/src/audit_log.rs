@@ -83,7 +83,8 @@ impl Log for ServiceConnection {
             }
         }
         let mut report = Report::default();
-        (report.entries, report.checkpoints, report.sealed) = (said.entries, said.checkpoints, said.sealed);
+        (report.entries, report.checkpoints, report.signed_entries) =
+            (said.entries, said.checkpoints, said.sealed);
         (report.problems, report.checkpoint) = (problems, checkpoint);
         Ok(report)
     }

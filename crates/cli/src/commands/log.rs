@@ -115,7 +115,7 @@ fn print_good(
     cosigned: Option<&CosignedReport>,
 ) -> Result<()> {
     let good = out.style(color::GOOD);
-    let open = match report.entries.saturating_sub(report.sealed) {
+    let open = match report.entries.saturating_sub(report.signed_entries) {
         0 => String::new(),
         open => format!(", {open} newer than the last checkpoint and not signed yet"),
     };
@@ -133,9 +133,9 @@ fn print_good(
             format!(", {size} cosigned by {}", witnesses.join(" and "))
         }
     };
-    let Report { entries, sealed, .. } = report;
+    let Report { entries, signed_entries, .. } = report;
     out.line(format_args!(
-        "{}: {good}OK{good:#} ({entries} entries, {sealed} signed{open}{seen})",
+        "{}: {good}OK{good:#} ({entries} entries, {signed_entries} signed{open}{seen})",
         escape_path(folder)
     ))
 }

@@ -14,10 +14,9 @@ use crate::algorithm::Algorithm;
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name};
-use crate::key_signature::Signature;
+use crate::key_signature::{Signature, Verdict};
 use crate::public_key::PublicKey;
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 use crate::{encoding, random, reserved};
 
 /// A log's own number: 16 random bytes, as 32 lower-case hexadecimal digits.

@@ -10,8 +10,8 @@ use super::checkpoint::CheckpointSigner;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyRef;
+use crate::key_signature::Verdict;
 use crate::policy::KeyChange;
-use crate::verdict::Verdict;
 
 /// An actor's name: 1 to 128 bytes of UTF-8 without control characters, line separators and marks
 /// that reorder text. It must not be a secret: the log contains it.

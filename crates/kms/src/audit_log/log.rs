@@ -689,7 +689,9 @@ impl CheckpointThread {
         // If there is no thread, dropping this value lets operations make checkpoints again.
         let mut thread = Self { log: Arc::clone(log), thread: None };
         let started = Builder::new().name("bulla-checkpoint".to_owned()).spawn(run);
-        let cannot = |error| KmsError::new(Code::Io, format!("cannot start a thread: {error}"));
+        let cannot = |error: std::io::Error| {
+            KmsError::new(Code::Io, format!("cannot start a thread: {error}")).with_source(error)
+        };
         thread.thread = Some(started.map_err(cannot)?);
         Ok(thread)
     }

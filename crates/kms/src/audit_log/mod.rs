@@ -19,7 +19,7 @@
 //! keystore.on_behalf_of(&"alice".parse()?).sign(&key, b"a message")?;
 //! log.checkpoint(&keystore, &key)?;
 //! let report = log.verify(&|id| keystore.public_key(id).ok(), &[])?;
-//! assert_eq!((report.entries, report.sealed, report.problems), (2, 2, vec![]));
+//! assert_eq!((report.entries, report.signed_entries, report.problems), (2, 2, vec![]));
 //! # Ok::<(), bulla_kms::KmsError>(())
 //! ```
 

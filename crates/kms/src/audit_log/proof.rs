@@ -11,8 +11,8 @@ use super::tree::Frontier;
 use super::walk::ProblemKind;
 use super::{reading, tree};
 use crate::error::{Code, KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::public_key::PublicKey;
-use crate::verdict::Verdict;
 
 /// A proof that an entry is in the log that a checkpoint covers.
 ///

@@ -238,12 +238,12 @@ pub(super) fn inclusion(leaves: &[Hash], index: usize) -> Vec<Hash> {
 /// only new leaves.
 pub(super) fn consistency<T: TreeHash + Default>(old: &Frontier<T>, new: &[Hash]) -> Vec<Hash> {
     let growth = Growth { old, new };
-    if old.size == 0 { Vec::new() } else { growth.proof(0, old.size + new.len() as u64, Known::Yes) }
+    if old.size == 0 { Vec::new() } else { growth.proof(0, old.size + new.len() as u64, KnownRoot::Yes) }
 }
 
 /// Whether the verifier already has the subtree's root.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum KnownRoot {
     Yes,
     No,
 }
@@ -255,15 +255,15 @@ struct Growth<'a, T> {
 
 impl<T: TreeHash + Default> Growth<'_, T> {
     /// `SUBPROOF` for the subtree of `size` leaves from `begin` on.
-    fn proof(&self, begin: u64, size: u64, known: Known) -> Vec<Hash> {
+    fn proof(&self, begin: u64, size: u64, known: KnownRoot) -> Vec<Hash> {
         if self.old.size == begin + size {
-            return if known == Known::Yes { Vec::new() } else { vec![self.root(begin, size)] };
+            return if known == KnownRoot::Yes { Vec::new() } else { vec![self.root(begin, size)] };
         }
         let left = size.next_power_of_two() / 2;
         let (mut path, sibling) = if self.old.size <= begin + left {
             (self.proof(begin, left, known), self.root(begin + left, size - left))
         } else {
-            (self.proof(begin + left, size - left, Known::No), self.root(begin, left))
+            (self.proof(begin + left, size - left, KnownRoot::No), self.root(begin, left))
         };
         path.push(sibling);
         path

@@ -96,7 +96,7 @@ pub struct Report {
     pub checkpoints: u64,
     /// How many entries the last of these checkpoints covers. Later entries are chained but not
     /// signed yet: anyone who can write to the file could have invented them.
-    pub sealed: u64,
+    pub signed_entries: u64,
     /// The problems; at most a thousand are listed.
     pub problems: Vec<Problem>,
     /// The newest valid checkpoint.
@@ -365,7 +365,7 @@ impl<'a> Walk<'a> {
         }
         let Some(tree) = &self.tree else { return };
         if (tree.size(), tree.root()) != (checkpoint.size, checkpoint.root) {
-            let since = self.report.sealed;
+            let since = self.report.signed_entries;
             let message = format!(
                 "entries from {since} on are not those that the checkpoint signs: some were altered, and the chain after \
                  them was made anew"
@@ -383,7 +383,7 @@ impl<'a> Walk<'a> {
             }
         }
         self.report.checkpoints += 1;
-        self.report.sealed = checkpoint.size;
+        self.report.signed_entries = checkpoint.size;
         self.report.checkpoint = Some(checkpoint);
     }
 

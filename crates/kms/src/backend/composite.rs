@@ -20,8 +20,8 @@ use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE,
 use super::post_quantum::wrong_length;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::random;
-use crate::verdict::Verdict;
 
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
 const LABEL: &[u8] = b"COMPSIG-MLDSA65-Ed25519-SHA512";

@@ -15,7 +15,7 @@ use super::interface::{
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// How many signatures one step of the lanes verifies or makes.
 const LANES: usize = 8;

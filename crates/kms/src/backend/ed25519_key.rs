@@ -9,7 +9,7 @@ use bulla_ed25519::{PreparedKey, kernel};
 use ed25519_dalek::{Signature, VerifyingKey};
 
 use crate::error::{Code, KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// A key gets tables after this many verifications without them. Making tables takes about as long
 /// as one verification, so that keys that keep displacing each other cost almost nothing.

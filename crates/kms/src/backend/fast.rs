@@ -23,7 +23,7 @@ use super::interface::{EncodedKey, Prepared};
 use super::p256;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// Makes a key that signs quickly from its material, and falls back to the plain key.
 type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>;

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// The data by which a backend finds a private key again: for a software key, the key itself; for a
 /// key in a device, its handle. The keystore encrypts it and does not interpret it.

@@ -13,7 +13,7 @@ use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE,
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 #[derive(Debug)]
 pub(super) struct MlDsaBackend;

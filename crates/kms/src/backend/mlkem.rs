@@ -13,8 +13,8 @@ use super::interface::{
 use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::random;
-use crate::verdict::Verdict;
 
 #[derive(Debug)]
 pub(super) struct MlKemBackend;

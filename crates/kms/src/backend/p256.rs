@@ -16,7 +16,7 @@ use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE,
 use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 const ALGORITHM: Algorithm = Algorithm::EcdsaP256;
 

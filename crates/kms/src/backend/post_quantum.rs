@@ -5,8 +5,8 @@ use bulla_pq::VerifyingKey;
 use super::interface::{PrivateKey, VerifyRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::random;
-use crate::verdict::Verdict;
 
 /// A private key, which signs in an empty context.
 pub(super) struct SigningKey(pub(super) Box<dyn bulla_pq::SigningKey>);

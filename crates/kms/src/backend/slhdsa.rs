@@ -12,8 +12,8 @@ use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE,
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::random;
-use crate::verdict::Verdict;
 
 #[derive(Debug)]
 pub(super) struct SlhDsaBackend;

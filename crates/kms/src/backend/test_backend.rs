@@ -11,7 +11,7 @@ use super::interface::{
 };
 use crate::algorithm::Algorithm;
 use crate::error::Result;
-use crate::verdict::Verdict;
+use crate::key_signature::Verdict;
 
 /// The parts that a test replaces; by default none.
 pub(crate) trait Replaced: fmt::Debug + Send + Sync {

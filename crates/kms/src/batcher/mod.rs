@@ -20,9 +20,8 @@ use self::queue::{Next, Queue, Refused, Shape, Waiting};
 use crate::audit_log::{Actor, AuditOperation};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeySelector, KeyVersionId, Name};
-use crate::key_signature::Signature;
+use crate::key_signature::{Signature, Verdict};
 use crate::keystore::{KeyMessage, Keystore, Threads, VerifyItem};
-use crate::verdict::Verdict;
 
 /// When a batch begins, and how many calls may wait.
 #[non_exhaustive]
@@ -130,6 +129,24 @@ impl BatcherOptions {
 /// dropped future removes its call from the queue, and changes nothing for others. If a backend
 /// panics, only the faulty call fails, with [`Code::Internal`]. Dropping the batcher answers all
 /// calls that it accepted.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::batcher::{Batcher, BatcherOptions};
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Arc::new(Keystore::in_memory()?);
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// let batcher = Batcher::new(keystore, &BatcherOptions::default())?;
+/// let answers: Vec<_> = (0..9_u8).map(|number| batcher.sign(key.clone(), [number])).collect();
+/// for (number, answer) in (0..9_u8).zip(answers) {
+///     // An async program awaits the answer.
+///     let signature = answer.wait()?.bytes;
+///     assert!(batcher.verify_blocking(&key, &[number], &signature)?.is_valid());
+/// }
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct Batcher {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -326,7 +343,7 @@ impl Batcher {
         let wakes = pushed.is_ok() && queue.wakes_for_call();
         drop(queue);
         let place = match pushed {
-            Ok(number) => Some(Place { shared: Arc::clone(&self.shared), tenant, number }),
+            Ok(number) => Some(QueuePlace { shared: Arc::clone(&self.shared), tenant, number }),
             Err((refused, call)) => {
                 self.shared.refuse(operation, refused, &cell);
                 drop(call);
@@ -536,10 +553,10 @@ struct Sign {
 pub struct Answer<T> {
     cell: Arc<Oneshot<T>>,
     /// The call's place in the queue; `None` if the call was refused.
-    place: Option<Place>,
+    place: Option<QueuePlace>,
 }
 
-struct Place {
+struct QueuePlace {
     shared: Arc<Shared>,
     tenant: Name,
     number: u64,
@@ -577,7 +594,7 @@ impl<T> Future for Answer<T> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        if let Some(Place { shared, tenant, number }) = self.place.take()
+        if let Some(QueuePlace { shared, tenant, number }) = self.place.take()
             && self.cell.abandon()
         {
             let call = shared.queue().remove(&tenant, number);

@@ -109,14 +109,14 @@ impl PrivateKey for GatedKey {
     }
 }
 
-struct Place {
+struct GatedKeystore {
     gate: Arc<Gate>,
     keystore: Arc<Keystore>,
     /// One key for each tenant.
     keys: Vec<KeyVersionId>,
 }
 
-fn place(tenants: usize) -> Place {
+fn place(tenants: usize) -> GatedKeystore {
     let gate = Arc::new(Gate::default());
     let backends = test_backend::backends_with(Gated(Arc::clone(&gate)));
     let keystore = Arc::new(KeystoreOptions::default().backends(backends).in_memory().unwrap());
@@ -124,10 +124,10 @@ fn place(tenants: usize) -> Place {
         NewKey::new(format!("tenant-{tenant}").parse().unwrap(), "test".parse().unwrap(), Algorithm::Ed25519)
     };
     let keys = (0..tenants).map(|tenant| keystore.create_key(new(tenant)).unwrap()).collect();
-    Place { gate, keystore, keys }
+    GatedKeystore { gate, keystore, keys }
 }
 
-impl Place {
+impl GatedKeystore {
     fn batcher(&self, options: BatcherOptions) -> Batcher {
         let workers = options.workers.unwrap_or(NonZeroUsize::MIN);
         Batcher::new(Arc::clone(&self.keystore), &options.workers(workers)).unwrap()

@@ -59,6 +59,7 @@ impl Argon2Cost {
         memory.iter_mut().for_each(|block| zeroize::Zeroize::zeroize(block.as_mut()));
         derived.map_err(|error| {
             KmsError::new(Code::InvalidArgument, format!("the passphrase cannot be used: {error}"))
+                .with_source(error)
         })?;
         Ok(key)
     }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::age::{AgeIdentity, AgeRecipient};
+use super::key_file::read_secret_file;
 use super::provider::{KeyEncryptionKey, KeyProvider, WrappingParams, malformed_identity, only_encrypts};
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::{Backends, KeyMaterial, PrivateKey, SOFTWARE};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::{NamedPublicKey, PublicKey};
-use crate::{encoding, files, secret_file};
+use crate::{encoding, files};
 
 /// The public half of a key pair, to which data can be encrypted.
 ///
@@ -122,7 +123,7 @@ impl Identity {
             let message = format!("{} is not an identity file: {why}", path.display());
             KmsError::new(Code::MalformedKeyFile, message)
         };
-        let text = secret_file::read(path, MAX_IDENTITIES)?;
+        let text = read_secret_file(path, MAX_IDENTITIES)?;
         if text.len() == MAX_IDENTITIES {
             return Err(refused("it is too long"));
         }

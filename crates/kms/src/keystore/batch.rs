@@ -9,8 +9,7 @@ use crate::audit_log::{Actor, AuditOperation, Outcome};
 use crate::backend::{Backend, SignRequest, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
-use crate::key_signature::Signature;
-use crate::verdict::Verdict;
+use crate::key_signature::{Signature, Verdict};
 
 /// One signature to verify: see [`Keystore::verify_batch`].
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +166,20 @@ impl Keystore {
 
     /// The result of [`Keystore::sign`] for each item, in their order. The backend gets all
     /// messages for keys of one algorithm together.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyMessage, Keystore, NewKey, VerifyItem};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let item = KeyMessage { key: key.key_id().into(), message: b"a message" };
+    /// for signature in keystore.sign_batch(&[item; 3]) {
+    ///     let signature = signature?.bytes;
+    ///     let item = VerifyItem { key: &key, message: b"a message", signature: &signature };
+    ///     assert!(keystore.verify_all(&[item]));
+    /// }
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn sign_batch(&self, items: &[KeyMessage<'_>]) -> Vec<Result<Signature>> {
         self.sign_batch_as(items, &|_| self.actor())
     }

@@ -13,15 +13,26 @@ use crate::audit_log::AuditOperation;
 use crate::backend::{SOFTWARE, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
+use crate::key_signature::Verdict;
 use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
 use crate::prehash::Prehashed;
 use crate::public_key::PublicKey;
 use crate::random;
 use crate::record::{KeyRecord, VersionRecord};
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 
 /// The key that [`Keystore::create_key`] makes. [`NewKey::new`] fills in the usual values.
+///
+/// ```
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new.label("releases".parse()?).exportable(true))?;
+/// let attestation = keystore.attest(key.key_id())?;
+/// assert!(attestation.exportable && attestation.head == 1);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -222,6 +233,15 @@ impl Keystore {
     }
 
     /// Makes a key's next version, which becomes the latest. It is on the disk when this returns.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// assert_eq!(keystore.rotate(key.key_id())?.version(), 2);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],

@@ -16,10 +16,9 @@ use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
-use crate::key_signature::Signature;
+use crate::key_signature::{Signature, Verdict};
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
-use crate::verdict::Verdict;
 
 /// The subject of an operation, as far as it is known before the operation.
 #[derive(Clone, Copy)]

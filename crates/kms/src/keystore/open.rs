@@ -34,6 +34,24 @@ impl Keystore {
     /// created with mode
     /// 0700. The file appears complete, or not at all.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyFile, Keystore, NewKey, Unlock};
+    ///
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let (path, key_file) = (folder.path().join("keys.redb"), folder.path().join("secret"));
+    /// KeyFile::create(&key_file)?;
+    /// let unlock = Unlock::KeyFile(key_file);
+    /// let keystore = Keystore::create(&path, &unlock)?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// drop(keystore);
+    ///
+    /// // Readers take a snapshot, and lock nothing.
+    /// assert_eq!(Keystore::snapshot(&path, &unlock)?.list().len(), 1);
+    /// let keystore = Keystore::open(&path, &unlock)?;
+    /// assert_eq!(keystore.sign(&key, b"a message")?.key, key);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::AlreadyExists`] if something exists at `path`; errors of reading a key file; errors
     /// of writing.

@@ -47,6 +47,16 @@ impl Keystore {
     /// The message is signed as it is. Messages that begin with one of [`RESERVED_PREFIXES`] are
     /// refused: their signature would pass for that of a signature file or an attestation.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let signature = keystore.sign(key.key_id(), b"a message")?;
+    /// assert!(keystore.public_key(&key)?.verify(b"a message", &signature.bytes).is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::NotLatestVersion`] for an older
     /// version that does not sign, [`Code::VersionNotUsable`] for one that was revoked or is below

@@ -19,9 +19,9 @@ use crate::backend::{
 };
 use crate::encoding::hex;
 use crate::error::{Code, KmsError, Result};
+use crate::key_signature::Verdict;
 use crate::prehash::not_prehashed;
 use crate::public_key::PublicKey;
-use crate::verdict::Verdict;
 
 /// The name of this backend in the records of keys.
 pub const NAME: &str = "pkcs11";

@@ -34,7 +34,7 @@ pub struct FileGuard {
 
 /// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct GuardRecord {
     store: [u8; 16],
     counter: u64,
     digest: [u8; 32],
@@ -56,7 +56,7 @@ impl FileGuard {
     }
 
     /// Locks the file, and reads it. Dropping the file releases the lock.
-    fn lock(&self) -> Result<(File, Option<Known>)> {
+    fn lock(&self) -> Result<(File, Option<GuardRecord>)> {
         let shown = self.path.display();
         let unusable = |error| KmsError::io(format!("cannot use the rollback guard {shown}"), error);
         loop {
@@ -81,7 +81,7 @@ impl FileGuard {
         }
     }
 
-    fn check_against(&self, known: &Known, mark: &StoreMark) -> Result<()> {
+    fn check_against(&self, known: &GuardRecord, mark: &StoreMark) -> Result<()> {
         let shown = self.path.display();
         if known.store != mark.store {
             let message = format!("the rollback guard {shown} belongs to another keystore");
@@ -120,12 +120,12 @@ impl RollbackGuard for FileGuard {
             }
             self.check_against(&known, mark)?;
         }
-        let next = Known { store: mark.store, counter: mark.counter, digest: mark.digest };
+        let next = GuardRecord { store: mark.store, counter: mark.counter, digest: mark.digest };
         files::replace(&self.path, text(Some(&next)).as_bytes())
     }
 }
 
-fn text(known: Option<&Known>) -> String {
+fn text(known: Option<&GuardRecord>) -> String {
     let body = match known {
         Some(known) => format!(
             "{HEADER}store: {}\ncounter: {}\ndigest: {}\n",
@@ -141,7 +141,7 @@ fn text(known: Option<&Known>) -> String {
 
 /// Parses a guard file's text, if this module could have written it; `Some(None)` for a guard that
 /// no store has used yet.
-fn parse(read: &str) -> Option<Option<Known>> {
+fn parse(read: &str) -> Option<Option<GuardRecord>> {
     if read == text(None) {
         return Some(None);
     }
@@ -150,7 +150,7 @@ fn parse(read: &str) -> Option<Option<Known>> {
     let store = encoding::from_hex(value("store")?)?.try_into().ok()?;
     let counter = value("counter")?.parse().ok()?;
     let digest = encoding::from_hex(value("digest")?)?.try_into().ok()?;
-    let known = Known { store, counter, digest };
+    let known = GuardRecord { store, counter, digest };
     (text(Some(&known)) == read).then_some(Some(known))
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_damage() {
-        let known = Known { store: [1; 16], counter: 12, digest: [3; 32] };
+        let known = GuardRecord { store: [1; 16], counter: 12, digest: [3; 32] };
         let bytes = text(Some(&known)).into_bytes();
         assert_eq!(parse(std::str::from_utf8(&bytes).unwrap()), Some(Some(known)));
         for at in 0..bytes.len() {

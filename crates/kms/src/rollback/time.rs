@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::guard::{RollbackGuard, StoreMark};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::key_signature::Signature;
+use crate::key_signature::{Signature, Verdict};
 use crate::public_key::NamedPublicKey;
 use crate::random;
 use crate::reserved;
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 
 /// A time that a named key signed in answer to a nonce: see
 /// [`Keystore::sign_time`](crate::Keystore::sign_time).

@@ -12,12 +12,12 @@ use crate::encoding;
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
+use crate::key_signature::Verdict;
 use crate::keystore::{Keystore, SignedContent};
 use crate::prehash::{Prehash, Prehashed};
 use crate::public_key::PublicKey;
 use crate::reserved::RESERVED_PREFIX;
 use crate::time::Timestamp;
-use crate::verdict::Verdict;
 
 /// The most bytes that a comment may have.
 pub const MAX_COMMENT_LEN: usize = 1024;
@@ -166,6 +166,20 @@ pub struct SignatureFile {
 
 impl SignatureFile {
     /// Signs a statement with the latest version of a key, at the present time.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, SignatureFile, Statement};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let statement = Statement::message(b"a message").comment("by hand".parse()?);
+    /// let text = SignatureFile::sign(&keystore, &key, statement)?.to_string();
+    ///
+    /// let file = SignatureFile::parse(text.as_bytes())?;
+    /// assert!(file.verify_with(&keystore.public_key(&key)?).is_valid());
+    /// assert_eq!(file.comment.as_str(), "by hand");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`].

@@ -267,7 +267,7 @@ impl<R: BufRead> ManifestReader<R> {
         });
         added.map(Some).map_err(|error| {
             let line = self.progress.entries + self.progress.exclusions.len() as u64 + 1;
-            malformed(format!("not a manifest: line {line} of its body: {error}"))
+            malformed(format!("not a manifest: line {line} of its body: {error}")).with_source(error)
         })
     }
 }

@@ -7,7 +7,7 @@ use super::{Change, EmbeddedStore, MemoryStore, PROTECTION, Rows, STATE, Store, 
 use crate::error::{Code, Result};
 
 /// The place where a test creates a store and opens it again.
-trait Place {
+trait StoreFixture {
     fn create(&self, rows: &Rows) -> Result<Box<dyn Store>>;
 
     /// Opens the store again, after its handles were dropped or if it is shared. `None` for a store
@@ -32,7 +32,7 @@ trait Place {
 
 struct Memory;
 
-impl Place for Memory {
+impl StoreFixture for Memory {
     fn create(&self, rows: &Rows) -> Result<Box<dyn Store>> {
         Ok(Box::new(MemoryStore::new(rows.clone())))
     }
@@ -50,7 +50,7 @@ impl Embedded {
     }
 }
 
-impl Place for Embedded {
+impl StoreFixture for Embedded {
     fn create(&self, rows: &Rows) -> Result<Box<dyn Store>> {
         Ok(Box::new(EmbeddedStore::create(&self.0.path().join("store"), rows)?))
     }
@@ -82,7 +82,7 @@ mod etcd {
         }
     }
 
-    impl Place for Etcd {
+    impl StoreFixture for Etcd {
         fn create(&self, rows: &Rows) -> Result<Box<dyn Store>> {
             Ok(Box::new(EtcdStore::create(&self.0, rows)?))
         }
@@ -166,12 +166,12 @@ fn state(rows: &Rows) -> u64 {
     u64::from_be_bytes(rows.meta[STATE].as_slice().try_into().unwrap())
 }
 
-fn a_new_store_has_exactly_the_rows_it_was_made_with(place: &impl Place) {
+fn a_new_store_has_exactly_the_rows_it_was_made_with(place: &impl StoreFixture) {
     let rows = some_rows();
     assert_eq!(place.create(&rows).unwrap().load().unwrap(), rows);
 }
 
-fn a_change_adds_replaces_and_removes_all_its_rows(place: &impl Place) {
+fn a_change_adds_replaces_and_removes_all_its_rows(place: &impl StoreFixture) {
     let mut rows = some_rows();
     let mut store = place.create(&rows).unwrap();
     let change: [Row<'_>; 4] = [
@@ -192,7 +192,7 @@ fn a_change_adds_replaces_and_removes_all_its_rows(place: &impl Place) {
     assert_eq!(store.load().unwrap().records["local/files/ed25519/d"], b"again");
 }
 
-fn a_change_to_another_state_is_refused_whole(place: &impl Place) {
+fn a_change_to_another_state_is_refused_whole(place: &impl StoreFixture) {
     let rows = some_rows();
     let mut store = place.create(&rows).unwrap();
     let change: [Row<'_>; 2] = [
@@ -209,7 +209,7 @@ fn a_change_to_another_state_is_refused_whole(place: &impl Place) {
     commit(&mut *store, 0, &change).unwrap();
 }
 
-fn of_two_changes_to_one_state_one_is_made(place: &impl Place) {
+fn of_two_changes_to_one_state_one_is_made(place: &impl StoreFixture) {
     let mut store = place.create(&some_rows()).unwrap();
     for round in 0..20 {
         commit(&mut *store, round, &[(Table::Records, "first", Some(&round.to_be_bytes()))]).unwrap();
@@ -221,7 +221,7 @@ fn of_two_changes_to_one_state_one_is_made(place: &impl Place) {
     assert_eq!(rows.records["first"], 19_u64.to_be_bytes());
 }
 
-fn values_of_all_bytes_and_none_come_back_as_they_were(place: &impl Place) {
+fn values_of_all_bytes_and_none_come_back_as_they_were(place: &impl StoreFixture) {
     let mut store = place.create(&some_rows()).unwrap();
     let all: Vec<u8> = (0..=255).cycle().take(1000).collect();
     commit(&mut *store, 0, &[(Table::Records, "all", Some(&all)), (Table::Records, "none", Some(b""))])
@@ -230,7 +230,7 @@ fn values_of_all_bytes_and_none_come_back_as_they_were(place: &impl Place) {
     assert_eq!((&rows.records["all"], &rows.records["none"]), (&all, &Vec::new()));
 }
 
-fn large_values_come_back_and_too_large_ones_are_refused_whole(place: &impl Place) {
+fn large_values_come_back_and_too_large_ones_are_refused_whole(place: &impl StoreFixture) {
     let mut store = place.create(&some_rows()).unwrap();
     let (taken, refused) = place.sizes();
     let large: Vec<u8> = (0..taken).map(|i| (i * 7 % 251) as u8).collect();
@@ -252,7 +252,7 @@ fn large_values_come_back_and_too_large_ones_are_refused_whole(place: &impl Plac
     commit(&mut *store, 4, &[(Table::Records, "small", Some(b"x"))]).unwrap();
 }
 
-fn many_rows_come_back_all_and_sorted(place: &impl Place) {
+fn many_rows_come_back_all_and_sorted(place: &impl StoreFixture) {
     let mut rows = some_rows();
     for number in 0..place.many() {
         rows.records.insert(format!("many/{number}"), vec![(number % 251) as u8; 300]);
@@ -266,7 +266,7 @@ fn many_rows_come_back_all_and_sorted(place: &impl Place) {
     assert!(store.load().unwrap() == rows);
 }
 
-fn a_store_that_is_opened_again_has_what_was_last_committed(place: &impl Place) {
+fn a_store_that_is_opened_again_has_what_was_last_committed(place: &impl StoreFixture) {
     let mut store = place.create(&some_rows()).unwrap();
     for state in 0..10 {
         commit(&mut *store, state, &[(Table::Records, "a", Some(&state.to_be_bytes()))]).unwrap();
@@ -282,7 +282,7 @@ fn a_store_that_is_opened_again_has_what_was_last_committed(place: &impl Place) 
     commit(&mut *store, 10, &[]).unwrap();
 }
 
-fn a_store_is_not_made_over_another_one(place: &impl Place) {
+fn a_store_is_not_made_over_another_one(place: &impl StoreFixture) {
     let rows = some_rows();
     let store = place.create(&rows).unwrap();
     drop(store);
@@ -294,13 +294,13 @@ fn a_store_is_not_made_over_another_one(place: &impl Place) {
 }
 
 /// Whether the store is shared. It must say so itself.
-fn is_shared(place: &impl Place, store: &dyn Store) -> bool {
+fn is_shared(place: &impl StoreFixture, store: &dyn Store) -> bool {
     assert_eq!(store.is_shared(), place.is_shared());
     place.is_shared()
 }
 
 /// Two handles of a shared store. A store that is not shared passes without a check.
-fn two_writers_make_each_change_once(place: &impl Place) {
+fn two_writers_make_each_change_once(place: &impl StoreFixture) {
     const EACH: u64 = 25;
     let mut first = place.create(&some_rows()).unwrap();
     let Some(second) = is_shared(place, &*first).then(|| place.open().unwrap().unwrap()) else { return };
@@ -331,7 +331,7 @@ fn two_writers_make_each_change_once(place: &impl Place) {
     assert_eq!(states.len() as u64, 2 * EACH, "no two changes were made to one state");
 }
 
-fn who_reads_sees_changes_whole(place: &impl Place) {
+fn who_reads_sees_changes_whole(place: &impl StoreFixture) {
     let mut writer = place.create(&some_rows()).unwrap();
     let Some(mut reader) = is_shared(place, &*writer).then(|| place.open().unwrap().unwrap()) else { return };
     std::thread::scope(|scope| {
@@ -362,7 +362,7 @@ fn who_reads_sees_changes_whole(place: &impl Place) {
     });
 }
 
-fn a_store_that_tells_changes_tells_all_of_them(place: &impl Place) {
+fn a_store_that_tells_changes_tells_all_of_them(place: &impl StoreFixture) {
     let mut writer = place.create(&some_rows()).unwrap();
     if !is_shared(place, &*writer) {
         assert_eq!(writer.changes(&0_u64.to_be_bytes()).unwrap(), None);

@@ -13,7 +13,7 @@ use crate::public_key::PublicKey;
 
 /// The most rounds of bcrypt-pbkdf that a private key may ask for; OpenSSH writes 16 or 24. Each
 /// round costs some milliseconds.
-const MOST_ROUNDS: u32 = 1024;
+const MAX_ROUNDS: u32 = 1024;
 
 /// The ciphers of private keys that are read. ssh-keygen has others, which nobody should use.
 const CIPHERS: [Cipher; 9] = [
@@ -84,9 +84,9 @@ pub(super) fn parse_private(text: &str, passphrase: Option<&SecretString>) -> Re
 
 fn decrypt(key: &PrivateKey, passphrase: Option<&SecretString>) -> Result<PrivateKey> {
     if let ssh_key::Kdf::Bcrypt { rounds, .. } = key.kdf()
-        && *rounds > MOST_ROUNDS
+        && *rounds > MAX_ROUNDS
     {
-        return Err(malformed(format_args!("it asks for more than {MOST_ROUNDS} rounds of bcrypt-pbkdf")));
+        return Err(malformed(format_args!("it asks for more than {MAX_ROUNDS} rounds of bcrypt-pbkdf")));
     }
     if !CIPHERS.contains(&key.cipher()) {
         return Err(malformed(format_args!(

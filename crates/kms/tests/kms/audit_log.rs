@@ -31,22 +31,22 @@ pub(crate) fn by_hand() -> AuditLogOptions {
 }
 
 /// A keystore in memory whose log lies in a folder.
-pub(crate) struct Place {
+pub(crate) struct LogFixture {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) log: Arc<AuditLog>,
     pub(crate) keystore: Keystore,
     pub(crate) key: KeyVersionId,
 }
 
-pub(crate) fn place(options: AuditLogOptions) -> Place {
+pub(crate) fn place(options: AuditLogOptions) -> LogFixture {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(AuditLog::create(folder.path(), options).unwrap());
     let keystore = KeystoreOptions::default().audit(log.clone()).in_memory().unwrap();
     let key = keystore.create_key(new_key("audit")).unwrap();
-    Place { folder, log, keystore, key }
+    LogFixture { folder, log, keystore, key }
 }
 
-impl Place {
+impl LogFixture {
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -210,7 +210,7 @@ fn a_log_that_nobody_touched_holds() {
     let checkpoint = place.seal();
     place.sign(3);
     let report = place.verify();
-    assert_eq!((report.entries, report.sealed, report.checkpoints), (24, 21, 1));
+    assert_eq!((report.entries, report.signed_entries, report.checkpoints), (24, 21, 1));
     assert_eq!((report.problems, report.checkpoint), (vec![], Some(checkpoint)));
 }
 
@@ -289,7 +289,7 @@ fn entries_that_were_made_anew_with_their_chain_are_found_by_the_checkpoint() {
     assert_ne!(kinds(&report), [], "the head beside the entries is of another log");
     forged.remove("head");
     let unsigned = one.verify_files(&forged);
-    assert_eq!((unsigned.sealed, kinds(&unsigned)), (0, vec![]), "nothing but a checkpoint tells");
+    assert_eq!((unsigned.signed_entries, kinds(&unsigned)), (0, vec![]), "nothing but a checkpoint tells");
     let kept = audit_log::verify(
         one.path(),
         &|id| one.keystore.public_key(id).ok(),
@@ -349,18 +349,18 @@ fn checkpoints_are_made_when_they_are_due() {
     assert_eq!(place.verify().checkpoints, 0);
     place.sign(10);
     let report = place.verify();
-    assert_eq!((report.entries, report.checkpoints, report.sealed), (14, 2, 10));
+    assert_eq!((report.entries, report.checkpoints, report.signed_entries), (14, 2, 10));
     assert_eq!(kinds(&report), []);
     let place = self::place(signed.checkpoint_interval(Duration::ZERO));
     place.sign(2);
-    assert_eq!(place.verify().sealed, 3);
+    assert_eq!(place.verify().signed_entries, 3);
     // The key is disabled: that is told, and the next entry after it is enabled again makes up for
     // it.
     place.keystore.disable(place.key.key_id()).unwrap();
     assert_eq!(place.log.checkpoint_error().unwrap().code, Code::KeyDisabled);
     place.keystore.enable(place.key.key_id()).unwrap();
     assert!(place.log.checkpoint_error().is_none());
-    assert_eq!(place.verify().sealed, 5);
+    assert_eq!(place.verify().signed_entries, 5);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn files_follow_one_another_and_none_can_go_missing() {
     let parts: Vec<_> = files.keys().filter(|name| name.ends_with(".jsonl")).cloned().collect();
     assert!(parts.len() > 3, "{parts:?}");
     let report = place.verify();
-    assert_eq!((report.entries, report.sealed, kinds(&report)), (21, 21, vec![]));
+    assert_eq!((report.entries, report.signed_entries, kinds(&report)), (21, 21, vec![]));
     for (gone, part) in parts.iter().enumerate() {
         let mut files = files.clone();
         files.remove(part);
@@ -385,7 +385,7 @@ fn files_follow_one_another_and_none_can_go_missing() {
         assert_eq!(report.problems[0].entry, Some(first), "{part}");
     }
     // The log goes on where it was, also in a file without a checkpoint.
-    let Place { folder, log, keystore, key } = place;
+    let LogFixture { folder, log, keystore, key } = place;
     drop((log, keystore));
     let log = Arc::new(AuditLog::open(folder.path(), by_hand()).unwrap());
     assert_eq!((log.len(), log.recovered()), (21, None));
@@ -508,7 +508,7 @@ fn entries_of_many_threads_make_one_chain_and_are_durable_in_groups() {
     });
     place.seal();
     let report = place.verify();
-    assert_eq!((report.entries, report.sealed, kinds(&report)), (81, 81, vec![]));
+    assert_eq!((report.entries, report.signed_entries, kinds(&report)), (81, 81, vec![]));
 }
 
 #[derive(Debug)]
@@ -588,6 +588,6 @@ fn a_log_in_memory_is_the_same_without_a_folder() {
     keystore.update(key.key_id(), None, &KeyChange::Label(None)).unwrap();
     log.checkpoint(&keystore, &key).unwrap();
     let report = log.verify(&|id| keystore.public_key(id).ok(), &[]).unwrap();
-    assert_eq!((report.entries, report.sealed, kinds(&report)), (2, 2, vec![]));
+    assert_eq!((report.entries, report.signed_entries, kinds(&report)), (2, 2, vec![]));
     assert_eq!(log.entries().unwrap()[1].operation.as_str(), "label");
 }

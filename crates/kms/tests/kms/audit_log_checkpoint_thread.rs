@@ -10,10 +10,10 @@ use bulla_kms::audit_log::{
 };
 use bulla_kms::{Code, KeyId, KeyRef, Keystore, Name, Result};
 
-use crate::audit_log::{Place, by_hand, kinds, place};
+use crate::audit_log::{LogFixture, by_hand, kinds, place};
 
 /// How long a thread may take for something that takes it milliseconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Checkpoints are due after so many entries, or so long after the last one.
 fn due_after(entries: u64, interval: Duration) -> AuditLogOptions {
@@ -45,7 +45,7 @@ impl CheckpointSigner for Held {
 
 #[test]
 fn operations_do_not_wait_for_a_checkpoint_that_is_due() {
-    let Place { folder, log, keystore, key } = place(due_after(1, NEVER));
+    let LogFixture { folder, log, keystore, key } = place(due_after(1, NEVER));
     let (allow, allowed) = channel();
     let held = Arc::new(Held { keystore, allowed: Mutex::new(allowed) });
     // The key's creation made one by itself.
@@ -57,7 +57,7 @@ fn operations_do_not_wait_for_a_checkpoint_that_is_due() {
     drop(allow);
     drop(sealer);
     let report = verify(folder.path(), &|id| held.keystore.public_key(id).ok(), &[]).unwrap();
-    assert_eq!((report.entries, report.sealed, kinds(&report)), (11, 11, vec![]));
+    assert_eq!((report.entries, report.signed_entries, kinds(&report)), (11, 11, vec![]));
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn a_sealer_leaves_no_due_entry_open_and_operations_make_checkpoints_after_it() 
     let sign = |times: usize| (0..times).for_each(|_| drop(keystore.sign(&place.key, b"a message").unwrap()));
     sign(30);
     drop(sealer);
-    let open = |report: &Report| report.entries - report.sealed;
+    let open = |report: &Report| report.entries - report.signed_entries;
     let report = || verify(place.path(), &|id| keystore.public_key(id).ok(), &[]).unwrap();
     assert_eq!((report().entries, kinds(&report())), (31, vec![]));
     assert!(open(&report()) < 5 && report().checkpoints > 0, "{:?}", report());
     sign(5);
-    assert!(open(&report()) < 5 && report().sealed > 31 - 5, "{:?}", report());
+    assert!(open(&report()) < 5 && report().signed_entries > 31 - 5, "{:?}", report());
     drop(CheckpointThread::start(&keystore, &place.log).unwrap());
 }
 
@@ -87,7 +87,7 @@ fn the_last_entries_before_a_pause_are_sealed() {
     (0..3).for_each(|_| drop(keystore.sign(&place.key, b"a message").unwrap()));
     let start = Instant::now();
     while place.log.newest_checkpoint().is_none_or(|newest| newest.size < 4) {
-        assert!(start.elapsed() < PATIENCE, "nobody seals the last entries");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "nobody seals the last entries");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -113,9 +113,9 @@ fn threads_that_write_while_checkpoints_are_made_leave_one_chain_that_opens_agai
     });
     drop(sealer);
     let report = verify(place.path(), &|id| keystore.public_key(id).ok(), &[]).unwrap();
-    assert_eq!((report.entries, report.sealed, kinds(&report)), (201, 201, vec![]));
+    assert_eq!((report.entries, report.signed_entries, kinds(&report)), (201, 201, vec![]));
     let newest = place.log.newest_checkpoint().unwrap();
-    let Place { folder, log, .. } = place;
+    let LogFixture { folder, log, .. } = place;
     drop((log, keystore));
     let log = AuditLog::open(folder.path(), options).unwrap();
     assert_eq!((log.len(), log.newest_checkpoint()), (201, Some(newest)));
@@ -126,11 +126,11 @@ fn a_keystore_that_is_closed_leaves_no_entry_open() {
     let place = place(due_after(u64::MAX, NEVER));
     place.sign(3);
     let public_key = place.keystore.public_key(&place.key).unwrap();
-    let Place { folder, keystore, log, .. } = place;
+    let LogFixture { folder, keystore, log, .. } = place;
     let report = || verify(folder.path(), &|_| Some(public_key.clone()), &[]).unwrap();
-    assert_eq!((report().entries, report().sealed), (4, 0));
+    assert_eq!((report().entries, report().signed_entries), (4, 0));
     drop(keystore);
-    assert_eq!((report().entries, report().sealed, report().checkpoints), (4, 4, 1));
+    assert_eq!((report().entries, report().signed_entries, report().checkpoints), (4, 4, 1));
     assert_eq!(log.newest_checkpoint().map(|newest| newest.size), Some(4));
     assert!(log.checkpoint_error().is_none());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
 use bulla_kms::{Algorithm, Code, KeyVersionId, Keystore, KeystoreOptions, NewKey};
 
-use crate::support::child::{Harm, child, limit_file_size, lines, tell};
+use crate::support::child::{Harm, child, limit_file_size, lines, tell_parent};
 use crate::support::strikes::strikes;
 
 const ROUNDS: u32 = 30;
@@ -33,7 +33,7 @@ fn no_entry_that_was_acknowledged_is_lost_when_the_process_is_killed() {
             // The digest in the entry is that of the number.
             let message = format!("{}-{number}", std::process::id());
             keystore.sign(&key, message.as_bytes()).unwrap();
-            tell(message);
+            tell_parent(message);
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn a_full_disk_withholds_what_cannot_be_recorded_and_passes() {
         assert_eq!(keystore.sign(&key, b"message").unwrap_err().code, Code::StorageFull);
         limit_file_size("unlimited");
         keystore.sign(&key, b"message").unwrap();
-        tell(format_args!("{} {}", error.code, signed + 1));
+        tell_parent(format_args!("{} {}", error.code, signed + 1));
         std::process::exit(0);
     }
     let folder = tempfile::tempdir().unwrap();

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use bulla_kms::audit_log::AuditLog;
 use bulla_kms::{Code, KeystoreOptions};
 
-use crate::audit_log::{FIRST, Place, by_hand, kinds, new_key, place};
+use crate::audit_log::{FIRST, LogFixture, by_hand, kinds, new_key, place};
 
 /// What a writer finds of a log: lines of its only file, and what `head` says.
-struct Found {
+struct LogRemains {
     lines: Vec<String>,
     head: Option<Vec<u8>>,
 }
 
-impl Found {
+impl LogRemains {
     fn written(&self) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FIRST), self.lines.join("\n") + "\n").unwrap();
@@ -31,7 +31,7 @@ impl Found {
 #[test]
 fn a_log_that_was_cut_is_not_gone_on_with() {
     let (place, other) = (place(by_hand()), place(by_hand()));
-    let head_of = |place: &Place| place.files()["head"].clone();
+    let head_of = |place: &LogFixture| place.files()["head"].clone();
     place.sign(4);
     place.seal();
     let old = head_of(&place);
@@ -47,7 +47,7 @@ fn a_log_that_was_cut_is_not_gone_on_with() {
     let heads = [(None, 0), (Some(old), 1), (Some(new), 2), (Some(head_of(&other)), usize::MAX)];
     for kept in 1..=lines.len() {
         for (head, wanted) in &heads {
-            let found = Found { lines: lines[..kept].to_vec(), head: head.clone() };
+            let found = LogRemains { lines: lines[..kept].to_vec(), head: head.clone() };
             let folder = found.written();
             let opened = AuditLog::open(folder.path(), by_hand());
             if seals(&found.lines) < *wanted {
@@ -103,7 +103,7 @@ fn a_checkpoint_that_is_missing_from_an_older_file_is_noticed() {
     let files = place.files();
     let parts: Vec<_> = files.keys().filter(|name| name.ends_with(".jsonl")).cloned().collect();
     assert!(parts.len() > 2, "{parts:?}");
-    let Place { folder, log, keystore, .. } = place;
+    let LogFixture { folder, log, keystore, .. } = place;
     drop((log, keystore));
     assert_eq!(AuditLog::open(folder.path(), by_hand()).unwrap().len(), 13);
     let sealed = parts.iter().find(|part| files[*part].windows(12).any(|w| w == b"\"checkpoint\""));

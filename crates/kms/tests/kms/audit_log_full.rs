@@ -6,7 +6,7 @@ use bulla_kms::audit_log::{Actor, AuditLog};
 use bulla_kms::{Code, KeyChange, KeyState, Keystore, KeystoreOptions, KmsError, RotationPolicy};
 
 use crate::audit_log::{FIRST, by_hand, new_key};
-use crate::support::child::{Filler, Harm, child, limit_file_size, lines, tell};
+use crate::support::child::{Filler, Harm, child, limit_file_size, lines, tell_parent};
 
 fn keystore(log: &Arc<AuditLog>) -> Keystore {
     KeystoreOptions::default().audit(log.clone()).in_memory().unwrap()
@@ -69,7 +69,7 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
         let rotate = vec!["rotate"; rotations as usize + 1];
         let expected = [&["create", "create", "sign"], &rotate[..], &["rotate", "sign"]].concat();
         assert_eq!(operations(&log), expected);
-        tell(rotations);
+        tell_parent(rotations);
         std::process::exit(0);
     }
     let folder = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn a_change_that_could_not_be_recorded_is_not_made_twice_and_recorded_before_all
         assert_eq!(entries[1].who.as_str(), "alice");
         assert!(made <= entries[1].time && entries[1].time <= entries[2].time, "{entries:?}");
         assert_eq!(keystore.attest(key_id).unwrap().head, 2);
-        tell("done");
+        tell_parent("done");
         std::process::exit(0);
     }
     let folder = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn a_change_that_could_not_be_recorded_is_recorded_when_the_keystore_is_closed()
         limit_file_size("unlimited");
         drop(keystore);
         assert_eq!(operations(&log), ["create", "disable"]);
-        tell("done");
+        tell_parent("done");
         std::process::exit(0);
     }
     let folder = tempfile::tempdir().unwrap();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use bulla_kms::Code;
 use bulla_kms::audit_log::{self};
 
-use crate::audit_log::{Place, by_hand, place};
+use crate::audit_log::{LogFixture, by_hand, place};
 
 /// A log in several files, with a checkpoint among its entries.
-fn in_files() -> Place {
+fn in_files() -> LogFixture {
     let place = place(by_hand().max_file_bytes(1000));
     place.sign(5);
     place.seal();
@@ -18,7 +18,7 @@ fn in_files() -> Place {
 }
 
 /// The files of the entries, the oldest first.
-fn parts(place: &Place) -> Vec<PathBuf> {
+fn parts(place: &LogFixture) -> Vec<PathBuf> {
     let names = place.files().into_keys().filter(|name| name.ends_with(".jsonl"));
     let parts: Vec<_> = names.map(|name| place.path().join(name)).collect();
     assert!(parts.len() > 2, "{parts:?}");
@@ -30,7 +30,7 @@ fn first_of(part: &Path) -> u64 {
     part.file_stem().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-fn numbers(place: &Place, from: u64, limit: usize) -> Vec<u64> {
+fn numbers(place: &LogFixture, from: u64, limit: usize) -> Vec<u64> {
     let page = audit_log::read_entry_page(place.path(), from, limit).unwrap();
     page.iter().map(|(entry, _)| entry.number).collect()
 }

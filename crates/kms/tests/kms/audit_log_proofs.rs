@@ -6,7 +6,7 @@ use std::io::Write as _;
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, InclusionProof, ProblemKind};
 use bulla_kms::{Code, Verdict};
 
-use crate::audit_log::{FIRST, Place, by_hand, new_key, place};
+use crate::audit_log::{FIRST, LogFixture, by_hand, new_key, place};
 
 #[test]
 fn one_entry_is_proven_to_who_has_only_the_public_key() {
@@ -85,7 +85,7 @@ fn a_log_is_not_proven_to_begin_with_another_log() {
 }
 
 /// A copy of the log's files, without its lock.
-fn copy(place: &Place) -> tempfile::TempDir {
+fn copy(place: &LogFixture) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     place.files().iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
     folder
@@ -147,7 +147,7 @@ fn a_line_without_an_end_is_torn_only_when_nobody_writes() {
     let mut file = fs::File::options().append(true).open(place.path().join(FIRST)).unwrap();
     file.write_all(b"{\"n\":3").unwrap();
     assert_eq!(kinds(&place.verify_at(place.path())), []);
-    let Place { folder, log, keystore, .. } = place;
+    let LogFixture { folder, log, keystore, .. } = place;
     drop((log, keystore));
     let report = audit_log::for_each_entry(folder.path(), &mut |_, _| Ok(())).unwrap();
     assert_eq!((kinds(&report), report.entries), (vec![ProblemKind::Torn], 3));

@@ -10,7 +10,7 @@ use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Durability};
 use bulla_kms::{KeystoreOptions, Timestamp};
 
 use crate::audit_log::{by_hand, new_key};
-use crate::support::child::{alone, child, tell};
+use crate::support::child::{alone, child, tell_parent};
 
 /// What the log asked the system for.
 #[derive(Debug, PartialEq, Eq)]
@@ -116,9 +116,9 @@ fn an_entry_is_on_the_disk_before_its_operation_returns() {
         let log = log(folder, by_hand().durability(Durability::Grouped));
         let keystore = KeystoreOptions::default().audit(log).in_memory().unwrap();
         let key = keystore.create_key(new_key("a")).unwrap();
-        tell("created");
+        tell_parent("created");
         keystore.sign(&key, b"m").unwrap();
-        tell("signed");
+        tell_parent("signed");
         std::process::exit(0);
     }
     let calls = calls(test);
@@ -142,7 +142,7 @@ fn what_a_checkpoint_or_a_new_file_stands_on_is_on_the_disk_first() {
             (0..4).for_each(|_| drop(keystore.sign(&key, b"m").unwrap()));
             let made = log.checkpoint(&keystore, &key).unwrap();
             assert!(made.time <= Timestamp::now().unwrap());
-            tell("sealed");
+            tell_parent("sealed");
         }
         std::process::exit(0);
     }

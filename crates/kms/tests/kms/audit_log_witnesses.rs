@@ -11,7 +11,7 @@ use bulla_kms::audit_log::{
 use bulla_kms::{Code, KeyVersionId, Keystore, Result};
 use sha2::{Digest as _, Sha256};
 
-use crate::audit_log::{Place, by_hand, new_key, place};
+use crate::audit_log::{LogFixture, by_hand, new_key, place};
 
 /// What the clocks of the witnesses show, in seconds.
 const NOW: u64 = 1_800_000_000;
@@ -116,7 +116,7 @@ fn extends((first, first_root): (u64, Root), (second, second_root): (u64, Root),
 
 /// A log of several files, its witness, and what the log's side remembers of it.
 struct Watched {
-    place: Place,
+    place: LogFixture,
     witness: Arc<Witness>,
     witnesses: Witnesses,
 }

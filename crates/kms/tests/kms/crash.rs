@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use bulla_kms::{Algorithm, Code, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, Unlock, Verdict};
 
-use crate::support::child::{Harm, child, limit_file_size, lines, tell};
+use crate::support::child::{Harm, child, limit_file_size, lines, tell_parent};
 use crate::support::strikes::strikes;
 
 const MESSAGE: &[u8] = b"a message";
 const ROUNDS: u32 = 60;
 
 /// A folder with a key file and, perhaps, a keystore.
-struct Place(PathBuf);
+struct KeystoreFixture(PathBuf);
 
-impl Place {
+impl KeystoreFixture {
     fn unlock(&self) -> Unlock {
         Unlock::KeyFile(self.0.join("key"))
     }
@@ -29,9 +29,9 @@ impl Place {
 }
 
 /// A folder, a keystore with a key in it, closed.
-fn parent() -> (tempfile::TempDir, Place, KeyId) {
+fn parent() -> (tempfile::TempDir, KeystoreFixture, KeyId) {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place(folder.path().to_owned());
+    let place = KeystoreFixture(folder.path().to_owned());
     KeyFile::create(&folder.path().join("key")).unwrap();
     let keystore = Keystore::create(&place.keystore(), &place.unlock()).unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
@@ -47,7 +47,7 @@ fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
         match keystore.rotate(&key) {
             Ok(id) => {
                 let signature = keystore.sign(&id, MESSAGE).unwrap();
-                tell(serde_json::to_string(&signature).unwrap());
+                tell_parent(serde_json::to_string(&signature).unwrap());
             }
             Err(error) => return error,
         }
@@ -55,7 +55,7 @@ fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
 }
 
 /// All signatures that children told of verify, and no version they named is lost; gives the head.
-fn check(place: &Place, key: &KeyId, told: &[String]) -> u32 {
+fn check(place: &KeystoreFixture, key: &KeyId, told: &[String]) -> u32 {
     let keystore = place.open();
     let head = keystore.attest(key).unwrap().head;
     for line in told {
@@ -69,7 +69,7 @@ fn check(place: &Place, key: &KeyId, told: &[String]) -> u32 {
 
 #[test]
 fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
-    if let Some(place) = child().map(Place) {
+    if let Some(place) = child().map(KeystoreFixture) {
         rotate_until_stopped(&place.open());
     }
     let (folder, place, key) = parent();
@@ -104,11 +104,11 @@ fn has_files_without_a_name(folder: &Path) -> bool {
 
 #[test]
 fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
-    if let Some(place) = child().map(Place) {
+    if let Some(place) = child().map(KeystoreFixture) {
         for number in 0.. {
             let path = place.0.join(format!("made-{number}"));
             drop(Keystore::create(&path, &place.unlock()).unwrap());
-            tell(number);
+            tell_parent(number);
         }
     }
     strikes(ROUNDS, |delay| {
@@ -133,18 +133,18 @@ fn a_keystore_is_made_whole_or_not_at_all_when_the_process_is_killed() {
 /// of the system.
 #[test]
 fn a_full_disk_is_an_error_that_loses_nothing_and_passes() {
-    if let Some(place) = child().map(Place) {
+    if let Some(place) = child().map(KeystoreFixture) {
         let keystore = place.open();
         limit_file_size(&fs::metadata(place.keystore()).unwrap().len().to_string());
         let error = rotate_until_stopped(&keystore);
-        tell(format_args!("{} {}", error.code, error.retryable));
+        tell_parent(format_args!("{} {}", error.code, error.retryable));
         let key = keystore.list().unwrap().swap_remove(0).key;
         // The old head goes on, and more room makes the next change possible, in the same process.
-        tell(serde_json::to_string(&keystore.sign(&key, MESSAGE).unwrap()).unwrap());
+        tell_parent(serde_json::to_string(&keystore.sign(&key, MESSAGE).unwrap()).unwrap());
         assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::StorageFull);
         limit_file_size("unlimited");
         let id = keystore.rotate(&key).unwrap();
-        tell(serde_json::to_string(&keystore.sign(&id, MESSAGE).unwrap()).unwrap());
+        tell_parent(serde_json::to_string(&keystore.sign(&id, MESSAGE).unwrap()).unwrap());
         std::process::exit(0);
     }
     let (folder, place, key) = parent();

@@ -16,7 +16,7 @@ use crate::support::proxy::Gate;
 
 const MESSAGE: &[u8] = b"a message";
 /// How long anything may take that has to happen by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A secret that opens keystores.
 struct Secret(tempfile::TempDir);
@@ -48,7 +48,7 @@ fn new_key() -> NewKey {
 /// Waits until something is so.
 #[track_caller]
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -161,7 +161,7 @@ fn a_change_of_a_root_key_of_tokens_is_announced_and_other_changes_are_not() {
     let roots = keystores[1].token_roots();
     let root = NewKey::new("local".parse().unwrap(), "tokens".parse().unwrap(), Algorithm::Ed25519);
     keystores[0].create_key(root).unwrap();
-    changes.recv_timeout(PATIENCE).expect("a root key of tokens is announced");
+    changes.recv_timeout(WAIT_TIMEOUT).expect("a root key of tokens is announced");
     assert_ne!(keystores[1].token_roots(), roots, "it is seen when it is announced");
 }
 

@@ -10,7 +10,7 @@ use bulla_kms::{Algorithm, Code, KeyFile, Keystore, NewKey, Unlock};
 use crate::support::etcd::Cluster;
 
 /// How long anything may take that has to happen by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn options(cluster: &Cluster, prefix: &str) -> EtcdOptions {
     EtcdOptions::new(cluster.endpoints(), prefix)
@@ -73,7 +73,7 @@ fn a_row_with_a_time_ends_with_it_unless_it_is_renewed() {
     table.insert("nodes/left", b"1", Some(left)).unwrap();
     // A new value has the time of the old one.
     assert!(table.replace("nodes/left", b"1", Some(b"2")).unwrap());
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_TIMEOUT;
     while table.get("nodes/left").unwrap().is_some() {
         assert!(Instant::now() < end, "the row ends");
         assert!(table.renew(kept).unwrap());
@@ -95,14 +95,14 @@ fn a_table_is_beside_the_keystore_and_no_part_of_it() {
     let (changed, changes) = sync_channel(1);
     table.notify("notes", changed);
     // The first notice says that the watch has begun.
-    changes.recv_timeout(PATIENCE).unwrap();
+    changes.recv_timeout(WAIT_TIMEOUT).unwrap();
     table.insert("notes/1", b"x", None).unwrap();
-    changes.recv_timeout(PATIENCE).expect("a row of the folder is announced");
+    changes.recv_timeout(WAIT_TIMEOUT).expect("a row of the folder is announced");
     table.insert("others/1", b"x", None).unwrap();
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
     let key = keystore.create_key(new).unwrap();
     table.insert("notes/2", b"x", None).unwrap();
-    changes.recv_timeout(PATIENCE).expect("the next row of the folder is announced");
+    changes.recv_timeout(WAIT_TIMEOUT).expect("the next row of the folder is announced");
     assert!(changes.try_recv().is_err(), "other rows and keys are not announced");
     let again = Keystore::open_etcd(&options, &unlock).unwrap();
     assert_eq!(again.list().unwrap(), keystore.list().unwrap());

@@ -384,7 +384,7 @@ fn a_key_file_with_another_content_is_refused() {
 }
 
 /// How long it may take until somebody notices what the system is asked about once a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
@@ -409,7 +409,7 @@ fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
         let start = Instant::now();
         let error = loop {
             match keystore.sign(&key, MESSAGE) {
-                Ok(_) => assert!(start.elapsed() < PATIENCE, "{there}: nobody notices"),
+                Ok(_) => assert!(start.elapsed() < WAIT_TIMEOUT, "{there}: nobody notices"),
                 Err(error) => break error,
             }
         };

@@ -20,7 +20,7 @@ use crate::support::softhsm::{Hsm, LABEL, MODULE, PIN, with_token};
 
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Ed25519, Algorithm::EcdsaP256];
 /// Until when a token that is back has to be found.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn options(config: &DeviceConfig) -> KeystoreOptions {
     let token = Pkcs11::open(config).unwrap();
@@ -59,7 +59,7 @@ fn sign_patiently(keystore: &Keystore, key: &KeyVersionId) {
                 let verdict = keystore.verify(&signature.key, b"a message", &signature.bytes).unwrap();
                 return assert_eq!(verdict, Verdict::Valid);
             }
-            Err(error) => assert!(error.retryable && start.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(error.retryable && start.elapsed() < WAIT_TIMEOUT, "{error}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -264,7 +264,7 @@ fn threads_that_sign_while_the_token_comes_and_goes_lose_nothing() {
         let wait_for = |counter: &AtomicU32, more: u32| {
             let (from, start) = (counter.load(Ordering::SeqCst), Instant::now());
             while counter.load(Ordering::SeqCst) < from + more {
-                assert!(start.elapsed() < PATIENCE, "nothing happens any more");
+                assert!(start.elapsed() < WAIT_TIMEOUT, "nothing happens any more");
                 std::thread::sleep(Duration::from_millis(5));
             }
         };
@@ -318,7 +318,7 @@ fn a_private_key_that_is_destroyed_is_deleted_from_its_token() {
         hsm.put_back();
         let start = Instant::now();
         while let Err(error) = keystore.update(&key_id, None, &KeyChange::Destroy) {
-            assert!(error.retryable && start.elapsed() < PATIENCE, "{error}");
+            assert!(error.retryable && start.elapsed() < WAIT_TIMEOUT, "{error}");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(count(), [0, 0]);

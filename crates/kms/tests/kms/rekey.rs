@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bulla_kms::{Algorithm, Code, KeyFile, KeyId, Keystore, NewKey, Unlock, UnlockMethod};
 
-use crate::support::child::{Harm, child, lines, tell};
+use crate::support::child::{Harm, child, lines, tell_parent};
 use crate::support::strikes::strikes;
 
 fn create_key(keystore: &Keystore) -> KeyId {
@@ -67,7 +67,7 @@ fn a_kill_while_the_secret_is_changed_leaves_a_keystore_that_one_of_the_two_open
         loop {
             keystore.rekey(&secrets[0], &secrets[1]).unwrap();
             secrets.reverse();
-            tell("changed");
+            tell_parent("changed");
         }
     }
     let folder = tempfile::tempdir().unwrap();

@@ -18,12 +18,12 @@ use bulla_kms::{
 
 use crate::support::child::again;
 
-struct Place {
+struct KeystoreFixture {
     _temporary: Option<tempfile::TempDir>,
     folder: PathBuf,
 }
 
-impl Place {
+impl KeystoreFixture {
     fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let folder = temporary.path().to_owned();
@@ -70,7 +70,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn yesterdays_copy_of_the_store_is_refused_by_a_guard_in_a_file() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let (keystore, key) = place.create();
     drop(keystore);
     let yesterday = place.folder.join("yesterday");
@@ -95,7 +95,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_a_guard_in_a_file() {
 
 #[test]
 fn a_copy_that_went_another_way_is_refused_when_it_has_come_as_far() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let (keystore, key) = place.create();
     drop(keystore);
     let other = place.folder.join("other");
@@ -111,7 +111,7 @@ fn a_copy_that_went_another_way_is_refused_when_it_has_come_as_far() {
 
 #[test]
 fn a_guard_that_is_missing_or_damaged_or_anothers_opens_nothing() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let (keystore, _) = place.create();
     drop(keystore);
     let text = fs::read(place.guard()).unwrap();
@@ -120,7 +120,7 @@ fn a_guard_that_is_missing_or_damaged_or_anothers_opens_nothing() {
     assert_eq!(open(), Code::NotFound);
     fs::write(place.guard(), &text[1..]).unwrap();
     assert_eq!(open(), Code::GuardMismatch);
-    let elsewhere = Place::new();
+    let elsewhere = KeystoreFixture::new();
     drop(elsewhere.create());
     copy(&elsewhere.guard(), &place.guard());
     assert_eq!(open(), Code::GuardMismatch);
@@ -149,7 +149,7 @@ impl RollbackGuard for Failing {
 
 #[test]
 fn a_guard_that_cannot_be_told_is_an_error_and_is_told_by_the_next_change() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let (keystore, key) = place.create();
     drop(keystore);
     let guard = Arc::new(Failing { guard: FileGuard::new(&place.guard()), failures: AtomicU64::new(0) });
@@ -213,7 +213,7 @@ const PLACES: [&str; 3] = ["before the store", "between store and guard", "after
 #[test]
 fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
     if let Some(folder) = std::env::var_os(CHILD) {
-        let place = Place { _temporary: None, folder: folder.into() };
+        let place = KeystoreFixture { _temporary: None, folder: folder.into() };
         let name = std::env::var("BULLA_KMS_TEST_PLACE").unwrap();
         let at = PLACES.into_iter().find(|place| *place == name).unwrap();
         let guard = FileGuard::new(&place.guard());
@@ -227,7 +227,7 @@ fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
         unreachable!("the process was killed");
     }
     for (at, head) in PLACES.into_iter().zip([2, 3, 3]) {
-        let place = Place::new();
+        let place = KeystoreFixture::new();
         let (keystore, key) = place.create();
         drop(keystore);
         let yesterday = place.folder.join("yesterday");
@@ -276,7 +276,7 @@ fn clock() -> (Clock, NamedPublicKey) {
 
 #[test]
 fn a_store_that_is_older_than_allowed_is_refused_by_a_signed_time() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let (keystore, key) = place.create();
     drop(keystore);
     let yesterday = place.folder.join("yesterday");
@@ -307,7 +307,7 @@ impl TimeSource for Replay {
 
 #[test]
 fn a_time_that_was_signed_before_or_by_another_key_is_none() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     drop(place.create());
     let (source, named) = clock();
     let said = source.now(&[0; 32]).unwrap();
@@ -326,13 +326,13 @@ fn no_caller_has_a_time_signed_as_a_message() {
     assert_eq!(error.code, Code::ReservedMessage);
 }
 
-fn named(name: &str, place: &Place) -> NamedGuard {
+fn named(name: &str, place: &KeystoreFixture) -> NamedGuard {
     NamedGuard::new(name, Arc::new(FileGuard::new(&place.guard()))).unwrap()
 }
 
 #[test]
 fn a_store_that_remembers_its_guard_opens_with_no_other_and_with_none_at_all() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     FileGuard::create(&place.guard()).unwrap();
     drop(options(named("mine", &place)).create(&place.store(), &place.unlock()).unwrap());
     assert_eq!(Keystore::guard_name(&place.store()).unwrap().as_deref(), Some("mine"));
@@ -351,7 +351,7 @@ fn a_store_that_remembers_its_guard_opens_with_no_other_and_with_none_at_all() {
 
 #[test]
 fn a_guard_is_given_replaced_and_taken_away() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     drop(Keystore::create(&place.store(), &place.unlock()).unwrap());
     assert_eq!(Keystore::guard_name(&place.store()).unwrap(), None);
     FileGuard::create(&place.guard()).unwrap();
@@ -378,7 +378,7 @@ fn a_guard_is_given_replaced_and_taken_away() {
 
 #[test]
 fn a_guard_of_another_store_is_refused_and_the_store_stays_as_it_was() {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (KeystoreFixture::new(), KeystoreFixture::new());
     drop(place.create());
     drop(Keystore::create(&other.store(), &other.unlock()).unwrap());
     let keystore = Keystore::open(&other.store(), &other.unlock()).unwrap();

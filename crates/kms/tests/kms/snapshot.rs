@@ -12,9 +12,9 @@ use bulla_kms::{
     SecretString, Snapshot, Unlock, Verdict,
 };
 
-struct Place(tempfile::TempDir);
+struct KeystoreFixture(tempfile::TempDir);
 
-impl Place {
+impl KeystoreFixture {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         KeyFile::create(&place.path("key")).unwrap();
@@ -49,7 +49,7 @@ fn create_key(keystore: &Keystore, label: &str) -> KeyId {
 
 #[test]
 fn a_snapshot_has_the_keys_of_its_keystore() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let keystore = Keystore::create(&place.store(), &place.unlock()).unwrap();
     let key = create_key(&keystore, "one");
     create_key(&keystore, "two");
@@ -71,7 +71,7 @@ fn a_snapshot_has_the_keys_of_its_keystore() {
 
 #[test]
 fn a_keystore_that_is_not_needed_for_writing_signs_and_stays_as_it_is() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let keystore = Keystore::create(&place.store(), &place.unlock()).unwrap();
     let key = create_key(&keystore, "one");
     drop(keystore);
@@ -98,7 +98,7 @@ fn a_keystore_that_is_not_needed_for_writing_signs_and_stays_as_it_is() {
 
 #[test]
 fn a_snapshot_is_refused_as_the_keystore_is() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let snapshot = |unlock: &Unlock| Keystore::snapshot(&place.store(), unlock).unwrap_err().code;
     assert_eq!(snapshot(&place.unlock()), Code::NotFound);
     drop(Keystore::create(&place.store(), &place.unlock()).unwrap());
@@ -122,7 +122,7 @@ fn left_by_a_killed_process(from: &Path, to: &Path) -> KeyId {
 
 #[test]
 fn a_store_whose_writer_was_killed_is_read_and_not_repaired() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let left = place.path("left");
     let key = left_by_a_killed_process(&place.store(), &left);
     let before = fs::read(&left).unwrap();
@@ -139,7 +139,7 @@ fn a_store_whose_writer_was_killed_is_read_and_not_repaired() {
 /// A writer has the store for itself: a snapshot waits for it, and then has what it wrote.
 #[test]
 fn a_snapshot_waits_for_a_writer() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let keystore = Keystore::create(&place.store(), &place.unlock()).unwrap();
     let key = create_key(&keystore, "one");
     let (path, unlock) = (place.store(), place.unlock());
@@ -153,7 +153,7 @@ fn a_snapshot_waits_for_a_writer() {
 
 #[test]
 fn an_older_copy_is_refused_and_the_guard_is_told_nothing() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let guard: Arc<dyn RollbackGuard> = Arc::new(FileGuard::create(&place.path("guard")).unwrap());
     let keystore = options(Arc::clone(&guard)).create(&place.store(), &place.unlock()).unwrap();
     let key = create_key(&keystore, "one");
@@ -197,7 +197,7 @@ impl RollbackGuard for Outrun {
 
 #[test]
 fn a_change_between_reading_and_asking_the_guard_is_no_rollback() {
-    let place = Place::new();
+    let place = KeystoreFixture::new();
     let guard = FileGuard::create(&place.path("guard")).unwrap();
     let keystore = options(Arc::new(guard.clone())).create(&place.store(), &place.unlock()).unwrap();
     let key = create_key(&keystore, "one");

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::keys::{KEY_DOC, Rotation};
 use super::signatures::json;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -111,7 +111,7 @@ async fn attest(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Read)?;
     let key_id = key.as_ref().key_id().clone();

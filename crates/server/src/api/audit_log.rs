@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::operator::check_operator;
 use crate::cosigning::{log_key, trusted_log_keys};
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
-use crate::request::{Caller, Content, List, Path, Query, parse};
+use crate::request::{BodyBytes, Caller, List, Path, Query, parse};
 use crate::service::Worker;
 
 /// Endpoints that only read the log, although some take a body.
@@ -246,7 +246,7 @@ struct Consistency {
 async fn consistency(
     State(worker): State<Worker>,
     caller: Caller,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<ConsistencyProof>> {
     let folder = folder(&*log(&worker, &caller)?)?;
     let Older { checkpoint } = parse(&body)?;
@@ -300,7 +300,7 @@ struct ProblemView {
 
 impl From<Report> for VerifiedLog {
     fn from(report: Report) -> Self {
-        let Report { entries, checkpoints, sealed, problems, checkpoint, .. } = report;
+        let Report { entries, checkpoints, signed_entries: sealed, problems, checkpoint, .. } = report;
         let problems: Vec<_> = problems
             .into_iter()
             .map(|problem| ProblemView {
@@ -324,7 +324,7 @@ impl From<Report> for VerifiedLog {
 async fn verify(
     State(worker): State<Worker>,
     caller: Caller,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<VerifiedLog>> {
     let log = log(&worker, &caller)?;
     let VerifyLog { checkpoints } = parse(&body)?;

@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 
 use super::operator::check_operator;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
-use crate::request::{Caller, Content, List, no_store, parse};
+use crate::request::{BodyBytes, Caller, List, no_store, parse};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -67,7 +67,11 @@ struct BackupFile(Vec<u8>);
             ("bulla-backup-private-keys" = u64, description = "How many private keys these have"),
             ("bulla-backup-made" = String, description = "When it was made"))),
         (status = "default", body = ErrorBody)))]
-async fn backup(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn backup(
+    State(worker): State<Worker>,
+    caller: Caller,
+    BodyBytes(body): BodyBytes,
+) -> Result<Response> {
     check_operator(&worker, &caller, TokenOperation::Backup)?;
     let MakeBackup { recipients } = parse(&body)?;
     let to = recipients.iter().map(|text| text.parse()).collect::<bulla_kms::Result<Vec<Recipient>>>()?;

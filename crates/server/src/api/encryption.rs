@@ -19,7 +19,7 @@ use super::keys::KEY_DOC;
 use crate::access::Authority;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{
-    Caller, Content, List, Path, SecretContent, SecretText, decode, decode_secret, encode, parse,
+    BodyBytes, Caller, List, Path, SecretContent, SecretText, decode, decode_secret, encode, parse,
     resolve_key, resolve_version, secret_json,
 };
 use crate::service::Worker;
@@ -167,7 +167,11 @@ impl KeyProvider for CallerIdentity<'_> {
 #[utoipa::path(post, path = "/api/v1/decrypt", tag = "encryption", request_body = Decrypt,
     extensions(("x-permission" = json!("decapsulate"))),
     responses((status = 200, description = "The data", body = Decrypted), (status = "default", body = ErrorBody)))]
-async fn decrypt(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn decrypt(
+    State(worker): State<Worker>,
+    caller: Caller,
+    BodyBytes(body): BodyBytes,
+) -> Result<Response> {
     if !caller.session.authority.operations.contains(TokenOperation::Decapsulate) {
         return Err(ApiError::forbidden());
     }
@@ -220,7 +224,7 @@ async fn encapsulate(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Read)?;
     let Encapsulate { version } = if body.is_empty() { Encapsulate::default() } else { parse(&body)? };
@@ -276,7 +280,7 @@ async fn decapsulate(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Decapsulate)?;
     let Decapsulate { ciphertext, version } = parse(&body)?;

@@ -19,7 +19,7 @@ use utoipa::openapi::{ObjectBuilder, OpenApi, Required, Type};
 use super::operations;
 use crate::cluster::{ClaimOutcome, RequestClaim};
 use crate::error::{ApiError, ApiErrorCode, Result};
-use crate::request::{Caller, Content};
+use crate::request::{BodyBytes, Caller};
 use crate::service::{
     AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer, UnsealedService, Worker,
     run_off_thread,
@@ -48,7 +48,7 @@ async fn with_key(worker: Worker, request: Request, next: Next) -> Result<Respon
     let at_head = Caller::verified(&parts, &worker)?;
     let counted = |error| at_head.session.count(1).err().unwrap_or(error);
     let key = key_of(&parts.headers).map_err(counted)?;
-    let Content(body) = Content::from_request(Request::new(body), &worker).await.map_err(counted)?;
+    let BodyBytes(body) = BodyBytes::from_request(Request::new(body), &worker).await.map_err(counted)?;
     // Verified again: the caller may have lost its rights while the body arrived.
     let Caller { session, unsealed } = Caller::verified(&parts, &worker)?;
     let request = digest(&worker, &unsealed, &parts, body.clone()).await?;

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, Query, encode, parse, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -95,7 +95,7 @@ fn default_algorithm() -> Algorithm {
 async fn create(
     State(worker): State<Worker>,
     caller: Caller,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(TokenOperation::Create)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
@@ -191,7 +191,7 @@ async fn rotate(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
     let key_id = key.as_ref().key_id().clone();
@@ -254,7 +254,7 @@ async fn update(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Update)?;
     let update: UpdateKey = parse(&body)?;
@@ -297,7 +297,7 @@ async fn schedule(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let ScheduleDestruction { after } = parse(&body)?;
@@ -313,7 +313,7 @@ async fn cancel_destruction(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::CancelDestruction)?;
     let key_id = key.as_ref().key_id().clone();
@@ -328,7 +328,7 @@ async fn destroy(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();
@@ -344,7 +344,7 @@ async fn revoke_version(
     State(worker): State<Worker>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Update)?;
     let key_id = key.as_ref().key_id().clone();
@@ -360,7 +360,7 @@ async fn destroy_version(
     State(worker): State<Worker>,
     caller: Caller,
     Path((key, version)): Path<(String, NonZeroU32)>,
-    _: Content,
+    _: BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Destroy)?;
     let key_id = key.as_ref().key_id().clone();

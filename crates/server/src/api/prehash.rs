@@ -16,7 +16,7 @@ use super::keys::KEY_DOC;
 use super::signatures::{Signed, json, write_one};
 use super::signatures::{Verified, verdict_text};
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, parse, resolve_key, resolve_version};
+use crate::request::{BodyBytes, Caller, Path, decode, parse, resolve_key, resolve_version};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -75,7 +75,7 @@ async fn sign_digest(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let SignDigest { prehash, digest, context } = parse(&body)?;
@@ -115,7 +115,7 @@ async fn verify_digest(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Verify)?;
     let VerifyDigest { prehash, digest, context, signature, version } = parse(&body)?;

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::batch::{BatchKeys, DecodedBuffer, count_items, key_of, sign_items, verify_items, write_error};
 use super::keys::KEY_DOC;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Items, Path, decode, encode, parse, resolve_key, resolve_version};
+use crate::request::{BodyBytes, Caller, Items, Path, decode, encode, parse, resolve_key, resolve_version};
 use crate::service::{BatchCost, Worker};
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -61,7 +61,7 @@ async fn sign(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let Sign { message } = parse(&body)?;
@@ -161,7 +161,11 @@ pub(super) fn describe_results(description: &mut OpenApi) {
 /// An item's error does not affect the others.
 #[utoipa::path(post, path = "/api/v1/sign", tag = "signatures", request_body = SignMany, extensions(("x-permission" = json!("sign"))),
     responses((status = 200, description = "A signature or an error for each item", body = SignedMany), (status = "default", body = ErrorBody)))]
-async fn sign_many(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn sign_many(
+    State(worker): State<Worker>,
+    caller: Caller,
+    BodyBytes(body): BodyBytes,
+) -> Result<Response> {
     let batch = read_sign_batch(&worker, &caller, &body)?;
     let Caller { session, unsealed } = &caller;
     let quick = batch.keys.iter().all(|key| unsealed.keystore.signs_quickly(key.as_ref()));
@@ -253,7 +257,7 @@ async fn verify(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Verify)?;
     let Verify { message, signature, version } = parse(&body)?;
@@ -326,7 +330,7 @@ struct VerifiedOne {
 async fn verify_many(
     State(worker): State<Worker>,
     caller: Caller,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let batch = read_verify_batch(&worker, &caller, &body)?;
     let is_quick = |key: &Result<KeyVersionId>| {

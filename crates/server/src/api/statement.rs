@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use super::keys::KEY_DOC;
 use super::prehash::DigestKind;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, Path, decode, parse, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, decode, parse, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -77,7 +77,7 @@ async fn sign_statement(
     State(worker): State<Worker>,
     caller: Caller,
     Path(key): Path<String>,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<SignedStatement>> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let SignStatement { kind, digest, size, comment, prehash } = parse(&body)?;

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{Caller, Content, List, parse, token};
+use crate::request::{BodyBytes, Caller, List, parse, token};
 use crate::service::{RevokedBy, Worker, run_off_thread};
 
 /// What changes nothing in the keystore.
@@ -67,7 +67,7 @@ struct Minted {
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = MintToken,
     extensions(("x-permission" = json!("minter"))),
     responses((status = 201, description = "The token", body = Minted), (status = "default", body = ErrorBody)))]
-async fn mint(State(worker): State<Worker>, caller: Caller, Content(body): Content) -> Result<Response> {
+async fn mint(State(worker): State<Worker>, caller: Caller, BodyBytes(body): BodyBytes) -> Result<Response> {
     let authority = &caller.session.authority;
     if !authority.can_mint_tokens {
         return Err(ApiError::forbidden());
@@ -174,7 +174,7 @@ async fn attenuate(
     State(worker): State<Worker>,
     caller: Caller,
     headers: HeaderMap,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let none = || ApiError::malformed("the request carries no token that could be attenuated");
     let own = std::str::from_utf8(token(&headers)?.ok_or_else(none)?).map_err(|_| ApiError::forbidden())?;
@@ -265,7 +265,7 @@ const MAX_REVOCATION_ID_LEN: usize = 256;
 async fn revoke(
     State(worker): State<Worker>,
     caller: Caller,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<RevokedToken>> {
     let RevokeToken { revocation_id, expires } = parse(&body)?;
     let session = &caller.session;

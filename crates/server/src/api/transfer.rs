@@ -23,7 +23,7 @@ use super::operator::check_purpose;
 use super::public_keys::PublicKeyFormat;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{
-    Caller, Content, Path, SecretContent, SecretText, decode, decode_secret, parse, resolve_key,
+    BodyBytes, Caller, Path, SecretContent, SecretText, decode, decode_secret, parse, resolve_key,
     resolve_version, token,
 };
 use crate::service::Worker;
@@ -388,7 +388,7 @@ async fn export(
     caller: Caller,
     Path(key): Path<String>,
     headers: HeaderMap,
-    Content(body): Content,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Json<Exported>> {
     let key = resolve_key(&caller, &key, TokenOperation::Export)?;
     check_purpose(&caller, key.as_ref().key_id().purpose())?;

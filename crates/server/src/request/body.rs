@@ -34,9 +34,9 @@ const MAX_ANONYMOUS_BODY_LEN: usize = 4 << 10;
 const MAX_ANONYMOUS_BYTES: usize = 256 * MAX_ANONYMOUS_BODY_LEN;
 
 /// A complete body, within the limits of length, time and memory.
-pub(crate) struct Content(pub(crate) Bytes);
+pub(crate) struct BodyBytes(pub(crate) Bytes);
 
-impl FromRequest<Worker> for Content {
+impl FromRequest<Worker> for BodyBytes {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
@@ -392,7 +392,7 @@ mod content_tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[allow(dead_code, reason = "only whether it parses counts")]
-    struct Form<'a> {
+    struct TestForm<'a> {
         #[serde(borrow)]
         name: Cow<'a, str>,
         number: u32,
@@ -400,7 +400,7 @@ mod content_tests {
 
     #[test]
     fn errors_say_where_and_never_quote_a_value() {
-        let said = |body: &str| parse::<Form<'_>>(body.as_bytes()).unwrap_err().body.message;
+        let said = |body: &str| parse::<TestForm<'_>>(body.as_bytes()).unwrap_err().body.message;
         assert_eq!(said(r#"{"name":"a"}"#), "the field `number` is missing (line 1, column 12)");
         for body in [
             r#"{"name":"a","number":"hunter2"}"#,
@@ -411,8 +411,8 @@ mod content_tests {
         ] {
             assert!(!said(body).contains("hunter2"), "{}", said(body));
         }
-        assert!(parse::<Form<'_>>(br#"{"name":"a\u0000","number":1}"#).is_ok());
-        assert!(parse::<Form<'_>>(b"{\"name\":\"\xff\",\"number\":1}").is_err());
+        assert!(parse::<TestForm<'_>>(br#"{"name":"a\u0000","number":1}"#).is_ok());
+        assert!(parse::<TestForm<'_>>(b"{\"name\":\"\xff\",\"number\":1}").is_err());
     }
 }
 

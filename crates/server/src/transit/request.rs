@@ -17,7 +17,7 @@ use serde::{Deserialize, de};
 
 use super::answer::{Result, VaultError};
 use crate::error::{ApiError, ApiErrorCode};
-use crate::request::{self, Caller, Content, Items, SecretProof, parse};
+use crate::request::{self, BodyBytes, Caller, Items, SecretProof, parse};
 use crate::service::Worker;
 
 /// The verified caller.
@@ -38,7 +38,7 @@ impl FromRequest<Worker> for VaultBody {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
-        let Content(body) = Content::from_request(request, worker).await?;
+        let BodyBytes(body) = BodyBytes::from_request(request, worker).await?;
         Ok(Self(body))
     }
 }
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn values_may_be_text() {
         #[derive(Debug, Deserialize, PartialEq)]
-        struct Form<'a> {
+        struct TestForm<'a> {
             #[serde(default, deserialize_with = "flag")]
             flag: Option<bool>,
             #[serde(default, deserialize_with = "number")]
@@ -376,9 +376,9 @@ mod tests {
             #[serde(borrow, default)]
             text: OptionalText<'a>,
         }
-        let read = |body: &'static str| serde_json::from_str::<Form<'_>>(body).ok();
+        let read = |body: &'static str| serde_json::from_str::<TestForm<'_>>(body).ok();
         let form = |flag, number, text: Option<&'static str>| {
-            Some(Form { flag, number, text: OptionalText(text.map(Cow::Borrowed)) })
+            Some(TestForm { flag, number, text: OptionalText(text.map(Cow::Borrowed)) })
         };
         assert_eq!(read("{}"), form(None, None, None));
         assert_eq!(read(r#"{"flag":null,"number":null,"text":null}"#), form(None, None, None));

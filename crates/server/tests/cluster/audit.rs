@@ -19,7 +19,7 @@ struct Logs {
 
 /// What the command says of one log.
 #[derive(Debug)]
-struct Found {
+struct LogFinding {
     status: String,
     kinds: Vec<String>,
     line: Value,
@@ -66,12 +66,12 @@ impl Logs {
     }
 
     /// The exit status of the command on a node, and what it says of each log.
-    fn verify(&self, node: usize, more: &[&str]) -> (i32, Vec<Found>) {
+    fn verify(&self, node: usize, more: &[&str]) -> (i32, Vec<LogFinding>) {
         verify(&self.nodes.all[node], more)
     }
 
     /// What the first node's command says of all logs, if it may ask the other nodes.
-    fn verify_all(&self) -> (i32, Vec<Found>) {
+    fn verify_all(&self) -> (i32, Vec<LogFinding>) {
         let others = &self.nodes.all[1..];
         let places: Vec<_> = others.iter().map(|node| format!("unix:{}", node.socket().display())).collect();
         let arguments: Vec<_> = places.iter().flat_map(|place| ["--node", place]).collect();
@@ -84,7 +84,7 @@ fn size(line: &Value) -> Option<u64> {
     line["checkpoint"].as_str()?.lines().nth(1)?.parse().ok()
 }
 
-fn verify(node: &Node, more: &[&str]) -> (i32, Vec<Found>) {
+fn verify(node: &Node, more: &[&str]) -> (i32, Vec<LogFinding>) {
     let mut command = Command::new(bulla());
     command.args(["log", "verify", "--cluster", "--json", "--config"]);
     let done = command.arg(node.folder().join("serve.toml")).args(more).output().expect("it runs");
@@ -95,7 +95,11 @@ fn verify(node: &Node, more: &[&str]) -> (i32, Vec<Found>) {
         let problems = read.flat_map(|read| read["problems"].as_array().into_iter().flatten());
         let problems = line["problems"].as_array().into_iter().flatten().chain(problems);
         let kinds = problems.map(|problem| problem["kind"].as_str().expect("a kind").to_owned()).collect();
-        Found { status: line["status"].as_str().expect("a status").to_owned(), kinds, line: line.clone() }
+        LogFinding {
+            status: line["status"].as_str().expect("a status").to_owned(),
+            kinds,
+            line: line.clone(),
+        }
     });
     let found: Vec<_> = found.collect();
     assert!(!found.is_empty() || !done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -103,7 +107,7 @@ fn verify(node: &Node, more: &[&str]) -> (i32, Vec<Found>) {
 }
 
 /// What is said of one log.
-fn of<'a>(found: &'a [Found], id: &str) -> &'a Found {
+fn of<'a>(found: &'a [LogFinding], id: &str) -> &'a LogFinding {
     found.iter().find(|found| found.line["log"] == *id).unwrap_or_else(|| panic!("{id}: {found:?}"))
 }
 

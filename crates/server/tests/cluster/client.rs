@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longer than any answer takes: the service itself gives up before.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a service listens.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ListenAddress {
     Socket(PathBuf),
     Port(u16),
 }
 
-impl From<&Path> for Place {
+impl From<&Path> for ListenAddress {
     fn from(path: &Path) -> Self {
         Self::Socket(path.to_owned())
     }
@@ -29,7 +29,7 @@ impl<T: Read + Write + Send> Stream for T {}
 
 /// A client that keeps its connection as long as the service does.
 pub(crate) struct Client {
-    place: Place,
+    place: ListenAddress,
     open: Option<BufReader<Box<dyn Stream>>>,
 }
 
@@ -58,7 +58,7 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(place: impl Into<Place>) -> Self {
+    pub(crate) fn new(place: impl Into<ListenAddress>) -> Self {
         Self { place: place.into(), open: None }
     }
 
@@ -96,14 +96,14 @@ impl Client {
 
     fn connect(&self) -> Result<Box<dyn Stream>> {
         Ok(match &self.place {
-            Place::Socket(path) => {
+            ListenAddress::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(WAIT_TIMEOUT))?;
                 Box::new(stream)
             }
-            Place::Port(port) => {
+            ListenAddress::Port(port) => {
                 let stream = TcpStream::connect(("127.0.0.1", *port))?;
-                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(WAIT_TIMEOUT))?;
                 stream.set_nodelay(true)?;
                 Box::new(stream)
             }

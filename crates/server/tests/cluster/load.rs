@@ -1,7 +1,7 @@
 //! Clients that sign, rotate, disable and read through all nodes, and write down what they were
 //! answered.
 
-use crate::client::{Answer, Client, Place};
+use crate::client::{Answer, Client, ListenAddress};
 use crate::history::{Event, Outcome, Span, Summary, check};
 use crate::node::{Nodes, STALE_AFTER, eventually};
 use crate::tally::{Asked, NOTHING, Tally, nobody_was_there};
@@ -17,7 +17,7 @@ const ONCE: &str = "/api/v1/keys/once";
 
 /// Clients of all nodes, and what they saw.
 pub(crate) struct Load {
-    places: Vec<Place>,
+    places: Vec<ListenAddress>,
     start: Instant,
     done: AtomicBool,
     events: Mutex<Vec<Event>>,

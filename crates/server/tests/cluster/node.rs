@@ -1,6 +1,6 @@
 //! Nodes as processes.
 
-use crate::client::{Client, Place};
+use crate::client::{Client, ListenAddress};
 use crate::support::etcd::Cluster;
 use crate::support::proxy::{Gate, Proxy};
 use bulla_testing::bulla;
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(3);
 
 /// How long anything may take that has to happen by itself.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -92,7 +92,7 @@ impl Nodes {
         }
     }
 
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<ListenAddress> {
         self.all.iter().map(Node::place).collect()
     }
 }
@@ -172,8 +172,8 @@ impl Node {
         self.folder.join("socket")
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::from(&*self.socket())
+    pub(crate) fn place(&self) -> ListenAddress {
+        ListenAddress::from(&*self.socket())
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -1,6 +1,6 @@
 //! Nodes that are replaced one after another behind haproxy, while clients go on.
 
-use crate::client::{Client, Place};
+use crate::client::{Client, ListenAddress};
 use crate::node::{Guarded, Node, Nodes, eventually};
 use crate::support::etcd::{Cluster, free_port};
 use crate::support::proxy::Gate;
@@ -41,7 +41,7 @@ impl Balancer {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::new(Place::Port(self.port))
+        Client::new(ListenAddress::Port(self.port))
     }
 
     /// Where haproxy takes commands.
@@ -50,7 +50,7 @@ impl Balancer {
     }
 
     /// A command to haproxy, and its answer.
-    fn tell(&self, command: &str) -> Option<String> {
+    fn send_command(&self, command: &str) -> Option<String> {
         let mut stream = UnixStream::connect(&self.socket).ok()?;
         writeln!(stream, "{command}").ok()?;
         let mut answer = String::new();
@@ -60,7 +60,7 @@ impl Balancer {
 
     /// A node's status, and how many requests it has.
     fn state(&self, node: usize) -> Option<(String, u64)> {
-        let table = self.tell("show stat")?;
+        let table = self.send_command("show stat")?;
         let columns: Vec<_> = table.lines().next()?.split(',').collect();
         let place = |name: &str| columns.iter().position(|column| *column == name);
         let (scur, status) = (place("scur")?, place("status")?);
@@ -72,7 +72,8 @@ impl Balancer {
     /// Takes a node out, and waits until it has no requests.
     fn drain(&self, node: usize) {
         for backend in ["signing", "verifying"] {
-            self.tell(&format!("set server {backend}/node{node} state drain")).expect("haproxy answers");
+            self.send_command(&format!("set server {backend}/node{node} state drain"))
+                .expect("haproxy answers");
         }
         eventually("the node has answered all", || {
             self.state(node).is_some_and(|(status, requests)| status.starts_with("DRAIN") && requests == 0)
@@ -82,7 +83,8 @@ impl Balancer {
     /// Puts a node back, and waits until haproxy has found it ready.
     fn put_back(&self, node: usize) {
         for backend in ["signing", "verifying"] {
-            self.tell(&format!("set server {backend}/node{node} state ready")).expect("haproxy answers");
+            self.send_command(&format!("set server {backend}/node{node} state ready"))
+                .expect("haproxy answers");
         }
         eventually("haproxy uses the node", || {
             self.state(node).is_some_and(|(status, _)| status.starts_with("UP"))

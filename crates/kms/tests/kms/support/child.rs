@@ -110,7 +110,7 @@ impl Filler {
 }
 
 /// Tells the parent something: in one write, at once.
-pub(crate) fn tell(text: impl std::fmt::Display) {
+pub(crate) fn tell_parent(text: impl std::fmt::Display) {
     std::io::stdout().write_all(format!("\nchild: {text}\n").as_bytes()).unwrap();
 }
 

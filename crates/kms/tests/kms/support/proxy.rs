@@ -17,7 +17,7 @@ pub(crate) enum Gate {
 
 type Rule = Box<dyn Fn(Option<&str>) -> bool + Send>;
 
-struct State {
+struct ProxyState {
     gate: Gate,
     /// Who may connect, by the name with which nodes of etcd call each other.
     rule: Rule,
@@ -41,7 +41,7 @@ pub(crate) struct Proxy {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ProxyState>,
     changed: Condvar,
 }
 
@@ -50,7 +50,7 @@ impl Proxy {
     pub(crate) fn start(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = State { gate: Gate::Open, rule: Box::new(|_| true), connections: Vec::new() };
+        let state = ProxyState { gate: Gate::Open, rule: Box::new(|_| true), connections: Vec::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -80,7 +80,7 @@ impl Proxy {
     /// Ends connections that may not be any more.
     pub(crate) fn check(&self) {
         let mut state = self.shared.state.lock().unwrap();
-        let State { gate, rule, connections } = &mut *state;
+        let ProxyState { gate, rule, connections } = &mut *state;
         connections.retain(|connection| {
             let stays = *gate != Gate::Closed && rule(connection.from.as_deref());
             if !stays {

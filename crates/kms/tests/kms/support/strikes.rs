@@ -9,8 +9,8 @@ use std::time::Duration;
 /// `strike` tells whether the process got far enough. It is called at least `rounds` times, and
 /// until the process once did and once did not.
 pub(crate) fn strikes(rounds: u32, mut strike: impl FnMut(Duration) -> bool) {
-    const LEAST: Duration = Duration::from_micros(100);
-    let (mut delay, mut early, mut late) = (LEAST, 0, 0);
+    const MIN_DELAY: Duration = Duration::from_micros(100);
+    let (mut delay, mut early, mut late) = (MIN_DELAY, 0, 0);
     while early + late < rounds || early == 0 || late == 0 {
         assert!(early + late < 20 * rounds, "{early} strikes came too early, {late} too late");
         if strike(delay) {
@@ -20,6 +20,6 @@ pub(crate) fn strikes(rounds: u32, mut strike: impl FnMut(Duration) -> bool) {
             early += 1;
             delay = delay * 5 / 4;
         }
-        delay = delay.max(LEAST);
+        delay = delay.max(MIN_DELAY);
     }
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// What is known of one log.
 #[derive(Default)]
-struct Known {
+struct KnownLog {
     /// Where it is, as the newest checkpoint's row says.
     place: String,
     /// Its checkpoints that trusted keys signed.
@@ -130,7 +130,11 @@ fn is_gone(code: &str) -> bool {
 }
 
 /// Takes note of a row of etcd. Returns the problem with a row that is about no log.
-fn gather(known: &mut BTreeMap<LogId, Known>, row: &PublishedCheckpoint, trust: &Trust) -> Option<Problem> {
+fn gather(
+    known: &mut BTreeMap<LogId, KnownLog>,
+    row: &PublishedCheckpoint,
+    trust: &Trust,
+) -> Option<Problem> {
     let malformed = || {
         let message = "etcd has a row that is no checkpoint of a log".to_owned();
         let mut problem = checkpoint_problem(ProblemKind::Malformed, message);
@@ -155,10 +159,10 @@ fn gather(known: &mut BTreeMap<LogId, Known>, row: &PublishedCheckpoint, trust: 
 
 /// Takes note of a checkpoint that was kept outside of etcd, if a trusted key signed it.
 fn remember<'a>(
-    known: &'a mut BTreeMap<LogId, Known>,
+    known: &'a mut BTreeMap<LogId, KnownLog>,
     checkpoint: Checkpoint,
     trust: &Trust,
-) -> Option<&'a mut Known> {
+) -> Option<&'a mut KnownLog> {
     if find_untrusted(&checkpoint, &|id| trust.find(id)).is_some() {
         return None;
     }
@@ -186,7 +190,7 @@ fn verify_one(
     policy: &WitnessPolicy,
     trust: &Trust,
     id: LogId,
-    known: &mut Known,
+    known: &mut KnownLog,
     out: &mut Out,
 ) -> Result<Exit> {
     let (mut read, mut exit) = (Vec::new(), Exit::Ok);
@@ -237,7 +241,7 @@ fn verify_log(log: &dyn Log, policy: &WitnessPolicy, trust: &Trust, known: &[Che
     Ok(report)
 }
 
-impl Known {
+impl KnownLog {
     /// Finds what the checkpoints alone show.
     fn look(&mut self) {
         let newest = self.checkpoints.iter().map(|checkpoint| checkpoint.size).max();
@@ -289,7 +293,7 @@ fn print(
     out: &mut Out,
     args: &LogVerifyArgs,
     id: LogId,
-    known: &Known,
+    known: &KnownLog,
     read: &[Read],
     status: Status,
 ) -> Result<()> {
@@ -307,8 +311,10 @@ fn print(
     }
     match (status, read.first()) {
         (Status::Ok, Some(Read { report, .. })) if !args.report.quiet => {
-            let Report { entries, sealed, .. } = report;
-            out.line(format_args!("{id}{place}: {good}OK{good:#} ({entries} entries, {sealed} signed)"))
+            let Report { entries, signed_entries, .. } = report;
+            out.line(format_args!(
+                "{id}{place}: {good}OK{good:#} ({entries} entries, {signed_entries} signed)"
+            ))
         }
         (Status::NotRead, _) => out.line(format_args!(
             "{id}{place}: {bad}not read{bad:#} (name its node with --node, or its folder with --log)"
