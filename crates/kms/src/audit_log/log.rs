@@ -13,6 +13,7 @@ use super::entry::{Entry, Header};
 use super::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use super::files;
 use super::files::{Lock, LogFile};
+use super::options::{AuditLogOptions, Durability, Verifications};
 use super::reading::{for_each_entry, verify};
 use super::tree::Frontier;
 use super::walk::{FileEnd, FindKey, Report, Walk, WalkedLog};
@@ -20,28 +21,6 @@ use super::writer::{Folder, LogState, Medium, OwedEntry, SyncState};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, Name};
 use crate::time::Timestamp;
-
-/// When an entry is on the disk.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Before its operation returns. Operations that end at the same time share one `fdatasync`.
-    Grouped,
-    /// With the next checkpoint: an operation does not wait for a disk. If the machine stops
-    /// without warning, entries since the last checkpoint may be lost. If only the process stops,
-    /// none is lost.
-    AtCheckpoints,
-}
-
-/// Whether verifications are recorded. Anyone can request them, and there are many.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verifications {
-    /// They are.
-    Recorded,
-    /// They are not.
-    LeftOut,
-}
 
 /// When a checkpoint is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,107 +33,6 @@ enum CheckpointCondition {
 /// With a [`CheckpointThread`](super::CheckpointThread), the disk gets this many bytes at a time:
 /// little is left to wait for when a file is full.
 const FLUSH: u64 = 8 << 20;
-
-/// How a log is written.
-#[non_exhaustive]
-#[derive(Clone, Debug)]
-pub struct AuditLogOptions {
-    /// When an entry is on the disk.
-    pub durability: Durability,
-    /// Whether verifications are recorded.
-    pub verifications: Verifications,
-    /// The tenant and the label of the key that signs checkpoints; with none, only
-    /// [`AuditLog::checkpoint`] makes them.
-    pub signer: Option<(Name, Name)>,
-    /// A checkpoint is made after this many entries.
-    pub checkpoint_entries: u64,
-    /// A checkpoint is also made with the first entry that comes at least this long after the last
-    /// checkpoint.
-    pub checkpoint_interval: Duration,
-    /// When a file has reached this many bytes, the log continues in a new one.
-    pub max_file_bytes: u64,
-    /// Checkpoints that were kept elsewhere. [`AuditLog::open`] refuses a log with the number of
-    /// one of them that lacks what it covers. Those of other logs, and those in files before the
-    /// newest one's, are not looked at. The signatures are the caller's to check.
-    pub known: Vec<Checkpoint>,
-    /// The actor of the log's own entry, which says that a crash left an incomplete line behind.
-    pub actor: Option<Actor>,
-}
-
-impl Default for AuditLogOptions {
-    /// Entries are on the disk before an operation returns; verifications are not recorded; a
-    /// checkpoint comes after 1024 entries or a minute; files have 64 MiB; no key signs.
-    fn default() -> Self {
-        Self {
-            durability: Durability::Grouped,
-            verifications: Verifications::LeftOut,
-            signer: None,
-            checkpoint_entries: 1024,
-            checkpoint_interval: Duration::from_secs(60),
-            max_file_bytes: 64 << 20,
-            known: Vec::new(),
-            actor: None,
-        }
-    }
-}
-
-impl AuditLogOptions {
-    /// Sets when an entry is on the disk.
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Sets whether verifications are recorded.
-    #[must_use]
-    pub fn verifications(mut self, verifications: Verifications) -> Self {
-        self.verifications = verifications;
-        self
-    }
-
-    /// Sets the tenant and the label of the key that signs checkpoints.
-    #[must_use]
-    pub fn signer(mut self, tenant: Name, label: Name) -> Self {
-        self.signer = Some((tenant, label));
-        self
-    }
-
-    /// Sets after how many entries a checkpoint is made.
-    #[must_use]
-    pub fn checkpoint_entries(mut self, checkpoint_entries: u64) -> Self {
-        self.checkpoint_entries = checkpoint_entries;
-        self
-    }
-
-    /// Sets the time after which a checkpoint is made with the next entry.
-    #[must_use]
-    pub fn checkpoint_interval(mut self, checkpoint_interval: Duration) -> Self {
-        self.checkpoint_interval = checkpoint_interval;
-        self
-    }
-
-    /// Sets after how many bytes the log continues in a new file.
-    #[must_use]
-    pub fn max_file_bytes(mut self, max_file_bytes: u64) -> Self {
-        self.max_file_bytes = max_file_bytes;
-        self
-    }
-
-    /// Sets the checkpoints that were kept elsewhere.
-    #[must_use]
-    pub fn known(mut self, known: Vec<Checkpoint>) -> Self {
-        self.known = known;
-        self
-    }
-
-    /// Sets the actor of the log's own entry.
-    #[must_use]
-    pub fn actor(mut self, actor: impl Into<Option<Actor>>) -> Self {
-        self.actor = actor.into();
-        self
-    }
-}
 
 /// An incomplete line that a crash left behind. It was removed when the log was opened.
 #[non_exhaustive]

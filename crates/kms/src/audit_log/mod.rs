@@ -29,6 +29,7 @@ mod event;
 mod files;
 mod log;
 mod note;
+mod options;
 mod proof;
 mod reading;
 mod tree;
@@ -40,7 +41,8 @@ pub use self::checkpoint::{Checkpoint, CheckpointSigner, CheckpointSigningKey, L
 pub use self::entry::{Entry, EventName};
 pub use self::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
-pub use self::log::{AuditLog, AuditLogOptions, CheckpointThread, Durability, Recovered, Verifications};
+pub use self::log::{AuditLog, CheckpointThread, Recovered};
+pub use self::options::{AuditLogOptions, Durability, Verifications};
 pub use self::proof::{ConsistencyProof, InclusionProof, prove_consistency, prove_inclusion};
 pub use self::reading::{CosignedReport, for_each_entry, read_entry_page, verify, verify_cosigned};
 pub(crate) use self::walk::fuzz;

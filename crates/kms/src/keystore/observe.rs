@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bulla_blake3::Hash;
 
-use super::Keystore;
+use super::{Keystore, Observers};
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
 use crate::attestation::{Attestation, SignedAttestation};
