@@ -12,6 +12,16 @@ use crate::error::{Error, Result};
 /// socket.
 ///
 /// The first two may have a path, for a service behind a proxy.
+///
+/// ```
+/// use bulla_client::Address;
+///
+/// # fn main() -> bulla_client::Result<()> {
+/// let address: Address = "https://keys.example.org:8200".parse()?;
+/// assert_eq!(address.to_string(), "https://keys.example.org:8200");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(AddressKind);
 
@@ -46,6 +56,14 @@ pub(crate) enum Peer<'a> {
 
 impl Address {
     /// Whether others can read the traffic: it is not encrypted, and leaves this machine.
+    ///
+    /// ```
+    /// # fn main() -> bulla_client::Result<()> {
+    /// let address: bulla_client::Address = "http://keys.example.org".parse()?;
+    /// assert!(address.is_exposed());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_exposed(&self) -> bool {
         let AddressKind::Network(Network { encryption: Encryption::None, host, .. }) = &self.0 else {
             return false;
@@ -85,7 +103,7 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self> {
         let invalid = || {
             let forms = "write https://HOST:PORT, http://HOST:PORT or unix:PATH";
-            Error::Invalid(format!("this is not the address of a service: {forms}"))
+            Error::invalid_argument(format!("this is not the address of a service: {forms}"))
         };
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);

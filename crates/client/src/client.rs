@@ -4,96 +4,124 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::HeaderValue;
-
 use crate::address::Address;
+use crate::connection::Transport;
 use crate::error::Result;
-use crate::secret::bearer;
-use crate::tls::{Authorities, Identity, tls};
-use crate::transport::Transport;
+use crate::middleware::Middleware;
+use crate::tls::{ClientCertificate, RootCertificates, TlsSettings};
+use crate::token::{Token, TokenProvider, TokenSource};
 
 /// The most items of a request, as the service's default setting has it.
 const MAX_BATCH_ITEMS: usize = 10_000;
 
-/// The settings of a client.
+/// The settings of a [`Client`]: [`Client::builder`] has their defaults.
 #[derive(Clone, Debug)]
-pub struct Settings {
+#[must_use]
+pub struct ClientBuilder {
     address: Address,
-    token: Option<HeaderValue>,
-    authorities: Authorities,
-    identity: Option<Identity>,
-    deadline: Duration,
-    retries: u32,
-    backoff: Duration,
-    items: usize,
+    tls: TlsSettings,
+    connect_timeout: Duration,
+    options: Options,
 }
 
-impl Settings {
-    /// The settings for a service: no token, the operating system's authorities, a deadline of 30
-    /// seconds for each call, and at most 3 repetitions.
-    pub fn new(address: Address) -> Self {
-        Self {
-            address,
-            token: None,
-            authorities: Authorities::default(),
-            identity: None,
-            deadline: Duration::from_secs(30),
-            retries: 3,
-            backoff: Duration::from_millis(50),
-            items: MAX_BATCH_ITEMS,
-        }
+/// The settings that a client may have other than its clones.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) token: TokenSource,
+    pub(crate) timeout: Duration,
+    pub(crate) max_retries: u32,
+    pub(crate) initial_backoff: Duration,
+    pub(crate) max_batch_items: usize,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+}
+
+impl ClientBuilder {
+    /// Sends this capability token with each request. The default is no token.
+    /// [`Token::new`] has an example.
+    pub fn token(mut self, token: Token) -> Self {
+        self.options.token = TokenSource::Fixed(token);
+        self
     }
 
-    /// Sends this capability token with each request.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if it cannot be a token.
-    pub fn token(self, token: &str) -> Result<Self> {
-        Ok(Self { token: Some(bearer(token)?), ..self })
+    /// Asks this provider for a token before each request: for tokens with a short lifetime.
+    pub fn token_provider(mut self, provider: impl TokenProvider) -> Self {
+        self.options.token = TokenSource::Provider(Arc::new(provider));
+        self
     }
 
-    /// Trusts certificates of these authorities only, instead of the operating system's. `pem` has
-    /// one or more certificates.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if it has none.
-    pub fn authorities(self, pem: &[u8]) -> Result<Self> {
-        Ok(Self { authorities: Authorities::from_pem(pem)?, ..self })
+    /// Trusts these root certificates only. The default is those of the operating system.
+    pub fn root_certificates(mut self, roots: RootCertificates) -> Self {
+        self.tls.roots = Some(roots);
+        self
     }
 
-    /// Shows a client certificate: `chain` has it first, and then those of the authorities between
-    /// it and the root.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if one of the two is not valid PEM.
-    pub fn certificate(self, chain: &[u8], key: &[u8]) -> Result<Self> {
-        Ok(Self { identity: Some(Identity::from_pem(chain, key)?), ..self })
+    /// Shows a client certificate. The default is none.
+    pub fn client_certificate(mut self, certificate: ClientCertificate) -> Self {
+        self.tls.certificate = Some(certificate);
+        self
     }
 
-    /// How long a call may take, with all its repetitions.
-    #[must_use]
-    pub fn deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+    /// How long a call may take, with all its repetitions: 30 seconds by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = timeout;
+        self
     }
 
-    /// How often a call repeats its request at most.
-    #[must_use]
-    pub fn retries(self, retries: u32) -> Self {
-        Self { retries, ..self }
+    /// How long a connection may take to be made: 10 seconds by default. The call repeats its
+    /// request then.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
     }
 
-    /// The longest first pause before a repetition. This bound doubles each time. Each pause has a
-    /// random length up to it.
-    #[must_use]
-    pub fn backoff(self, backoff: Duration) -> Self {
-        Self { backoff, ..self }
+    /// How often a call repeats its request at most: 3 times by default.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.options.max_retries = retries;
+        self
+    }
+
+    /// The longest first pause before a repetition: 50 milliseconds by default. This bound doubles
+    /// each time. Each pause has a random length up to it.
+    pub fn initial_backoff(mut self, backoff: Duration) -> Self {
+        self.options.initial_backoff = backoff;
+        self
     }
 
     /// The most items of one request, for a service that takes fewer than 10,000. Longer batches
     /// are several requests.
-    #[must_use]
-    pub fn items(self, items: usize) -> Self {
-        Self { items: items.max(1), ..self }
+    pub fn max_batch_items(mut self, items: usize) -> Self {
+        self.options.max_batch_items = items.max(1);
+        self
+    }
+
+    /// Adds a middleware around each request. The one that was added first sees a request first.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.options.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// The client. It does not connect yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the settings for TLS
+    /// cannot be used.
+    pub fn build(self) -> Result<Client> {
+        let tls = self.tls.connector(&self.address)?;
+        let transport = Transport::new(self.address, tls, self.connect_timeout);
+        Ok(Client { transport: Arc::new(transport), options: self.options })
+    }
+}
+
+/// Shows no token.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("timeout", &self.timeout)
+            .field("max_retries", &self.max_retries)
+            .field("initial_backoff", &self.initial_backoff)
+            .field("max_batch_items", &self.max_batch_items)
+            .field("middlewares", &self.middleware.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -102,46 +130,61 @@ impl Settings {
 /// A call that is dropped before it ends closes its connection. A change may have been made then.
 ///
 /// # Errors
-/// Every call can fail in each way that [`Error`](crate::Error) has.
-/// [`Error::Refused`](crate::Error::Refused) says what the service says: `spec/http-api.md` lists
-/// the codes.
+/// Every call can fail in each way that [`ErrorKind`](crate::ErrorKind) has.
 ///
 /// # Panics
 /// Outside of a tokio runtime that drives networks and time, every call panics.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Arc<Transport>,
-    pub(crate) token: Option<HeaderValue>,
-    pub(crate) deadline: Duration,
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
-    pub(crate) items: usize,
+    pub(crate) options: Options,
 }
 
 impl Client {
-    /// A client. It does not connect yet.
+    /// The settings for a service: no token, the operating system's root certificates, a timeout of
+    /// 30 seconds for each call, and at most 3 repetitions.
     ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if the settings for TLS cannot be used.
-    pub fn new(settings: Settings) -> Result<Self> {
-        let Settings { address, token, authorities, identity, deadline, retries, backoff, items } = settings;
-        let tls = tls(&address, &authorities, identity.as_ref())?;
-        let transport = Arc::new(Transport::new(address, tls));
-        Ok(Self { transport, token, deadline, retries, backoff, items })
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bulla_client::Client;
+    ///
+    /// # fn main() -> bulla_client::Result<()> {
+    /// let address = "unix:/run/bulla/socket".parse()?;
+    /// let client = Client::builder(address).timeout(Duration::from_secs(5)).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(address: Address) -> ClientBuilder {
+        ClientBuilder {
+            address,
+            tls: TlsSettings::default(),
+            connect_timeout: Duration::from_secs(10),
+            options: Options {
+                token: TokenSource::None,
+                timeout: Duration::from_secs(30),
+                max_retries: 3,
+                initial_backoff: Duration::from_millis(50),
+                max_batch_items: MAX_BATCH_ITEMS,
+                middleware: Vec::new(),
+            },
+        }
     }
 
-    /// The same client with another deadline for each call.
+    /// The same client with another timeout for each call.
     #[must_use]
-    pub fn with_deadline(&self, deadline: Duration) -> Self {
-        Self { deadline, ..self.clone() }
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        let mut client = self.clone();
+        client.options.timeout = timeout;
+        client
     }
 
     /// The same client with another token.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if it cannot be a token.
-    pub fn with_token(&self, token: &str) -> Result<Self> {
-        Ok(Self { token: Some(bearer(token)?), ..self.clone() })
+    #[must_use]
+    pub fn with_token(&self, token: Token) -> Self {
+        let mut client = self.clone();
+        client.options.token = TokenSource::Fixed(token);
+        client
     }
 
     /// The service's address.
@@ -153,9 +196,6 @@ impl Client {
 /// Shows no token.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("address", self.address())
-            .field("deadline", &self.deadline)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("address", self.address()).field("options", &self.options).finish()
     }
 }

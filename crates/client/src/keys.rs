@@ -1,28 +1,32 @@
-//! Keys: making, listing, reading, rotating and changing them.
+//! Keys: creating, listing, reading, rotating and changing them.
 
-use hyper::Method;
+use std::time::{Duration, SystemTime};
+
 use serde::{Deserialize, Serialize};
 
-use crate::base64::bytes;
-use crate::call::{Call, Effect, escaped, key_path};
 use crate::client::Client;
+use crate::encoding::{bytes, format_time, optional_seconds, optional_time, time};
 use crate::error::Result;
+use crate::operation::Operation;
+use crate::pages::Pages;
+use crate::request::Call;
 
 /// A key, without its private keys.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Key {
-    /// Its name: `TENANT/PURPOSE/ALGORITHM/UUID`.
+    /// The key id: `TENANT/PURPOSE/ALGORITHM/UUID`.
     #[serde(rename = "key")]
-    pub name: String,
+    pub id: String,
     /// Its label, unique within its tenant.
     pub label: Option<String>,
     /// Its algorithm.
     pub algorithm: String,
     /// Whether it signs.
     pub state: KeyState,
-    /// From this time on it may be destroyed, if its destruction is scheduled: RFC 3339 in UTC.
-    pub destroy_after: Option<String>,
+    /// From this time on it may be destroyed; none unless its destruction is scheduled.
+    #[serde(default, deserialize_with = "optional_time")]
+    pub destroy_after: Option<SystemTime>,
     /// The number of its last change.
     pub revision: u64,
     /// The backend that holds its private keys.
@@ -43,10 +47,11 @@ pub struct Key {
     pub minimum_signing_version: Option<u32>,
     /// When the service rotates it by itself.
     pub rotation: Rotation,
-    /// The latest version, the one that signs.
-    pub head: u32,
+    /// The number of the latest version, the one that signs.
+    #[serde(rename = "head")]
+    pub latest_version: u32,
     /// All versions, version 1 first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<KeyVersion>,
 }
 
 /// Whether a key signs.
@@ -70,9 +75,14 @@ pub enum KeyState {
 /// When the service rotates a key by itself; without a bound, never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// A version signs for at most this many seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_age_seconds: Option<u64>,
+    /// A version signs for at most this long. The service counts whole seconds.
+    #[serde(
+        default,
+        rename = "max_age_seconds",
+        skip_serializing_if = "Option::is_none",
+        with = "optional_seconds"
+    )]
+    pub max_age: Option<Duration>,
     /// A version makes at most this many signatures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u64>,
@@ -81,18 +91,20 @@ pub struct Rotation {
 /// One version of a key.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Version {
-    /// Its name: the key's name, and `/vN`.
+pub struct KeyVersion {
+    /// The key version id: the key id, and `/vN`.
     pub id: String,
     /// Its number, from 1.
     pub version: u32,
     /// Its public key, as the algorithm's specification writes it.
     #[serde(deserialize_with = "bytes")]
     pub public_key: Vec<u8>,
-    /// When it was made: RFC 3339 in UTC.
-    pub created: String,
+    /// When it was made.
+    #[serde(deserialize_with = "time")]
+    pub created: SystemTime,
     /// When the next version took its place; none for the newest.
-    pub retired: Option<String>,
+    #[serde(default, deserialize_with = "optional_time")]
+    pub retired: Option<SystemTime>,
     /// Whether it may be used.
     pub state: VersionState,
     /// Where its key pair comes from.
@@ -162,9 +174,9 @@ pub struct NewKey {
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize)]
 pub struct KeyPage {
-    /// The keys, sorted by their names.
+    /// The keys, sorted by their ids.
     pub keys: Vec<Key>,
-    /// The argument of [`Client::keys_page`] for the next page; none on the last.
+    /// The argument of [`Client::key_page`] for the next page; none on the last.
     pub next: Option<String>,
 }
 
@@ -172,14 +184,20 @@ pub struct KeyPage {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUpdate<'a> {
-    /// A new label. An empty text removes the label.
-    Label(&'a str),
+    /// A new label, or none.
+    #[serde(serialize_with = "label_or_empty")]
+    Label(Option<&'a str>),
     /// Whether the key signs.
     Enabled(bool),
     /// The oldest version that verifies.
     MinimumVersion(u32),
     /// When the service rotates the key by itself.
     Rotation(Rotation),
+}
+
+/// The service removes the label for an empty text.
+fn label_or_empty<S: serde::Serializer>(label: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(label.unwrap_or_default())
 }
 
 /// How a public key is written.
@@ -220,129 +238,278 @@ impl PublicKeyFormat {
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublicKey {
-    /// The key version.
+    /// The key version id.
     pub key: String,
     /// The number of that version.
     pub version: u32,
     /// Its algorithm.
     pub algorithm: String,
     /// The public key: text as it is, bytes as base64.
-    pub public_key: String,
-}
-
-#[derive(Deserialize)]
-struct Successions {
-    successions: Vec<String>,
+    #[serde(rename = "public_key")]
+    pub text: String,
 }
 
 impl Client {
     /// Creates a key with its version 1.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::NewKey;
+    ///
+    /// let new = NewKey { label: Some("invoices".to_owned()), ..NewKey::default() };
+    /// let key = client.create_key(&new).await?;
+    /// assert_eq!(key.latest_version, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_key(&self, key: &NewKey) -> Result<Key> {
-        self.call(Call::change(Method::POST, "/api/v1/keys").body(key)).await
+        self.call(Call::new(Operation::CreateKey).body(key)).await
     }
 
     /// Reads a key.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let key = client.key("invoices").await?;
+    /// println!("{} was made at {:?}", key.id, key.versions[0].created);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn key(&self, key: &str) -> Result<Key> {
-        self.call(Call::get(key_path(key, ""))).await
+        self.call(Call::of_key(Operation::Key, key)).await
+    }
+
+    /// Lists all keys that the caller may read, sorted by their ids. It reads the next page when
+    /// the keys of the page before have been taken. Each page is a call of its own.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let mut keys = client.keys();
+    /// while let Some(key) = keys.try_next().await? {
+    ///     println!("{}", key.id);
+    /// }
+    /// let keys: Vec<_> = client.keys().try_collect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(&self) -> Pages<Key> {
+        let client = self.clone();
+        Pages::new(move |next: Option<String>| {
+            let client = client.clone();
+            Box::pin(async move {
+                let page = client.key_page(next.as_deref()).await?;
+                Ok((page.keys, page.next))
+            })
+        })
     }
 
     /// Lists up to 1,000 of the keys that the caller may read: the first ones, or those after the
     /// `next` of the page before.
-    pub async fn keys_page(&self, after: Option<&str>) -> Result<KeyPage> {
-        let after = after.map_or_else(String::new, |after| format!("&after={}", escaped(after)));
-        self.call(Call::get(format!("/api/v1/keys?limit=1000{after}"))).await
-    }
-
-    /// Lists all keys that the caller may read, sorted by their names. Each page is a call of its
-    /// own.
-    pub async fn keys(&self) -> Result<Vec<Key>> {
-        let mut keys = Vec::new();
-        let mut next = None;
-        loop {
-            let page = self.keys_page(next.as_deref()).await?;
-            keys.extend(page.keys);
-            next = page.next;
-            if next.is_none() {
-                return Ok(keys);
-            }
-        }
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let first = client.key_page(None).await?;
+    /// let second = client.key_page(first.next.as_deref()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn key_page(&self, after: Option<&str>) -> Result<KeyPage> {
+        let call = Call::new(Operation::Keys).query("limit", "1000");
+        self.call(match after {
+            Some(after) => call.query("after", after),
+            None => call,
+        })
+        .await
     }
 
     /// Adds a version to a key. The new version signs from now on.
-    pub async fn rotate(&self, key: &str) -> Result<Key> {
-        self.call(Call::change(Method::POST, key_path(key, "/rotate"))).await
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let key = client.rotate_key("invoices").await?;
+    /// println!("version {} signs", key.latest_version);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn rotate_key(&self, key: &str) -> Result<Key> {
+        self.call(Call::of_key(Operation::RotateKey, key)).await
     }
 
     /// Changes a key. With a revision, the key must be at that one.
-    pub async fn update(&self, key: &str, revision: Option<u64>, change: KeyUpdate<'_>) -> Result<Key> {
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::KeyUpdate;
+    ///
+    /// let key = client.key("invoices").await?;
+    /// client.update_key(&key.id, Some(key.revision), KeyUpdate::Label(Some("bills"))).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn update_key(&self, key: &str, revision: Option<u64>, update: KeyUpdate<'_>) -> Result<Key> {
         #[derive(Serialize)]
-        struct Update<'a> {
+        struct Body<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             revision: Option<u64>,
             #[serde(flatten)]
-            change: KeyUpdate<'a>,
+            update: KeyUpdate<'a>,
         }
-        self.call(Call::change(Method::PATCH, key_path(key, "")).body(&Update { revision, change })).await
+        self.call(Call::of_key(Operation::UpdateKey, key).body(&Body { revision, update })).await
     }
 
-    /// Makes a disabled key sign again.
-    pub async fn enable(&self, key: &str) -> Result<Key> {
-        self.update(key, None, KeyUpdate::Enabled(true)).await
+    /// Enables a key: it signs again.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.enable_key("invoices").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn enable_key(&self, key: &str) -> Result<Key> {
+        self.update_key(key, None, KeyUpdate::Enabled(true)).await
     }
 
     /// Disables a key: it does not sign. Its older signatures still verify.
-    pub async fn disable(&self, key: &str) -> Result<Key> {
-        self.update(key, None, KeyUpdate::Enabled(false)).await
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.disable_key("invoices").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn disable_key(&self, key: &str) -> Result<Key> {
+        self.update_key(key, None, KeyUpdate::Enabled(false)).await
     }
 
-    /// Schedules a key's destruction: from the time `after` on (RFC 3339 in UTC) it may be
-    /// destroyed. It does not sign from now on.
-    pub async fn schedule_destruction(&self, key: &str, after: &str) -> Result<Key> {
+    /// Schedules a key's destruction: from the time `after` on it may be destroyed. It does not
+    /// sign from now on.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let in_a_month = SystemTime::now() + Duration::from_secs(30 * 24 * 60 * 60);
+    /// client.schedule_destruction("invoices", in_a_month).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn schedule_destruction(&self, key: &str, after: SystemTime) -> Result<Key> {
         #[derive(Serialize)]
-        struct Schedule<'a> {
-            after: &'a str,
+        struct Body {
+            after: String,
         }
-        let call = Call::change(Method::POST, key_path(key, "/schedule-destruction"));
-        self.call(call.body(&Schedule { after })).await
+        let body = Body { after: format_time(after)? };
+        self.call(Call::of_key(Operation::ScheduleDestruction, key).body(&body)).await
     }
 
     /// Cancels a key's scheduled destruction. The key is disabled then.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.cancel_destruction("invoices").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancel_destruction(&self, key: &str) -> Result<Key> {
-        self.call(Call::change(Method::POST, key_path(key, "/cancel-destruction"))).await
+        self.call(Call::of_key(Operation::CancelDestruction, key)).await
     }
 
     /// Destroys a key's private keys, when their destruction is due. This cannot be undone.
-    pub async fn destroy(&self, key: &str) -> Result<Key> {
-        self.call(Call::change(Method::DELETE, key_path(key, ""))).await
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.destroy_key("invoices").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn destroy_key(&self, key: &str) -> Result<Key> {
+        self.call(Call::of_key(Operation::DestroyKey, key)).await
     }
 
     /// Revokes an older version: its signatures do not verify any more. This cannot be undone.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.revoke_version("invoices", 1).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn revoke_version(&self, key: &str, version: u32) -> Result<Key> {
-        let path = key_path(key, &format!("/versions/{version}/revoke"));
-        self.call(Call::change(Method::POST, path)).await
+        let call = Call::of_key(Operation::RevokeVersion, key);
+        self.call(call.path_param("{version}", &version.to_string())).await
     }
 
     /// Destroys the private key of an older version. It still verifies. This cannot be undone.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.destroy_version("invoices", 1).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn destroy_version(&self, key: &str, version: u32) -> Result<Key> {
-        let path = key_path(key, &format!("/versions/{version}/destroy"));
-        self.call(Call::change(Method::POST, path)).await
+        let call = Call::of_key(Operation::DestroyVersion, key);
+        self.call(call.path_param("{version}", &version.to_string())).await
     }
 
-    /// Reads the public key of the latest version, or of the one that the name has.
+    /// Reads the public key of the latest version, or of the version that the key version id names.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::PublicKeyFormat;
+    ///
+    /// let public_key = client.public_key("invoices", PublicKeyFormat::Pem).await?;
+    /// print!("{}", public_key.text);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn public_key(&self, key: &str, format: PublicKeyFormat) -> Result<PublicKey> {
-        let part = format!("/public?format={}", format.as_str());
-        self.call(Call::get(key_path(key, &part))).await
+        self.call(Call::of_key(Operation::PublicKey, key).query("format", format.as_str())).await
     }
 
-    /// Has a key's latest version sign everything about the key. This is the JSON as the service
+    /// Reads all public keys that verify signatures, as a JSON Web Key Set (RFC 7517). Keys whose
+    /// algorithm has no JSON Web Key are left out.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let set = client.json_web_key_set().await?;
+    /// assert!(set.starts_with('{'));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn json_web_key_set(&self) -> Result<String> {
+        self.text(Call::new(Operation::JsonWebKeySet)).await
+    }
+
+    /// Makes a key's latest version sign everything about the key. This is the JSON as the service
     /// wrote it, because the signature is one of the attestation in that form.
-    pub async fn attest(&self, key: &str) -> Result<String> {
-        self.text(Call::post(key_path(key, "/attest"), Effect::None)).await
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let attestation = client.attest_key("invoices").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn attest_key(&self, key: &str) -> Result<String> {
+        self.text(Call::of_key(Operation::AttestKey, key)).await
     }
 
     /// Lists the statements by which a key's older versions vouch for its newer ones.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// for statement in client.successions("invoices").await? {
+    ///     println!("{statement}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn successions(&self, key: &str) -> Result<Vec<String>> {
-        let Successions { successions } = self.call(Call::get(key_path(key, "/successions"))).await?;
+        #[derive(Deserialize)]
+        struct Body {
+            successions: Vec<String>,
+        }
+        let Body { successions } = self.call(Call::of_key(Operation::Successions, key)).await?;
         Ok(successions)
     }
 }

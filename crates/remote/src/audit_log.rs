@@ -1,9 +1,9 @@
 //! The audit log of a service.
 
-use crate::connection::{ServiceConnection, unexpected};
+use crate::connection::{ServiceConnection, error_of, unexpected};
 use crate::keys::read;
 use bulla_cli::audit_log::{Log, LogCondition, WitnessPolicy};
-use bulla_client::LogProblem;
+use bulla_client::AuditLogProblem;
 use bulla_command::error::{Error, Result};
 use bulla_keystore::audit_log::{checkpoint_problem, find_untrusted};
 use bulla_kms::audit_log::{
@@ -37,32 +37,26 @@ impl Log for ServiceConnection {
     }
 
     fn id(&self) -> Result<LogId> {
-        let newest = self.wait(async |client| client.checkpoint().await)?;
-        let newest: Checkpoint = read(&newest.checkpoint, "the checkpoint")?;
+        let newest = self.ask(|client| client.checkpoint())?;
+        let newest: Checkpoint = read(&newest.text, "the checkpoint")?;
         Ok(newest.log)
     }
 
     fn read(&self, each: &mut dyn FnMut(&Entry, &str) -> Result<()>) -> Result<LogCondition> {
-        let mut next = None;
-        loop {
-            let page = self.wait(async |client| client.audit_entries(next).await)?;
-            for entry in &page.entries {
-                each(&entry_of(&entry.line)?, &entry.line)?;
-            }
-            next = page.next;
-            if next.is_none() {
-                return Ok(LogCondition::NoProblems);
-            }
+        for entry in self.client().audit_entries(None) {
+            let line = entry.map_err(error_of)?.line;
+            each(&entry_of(&line)?, &line)?;
         }
+        Ok(LogCondition::NoProblems)
     }
 
     fn prove_entry(&self, number: u64) -> Result<InclusionProof> {
-        proof(&self.wait(async |client| client.prove_entry(number).await)?)
+        proof(&self.ask(|client| client.inclusion_proof(number))?)
     }
 
     fn prove_growth(&self, older: &Checkpoint) -> Result<ConsistencyProof> {
         let older = older.to_string();
-        proof(&self.wait(async |client| client.prove_growth(&older).await)?)
+        proof(&self.ask(|client| client.consistency_proof(&older))?)
     }
 
     /// The service verifies its log. What it says of itself is checked here by proofs: that the
@@ -71,8 +65,8 @@ impl Log for ServiceConnection {
     fn verify(&self, keys: &FindKey<'_>, known: &[Checkpoint]) -> Result<Report> {
         let texts: Vec<_> = known.iter().map(ToString::to_string).collect();
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-        let said = self.wait(async |client| client.verify_log(&texts).await)?;
-        let newest = said.checkpoint.map(|newest| read(&newest.checkpoint, "the checkpoint"));
+        let said = self.ask(|client| client.verify_audit_log(&texts))?;
+        let newest = said.checkpoint.map(|newest| read(&newest.text, "the checkpoint"));
         let checkpoint: Option<Checkpoint> = newest.transpose()?;
         let mut problems: Vec<_> = said.problems.into_iter().map(problem).collect();
         // A log with problems has no good proofs either.
@@ -84,7 +78,7 @@ impl Log for ServiceConnection {
         }
         let mut report = Report::default();
         (report.entries, report.checkpoints, report.signed_entries) =
-            (said.entries, said.checkpoints, said.sealed);
+            (said.entries, said.checkpoints, said.covered);
         (report.problems, report.checkpoint) = (problems, checkpoint);
         Ok(report)
     }
@@ -132,8 +126,8 @@ impl ServiceConnection {
 }
 
 /// A problem that the service found.
-fn problem(said: LogProblem) -> Problem {
-    let LogProblem { kind, file, line, entry, message, .. } = said;
+fn problem(said: AuditLogProblem) -> Problem {
+    let AuditLogProblem { kind, file, line, entry, message, .. } = said;
     let known = KINDS.into_iter().find(|known| known.as_str() == kind);
     let mut problem = Problem::new(known.unwrap_or(ProblemKind::Malformed), file, line, message);
     problem.entry = entry;

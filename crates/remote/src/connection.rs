@@ -5,7 +5,8 @@ use bulla_cli::audit_log::Log;
 use bulla_cli::file::secret;
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{Keys, Service};
-use bulla_client::{Address, Blocking, Client, Refusal, Settings};
+use bulla_client::blocking::Client;
+use bulla_client::{Address, ClientCertificate, ErrorCode, ErrorKind, RootCertificates, ServiceError, Token};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_files::escape_path;
@@ -13,7 +14,6 @@ use bulla_kms::audit_log::Checkpoint;
 use bulla_kms::token::MAX_TOKEN_LEN;
 use bulla_kms::{Code, KmsError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The variable with the token.
@@ -24,7 +24,7 @@ const MAX_PEM: usize = 1 << 20;
 /// A service that has keys.
 #[derive(Clone)]
 pub struct ServiceConnection {
-    client: Arc<Blocking>,
+    client: Client,
     log: PathBuf,
 }
 
@@ -37,29 +37,30 @@ impl ServiceConnection {
         let address: Address = address.parse().map_err(|error: bulla_client::Error| {
             Error::new("usage", error.to_string()).hint("check --server or BULLA_ADDR")
         })?;
-        let mut settings = Settings::new(address.clone());
+        let mut builder = bulla_client::Client::builder(address.clone());
         if let Some((token, subject)) = given_token(args)? {
             let unusable =
                 |error: bulla_client::Error| Error::new("invalid_token", error.to_string()).about(subject);
-            settings = settings.token(&token).map_err(unusable)?;
+            builder = builder.token(Token::new(&token).map_err(unusable)?);
             if address.is_exposed() {
                 note_line(&format!("the token travels unencrypted to {address}: use https or a Unix socket"));
             }
         }
         if let Some(path) = &args.server_ca {
             let pem = secret::read(path, "the authorities", MAX_PEM, secret::Secrecy::NotSecret)?;
-            settings =
-                settings.authorities(&pem).map_err(|error| error_of(error).about(escape_path(path)))?;
+            let roots =
+                RootCertificates::from_pem(&pem).map_err(|error| error_of(error).about(escape_path(path)))?;
+            builder = builder.root_certificates(roots);
         }
-        settings = match (&args.client_certificate, &args.client_key) {
-            (None, None) => settings,
+        builder = match (&args.client_certificate, &args.client_key) {
+            (None, None) => builder,
             (Some(certificate), Some(key)) => {
                 let chain =
                     secret::read(certificate, "the certificate", MAX_PEM, secret::Secrecy::NotSecret)?;
                 let key = secret::read(key, "the private key", MAX_PEM, secret::Secrecy::Secret)?;
-                settings
-                    .certificate(&chain, &key)
-                    .map_err(|error| error_of(error).about(escape_path(certificate)))?
+                let certificate = ClientCertificate::from_pem(&chain, &key)
+                    .map_err(|error| error_of(error).about(escape_path(certificate)))?;
+                builder.client_certificate(certificate)
             }
             _ => {
                 let message = "a client certificate and its private key go together";
@@ -68,13 +69,13 @@ impl ServiceConnection {
                 );
             }
         };
-        let client = Client::new(settings).and_then(Blocking::new).map_err(error_of)?;
-        Ok(Self { client: Arc::new(client), log: address.to_string().into() })
+        let client = builder.build().and_then(Client::new).map_err(error_of)?;
+        Ok(Self { client, log: address.to_string().into() })
     }
 
     /// Refuses to send a private key over a network without encryption.
     pub(crate) fn check_encrypted(&self) -> Result<()> {
-        let address = self.client.client().address();
+        let address = self.client.address();
         if !address.is_exposed() {
             return Ok(());
         }
@@ -87,21 +88,26 @@ impl ServiceConnection {
         &self.log
     }
 
-    /// Makes calls, and waits for them.
-    pub(crate) fn wait<T>(&self, calls: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
-        self.client.wait(calls).map_err(error_of)
+    /// The client of the service.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
-    /// The same for the keystore's own interfaces, whose errors have codes.
-    pub(crate) fn wait_coded<T>(
+    /// Makes a call.
+    pub(crate) fn ask<T>(&self, call: impl FnOnce(&Client) -> bulla_client::Result<T>) -> Result<T> {
+        call(&self.client).map_err(error_of)
+    }
+
+    /// Makes a call for the keystore's own interfaces, whose errors have codes.
+    pub(crate) fn ask_coded<T>(
         &self,
-        calls: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>,
+        call: impl FnOnce(&Client) -> bulla_client::Result<T>,
     ) -> Result<T, KmsError> {
-        self.client.wait(calls).map_err(|error| match error.refusal() {
-            Some(Refusal { code, message, .. }) if let Some(code) = code_of(code) => {
+        call(&self.client).map_err(|error| match error.service_error() {
+            Some(ServiceError { code, message, .. }) if let Some(code) = keystore_code(code) => {
                 KmsError::new(code, message.clone())
             }
-            _ => KmsError::new(Code::Unavailable, error.to_string()),
+            _ => KmsError::new(Code::Unavailable, format!("{error:#}")),
         })
     }
 }
@@ -116,8 +122,8 @@ impl Service for ServiceConnection {
     }
 
     fn make_checkpoint(&self) -> Result<Checkpoint> {
-        let made = self.wait(async |client| client.make_checkpoint().await)?;
-        read(&made.checkpoint, "the checkpoint")
+        let made = self.ask(|client| client.make_checkpoint())?;
+        read(&made.text, "the checkpoint")
     }
 }
 
@@ -147,43 +153,53 @@ pub(crate) fn given_token(args: &ServerArgs) -> Result<Option<(Zeroizing<String>
 }
 
 /// The keystore's code of that name.
-fn code_of(code: &str) -> Option<Code> {
-    Code::ALL.iter().copied().find(|known| known.as_str() == code)
+fn keystore_code(code: &ErrorCode) -> Option<Code> {
+    Code::ALL.iter().copied().find(|known| known.as_str() == code.as_str())
 }
+
+const UNEXPECTED_HINT: &str = "check that --server or BULLA_ADDR names a `bulla serve` of this version";
 
 /// An error as users read it: what the keystore says is the same here and there.
 pub(crate) fn error_of(error: bulla_client::Error) -> Error {
-    use bulla_client::Error as Failure;
-    let unknown = "whether a change was made is not known: look before you run the command again";
-    match error {
-        Failure::Refused(refusal) => refused(*refusal),
-        Failure::Unreachable(_) => Error::new("unreachable", error.to_string())
-            .hint("check the address in --server or BULLA_ADDR, and that the service runs"),
-        Failure::Certificate(_) => Error::new("certificate", error.to_string())
-            .hint("check the host's name in --server, --server-ca, and the client's certificate"),
-        Failure::Interrupted(_) | Failure::Deadline(_) => {
-            Error::new("no_answer", error.to_string()).hint(unknown)
-        }
-        Failure::Unexpected(_) => Error::new("unexpected_answer", error.to_string())
-            .hint("check that --server or BULLA_ADDR names a `bulla serve` of this version"),
-        _ => Error::new("invalid_argument", error.to_string()),
+    if let Some(error) = error.service_error() {
+        return error_of_service(error);
     }
+    let message = format!("{error:#}");
+    let (code, hint) = match error.kind() {
+        ErrorKind::Connect => {
+            ("unreachable", "check the address in --server or BULLA_ADDR, and that the service runs")
+        }
+        ErrorKind::Certificate => {
+            ("certificate", "check the host's name in --server, --server-ca, and the client's certificate")
+        }
+        ErrorKind::Interrupted | ErrorKind::Timeout => {
+            ("no_answer", "whether a change was made is not known: look before you run the command again")
+        }
+        ErrorKind::InvalidResponse => ("unexpected_answer", UNEXPECTED_HINT),
+        _ => return Error::new("invalid_argument", message),
+    };
+    Error::new(code, message).hint(hint)
 }
 
-fn refused(Refusal { code, message, .. }: Refusal) -> Error {
-    let hint = match (code.as_str(), code_of(&code)) {
-        ("unauthenticated", _) => {
+fn error_of_service(ServiceError { code, message, .. }: &ServiceError) -> Error {
+    let hint = match code {
+        ErrorCode::Unauthenticated => {
             "give the service a token, in the variable BULLA_TOKEN or with --token-file FILE"
         }
-        ("sealed", _) => "an operator must unseal the service",
-        ("no_audit_log", _) => "start one with `bulla log init`, on the service's machine",
-        (_, Some(code)) => return KmsError::new(code, message).into(),
-        (_, None) => return Error::new(&code, message),
+        ErrorCode::Sealed => "an operator must unseal the service",
+        ErrorCode::NoAuditLog => "start one with `bulla log init`, on the service's machine",
+        _ => {
+            return match keystore_code(code) {
+                Some(code) => KmsError::new(code, message.clone()).into(),
+                None => Error::new(code.as_str(), message.clone()),
+            };
+        }
     };
-    Error::new(&code, message).hint(hint)
+    Error::new(code.as_str(), message.clone()).hint(hint)
 }
 
 /// An error about an answer that does not say what it should.
 pub(crate) fn unexpected(why: &str) -> Error {
-    error_of(bulla_client::Error::Unexpected(why.to_owned()))
+    Error::new("unexpected_answer", format!("the answer is not one of the service: {why}"))
+        .hint(UNEXPECTED_HINT)
 }

@@ -5,7 +5,8 @@ use crate::token;
 use bulla_cli::file::atomic;
 use bulla_cli::keystore::{LocalKeystore, service_address};
 use bulla_cli::remote::{KeysExportArgs, public_key};
-use bulla_client::{Client, Recipient};
+use bulla_client::Recipient;
+use bulla_client::blocking::Client;
 use bulla_command::error::{Error, Result};
 use bulla_command::output::Out;
 use bulla_files::escape_path;
@@ -31,8 +32,7 @@ pub(crate) fn export_key(args: &KeysExportArgs) -> Result<()> {
                 return Err(Error::new("usage", message));
             }
             let recipient = recipient.to_string();
-            let export =
-                async |client: &Client| client.export_key(&args.key, Recipient::PublicKey(&recipient)).await;
+            let export = |client: &Client| client.export_key(&args.key, Recipient::PublicKey(&recipient));
             service.about(&args.key, export)?.wrapped
         }
         None => {

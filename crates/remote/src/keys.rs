@@ -1,9 +1,10 @@
 //! Keys of a service, and their forms in its answers.
 
-use crate::connection::{ServiceConnection, unexpected};
+use crate::connection::{ServiceConnection, error_of, unexpected};
 use bulla_cli::remote::{BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
+use bulla_client::blocking::Client;
 use bulla_client::{
-    Client, Key, KeyMaterial, KeyUpdate, PrivateKeyFormat, PublicKeyFormat, Rotation, StatementKind, Version,
+    Key, KeyMaterial, KeyUpdate, KeyVersion, PrivateKeyFormat, PublicKeyFormat, Rotation, StatementKind,
 };
 use bulla_command::error::{Error, Result};
 use bulla_keystore::LabelOrId;
@@ -19,6 +20,7 @@ use bulla_kms::{
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
 impl ServiceConnection {
@@ -26,10 +28,10 @@ impl ServiceConnection {
     pub(crate) fn about<T>(
         &self,
         name: &str,
-        call: impl AsyncFnOnce(&Client) -> bulla_client::Result<T>,
+        call: impl FnOnce(&Client) -> bulla_client::Result<T>,
     ) -> Result<T> {
         let asked = LabelOrId::parse(name)?;
-        self.wait(call).map_err(|error| match asked {
+        self.ask(call).map_err(|error| match asked {
             // The label is what the user knows; the service names its tenant, too.
             LabelOrId::Label(_) if error.code() == Code::KeyNotFound.as_str() => {
                 bulla_keystore::Error::unknown_label(name).into()
@@ -43,10 +45,10 @@ impl ServiceConnection {
         let brought = match target {
             ImportTarget::New(new) => {
                 let new = as_asked(&new);
-                self.wait(async |client| client.import_key(&new, material).await)
+                self.ask(|client| client.import_key(&new, material))
             }
             ImportTarget::VersionOf(name) => {
-                self.about(&name, async |client| client.import_version(&name, material).await)
+                self.about(&name, |client| client.import_version(&name, material))
             }
         };
         attestation(brought?)
@@ -79,12 +81,12 @@ fn private_format(format: PrivateFormat) -> Result<PrivateKeyFormat> {
 
 impl ReadKeys for ServiceConnection {
     fn list(&self) -> Result<Vec<Attestation>> {
-        let keys = self.wait(async |client| client.keys().await)?;
+        let keys: Vec<_> = self.ask(|client| client.keys().collect())?;
         keys.into_iter().map(attestation).collect()
     }
 
     fn key(&self, name: &str) -> Result<Attestation> {
-        attestation(self.about(name, async |client| client.key(name).await)?)
+        attestation(self.about(name, |client| client.key(name))?)
     }
 }
 
@@ -105,44 +107,46 @@ impl Keys for ServiceConnection {
 
     fn create(&self, new: NewKey) -> Result<Attestation> {
         let new = as_asked(&new);
-        attestation(self.wait(async |client| client.create_key(&new).await)?)
+        attestation(self.ask(|client| client.create_key(&new))?)
     }
 
     fn rotate(&self, name: &str) -> Result<Attestation> {
-        attestation(self.about(name, async |client| client.rotate(name).await)?)
+        attestation(self.about(name, |client| client.rotate_key(name))?)
     }
 
     fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
-        let made = self.about(name, async |client| {
-            let update = async |update| client.update(name, revision, update).await;
-            match change {
+        let made = self.about(name, |client| {
+            let update = |update| client.update_key(name, revision, update);
+            let key = match change {
                 KeyChange::Label(label) => {
-                    update(KeyUpdate::Label(label.as_ref().map_or("", |label| label.as_str()))).await
+                    update(KeyUpdate::Label(label.as_ref().map(|label| label.as_str())))
                 }
-                KeyChange::Disable => update(KeyUpdate::Enabled(false)).await,
-                KeyChange::Enable => update(KeyUpdate::Enabled(true)).await,
-                KeyChange::MinimumVersion(version) => update(KeyUpdate::MinimumVersion(version.get())).await,
-                KeyChange::Rotation(policy) => update(KeyUpdate::Rotation(rotation(*policy))).await,
-                KeyChange::Revoke(version) => client.revoke_version(name, version.get()).await,
-                KeyChange::DestroyVersion(version) => client.destroy_version(name, version.get()).await,
+                KeyChange::Disable => update(KeyUpdate::Enabled(false)),
+                KeyChange::Enable => update(KeyUpdate::Enabled(true)),
+                KeyChange::MinimumVersion(version) => update(KeyUpdate::MinimumVersion(version.get())),
+                KeyChange::Rotation(policy) => update(KeyUpdate::Rotation(rotation(*policy))),
+                KeyChange::Revoke(version) => client.revoke_version(name, version.get()),
+                KeyChange::DestroyVersion(version) => client.destroy_version(name, version.get()),
                 KeyChange::ScheduleDestruction(after) => {
-                    client.schedule_destruction(name, &after.to_string()).await
+                    client.schedule_destruction(name, system_time(*after))
                 }
-                KeyChange::CancelDestruction => client.cancel_destruction(name).await,
-                KeyChange::Destroy => client.destroy(name).await,
-                _ => Err(bulla_client::Error::Invalid("a service does not offer this change".to_owned())),
-            }
+                KeyChange::CancelDestruction => client.cancel_destruction(name),
+                KeyChange::Destroy => client.destroy_key(name),
+                _ => return Ok(None),
+            };
+            key.map(Some)
         });
-        attestation(made?)
+        let none = || Error::new("invalid_argument", "a service does not offer this change");
+        attestation(made?.ok_or_else(none)?)
     }
 
     fn successions(&self, name: &str) -> Result<Vec<Succession>> {
-        let statements = self.about(name, async |client| client.successions(name).await)?;
+        let statements = self.about(name, |client| client.successions(name))?;
         statements.iter().map(|text| read(text, "a statement")).collect()
     }
 
     fn attest(&self, name: &str) -> Result<String> {
-        let text = self.about(name, async |client| client.attest(name).await)?;
+        let text = self.about(name, |client| client.attest_key(name))?;
         let attested: bulla_kms::SignedAttestation =
             serde_json::from_str(&text).map_err(|_| unexpected("it is not an attestation"))?;
         match attested.verify().is_valid() {
@@ -152,7 +156,7 @@ impl Keys for ServiceConnection {
     }
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
-        let signature = self.about(name, async |client| client.sign(name, message).await)?;
+        let signature = self.about(name, |client| client.sign(name, message))?;
         Ok(Signature { key: read(&signature.key, "the name of a key version")?, bytes: signature.bytes })
     }
 
@@ -176,7 +180,7 @@ impl Keys for ServiceConnection {
                 _ => bulla_client::Prehash::Blake3,
             }),
         };
-        let signed = self.about(name, async |client| client.sign_statement(name, &asked).await)?;
+        let signed = self.about(name, |client| client.sign_statement(name, &asked))?;
         let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes())
             .map_err(|_| unexpected("it is not a signature file"))?;
         let is_asked = (file.kind, file.digest, file.size, &file.comment, file.prehash)
@@ -191,8 +195,8 @@ impl Keys for ServiceConnection {
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {
         let name = version.to_string();
         let format = PublicKeyFormat::Bulla;
-        let public = self.about(&name, async |client| client.public_key(&name, format).await)?;
-        let named: NamedPublicKey = read(&public.public_key, "a public key")?;
+        let public = self.about(&name, |client| client.public_key(&name, format))?;
+        let named: NamedPublicKey = read(&public.text, "a public key")?;
         if named.key == *version { Ok(named.public_key) } else { Err(unexpected("it is about another key")) }
     }
 
@@ -229,11 +233,12 @@ impl Keys for ServiceConnection {
             return Err(Error::new("usage", message).hint("give only --recipient"));
         }
         let recipients: Vec<_> = recipients.iter().map(String::as_str).collect();
-        let mut backup = self.wait(async |client| client.backup(&recipients).await)?;
-        while let Some(piece) = self.wait(async |_| backup.next().await)? {
-            sink.write_all(&piece).map_err(|error| Error::io("cannot write the backup", &error))?;
+        let mut backup = self.ask(|client| client.backup(&recipients))?;
+        for piece in &mut backup {
+            sink.write_all(&piece.map_err(error_of)?)
+                .map_err(|error| Error::io("cannot write the backup", &error))?;
         }
-        let made = read(&backup.made, "a time")?;
+        let made = timestamp(backup.made)?;
         Ok(BackedUp { keys: backup.keys, private_keys: backup.private_keys, made })
     }
 
@@ -247,10 +252,19 @@ pub(crate) fn read<T: FromStr>(text: &str, what: &str) -> Result<T> {
     text.parse().map_err(|_| unexpected(&format!("{what} in it does not have the expected form")))
 }
 
+/// A time as the keystore has it.
+fn timestamp(time: SystemTime) -> Result<Timestamp> {
+    Timestamp::try_from(time).map_err(|_| unexpected("a time in it is out of range"))
+}
+
+fn system_time(time: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(time.unix_millis())
+}
+
 pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     let (algorithm, state): (Algorithm, _) = (read(&key.algorithm, "an algorithm")?, state(&key)?);
     let versions = key.versions.into_iter().map(|one| version(algorithm, one)).collect::<Result<_>>()?;
-    let mut attestation = Attestation::new(read(&key.name, "a key's name")?, versions);
+    let mut attestation = Attestation::new(read(&key.id, "a key id")?, versions);
     attestation.label = key.label.map(|label| read(&label, "a label")).transpose()?;
     attestation.algorithm = algorithm;
     attestation.state = state;
@@ -262,42 +276,42 @@ pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     attestation.minimum_version = key.minimum_version;
     attestation.minimum_signing_version = key.minimum_signing_version;
     attestation.rotation = RotationPolicy::default()
-        .max_age_seconds(key.rotation.max_age_seconds.and_then(NonZeroU64::new))
+        .max_age_seconds(key.rotation.max_age.and_then(|age| NonZeroU64::new(age.as_secs())))
         .max_uses(key.rotation.max_uses.and_then(NonZeroU64::new));
-    attestation.head = key.head;
+    attestation.head = key.latest_version;
     Ok(attestation)
 }
 
 pub(crate) fn rotation(policy: RotationPolicy) -> Rotation {
     Rotation {
-        max_age_seconds: policy.max_age_seconds.map(Into::into),
+        max_age: policy.max_age_seconds.map(|seconds| Duration::from_secs(seconds.get())),
         max_uses: policy.max_uses.map(Into::into),
     }
 }
 
 fn state(key: &Key) -> Result<KeyState> {
     use bulla_client::KeyState as Told;
-    match (key.state, &key.destroy_after) {
+    match (key.state, key.destroy_after) {
         (Told::Enabled, _) => Ok(KeyState::Enabled),
         (Told::Disabled, _) => Ok(KeyState::Disabled),
         (Told::PendingDestruction, Some(after)) => {
-            Ok(KeyState::PendingDestruction { after: read(after, "a time")? })
+            Ok(KeyState::PendingDestruction { after: timestamp(after)? })
         }
         (Told::Destroyed, _) => Ok(KeyState::Destroyed),
         _ => Err(unexpected("a key in it has a state that this program does not know")),
     }
 }
 
-fn version(algorithm: Algorithm, version: Version) -> Result<VersionAttestation> {
+fn version(algorithm: Algorithm, version: KeyVersion) -> Result<VersionAttestation> {
     use bulla_client::{Origin as From, VersionState as Told};
     let unknown = || unexpected("a key version in it has a state that this program does not know");
     let mut attestation = VersionAttestation::new(
         read(&version.id, "the name of a key version")?,
         PublicKey::from_bytes(algorithm, &version.public_key)?,
-        read::<Timestamp>(&version.created, "a time")?,
+        timestamp(version.created)?,
     );
     attestation.version = version.version;
-    attestation.retired = version.retired.map(|time| read(&time, "a time")).transpose()?;
+    attestation.retired = version.retired.map(timestamp).transpose()?;
     attestation.state = match version.state {
         Told::Usable => VersionState::Usable,
         Told::Revoked => VersionState::Revoked,
@@ -335,8 +349,8 @@ impl KeyProvider for Decrypter<'_> {
     }
 
     fn recover_kek(&self, params: &WrappingParams) -> bulla_kms::Result<KeyEncryptionKey> {
-        let decapsulate = async |client: &Client| client.decapsulate(params.key_name(), params.bytes()).await;
-        let shared = self.0.wait_coded(decapsulate)?;
+        let decapsulate = |client: &Client| client.decapsulate(params.key_name(), params.bytes());
+        let shared = self.0.ask_coded(decapsulate)?;
         let key: [u8; 32] = shared.as_slice().try_into().map_err(|_| self.wrong_key())?;
         Ok(Zeroizing::new(key))
     }

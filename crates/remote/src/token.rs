@@ -56,9 +56,9 @@ fn mint_by_service(service: &ServiceConnection, args: &TokenNewArgs) -> Result<T
     let grant = bulla_client::Grant {
         operations: args.operations.iter().map(ToString::to_string).collect(),
         keys: (!args.keys.is_empty()).then(|| args.keys.clone()),
-        expires_in_seconds: args.expires.remaining()?.as_secs(),
+        lifetime: args.expires.remaining()?,
     };
-    let minted = service.wait(async |client| client.mint_token(&grant).await)?;
+    let minted = service.ask(|client| client.mint_token(&grant))?;
     // The error does not quote it.
     minted.token.parse().map_err(|_| unexpected("it has no token"))
 }

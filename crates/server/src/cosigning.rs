@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use bulla_client::{Address, Witness};
+use bulla_client::Address;
+use bulla_client::blocking::Witness;
 use bulla_kms::audit_log::{AuditLog, WitnessAnswer, WitnessReport, WitnessTransport, Witnesses};
 use bulla_kms::{Code, KeyId, KeyVersionId, Keystore, KmsError, PublicKey, Result, VersionState};
 
@@ -53,14 +54,14 @@ pub fn configured_witnesses(config: &Config) -> Result<Option<Witnesses>> {
 
 fn witness_transport(witness: &WitnessConfig) -> Result<Box<WitnessTransport>> {
     let invalid = |error: bulla_client::Error| {
-        let message = format!("the witness {}: {error}", witness.key.name());
+        let message = format!("the witness {}: {error:#}", witness.key.name());
         KmsError::new(Code::InvalidArgument, message)
     };
     let address: Address = witness.url.parse().map_err(invalid)?;
     let (name, client) = (witness.key.name().to_owned(), Witness::new(address).map_err(invalid)?);
     Ok(Box::new(move |request| match client.add_checkpoint(request) {
-        Ok((status, body)) => Ok(WitnessAnswer { status, body }),
-        Err(error) => Err(KmsError::new(Code::Unavailable, format!("the witness {name}: {error}"))),
+        Ok(answer) => Ok(WitnessAnswer { status: answer.status, body: answer.body }),
+        Err(error) => Err(KmsError::new(Code::Unavailable, format!("the witness {name}: {error:#}"))),
     }))
 }
 

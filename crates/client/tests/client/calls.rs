@@ -1,14 +1,17 @@
 //! Every call, against a service that works.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use bulla_client::{
-    Attenuation, Grant, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash, PrivateKeyFormat,
-    PublicKeyFormat, Recipient, Rotation, SignItem, Statement, StatementKind, VerifyItem, VersionState,
+    Attenuation, ErrorCode, Grant, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash,
+    PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, SignItem, Statement, StatementKind, Token,
+    Verdict, VerifyItem, VersionState,
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
 
 use crate::support::{Service, config, keystore, token};
-use crate::{address, client, of};
+use crate::{blocking, builder, client};
 
 fn labeled(label: &str) -> NewKey {
     NewKey { label: Some(label.to_owned()), ..NewKey::default() }
@@ -21,91 +24,84 @@ fn of_algorithm(label: &str, algorithm: &str) -> NewKey {
 #[test]
 fn messages_are_signed_and_verified() {
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        client.create_key(&labeled("a")).await.unwrap();
-        let signature = client.sign("a", b"message").await.unwrap();
-        assert_eq!((signature.version, signature.bytes.len()), (1, 64));
-        assert!(client.verify(&signature.key, b"message", &signature.bytes).await.unwrap());
-        assert!(client.verify("a", b"message", &signature.bytes).await.unwrap());
-        assert!(!client.verify("a", b"another", &signature.bytes).await.unwrap());
-        let empty = client.sign("a", b"").await.unwrap();
-        assert!(client.verify("a", b"", &empty.bytes).await.unwrap());
-        let error = client.sign("nothing", b"").await.unwrap_err();
-        let refusal = error.refusal().unwrap();
-        assert_eq!((refusal.code.as_str(), refusal.status, refusal.retryable), ("key_not_found", 404, false));
-        assert!(refusal.request_id.is_some() && error.to_string().contains("nothing"), "{error}");
-    });
+    let client = client(&service.url);
+    client.create_key(&labeled("a")).unwrap();
+    let signature = client.sign("a", b"message").unwrap();
+    assert_eq!((signature.version, signature.bytes.len()), (1, 64));
+    let verify = |key, message| client.verify(key, message, &signature.bytes).unwrap();
+    assert_eq!(verify(&signature.key, b"message"), Verdict::Valid);
+    assert_eq!(verify("a", b"message"), Verdict::Valid);
+    assert_eq!(verify("a", b"another"), Verdict::Invalid);
+    let empty = client.sign("a", b"").unwrap();
+    assert!(client.verify("a", b"", &empty.bytes).unwrap().is_valid());
+    let error = client.sign("nothing", b"").unwrap_err();
+    assert_eq!((error.code(), error.status()), (Some(&ErrorCode::KeyNotFound), Some(404)));
+    assert!(!error.is_retryable() && !error.service_error().unwrap().retryable);
+    assert!(error.to_string().contains(error.request_id().unwrap()), "{error}");
+    assert!(error.to_string().contains("nothing"), "{error}");
 }
 
 #[test]
 fn digests_and_statements_are_signed() {
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        client.create_key(&labeled("a")).await.unwrap();
-        for (prehash, digest) in [(Prehash::Blake3, vec![1; 32]), (Prehash::Ed25519ph, vec![2; 64])] {
-            let signature = client.sign_digest("a", prehash, &digest, b"context").await.unwrap().bytes;
-            let verify = async |context: &[u8]| {
-                client.verify_digest("a", prehash, &digest, context, &signature).await.unwrap()
-            };
-            assert!(verify(b"context").await);
-            assert!(!verify(b"other").await);
-        }
-        let digest = *bulla_blake3::hash(b"content").as_bytes();
-        let statement = Statement {
-            kind: StatementKind::File,
-            digest,
-            size: 7,
-            comment: "a word",
-            prehash: Some(Prehash::Ed25519ph),
-        };
-        let signed = client.sign_statement("a", &statement).await.unwrap();
-        let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes()).unwrap();
-        assert_eq!((file.key.to_string(), file.size, file.comment.as_str()), (signed.key, 7, "a word"));
-        assert!(file.verify_with(&file.public_key.clone()).is_valid());
-    });
+    let client = client(&service.url);
+    client.create_key(&labeled("a")).unwrap();
+    for (prehash, digest) in [(Prehash::Blake3, vec![1; 32]), (Prehash::Ed25519ph, vec![2; 64])] {
+        let signature = client.sign_digest("a", prehash, &digest, b"context").unwrap().bytes;
+        let verify =
+            |context: &[u8]| client.verify_digest("a", prehash, &digest, context, &signature).unwrap();
+        assert!(verify(b"context").is_valid());
+        assert!(!verify(b"other").is_valid());
+    }
+    let digest = *bulla_blake3::hash(b"content").as_bytes();
+    let statement = Statement {
+        kind: StatementKind::File,
+        digest,
+        size: 7,
+        comment: "a word",
+        prehash: Some(Prehash::Ed25519ph),
+    };
+    let signed = client.sign_statement("a", &statement).unwrap();
+    let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes()).unwrap();
+    assert_eq!((file.key.to_string(), file.size, file.comment.as_str()), (signed.key, 7, "a word"));
+    assert!(file.verify_with(&file.public_key.clone()).is_valid());
 }
 
 #[test]
 fn batches_are_of_any_length_and_their_results_in_order() {
     const ITEMS: usize = 10_007;
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        client.create_key(&labeled("a")).await.unwrap();
-        let messages: Vec<_> = (0..ITEMS).map(|index| index.to_string().into_bytes()).collect();
-        let key = |index: usize| if index == 10_003 { "nothing" } else { "a" };
-        let items: Vec<_> = messages
-            .iter()
-            .enumerate()
-            .map(|(index, message)| SignItem { key: key(index), message })
-            .collect();
-        let signatures = client.sign_many(&items).await.unwrap();
-        assert_eq!(signatures.len(), ITEMS);
-        let refused: Vec<_> = signatures.iter().enumerate().filter(|(_, one)| one.is_err()).collect();
-        assert_eq!(refused.len(), 1);
-        assert_eq!(
-            (refused[0].0, refused[0].1.as_ref().unwrap_err().code.as_str()),
-            (10_003, "key_not_found")
-        );
-        let empty = Vec::new();
-        let bytes = |index: usize| signatures[index].as_ref().map_or(&empty, |signature| &signature.bytes);
-        // One signature is that of another message.
-        let place = |index: usize| if index == 10_001 { 10_002 } else { index };
-        let items: Vec<_> = messages
-            .iter()
-            .enumerate()
-            .map(|(index, message)| VerifyItem { key: key(index), message, signature: bytes(place(index)) })
-            .collect();
-        let verdicts = client.verify_many(&items).await.unwrap();
-        assert_eq!(verdicts.len(), ITEMS);
-        for (index, verdict) in verdicts.iter().enumerate() {
-            match index {
-                10_003 => assert_eq!(verdict.as_ref().unwrap_err().code, "key_not_found"),
-                _ => assert_eq!(verdict, &Ok(index != 10_001), "{index}"),
-            }
+    let client = client(&service.url);
+    client.create_key(&labeled("a")).unwrap();
+    let messages: Vec<_> = (0..ITEMS).map(|index| index.to_string().into_bytes()).collect();
+    let key = |index: usize| if index == 10_003 { "nothing" } else { "a" };
+    let items: Vec<_> =
+        messages.iter().enumerate().map(|(index, message)| SignItem { key: key(index), message }).collect();
+    let signatures = client.sign_many(&items).unwrap();
+    assert_eq!(signatures.len(), ITEMS);
+    let refused: Vec<_> = signatures.iter().enumerate().filter(|(_, one)| one.is_err()).collect();
+    assert_eq!(refused.len(), 1);
+    assert_eq!((refused[0].0, &refused[0].1.as_ref().unwrap_err().code), (10_003, &ErrorCode::KeyNotFound));
+    let empty = Vec::new();
+    let bytes = |index: usize| signatures[index].as_ref().map_or(&empty, |signature| &signature.bytes);
+    // One signature is that of another message.
+    let place = |index: usize| if index == 10_001 { 10_002 } else { index };
+    let items: Vec<_> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| VerifyItem { key: key(index), message, signature: bytes(place(index)) })
+        .collect();
+    let verdicts = client.verify_many(&items).unwrap();
+    assert_eq!(verdicts.len(), ITEMS);
+    for (index, verdict) in verdicts.iter().enumerate() {
+        match index {
+            10_003 => assert_eq!(verdict.as_ref().unwrap_err().code, ErrorCode::KeyNotFound),
+            10_001 => assert_eq!(verdict, &Ok(Verdict::Invalid)),
+            _ => assert_eq!(verdict, &Ok(Verdict::Valid), "{index}"),
         }
-        assert_eq!(client.sign_many(&[]).await.unwrap(), []);
-        assert_eq!(client.verify_many(&[]).await.unwrap(), []);
-    });
+    }
+    assert_eq!(client.sign_many(&[]).unwrap(), []);
+    assert_eq!(client.verify_many(&[]).unwrap(), []);
 }
 
 #[test]
@@ -115,55 +111,51 @@ fn batches_fit_a_service_that_takes_fewer_items() {
     config.limits.max_batch_items = 3;
     let service = Service::start(bulla_kms::Keystore::in_memory().unwrap(), config);
     let items = [SignItem { key: "a", message: b"" }; 7];
-    client(&service.url).wait(async |client| {
-        client.create_key(&labeled("a")).await.unwrap();
-        assert_eq!(client.sign_many(&items).await.unwrap_err().code(), Some("too_many_items"));
-    });
-    of(bulla_client::Settings::new(address(&service.url)).items(3)).wait(async |client| {
-        assert_eq!(client.sign_many(&items).await.unwrap().len(), 7);
-    });
+    let client = client(&service.url);
+    client.create_key(&labeled("a")).unwrap();
+    assert_eq!(client.sign_many(&items).unwrap_err().code(), Some(&ErrorCode::TooManyItems));
+
+    let client = blocking(builder(&service.url).max_batch_items(3));
+    assert_eq!(client.sign_many(&items).unwrap().len(), 7);
 }
 
 #[test]
 fn keys_live_from_their_creation_to_their_end() {
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        let rotation = Rotation { max_age_seconds: Some(60), max_uses: None };
-        let new = NewKey { rotation: Some(rotation), exportable: true, ..labeled("a") };
-        let key = client.create_key(&new).await.unwrap();
-        assert_eq!((key.label.as_deref(), key.state, key.head), (Some("a"), KeyState::Enabled, 1));
-        assert_eq!((key.rotation, key.exportable, key.algorithm.as_str()), (rotation, true, "ed25519"));
-        assert_eq!(
-            (key.versions[0].state, key.versions[0].origin),
-            (VersionState::Usable, Origin::Generated)
-        );
-        assert_eq!(client.key("a").await.unwrap(), key);
-        assert_eq!(client.key(&key.name).await.unwrap(), key);
-        let rotated = client.rotate("a").await.unwrap();
-        assert_eq!((rotated.head, rotated.versions.len()), (2, 2));
-        let statements: Vec<Succession> =
-            client.successions("a").await.unwrap().iter().map(|text| text.parse().unwrap()).collect();
-        assert!(statements.len() == 1 && statements[0].verify().is_valid());
-        assert_eq!(client.disable("a").await.unwrap().state, KeyState::Disabled);
-        assert_eq!(client.sign("a", b"").await.unwrap_err().code(), Some("key_disabled"));
-        let enabled = client.enable("a").await.unwrap();
-        let old = client.update("a", Some(enabled.revision - 1), KeyUpdate::Label("b")).await;
-        assert_eq!(old.unwrap_err().code(), Some("conflict"));
-        let named = client.update("a", Some(enabled.revision), KeyUpdate::Label("b")).await.unwrap();
-        assert_eq!(named.label.as_deref(), Some("b"));
-        let free = client.update("b", None, KeyUpdate::Rotation(Rotation::default())).await.unwrap();
-        assert_eq!(free.rotation, Rotation::default());
-        let least = client.update("b", None, KeyUpdate::MinimumVersion(2)).await.unwrap();
-        assert_eq!(least.minimum_version, 2);
-        assert_eq!(client.destroy_version("b", 1).await.unwrap().versions[0].state, VersionState::Destroyed);
-        assert_eq!(client.revoke_version("b", 1).await.unwrap().versions[0].state, VersionState::Revoked);
-        let scheduled = client.schedule_destruction("b", "2026-01-01T00:00:00.000Z").await.unwrap();
-        assert_eq!(scheduled.state, KeyState::PendingDestruction);
-        assert_eq!(scheduled.destroy_after.as_deref(), Some("2026-01-01T00:00:00.000Z"));
-        assert_eq!(client.cancel_destruction("b").await.unwrap().state, KeyState::Disabled);
-        client.schedule_destruction("b", "2026-01-01T00:00:00.000Z").await.unwrap();
-        assert_eq!(client.destroy("b").await.unwrap().state, KeyState::Destroyed);
-    });
+    let client = client(&service.url);
+    let rotation = Rotation { max_age: Some(Duration::from_secs(60)), max_uses: None };
+    let new = NewKey { rotation: Some(rotation), exportable: true, ..labeled("a") };
+    let key = client.create_key(&new).unwrap();
+    assert_eq!((key.label.as_deref(), key.state, key.latest_version), (Some("a"), KeyState::Enabled, 1));
+    assert_eq!((key.rotation, key.exportable, key.algorithm.as_str()), (rotation, true, "ed25519"));
+    assert_eq!((key.versions[0].state, key.versions[0].origin), (VersionState::Usable, Origin::Generated));
+    assert_eq!(client.key("a").unwrap(), key);
+    assert_eq!(client.key(&key.id).unwrap(), key);
+    let rotated = client.rotate_key("a").unwrap();
+    assert_eq!((rotated.latest_version, rotated.versions.len()), (2, 2));
+    let statements: Vec<Succession> =
+        client.successions("a").unwrap().iter().map(|text| text.parse().unwrap()).collect();
+    assert!(statements.len() == 1 && statements[0].verify().is_valid());
+    assert_eq!(client.disable_key("a").unwrap().state, KeyState::Disabled);
+    assert_eq!(client.sign("a", b"").unwrap_err().code(), Some(&ErrorCode::KeyDisabled));
+    let enabled = client.enable_key("a").unwrap();
+    let old = client.update_key("a", Some(enabled.revision - 1), KeyUpdate::Label(Some("b")));
+    assert_eq!(old.unwrap_err().code(), Some(&ErrorCode::Conflict));
+    let named = client.update_key("a", Some(enabled.revision), KeyUpdate::Label(Some("b"))).unwrap();
+    assert_eq!(named.label.as_deref(), Some("b"));
+    let free = client.update_key("b", None, KeyUpdate::Rotation(Rotation::default())).unwrap();
+    assert_eq!(free.rotation, Rotation::default());
+    let least = client.update_key("b", None, KeyUpdate::MinimumVersion(2)).unwrap();
+    assert_eq!(least.minimum_version, 2);
+    assert_eq!(client.destroy_version("b", 1).unwrap().versions[0].state, VersionState::Destroyed);
+    assert_eq!(client.revoke_version("b", 1).unwrap().versions[0].state, VersionState::Revoked);
+    let due = UNIX_EPOCH + Duration::from_millis(1_767_225_600_123);
+    let scheduled = client.schedule_destruction("b", due).unwrap();
+    assert_eq!(scheduled.state, KeyState::PendingDestruction);
+    assert_eq!(scheduled.destroy_after, Some(due));
+    assert_eq!(client.cancel_destruction("b").unwrap().state, KeyState::Disabled);
+    client.schedule_destruction("b", due).unwrap();
+    assert_eq!(client.destroy_key("b").unwrap().state, KeyState::Destroyed);
 }
 
 #[test]
@@ -190,45 +182,43 @@ fn keys_are_listed_page_by_page() {
     keystore.create_token_root(&tenant).unwrap();
     let token = keystore.mint_token(&reader).unwrap();
     let service = Service::start(keystore, config);
-    let settings = bulla_client::Settings::new(address(&service.url)).token(token.expose()).unwrap();
-    of(settings).wait(async |client| {
-        let first = client.keys_page(None).await.unwrap();
-        assert_eq!((first.keys.len(), first.next.is_some()), (1000, true));
-        let keys = client.keys().await.unwrap();
-        // The root key is one of them.
-        assert_eq!(keys.len(), KEYS + 1);
-        assert!(keys.windows(2).all(|two| two[0].name < two[1].name));
-    });
+    let settings = builder(&service.url).token(Token::new(token.expose()).unwrap());
+    let client = blocking(settings);
+    let first = client.key_page(None).unwrap();
+    assert_eq!((first.keys.len(), first.next.is_some()), (1000, true));
+    let keys: Vec<_> = client.keys().collect::<Result<_, _>>().unwrap();
+    // The root key is one of them.
+    assert_eq!(keys.len(), KEYS + 1);
+    assert!(keys.windows(2).all(|two| two[0].id < two[1].id));
 }
 
 #[test]
 fn public_keys_and_attestations_are_what_the_keystore_writes() {
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        let key = client.create_key(&labeled("a")).await.unwrap();
-        for (format, begin) in [
-            (PublicKeyFormat::Pem, "-----BEGIN PUBLIC KEY-----"),
-            (PublicKeyFormat::Der, "MCowBQ"),
-            (PublicKeyFormat::Raw, ""),
-            (PublicKeyFormat::Jwk, "{"),
-            (PublicKeyFormat::OpenSsh, "ssh-ed25519 "),
-            (PublicKeyFormat::Minisign, "untrusted comment: "),
-            (PublicKeyFormat::Bulla, "bulla public key v1: "),
-        ] {
-            let public = client.public_key("a", format).await.unwrap();
-            assert!(public.public_key.starts_with(begin), "{format:?}: {}", public.public_key);
-            assert_eq!(
-                (public.key.as_str(), public.algorithm.as_str()),
-                (key.versions[0].id.as_str(), "ed25519")
-            );
-        }
-        // Its JSON is in the form that was signed.
-        let text = client.attest("a").await.unwrap();
-        let attested: SignedAttestation = serde_json::from_str(&text).unwrap();
-        assert!(attested.verify().is_valid());
-        let attestation: &Attestation = &attested.attestation;
-        assert_eq!(attestation.key.to_string(), key.name);
-    });
+    let client = client(&service.url);
+    let key = client.create_key(&labeled("a")).unwrap();
+    for (format, begin) in [
+        (PublicKeyFormat::Pem, "-----BEGIN PUBLIC KEY-----"),
+        (PublicKeyFormat::Der, "MCowBQ"),
+        (PublicKeyFormat::Raw, ""),
+        (PublicKeyFormat::Jwk, "{"),
+        (PublicKeyFormat::OpenSsh, "ssh-ed25519 "),
+        (PublicKeyFormat::Minisign, "untrusted comment: "),
+        (PublicKeyFormat::Bulla, "bulla public key v1: "),
+    ] {
+        let public = client.public_key("a", format).unwrap();
+        assert!(public.text.starts_with(begin), "{format:?}: {}", public.text);
+        assert_eq!(
+            (public.key.as_str(), public.algorithm.as_str()),
+            (key.versions[0].id.as_str(), "ed25519")
+        );
+    }
+    // Its JSON is in the form that was signed.
+    let text = client.attest_key("a").unwrap();
+    let attested: SignedAttestation = serde_json::from_str(&text).unwrap();
+    assert!(attested.verify().is_valid());
+    let attestation: &Attestation = &attested.attestation;
+    assert_eq!(attestation.key.to_string(), key.id);
 }
 
 #[test]
@@ -238,48 +228,53 @@ fn tokens_are_minted_attenuated_and_revoked() {
     config.service.development = true;
     let service = Service::start(keystore, config);
     let open = client(&service.url);
-    let grant =
-        Grant { operations: vec!["sign".to_owned(), "read".to_owned()], keys: None, expires_in_seconds: 60 };
-    let minted = open.wait(async |client| {
-        client.create_key(&labeled("a")).await.unwrap();
-        assert!(client.authority().await.unwrap().can_mint_tokens);
-        client.mint_token(&grant).await.unwrap()
-    });
+    let grant = Grant {
+        operations: vec!["sign".to_owned(), "read".to_owned()],
+        keys: None,
+        lifetime: Duration::from_secs(60),
+    };
+    let minted = {
+        let client = &open;
+        client.create_key(&labeled("a")).unwrap();
+        assert!(client.permissions().unwrap().can_mint_tokens);
+        client.mint_token(&grant).unwrap()
+    };
     assert!(!format!("{minted:?}").contains(minted.token.as_str()));
-    let weaker = open.wait(async |client| {
-        let client = client.with_token(&minted.token).unwrap();
-        let authority = client.authority().await.unwrap();
+    let weaker = {
+        let client = &open;
+        let client = client.with_token(Token::new(&minted.token).unwrap());
+        let authority = client.permissions().unwrap();
         assert_eq!((authority.operations.len(), authority.can_mint_tokens), (2, false));
         assert_eq!(authority.revocation_ids, std::slice::from_ref(&minted.revocation_id));
-        assert_eq!(client.rotate("a").await.unwrap_err().code(), Some("forbidden"));
+        assert_eq!(client.rotate_key("a").unwrap_err().code(), Some(&ErrorCode::Forbidden));
         let limits = Attenuation { operations: Some(vec!["read".to_owned()]), ..Attenuation::default() };
-        client.attenuate_token(&limits).await.unwrap()
-    });
-    open.wait(async |client| {
-        let weak = client.with_token(&weaker.token).unwrap();
-        weak.key("a").await.unwrap();
-        assert_eq!(weak.sign("a", b"").await.unwrap_err().code(), Some("forbidden"));
-        weak.revoke_own_token().await.unwrap();
-        assert_eq!(weak.key("a").await.unwrap_err().code(), Some("forbidden"));
-        let strong = client.with_token(&minted.token).unwrap();
-        strong.key("a").await.unwrap();
-        client.revoke_token(&minted.revocation_id, minted.expires.as_deref()).await.unwrap();
-        assert_eq!(strong.key("a").await.unwrap_err().code(), Some("forbidden"));
-    });
+        client.attenuate_token(&limits).unwrap()
+    };
+    {
+        let client = &open;
+        let weak = client.with_token(Token::new(&weaker.token).unwrap());
+        weak.key("a").unwrap();
+        assert_eq!(weak.sign("a", b"").unwrap_err().code(), Some(&ErrorCode::Forbidden));
+        weak.revoke_own_token().unwrap();
+        assert_eq!(weak.key("a").unwrap_err().code(), Some(&ErrorCode::Forbidden));
+        let strong = client.with_token(Token::new(&minted.token).unwrap());
+        strong.key("a").unwrap();
+        client.revoke_token(&minted.revocation_id, minted.expires).unwrap();
+        assert_eq!(strong.key("a").unwrap_err().code(), Some(&ErrorCode::Forbidden));
+    }
 }
 
 #[test]
 fn keys_are_encapsulated_and_data_is_encrypted() {
     let service = Service::open();
-    client(&service.url).wait(async |client| {
-        client.create_key(&of_algorithm("transport", "x-wing")).await.unwrap();
-        let made = client.encapsulate("transport").await.unwrap();
-        let shared = client.decapsulate(&made.key, &made.ciphertext).await.unwrap();
-        assert_eq!((shared.len(), *shared == *made.shared_key), (32, true));
-        let encrypted = client.encrypt(b"a secret", &["transport"], &[]).await.unwrap();
-        assert_eq!(**client.decrypt(&encrypted).await.unwrap(), *b"a secret");
-        assert!(client.decrypt(&encrypted[..encrypted.len() - 1]).await.is_err());
-    });
+    let client = client(&service.url);
+    client.create_key(&of_algorithm("transport", "x-wing")).unwrap();
+    let made = client.encapsulate("transport").unwrap();
+    let shared = client.decapsulate(&made.key, &made.ciphertext).unwrap();
+    assert_eq!((shared.len(), *shared == *made.shared_key), (32, true));
+    let encrypted = client.encrypt(b"a secret", &["transport"], &[]).unwrap();
+    assert_eq!(**client.decrypt(&encrypted).unwrap(), *b"a secret");
+    assert!(client.decrypt(&encrypted[..encrypted.len() - 1]).is_err());
 }
 
 #[test]
@@ -287,26 +282,25 @@ fn keys_are_exported_and_imported() {
     let keystore = keystore(&["local"]);
     let token = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
     let service = Service::start(keystore, config());
-    let settings = bulla_client::Settings::new(address(&service.url)).token(token.expose()).unwrap();
-    of(settings).wait(async |client| {
-        client.create_key(&of_algorithm("transport", "x-wing")).await.unwrap();
-        let key = client.create_key(&NewKey { exportable: true, ..labeled("a") }).await.unwrap();
-        let exported = client.export_key("a", Recipient::Key("transport")).await.unwrap();
-        assert_eq!(exported.key, key.versions[0].id);
-        let wrapped = KeyMaterial::Wrapped { wrapped: &exported.wrapped, recipient: "transport" };
-        let copy = client.import_key(&labeled("b"), wrapped).await.unwrap();
-        assert_eq!(copy.versions[0].public_key, key.versions[0].public_key);
-        assert_eq!(copy.versions[0].origin, Origin::Imported);
-        let (format, algorithm, passphrase) = (PrivateKeyFormat::Raw, Some("ed25519"), None);
-        let raw = |bytes| KeyMaterial::Private { format, bytes, algorithm, passphrase };
-        let version = client.import_version("b", raw(&[6; 32])).await.unwrap();
-        assert_eq!((version.head, version.versions[1].origin), (2, Origin::Imported));
-        let raw = client.import_key(&labeled("c"), raw(&[7; 32])).await.unwrap();
-        assert_eq!(raw.label.as_deref(), Some("c"));
-        let pem = client.public_key("c", PublicKeyFormat::Pem).await.unwrap().public_key;
-        let pem = KeyMaterial::Public { format: PublicKeyFormat::Pem, text: &pem, algorithm: None };
-        let public = client.import_key(&labeled("d"), pem).await.unwrap();
-        assert_eq!(public.versions[0].origin, Origin::PublicOnly);
-        assert_eq!(public.versions[0].public_key, raw.versions[0].public_key);
-    });
+    let settings = builder(&service.url).token(Token::new(token.expose()).unwrap());
+    let client = blocking(settings);
+    client.create_key(&of_algorithm("transport", "x-wing")).unwrap();
+    let key = client.create_key(&NewKey { exportable: true, ..labeled("a") }).unwrap();
+    let exported = client.export_key("a", Recipient::Key("transport")).unwrap();
+    assert_eq!(exported.key, key.versions[0].id);
+    let wrapped = KeyMaterial::Wrapped { wrapped: &exported.wrapped, recipient: "transport" };
+    let copy = client.import_key(&labeled("b"), wrapped).unwrap();
+    assert_eq!(copy.versions[0].public_key, key.versions[0].public_key);
+    assert_eq!(copy.versions[0].origin, Origin::Imported);
+    let (format, algorithm, passphrase) = (PrivateKeyFormat::Raw, Some("ed25519"), None);
+    let raw = |bytes| KeyMaterial::Private { format, bytes, algorithm, passphrase };
+    let version = client.import_version("b", raw(&[6; 32])).unwrap();
+    assert_eq!((version.latest_version, version.versions[1].origin), (2, Origin::Imported));
+    let raw = client.import_key(&labeled("c"), raw(&[7; 32])).unwrap();
+    assert_eq!(raw.label.as_deref(), Some("c"));
+    let pem = client.public_key("c", PublicKeyFormat::Pem).unwrap().text;
+    let pem = KeyMaterial::Public { format: PublicKeyFormat::Pem, text: &pem, algorithm: None };
+    let public = client.import_key(&labeled("d"), pem).unwrap();
+    assert_eq!(public.versions[0].origin, Origin::PublicOnly);
+    assert_eq!(public.versions[0].public_key, raw.versions[0].public_key);
 }

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use bulla_client::{Blocking, Error, NewKey, Settings};
+use bulla_client::blocking::Client;
+use bulla_client::{ErrorCode, ErrorKind, NewKey, Verdict};
 
 use crate::faulty::{Canned, Fault, Faulty};
 use crate::support::Service;
-use crate::{address, client, of};
+use crate::{blocking, builder, client};
 
 /// A service with the key `a`, and a client that reaches it through a network with faults.
-fn faulty(faults: &[Fault]) -> (Service, Faulty, Blocking) {
+fn faulty(faults: &[Fault]) -> (Service, Faulty, Client) {
     let service = Service::open();
     let new = NewKey { label: Some("a".to_owned()), ..NewKey::default() };
-    client(&service.url).wait(async |client| client.create_key(&new).await.unwrap());
+    client(&service.url).create_key(&new).unwrap();
     let network = Faulty::before(&service.url, faults);
-    let client = of(Settings::new(address(&network.url)).backoff(Duration::from_millis(1)));
+    let client = blocking(builder(&network.url).initial_backoff(Duration::from_millis(1)));
     (service, network, client)
 }
 
@@ -31,29 +32,29 @@ const NONSENSE: Fault = Fault::Answer(Canned(200, 0, r#"{"key":"hunter2","versio
 #[test]
 fn a_refusal_that_may_help_is_repeated_with_the_same_request() {
     let (_service, network, client) = faulty(&[BUSY, BUSY]);
-    let rotated = client.wait(async |client| client.rotate("a").await.unwrap());
-    assert_eq!(rotated.head, 2);
+    let rotated = client.rotate_key("a").unwrap();
+    assert_eq!(rotated.latest_version, 2);
     let seen = network.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen[0] == seen[1] && seen[1] == seen[2], "{seen:?}");
     let key = seen[0].header("idempotency-key").unwrap();
     assert_eq!(key.len(), 32);
-    client.wait(async |client| client.rotate("a").await.unwrap());
+    client.rotate_key("a").unwrap();
     assert_ne!(network.seen()[3].header("idempotency-key").unwrap(), key);
     // A request that changes nothing has no key.
-    client.wait(async |client| client.sign("a", b"").await.unwrap());
+    client.sign("a", b"").unwrap();
     assert_eq!(network.seen()[4].header("idempotency-key"), None);
 }
 
 #[test]
 fn a_busy_proxy_is_asked_again_unless_the_request_changes_something() {
     let (_service, network, client) = faulty(&[PROXY_LIMITS, PROXY_BUSY]);
-    client.wait(async |client| client.sign("a", b"").await.unwrap());
+    client.sign("a", b"").unwrap();
     assert_eq!(network.seen().len(), 3);
     for answer in [PROXY_LIMITS, PROXY_BUSY] {
         let (_service, network, client) = faulty(&[answer]);
-        let error = client.wait(async |client| client.rotate("a").await.unwrap_err());
-        assert!(matches!(error, Error::Unexpected(_)), "{error:?}");
+        let error = client.rotate_key("a").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidResponse), "{error:?}");
         assert_eq!(network.seen().len(), 1);
     }
 }
@@ -61,19 +62,19 @@ fn a_busy_proxy_is_asked_again_unless_the_request_changes_something() {
 #[test]
 fn a_refusal_that_stays_one_is_not_repeated() {
     let (_service, network, client) = faulty(&[REFUSED]);
-    let error = client.wait(async |client| client.sign("a", b"").await.unwrap_err());
-    assert_eq!(error.code(), Some("conflict"));
+    let error = client.sign("a", b"").unwrap_err();
+    assert_eq!(error.code(), Some(&ErrorCode::Conflict));
     assert_eq!(network.seen().len(), 1);
 }
 
 #[test]
 fn repetitions_end() {
     let (_service, network, client) = faulty(&[BUSY; 9]);
-    let error = client.wait(async |client| client.sign("a", b"").await.unwrap_err());
-    assert_eq!(error.code(), Some("busy"));
+    let error = client.sign("a", b"").unwrap_err();
+    assert_eq!(error.code(), Some(&ErrorCode::Busy));
     assert_eq!(network.seen().len(), 4);
-    let never = of(Settings::new(address(&network.url)).retries(0));
-    never.wait(async |client| client.sign("a", b"").await.unwrap_err());
+    let never = blocking(builder(&network.url).max_retries(0));
+    never.sign("a", b"").unwrap_err();
     assert_eq!(network.seen().len(), 5);
 }
 
@@ -81,15 +82,15 @@ fn repetitions_end() {
 #[test]
 fn a_repetition_after_the_deadline_is_not_made() {
     let (_service, network, client) = faulty(&[BUSY_FOR_AN_HOUR]);
-    let error = client.wait(async |client| client.sign("a", b"").await.unwrap_err());
-    assert_eq!(error.code(), Some("busy"));
+    let error = client.sign("a", b"").unwrap_err();
+    assert_eq!(error.code(), Some(&ErrorCode::Busy));
     assert_eq!(network.seen().len(), 1);
 }
 
 #[test]
 fn a_lost_answer_is_asked_for_again_if_nothing_was_changed() {
     let (_service, network, client) = faulty(&[Fault::Cut, Fault::Lost, Fault::Short]);
-    client.wait(async |client| client.sign("a", b"").await.unwrap());
+    client.sign("a", b"").unwrap();
     assert_eq!(network.seen().len(), 4);
 }
 
@@ -97,13 +98,13 @@ fn a_lost_answer_is_asked_for_again_if_nothing_was_changed() {
 fn a_change_whose_answer_was_lost_is_not_made_again() {
     let (service, network, client) = faulty(&[Fault::Lost, Fault::Short]);
     for asked in [1, 2] {
-        let error = client.wait(async |client| client.rotate("a").await.unwrap_err());
-        assert!(matches!(error, Error::Interrupted(_)), "{error:?}");
+        let error = client.rotate_key("a").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Interrupted), "{error:?}");
         assert_eq!(network.seen().len(), asked);
     }
     // The first was made.
-    let key = crate::client(&service.url).wait(async |client| client.key("a").await.unwrap());
-    assert_eq!(key.head, 2);
+    let key = crate::client(&service.url).key("a").unwrap();
+    assert_eq!(key.latest_version, 2);
 }
 
 #[test]
@@ -111,12 +112,13 @@ fn a_service_that_does_not_listen_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let client = of(Settings::new(address(&url)).retries(1).backoff(Duration::from_millis(1)));
-    for error in client.wait(async |client| {
-        [client.sign("a", b"").await.unwrap_err(), client.rotate("a").await.unwrap_err()]
-    }) {
-        assert!(matches!(error, Error::Unreachable(_)), "{error:?}");
+    let client = blocking(builder(&url).max_retries(1).initial_backoff(Duration::from_millis(1)));
+    for error in [client.sign("a", b"").unwrap_err(), client.rotate_key("a").unwrap_err()] {
+        assert!(matches!(error.kind(), ErrorKind::Connect), "{error:?}");
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
+        assert!(error.is_retryable() && !error.is_outcome_unknown(), "{error}");
+        let cause = std::error::Error::source(&error).unwrap();
+        assert!(cause.is::<std::io::Error>() && !error.to_string().contains(&cause.to_string()), "{cause}");
     }
 }
 
@@ -137,9 +139,9 @@ fn a_service_that_begins_to_listen_is_found() {
         let _ = std::io::copy(&mut from, &mut to);
     });
     let patient =
-        Settings::new(address(&format!("http://{place}"))).retries(100).backoff(Duration::from_millis(10));
-    let client = of(patient);
-    client.wait(async |client| client.version().await.unwrap());
+        builder(&format!("http://{place}")).max_retries(100).initial_backoff(Duration::from_millis(10));
+    let client = blocking(patient);
+    client.health().unwrap();
     drop(client);
     late.join().unwrap();
 }
@@ -148,14 +150,17 @@ fn a_service_that_begins_to_listen_is_found() {
 fn a_call_ends_at_its_deadline() {
     let (_service, network, client) = faulty(&[Fault::Silence, Fault::Silence]);
     let short = Duration::from_millis(100);
-    let errors = client.wait(async |client| {
-        let client = client.with_deadline(short);
-        [client.sign("a", b"").await.unwrap_err(), client.rotate("a").await.unwrap_err()]
-    });
-    assert_eq!(errors, [Error::Deadline(short), Error::Deadline(short)]);
+    let errors = {
+        let client = client.with_timeout(short);
+        [client.sign("a", b"").unwrap_err(), client.rotate_key("a").unwrap_err()]
+    };
+    for error in errors {
+        assert!(error.kind() == ErrorKind::Timeout && error.is_outcome_unknown(), "{error:?}");
+        assert_eq!(error.to_string(), "the service did not answer within 100ms");
+    }
     assert_eq!(network.seen().len(), 2);
     // The connection of a call that ended early is not used again.
-    client.wait(async |client| client.sign("a", b"").await.unwrap());
+    client.sign("a", b"").unwrap();
     assert_eq!(network.seen().iter().map(|request| request.connection).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
@@ -163,8 +168,8 @@ fn a_call_ends_at_its_deadline() {
 fn an_answer_of_something_else_is_an_error() {
     for answer in [BAD_GATEWAY, NONSENSE] {
         let (_service, network, client) = faulty(&[answer]);
-        let error = client.wait(async |client| client.sign("a", b"").await.unwrap_err());
-        assert!(matches!(error, Error::Unexpected(_)), "{error:?}");
+        let error = client.sign("a", b"").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidResponse), "{error:?}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
         assert_eq!(network.seen().len(), 1);
     }
@@ -174,11 +179,11 @@ fn an_answer_of_something_else_is_an_error() {
 fn connections_are_used_again_and_closed_ones_replaced() {
     let (_service, network, client) = faulty(&[Fault::Last]);
     for _ in 0..4 {
-        client.wait(async |client| client.sign("a", b"").await.unwrap());
+        client.sign("a", b"").unwrap();
     }
     // A change has a connection of its own, which others use after it.
-    client.wait(async |client| client.rotate("a").await.unwrap());
-    client.wait(async |client| client.sign("a", b"").await.unwrap());
+    client.rotate_key("a").unwrap();
+    client.sign("a", b"").unwrap();
     let connections: Vec<_> = network.seen().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0, 1, 1, 1, 2, 2]);
 }
@@ -191,10 +196,9 @@ fn threads_share_a_client() {
             let client = &client;
             scope.spawn(move || {
                 for _ in 0..8 {
-                    let signature = client.wait(async |client| client.sign("a", &[number]).await.unwrap());
-                    let verified =
-                        client.wait(async |client| client.verify("a", &[number], &signature.bytes).await);
-                    assert_eq!(verified, Ok(true));
+                    let signature = client.sign("a", &[number]).unwrap();
+                    let verified = client.verify("a", &[number], &signature.bytes);
+                    assert_eq!(verified.unwrap(), Verdict::Valid);
                 }
             });
         }

@@ -1,6 +1,9 @@
 //! The audit log, backups, and sealing the service.
 
-use bulla_client::NewKey;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bulla_client::blocking::Client;
+use bulla_client::{ErrorCode, NewKey, Token};
 use bulla_kms::audit_log::{Checkpoint, ConsistencyProof, InclusionProof};
 use bulla_kms::backend::Backends;
 use bulla_kms::encryption::{Identity, IdentityKind};
@@ -9,7 +12,7 @@ use bulla_kms::{Backup, PublicKey};
 
 use crate::support::on_disk::{OnDisk, PASSPHRASE};
 use crate::support::{config, token};
-use crate::{address, of};
+use crate::{blocking, builder};
 
 #[test]
 fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
@@ -23,60 +26,68 @@ fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
     let mut config = config();
     config.service.backup_recipients = vec![recipient.clone()];
     let service = source.start(config);
-    let settings = bulla_client::Settings::new(address(&service.url)).token(operator.expose()).unwrap();
-    of(settings).wait(async |client| {
-        let old = client.make_checkpoint().await.unwrap();
-        client.create_key(&NewKey { label: Some("a".to_owned()), ..NewKey::default() }).await.unwrap();
-        client.sign("a", b"message").await.unwrap();
-        let new = client.make_checkpoint().await.unwrap();
-        assert!(new.size > old.size && client.checkpoint().await.unwrap() == new);
+    let settings = builder(&service.url).token(Token::new(operator.expose()).unwrap());
+    let client = blocking(settings);
+    let old = client.make_checkpoint().unwrap();
+    client.create_key(&NewKey { label: Some("a".to_owned()), ..NewKey::default() }).unwrap();
+    client.sign("a", b"message").unwrap();
+    let new = client.make_checkpoint().unwrap();
+    assert!(new.size > old.size && client.checkpoint().unwrap() == new);
 
-        let page = client.audit_entries(None).await.unwrap();
-        assert_eq!((page.entries[0].number, page.next), (0, None));
-        let signed = page
-            .entries
-            .iter()
-            .rev()
-            .find(|entry| entry.operation == "sign" && entry.digest.is_some())
-            .unwrap();
-        assert_eq!(signed.digest.as_deref(), Some(&*bulla_blake3::hash(b"message").to_hex()));
-        let after = client.audit_entries(Some(signed.number - 1)).await.unwrap();
-        assert_eq!(&after.entries[0], signed);
+    let page = client.audit_entry_page(None).unwrap();
+    assert_eq!((page.entries[0].number, page.next), (0, None));
+    let signed =
+        page.entries.iter().rev().find(|entry| entry.operation == "sign" && entry.digest.is_some()).unwrap();
+    assert_eq!(signed.digest.as_deref(), Some(&*bulla_blake3::hash(b"message").to_hex()));
+    let after = client.audit_entry_page(Some(signed.number - 1)).unwrap();
+    assert_eq!(&after.entries[0], signed);
 
-        let log_key = client.key("audit-log").await.unwrap();
-        let key = &log_key.versions[0].public_key;
-        let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key).unwrap();
-        let proof: InclusionProof =
-            serde_json::from_str(&client.prove_entry(signed.number).await.unwrap()).unwrap();
-        assert!(proof.verify(&key).unwrap().is_valid());
-        assert_eq!(proof.entry().unwrap().number, signed.number);
-        assert!(signed.line.contains(&format!("\"n\":{}", signed.number)), "{}", signed.line);
-        let growth = client.prove_growth(&old.checkpoint).await.unwrap();
-        let growth: ConsistencyProof = serde_json::from_str(&growth).unwrap();
-        assert!(growth.verify(&key, &key).is_valid());
-        assert_eq!(growth.old, old.checkpoint.parse::<Checkpoint>().unwrap());
-        let report = client.verify_log(&[&old.checkpoint, &new.checkpoint]).await.unwrap();
-        assert!(report.valid && report.problems.is_empty() && report.sealed >= new.size);
+    let entries: Vec<_> = client.audit_entries(None).collect::<Result<_, _>>().unwrap();
+    assert_eq!(entries[..page.entries.len()], page.entries);
+    assert!(entries[0].time <= SystemTime::now() && entries[0].time > new.time - Duration::from_secs(60));
+    let log_key = client.key("audit-log").unwrap();
+    let key = &log_key.versions[0].public_key;
+    let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key).unwrap();
+    let proof: InclusionProof =
+        serde_json::from_str(&client.inclusion_proof(signed.number).unwrap()).unwrap();
+    assert!(proof.verify(&key).unwrap().is_valid());
+    assert_eq!(proof.entry().unwrap().number, signed.number);
+    assert!(signed.line.contains(&format!("\"n\":{}", signed.number)), "{}", signed.line);
+    let growth = client.consistency_proof(&old.text).unwrap();
+    let growth: ConsistencyProof = serde_json::from_str(&growth).unwrap();
+    assert!(growth.verify(&key, &key).is_valid());
+    assert_eq!(growth.old, old.text.parse::<Checkpoint>().unwrap());
+    let report = client.verify_audit_log(&[&old.text, &new.text]).unwrap();
+    assert!(report.valid && report.problems.is_empty() && report.covered >= new.size);
 
-        let mut backup = client.backup(&[&recipient]).await.unwrap();
-        let mut whole = Vec::new();
-        while let Some(piece) = backup.next().await.unwrap() {
-            whole.extend_from_slice(&piece);
-        }
-        let told = (backup.keys, backup.private_keys, backup.made.clone());
-        let backup = Backup::read(&whole[..], &[&identity], Backends::software()).unwrap();
-        let summary = backup.summary();
-        assert_eq!(summary.keys, 3);
-        assert_eq!(told, (summary.keys, summary.private_keys, summary.made.to_string()));
-        let refused =
-            client.backup(&["age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"]).await;
-        assert!(refused.unwrap_err().code().is_some());
+    let mut backup = client.backup(&[&recipient]).unwrap();
+    let mut whole = Vec::new();
+    for piece in &mut backup {
+        whole.extend_from_slice(&piece.unwrap());
+    }
+    let told = (backup.keys, backup.private_keys, backup.made);
+    let backup = Backup::read(&whole[..], &[&identity], Backends::software()).unwrap();
+    let summary = backup.summary();
+    assert_eq!(summary.keys, 3);
+    assert_eq!(
+        told,
+        (summary.keys, summary.private_keys, UNIX_EPOCH + Duration::from_millis(summary.made.unix_millis()))
+    );
+    let refused = client.backup(&["age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"]);
+    assert!(refused.unwrap_err().code().is_some());
+    seal_and_unseal(&client);
+}
 
-        assert!(client.seal_service().await.unwrap().sealed);
-        let closed = client.clone().with_deadline(std::time::Duration::from_millis(500));
-        assert_eq!(closed.sign("a", b"").await.unwrap_err().code(), Some("sealed"));
-        assert!(!client.unseal_service(Some(PASSPHRASE)).await.unwrap().sealed);
-        client.sign("a", b"").await.unwrap();
-        assert!(!client.version().await.unwrap().is_empty());
-    });
+/// Seals the service, and unseals it with its passphrase.
+fn seal_and_unseal(client: &Client) {
+    let ready = client.readiness().unwrap();
+    assert!(ready.ready && !ready.sealed && ready.store.is_none());
+    assert!(client.seal_service().unwrap().sealed);
+    let closed = client.readiness().unwrap();
+    assert!(!closed.ready && closed.sealed);
+    let closed = client.clone().with_timeout(Duration::from_millis(500));
+    assert_eq!(closed.sign("a", b"").unwrap_err().code(), Some(&ErrorCode::Sealed));
+    assert!(!client.unseal_service(Some(PASSPHRASE)).unwrap().sealed);
+    client.sign("a", b"").unwrap();
+    assert!(!client.health().unwrap().version.is_empty());
 }

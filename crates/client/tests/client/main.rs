@@ -2,11 +2,14 @@
 //! between the two.
 #![cfg(unix)]
 
+mod async_calls;
 mod calls;
 mod faults;
 mod faulty;
 mod log_and_backup;
 mod reach;
+#[cfg(feature = "tracing")]
+mod spans;
 #[path = "../../../server/tests/server/support/mod.rs"]
 #[allow(
     dead_code,
@@ -15,17 +18,18 @@ mod reach;
 )]
 mod support;
 
-use bulla_client::{Address, Blocking, Client, Settings};
+use bulla_client::ClientBuilder;
+use bulla_client::blocking::Client;
 
-/// A client of a service, which waits.
-fn client(url: &str) -> Blocking {
-    of(Settings::new(address(url)))
+/// A client of a service.
+fn client(url: &str) -> Client {
+    blocking(builder(url))
 }
 
-fn address(url: &str) -> Address {
-    url.parse().unwrap()
+fn builder(url: &str) -> ClientBuilder {
+    bulla_client::Client::builder(url.parse().unwrap())
 }
 
-fn of(settings: Settings) -> Blocking {
-    Blocking::new(Client::new(settings).unwrap()).unwrap()
+fn blocking(builder: ClientBuilder) -> Client {
+    Client::new(builder.build().unwrap()).unwrap()
 }

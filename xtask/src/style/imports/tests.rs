@@ -229,6 +229,8 @@ fn a_name_has_one_public_type_in_a_crate() {
     );
     let alike = [lib, ("a.rs", a)];
     assert_eq!(check(&sources("crates/simd", &alike)), []);
+    let lib = ("lib.rs", "pub mod blocking; pub struct A;");
+    assert_eq!(findings(&[lib, ("blocking/mod.rs", "pub struct A;")]), [""; 0]);
 }
 
 /// The findings in the crate `crates/x`, as `path:line: message`.

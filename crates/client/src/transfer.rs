@@ -1,39 +1,13 @@
-//! Encryption to keys of the service, and export and import of keys.
+//! Export and import of keys.
 
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
-use crate::base64::{Base64, bytes, encoded, secret_bytes};
-use crate::call::{Call, Effect, key_path};
 use crate::client::Client;
+use crate::encoding::{Base64, base64_len};
 use crate::error::Result;
 use crate::keys::{Key, NewKey, PublicKeyFormat};
-
-/// At least the length of the JSON around a request's secret.
-const JSON_FRAME_LEN: usize = 4096;
-
-/// A shared key, and the ciphertext that carries it.
-#[non_exhaustive]
-#[derive(Clone, Deserialize)]
-pub struct Encapsulated {
-    /// The key version that decapsulates the ciphertext.
-    pub key: String,
-    /// The number of that version.
-    pub version: u32,
-    /// The ciphertext.
-    #[serde(deserialize_with = "bytes")]
-    pub ciphertext: Vec<u8>,
-    /// The shared key, 32 bytes.
-    #[serde(deserialize_with = "secret_bytes")]
-    pub shared_key: Zeroizing<Vec<u8>>,
-}
-
-/// Shows no shared key.
-impl std::fmt::Debug for Encapsulated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encapsulated").field("key", &self.key).finish_non_exhaustive()
-    }
-}
+use crate::operation::Operation;
+use crate::request::{Call, MAX_JSON_FRAME_LEN};
 
 /// The recipient of an export.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -50,8 +24,8 @@ pub enum Recipient<'a> {
 /// A private key that only its recipient opens.
 #[non_exhaustive]
 #[derive(Clone, Debug, Deserialize)]
-pub struct Exported {
-    /// The key version.
+pub struct ExportedKey {
+    /// The key version id.
     pub key: String,
     /// The number of that version.
     pub version: u32,
@@ -75,31 +49,6 @@ pub enum PrivateKeyFormat {
     Raw,
     /// One value of `keys` as Vault and OpenBao export it.
     Vault,
-}
-
-#[derive(Serialize)]
-struct Encrypt<'a> {
-    data: Base64<'a>,
-    keys: &'a [&'a str],
-    recipients: &'a [&'a str],
-}
-
-#[derive(Deserialize)]
-struct Encrypted {
-    #[serde(deserialize_with = "bytes")]
-    encrypted_data: Vec<u8>,
-}
-
-#[derive(Deserialize)]
-struct Decrypted {
-    #[serde(deserialize_with = "secret_bytes")]
-    data: Zeroizing<Vec<u8>>,
-}
-
-#[derive(Deserialize)]
-struct Decapsulated {
-    #[serde(deserialize_with = "secret_bytes")]
-    shared_key: Zeroizing<Vec<u8>>,
 }
 
 /// A key to import, in one of three forms.
@@ -199,72 +148,65 @@ impl<'a> Import<'a> {
     fn length(&self) -> usize {
         let secret = self.private_key.as_ref().map_or(0, |key| {
             // A character has at most six bytes in JSON.
-            encoded(key.data.0.len()) + 6 * key.passphrase.map_or(0, str::len)
+            base64_len(key.data.0.len()) + 6 * key.passphrase.map_or(0, str::len)
         });
-        JSON_FRAME_LEN + secret
+        MAX_JSON_FRAME_LEN + secret
     }
 }
 
 impl Client {
-    /// Makes a shared key of 32 bytes, and the ciphertext from which the service's key makes the
-    /// same.
-    pub async fn encapsulate(&self, key: &str) -> Result<Encapsulated> {
-        self.call(Call::post(key_path(key, "/encapsulate"), Effect::None)).await
-    }
-
-    /// The shared key of 32 bytes that a ciphertext carries. Best give as `key` the name of the
-    /// version for which it was made.
-    pub async fn decapsulate(&self, key: &str, ciphertext: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        #[derive(Serialize)]
-        struct Decapsulate<'a> {
-            ciphertext: Base64<'a>,
-        }
-        let body = Decapsulate { ciphertext: Base64(ciphertext) };
-        let call = Call::post(key_path(key, "/decapsulate"), Effect::None).body(&body);
-        Ok(self.call::<Decapsulated>(call).await?.shared_key)
-    }
-
-    /// Encrypts data to keys of the service and to recipients elsewhere. Each of them decrypts it,
-    /// also with `bulla decrypt`.
-    pub async fn encrypt(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
-        let body = Encrypt { data: Base64(data), keys, recipients };
-        let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
-        let call = Call::post("/api/v1/encrypt", Effect::None);
-        let call = call.secret_body(&body, JSON_FRAME_LEN + encoded(data.len()) + names);
-        Ok(self.call::<Encrypted>(call).await?.encrypted_data)
-    }
-
-    /// Decrypts data with any key of the service that the caller may use.
-    pub async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        #[derive(Serialize)]
-        struct Decrypt<'a> {
-            encrypted_data: Base64<'a>,
-        }
-        let call =
-            Call::post("/api/v1/decrypt", Effect::None).body(&Decrypt { encrypted_data: Base64(encrypted) });
-        Ok(self.call::<Decrypted>(call).await?.data)
-    }
-
-    /// Exports the private key of the latest version, or of the one that the name has, wrapped for
-    /// a recipient.
-    pub async fn export_key(&self, key: &str, recipient: Recipient<'_>) -> Result<Exported> {
-        self.call(Call::post(key_path(key, "/export"), Effect::None).body(&recipient)).await
+    /// Exports the private key of the latest version, or of the version that the key version id
+    /// names, wrapped for a recipient.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::Recipient;
+    ///
+    /// let exported = client.export_key("invoices", Recipient::Key("transport")).await?;
+    /// std::fs::write("invoices.key", exported.wrapped).unwrap();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn export_key(&self, key: &str, recipient: Recipient<'_>) -> Result<ExportedKey> {
+        self.call(Call::of_key(Operation::ExportKey, key).body(&recipient)).await
     }
 
     /// Imports a key as a new key. Its algorithm is that of the material, and it is kept in
-    /// software: what `new` says of both does not count.
+    /// software: the `algorithm` and the `backend` of `new` are ignored.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::{KeyMaterial, NewKey};
+    ///
+    /// let wrapped = std::fs::read_to_string("invoices.key").unwrap();
+    /// let material = KeyMaterial::Wrapped { wrapped: &wrapped, recipient: "transport" };
+    /// let key = client.import_key(&NewKey::default(), material).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn import_key(&self, new: &NewKey, material: KeyMaterial<'_>) -> Result<Key> {
         let new = NewKey { algorithm: None, backend: None, ..new.clone() };
-        self.import("/api/v1/import".to_owned(), Import::new(Some(new), material)).await
+        self.import(Call::new(Operation::ImportKey), Import::new(Some(new), material)).await
     }
 
     /// Imports a key as the latest version of a key: it signs from now on.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::{KeyMaterial, PublicKeyFormat};
+    ///
+    /// let text = std::fs::read_to_string("invoices.pem").unwrap();
+    /// let material = KeyMaterial::Public { format: PublicKeyFormat::Pem, text: &text, algorithm: None };
+    /// let key = client.import_version("invoices", material).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn import_version(&self, key: &str, material: KeyMaterial<'_>) -> Result<Key> {
-        self.import(key_path(key, "/import"), Import::new(None, material)).await
+        self.import(Call::of_key(Operation::ImportVersion, key), Import::new(None, material)).await
     }
 
-    async fn import(&self, path: String, import: Import<'_>) -> Result<Key> {
+    async fn import(&self, call: Call, import: Import<'_>) -> Result<Key> {
         // The service keeps no answer of an import, so that a repetition could be a second key.
-        self.call(Call::post(path, Effect::Change).secret_body(&import, import.length())).await
+        self.call(call.secret_body(&import, import.length())).await
     }
 }

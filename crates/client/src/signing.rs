@@ -1,28 +1,51 @@
 //! Signing and verifying: messages, digests, statements, and many messages at once.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::base64::{Base64, bytes, encoded};
-use crate::call::{Call, Effect, key_path};
 use crate::client::Client;
-use crate::error::{Error, Refusal, Result};
+use crate::encoding::{Base64, base64_len, bytes};
+use crate::error::{Error, Result, ServiceError};
+use crate::operation::Operation;
+use crate::request::Call;
 
 /// The most bytes of a request with many items. The service's default setting takes twice as many.
 const MAX_BATCH_BODY_BYTES: usize = 16 << 20;
-/// About what an item has around its texts.
-const JSON_FRAME_LEN: usize = 64;
+/// About the length of an item's JSON without its texts.
+const ITEM_FRAME_LEN: usize = 64;
 
 /// A signature, and the key version that made it.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Signature {
-    /// The name of the version. [`Client::verify`] takes it as a key.
+    /// The key version id. [`Client::verify`] takes it as a key.
     pub key: String,
     /// The number of that version.
     pub version: u32,
     /// The signature.
     #[serde(rename = "signature", deserialize_with = "bytes")]
     pub bytes: Vec<u8>,
+}
+
+/// The verdict about a signature. Ignoring it skips verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a signature is only valid if the verdict says so"]
+pub enum Verdict {
+    /// The key made this signature of this message.
+    Valid,
+    /// It did not.
+    Invalid,
+}
+
+impl Verdict {
+    /// Whether the signature is valid.
+    pub const fn is_valid(self) -> bool {
+        matches!(self, Self::Valid)
+    }
+
+    const fn new(valid: bool) -> Self {
+        if valid { Self::Valid } else { Self::Invalid }
+    }
 }
 
 /// How a message was hashed before an Ed25519 key signs its digest.
@@ -67,8 +90,8 @@ pub struct Statement<'a> {
 /// A signed statement.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct SignedFile {
-    /// The key version that signed.
+pub struct SignedStatement {
+    /// The key version id of the version that signed.
     pub key: String,
     /// The number of that version.
     pub version: u32,
@@ -88,7 +111,7 @@ pub struct SignItem<'a> {
 /// One signature to verify.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyItem<'a> {
-    /// The key. Best give the name in [`Signature::key`].
+    /// The key. Give the key version id in [`Signature::key`] if you have it.
     pub key: &'a str,
     /// The message.
     pub message: &'a [u8],
@@ -108,8 +131,8 @@ struct Item<'a> {
 impl Item<'_> {
     /// About how many bytes it takes in a request.
     fn length(&self) -> usize {
-        let signature = self.signature.as_ref().map_or(0, |signature| encoded(signature.0.len()));
-        JSON_FRAME_LEN + self.key.map_or(0, str::len) + encoded(self.message.0.len()) + signature
+        let signature = self.signature.as_ref().map_or(0, |signature| base64_len(signature.0.len()));
+        ITEM_FRAME_LEN + self.key.map_or(0, str::len) + base64_len(self.message.0.len()) + signature
     }
 }
 
@@ -123,11 +146,6 @@ struct Digest<'a> {
 }
 
 #[derive(Deserialize)]
-struct Verdict {
-    valid: bool,
-}
-
-#[derive(Deserialize)]
 struct Results<T> {
     results: Vec<T>,
 }
@@ -135,33 +153,64 @@ struct Results<T> {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Signed {
-    Failed { error: Refusal },
+    Failed { error: ServiceError },
     Signed(Signature),
 }
 
 #[derive(Deserialize)]
 struct Verified {
     valid: bool,
-    error: Option<Refusal>,
+    /// Only items of a batch have it.
+    error: Option<ServiceError>,
 }
 
 impl Client {
     /// Signs a message with a key's latest version.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let signature = client.sign("invoices", b"a message").await?;
+    /// assert!(client.verify(&signature.key, b"a message", &signature.bytes).await?.is_valid());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sign(&self, key: &str, message: &[u8]) -> Result<Signature> {
         let body = Item { key: None, message: Base64(message), signature: None };
-        self.call(Call::post(key_path(key, "/sign"), Effect::None).body(&body)).await
+        self.call(Call::of_key(Operation::Sign, key).body(&body)).await
     }
 
-    /// Whether a key made the signature of the message. The key is best the one that
-    /// [`Signature::key`] has: a label means the latest version.
-    pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<bool> {
+    /// Verifies the signature of a message. Give the key version id that [`Signature::key`] has:
+    /// with a label, the latest version verifies.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// # let signature: bulla_client::Signature = unimplemented!();
+    /// let verdict = client.verify(&signature.key, b"a message", &signature.bytes).await?;
+    /// assert!(verdict.is_valid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         let body = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
-        let call = Call::post(key_path(key, "/verify"), Effect::None).body(&body);
-        Ok(self.call::<Verdict>(call).await?.valid)
+        self.verdict(Call::of_key(Operation::Verify, key).body(&body)).await
+    }
+
+    async fn verdict(&self, call: Call) -> Result<Verdict> {
+        Ok(Verdict::new(self.call::<Verified>(call).await?.valid))
     }
 
     /// Signs the digest of a message with an Ed25519 key's latest version, under a context of at
     /// most 255 bytes.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::Prehash;
+    ///
+    /// let digest = [0; 32]; // BLAKE3 of the message
+    /// let signature = client.sign_digest("invoices", Prehash::Blake3, &digest, b"bills").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sign_digest(
         &self,
         key: &str,
@@ -170,10 +219,22 @@ impl Client {
         context: &[u8],
     ) -> Result<Signature> {
         let body = Digest { prehash, digest: Base64(digest), context: Base64(context), signature: None };
-        self.call(Call::post(key_path(key, "/sign-digest"), Effect::None).body(&body)).await
+        self.call(Call::of_key(Operation::SignDigest, key).body(&body)).await
     }
 
-    /// Whether a key made the signature of a digest under a context.
+    /// Verifies the signature of a digest under a context.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::Prehash;
+    ///
+    /// # let (digest, signature): ([u8; 32], bulla_client::Signature) = unimplemented!();
+    /// let (key, signature) = (&signature.key, &signature.bytes);
+    /// let verdict = client.verify_digest(key, Prehash::Blake3, &digest, b"bills", signature).await?;
+    /// assert!(verdict.is_valid());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn verify_digest(
         &self,
         key: &str,
@@ -181,16 +242,28 @@ impl Client {
         digest: &[u8],
         context: &[u8],
         signature: &[u8],
-    ) -> Result<bool> {
+    ) -> Result<Verdict> {
         let signature = Some(Base64(signature));
         let body = Digest { prehash, digest: Base64(digest), context: Base64(context), signature };
-        let call = Call::post(key_path(key, "/verify-digest"), Effect::None).body(&body);
-        Ok(self.call::<Verdict>(call).await?.valid)
+        self.verdict(Call::of_key(Operation::VerifyDigest, key).body(&body)).await
     }
 
     /// Signs a statement about a file, a folder or a message: the answer is a signature file. Only
     /// the digest travels.
-    pub async fn sign_statement(&self, key: &str, statement: &Statement<'_>) -> Result<SignedFile> {
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::{Statement, StatementKind};
+    ///
+    /// let digest = [0; 32]; // BLAKE3 of the file
+    /// let (kind, size) = (StatementKind::File, 1024);
+    /// let statement = Statement { kind, digest, size, comment: "", prehash: None };
+    /// let signed = client.sign_statement("invoices", &statement).await?;
+    /// std::fs::write("invoice.pdf.bulla", signed.signature_file).unwrap();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sign_statement(&self, key: &str, statement: &Statement<'_>) -> Result<SignedStatement> {
         #[derive(Serialize)]
         struct Body<'a> {
             kind: StatementKind,
@@ -202,20 +275,32 @@ impl Client {
         }
         let Statement { kind, digest, size, comment, prehash } = statement;
         let body = Body { kind: *kind, digest: Base64(digest), size: *size, comment, prehash: *prehash };
-        self.call(Call::post(key_path(key, "/sign-statement"), Effect::None).body(&body)).await
+        self.call(Call::of_key(Operation::SignStatement, key).body(&body)).await
     }
 
-    /// Signs many messages: a signature or a refusal for each, in their order. An item's refusal
-    /// does not affect the others.
+    /// Signs many messages: a signature or an error for each, in their order. An item's error does
+    /// not affect the others.
     ///
     /// A long batch is several calls, one after another. If one of them fails, the results of those
     /// before it are lost.
-    pub async fn sign_many(&self, items: &[SignItem<'_>]) -> Result<Vec<Result<Signature, Refusal>>> {
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::SignItem;
+    ///
+    /// let items = [b"one", b"two"].map(|message| SignItem { key: "invoices", message });
+    /// for signature in client.sign_many(&items).await? {
+    ///     println!("{:?}", signature.map(|signature| signature.bytes));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sign_many(&self, items: &[SignItem<'_>]) -> Result<Vec<Result<Signature, ServiceError>>> {
         let each: Vec<_> = items
             .iter()
             .map(|item| Item { key: Some(item.key), message: Base64(item.message), signature: None })
             .collect();
-        let results = self.many::<Signed>("/api/v1/sign", &each).await?;
+        let results = self.many::<Signed>(Operation::SignMany, &each).await?;
         let result = |one| match one {
             Signed::Signed(signature) => Ok(signature),
             Signed::Failed { error } => Err(error),
@@ -227,7 +312,20 @@ impl Client {
     /// depends on another item.
     ///
     /// A long batch is several calls, as for [`Client::sign_many`].
-    pub async fn verify_many(&self, items: &[VerifyItem<'_>]) -> Result<Vec<Result<bool, Refusal>>> {
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::VerifyItem;
+    ///
+    /// # let signature: bulla_client::Signature = unimplemented!();
+    /// let (key, signature) = (signature.key.as_str(), signature.bytes.as_slice());
+    /// let items = [VerifyItem { key, message: b"a message", signature }];
+    /// let verdicts = client.verify_many(&items).await?;
+    /// assert!(verdicts.iter().all(|verdict| verdict.as_ref().is_ok_and(|verdict| verdict.is_valid())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify_many(&self, items: &[VerifyItem<'_>]) -> Result<Vec<Result<Verdict, ServiceError>>> {
         let each: Vec<_> = items
             .iter()
             .map(|item| Item {
@@ -236,11 +334,12 @@ impl Client {
                 signature: Some(Base64(item.signature)),
             })
             .collect();
-        let results = self.many::<Verified>("/api/v1/verify", &each).await?;
-        Ok(results.into_iter().map(|one| one.error.map_or(Ok(one.valid), Err)).collect())
+        let results = self.many::<Verified>(Operation::VerifyMany, &each).await?;
+        let verdict = |one: Verified| one.error.map_or(Ok(Verdict::new(one.valid)), Err);
+        Ok(results.into_iter().map(verdict).collect())
     }
 
-    async fn many<T: serde::de::DeserializeOwned>(&self, path: &str, items: &[Item<'_>]) -> Result<Vec<T>> {
+    async fn many<T: DeserializeOwned>(&self, operation: Operation, items: &[Item<'_>]) -> Result<Vec<T>> {
         #[derive(Serialize)]
         struct Body<'a> {
             items: &'a [Item<'a>],
@@ -248,12 +347,12 @@ impl Client {
         let mut results = Vec::with_capacity(items.len());
         let mut rest = items;
         while !rest.is_empty() {
-            let (part, after) = rest.split_at(part(rest, self.items));
-            let call = Call::post(path, Effect::None).body(&Body { items: part });
+            let (part, after) = rest.split_at(request_len(rest, self.options.max_batch_items));
+            let call = Call::new(operation).body(&Body { items: part });
             let answer: Results<T> = self.call(call).await?;
             if answer.results.len() != part.len() {
-                let message = format!("{} results for {} items", answer.results.len(), part.len());
-                return Err(Error::Unexpected(message));
+                let (results, items) = (answer.results.len(), part.len());
+                return Err(Error::invalid_response(format_args!("{results} results for {items} items")));
             }
             results.extend(answer.results);
             rest = after;
@@ -263,13 +362,13 @@ impl Client {
 }
 
 /// How many of the items one request takes: at least one.
-fn part(items: &[Item<'_>], most: usize) -> usize {
+fn request_len(items: &[Item<'_>], max: usize) -> usize {
     let mut length = 0;
     let fits = |item: &&Item<'_>| {
         length += item.length();
         length <= MAX_BATCH_BODY_BYTES
     };
-    items.iter().take(most).take_while(fits).count().max(1)
+    items.iter().take(max).take_while(fits).count().max(1)
 }
 
 #[cfg(test)]
@@ -283,17 +382,17 @@ mod tests {
 
     #[test]
     fn a_request_has_as_many_items_as_the_service_takes() {
-        assert_eq!(part(&items(3, b""), 10_000), 3);
-        assert_eq!(part(&items(10_001, b""), 10_000), 10_000);
-        assert_eq!(part(&items(3, b""), 2), 2);
+        assert_eq!(request_len(&items(3, b""), 10_000), 3);
+        assert_eq!(request_len(&items(10_001, b""), 10_000), 10_000);
+        assert_eq!(request_len(&items(3, b""), 2), 2);
     }
 
     #[test]
     fn a_request_is_not_longer_than_the_service_takes() {
         let message = vec![0; 5 << 20];
-        assert_eq!(part(&items(9, &message), 10_000), 2);
+        assert_eq!(request_len(&items(9, &message), 10_000), 2);
         let message = vec![0; 50 << 20];
-        assert_eq!(part(&items(9, &message), 10_000), 1);
+        assert_eq!(request_len(&items(9, &message), 10_000), 1);
     }
 
     #[test]

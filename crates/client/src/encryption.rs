@@ -1,0 +1,131 @@
+//! Encryption to keys of the service.
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::client::Client;
+use crate::encoding::{Base64, base64_len, bytes, secret_bytes};
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::request::{Call, MAX_JSON_FRAME_LEN};
+
+/// A shared key, and the ciphertext that carries it.
+#[non_exhaustive]
+#[derive(Clone, Deserialize)]
+pub struct EncapsulatedKey {
+    /// The key version id of the version that decapsulates the ciphertext.
+    pub key: String,
+    /// The number of that version.
+    pub version: u32,
+    /// The ciphertext.
+    #[serde(deserialize_with = "bytes")]
+    pub ciphertext: Vec<u8>,
+    /// The shared key, 32 bytes.
+    #[serde(deserialize_with = "secret_bytes")]
+    pub shared_key: Zeroizing<Vec<u8>>,
+}
+
+/// Shows no shared key.
+impl std::fmt::Debug for EncapsulatedKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EncapsulatedKey").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Encrypt<'a> {
+    data: Base64<'a>,
+    keys: &'a [&'a str],
+    recipients: &'a [&'a str],
+}
+
+#[derive(Deserialize)]
+struct Encrypted {
+    #[serde(deserialize_with = "bytes")]
+    encrypted_data: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Decrypted {
+    #[serde(deserialize_with = "secret_bytes")]
+    data: Zeroizing<Vec<u8>>,
+}
+
+#[derive(Deserialize)]
+struct Decapsulated {
+    #[serde(deserialize_with = "secret_bytes")]
+    shared_key: Zeroizing<Vec<u8>>,
+}
+
+impl Client {
+    /// Makes a shared key of 32 bytes, and the ciphertext from which the service's key makes the
+    /// same shared key.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let encapsulated = client.encapsulate("transport").await?;
+    /// let shared = client.decapsulate(&encapsulated.key, &encapsulated.ciphertext).await?;
+    /// assert_eq!(shared, encapsulated.shared_key);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn encapsulate(&self, key: &str) -> Result<EncapsulatedKey> {
+        self.call(Call::of_key(Operation::Encapsulate, key)).await
+    }
+
+    /// Returns the shared key of 32 bytes that a ciphertext carries. Name the key version for which
+    /// it was made, not only the key.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// # let encapsulated: bulla_client::EncapsulatedKey = unimplemented!();
+    /// let shared = client.decapsulate(&encapsulated.key, &encapsulated.ciphertext).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn decapsulate(&self, key: &str, ciphertext: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            ciphertext: Base64<'a>,
+        }
+        let body = Body { ciphertext: Base64(ciphertext) };
+        let answer: Decapsulated = self.call(Call::of_key(Operation::Decapsulate, key).body(&body)).await?;
+        Ok(answer.shared_key)
+    }
+
+    /// Encrypts data to keys of the service and to recipients elsewhere. Each of them decrypts it,
+    /// also with `bulla decrypt`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let encrypted = client.encrypt(b"a secret", &["transport"], &[]).await?;
+    /// assert_eq!(client.decrypt(&encrypted).await?.as_slice(), b"a secret");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn encrypt(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
+        let body = Encrypt { data: Base64(data), keys, recipients };
+        let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
+        let length = MAX_JSON_FRAME_LEN + base64_len(data.len()) + names;
+        let call = Call::new(Operation::Encrypt).secret_body(&body, length);
+        Ok(self.call::<Encrypted>(call).await?.encrypted_data)
+    }
+
+    /// Decrypts data with any key of the service that the caller may use.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let encrypted = std::fs::read("secret.bulla").unwrap();
+    /// let data = client.decrypt(&encrypted).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            encrypted_data: Base64<'a>,
+        }
+        let call = Call::new(Operation::Decrypt).body(&Body { encrypted_data: Base64(encrypted) });
+        Ok(self.call::<Decrypted>(call).await?.data)
+    }
+}
