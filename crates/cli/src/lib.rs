@@ -22,7 +22,6 @@ mod store;
 mod trust;
 
 use bulla_command::{color, diagnostics, error, exit, interrupt, output, program, progress};
-use bulla_kms::audit_log::Actor;
 use std::process::ExitCode;
 
 /// Runs the command, for the arguments of this process.
@@ -40,14 +39,6 @@ pub fn main() -> ExitCode {
         return missing.report();
     }
     program::exit_code(commands::run(cli.command))
-}
-
-/// The actor on whose behalf the command runs: the user, by number.
-pub(crate) fn actor() -> Option<Actor> {
-    #[cfg(unix)]
-    return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
-    #[cfg(not(unix))]
-    return None;
 }
 
 /// The commands of `bulla log` that read the settings of the service: `bulla-serve` carries

@@ -162,7 +162,7 @@ where
     let domain = SigningDomain::ed25519ph(context.unwrap_or_default()).map_err(signature_error)?;
     let digest = prehashed_message.finalize();
     let update = |hash: &mut CtxDigest| {
-        hash.update(&digest);
+        hash.update(digest);
         Ok::<(), SignatureError>(())
     };
     let sign = || serial::sign::<CtxDigest, _>(esk, verifying_key.as_bytes(), domain.as_bytes(), update);

@@ -7,7 +7,7 @@ use super::service::{Service, remote_functions};
 use crate::args::KeystoreArgs;
 use crate::error::{Error, Result};
 use bulla_keystore::{AUDIT_LOG_LABEL, Error as KeystoreError, KeystoreFolder};
-use bulla_kms::audit_log::{Checkpoint, WitnessReport, Witnesses};
+use bulla_kms::audit_log::{Actor, Checkpoint, WitnessReport, Witnesses};
 use bulla_kms::{Attestation, Code};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -172,5 +172,13 @@ pub fn keystore_folder(args: &KeystoreArgs) -> Result<KeystoreFolder> {
         Some(folder) => KeystoreFolder::at(folder),
         None => KeystoreFolder::of_user()?,
     };
-    Ok(folder.on_behalf_of(crate::actor()))
+    Ok(folder.on_behalf_of(actor()))
+}
+
+/// The actor on whose behalf the command runs: the user, by number.
+fn actor() -> Option<Actor> {
+    #[cfg(unix)]
+    return format!("uid:{}", rustix::process::getuid().as_raw()).parse().ok();
+    #[cfg(not(unix))]
+    return None;
 }

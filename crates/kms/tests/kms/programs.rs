@@ -111,6 +111,19 @@ fn ecdsa_der(signature: &[u8]) -> Vec<u8> {
     [&[0x30, both.len() as u8], &both[..]].concat()
 }
 
+/// The 64 bytes of r and s from a signature in DER.
+#[cfg(feature = "p256")]
+fn ecdsa_of_der(der: &[u8]) -> Vec<u8> {
+    let number = |at: usize| -> (Vec<u8>, usize) {
+        let end = at + 2 + usize::from(der[at + 1]);
+        let digits = &der[at + 2..end];
+        let digits = &digits[digits.len().saturating_sub(32)..];
+        ([vec![0; 32 - digits.len()], digits.to_vec()].concat(), end)
+    };
+    let (r, next) = number(2);
+    [r, number(next).0].concat()
+}
+
 #[cfg(feature = "p256")]
 #[test]
 fn keys_and_signatures_of_p256_go_both_ways() {
@@ -168,17 +181,7 @@ fn keys_and_signatures_of_p256_go_both_ways() {
     }
     // One of theirs, when it has the lower s; about half of them have.
     let sign = ["dgst", "-sha256", "-sign", "key.pem", "message"];
-    let theirs = |der: Vec<u8>| {
-        let number = |at: usize| -> (Vec<u8>, usize) {
-            let end = at + 2 + usize::from(der[at + 1]);
-            let digits = &der[at + 2..end];
-            let digits = &digits[digits.len().saturating_sub(32)..];
-            ([vec![0; 32 - digits.len()], digits.to_vec()].concat(), end)
-        };
-        let (r, next) = number(2);
-        [r, number(next).0].concat()
-    };
-    let low = (0..64).map(|_| theirs(ran(at, "openssl", &sign))).any(|signature| {
+    let low = (0..64).map(|_| ecdsa_of_der(&ran(at, "openssl", &sign))).any(|signature| {
         let verdict = keystore.verify(&id, MESSAGE, &signature).unwrap();
         verdict == Verdict::Valid
     });
