@@ -138,8 +138,11 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 	pause := c.backoff
 	for attempt := 0; ; attempt++ {
 		err := c.attempt(ctx, method, path, idempotencyKey, content, result)
-		if err == nil || attempt >= c.retries || !mayRepeat(err) || ctx.Err() != nil {
+		if err == nil || attempt >= c.retries || !mayRepeat(err) || errors.Is(err, ctx.Err()) {
 			return err
+		}
+		if ctx.Err() != nil {
+			return ended(ctx, err)
 		}
 		asked := askedPause(err)
 		wait := asked + mathrand.N(max(pause, 1))
@@ -151,10 +154,15 @@ func (c *Client) call(ctx context.Context, method, path string, body, result any
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("kms: %w; the last attempt failed: %w", context.Cause(ctx), err)
+			return ended(ctx, err)
 		}
 		pause *= 2
 	}
+}
+
+// ended says why a call ends after a failed attempt that it would have repeated.
+func ended(ctx context.Context, err error) error {
+	return fmt.Errorf("kms: %w; the last attempt failed: %w", context.Cause(ctx), err)
 }
 
 // mayRepeat says whether a repetition may help. The service says so of its own errors; without an

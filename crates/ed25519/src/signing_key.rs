@@ -273,7 +273,7 @@ impl SigningKey {
         signature
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(any(test, lanes))]
     pub(crate) fn public_key(&self) -> &[u8; PUBLIC_KEY_LENGTH] {
         self.public.as_bytes()
     }

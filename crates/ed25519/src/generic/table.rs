@@ -1,4 +1,4 @@
-//! PrecomputedTables of multiples in memory, one row per multiple, and sums of rows that each lane
+//! Tables of multiples in memory, one row per multiple, and sums of rows that each lane
 //! chooses separately.
 
 use super::field::{self, Element};

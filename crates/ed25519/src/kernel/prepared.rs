@@ -93,7 +93,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         }
     }
 
-    /// PrecomputedTables of the base point for keys with four tables.
+    /// Tables of the base point for keys with four tables.
     fn four_bases(&self) -> [&BaseTable; 4] {
         std::array::from_fn(|n| self.base(10 * n as u32 * table::base_step(4)))
     }
