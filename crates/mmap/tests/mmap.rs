@@ -4,6 +4,7 @@
 use bulla_mmap::MappedFile;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -105,10 +106,19 @@ fn a_range_behind_the_end_is_a_mistake_of_the_caller() {
     MappedFile::new(&file, 10).unwrap().with_pages(0..11, sum);
 }
 
-/// Starts this program again, to run only `test`.
-fn run_alone(test: &str) -> ExitStatus {
+/// Set in a process that this program has started again.
+const ALONE: &str = "BULLA_MMAP_ALONE";
+
+/// Does `work` in a process of its own, which runs only the test that calls this, and returns how
+/// it ends.
+fn alone(test: &str, work: impl FnOnce()) -> ExitStatus {
+    if std::env::var_os(ALONE).is_some() {
+        work();
+        std::process::exit(0);
+    }
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--test-threads=1"])
+        .args(["--exact", test])
+        .env(ALONE, "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -117,51 +127,44 @@ fn run_alone(test: &str) -> ExitStatus {
 
 #[test]
 fn the_number_of_maps_has_a_bound() {
-    assert!(run_alone("the_last_map_waits_for_a_free_place").success());
+    let ended = alone("the_number_of_maps_has_a_bound", || {
+        let file = file_of(10);
+        let mut maps: Vec<MappedFile> = (0..64).map(|_| MappedFile::new(&file, 10).unwrap()).collect();
+        assert_eq!(MappedFile::new(&file, 10).unwrap_err().kind(), ErrorKind::ResourceBusy);
+        maps.pop();
+        MappedFile::new(&file, 10).unwrap();
+    });
+    assert!(ended.success(), "{ended}");
 }
 
 #[test]
-#[ignore = "it takes all maps of its process: another test starts it"]
-fn the_last_map_waits_for_a_free_place() {
-    let file = file_of(10);
-    let mut maps: Vec<MappedFile> = (0..64).map(|_| MappedFile::new(&file, 10).unwrap()).collect();
-    assert_eq!(MappedFile::new(&file, 10).unwrap_err().kind(), ErrorKind::ResourceBusy);
-    maps.pop();
-    MappedFile::new(&file, 10).unwrap();
+fn a_signal_of_another_process_is_not_ours() {
+    let ended = alone("a_signal_of_another_process_is_not_ours", || {
+        let file = file_of(10);
+        let _map = MappedFile::new(&file, 10).unwrap();
+        // The first signal ends the standard library's handler, the second one the process.
+        for _ in 0..2 {
+            // SAFETY: the call sends a signal.
+            unsafe { libc::raise(libc::SIGBUS) };
+        }
+    });
+    assert_eq!(ended.signal(), Some(libc::SIGBUS), "{ended}");
 }
 
 #[test]
-fn a_signal_that_is_not_ours_ends_the_process() {
-    for test in ["dies_by_kill", "dies_by_a_map_of_somebody_else"] {
-        assert_eq!(run_alone(test).signal(), Some(libc::SIGBUS), "{test}");
-    }
-}
-
-#[test]
-#[ignore = "it ends its process: another test starts it"]
-fn dies_by_kill() {
-    let file = file_of(10);
-    let _map = MappedFile::new(&file, 10).unwrap();
-    // The first signal ends the standard library's handler, the second one the process.
-    for _ in 0..2 {
-        // SAFETY: the call sends a signal.
-        unsafe { libc::raise(libc::SIGBUS) };
-    }
-}
-
-#[test]
-#[ignore = "it ends its process: another test starts it"]
-fn dies_by_a_map_of_somebody_else() {
-    use std::os::fd::AsRawFd as _;
-    let file = file_of(LEN);
-    let _map = MappedFile::new(&file, LEN).unwrap();
-    // SAFETY: the system chooses an address that nothing uses.
-    let bytes = unsafe {
-        let fd = file.as_raw_fd();
-        libc::mmap(std::ptr::null_mut(), LEN as usize, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
-    };
-    assert_ne!(bytes, libc::MAP_FAILED);
-    file.set_len(0).unwrap();
-    // SAFETY: the address is mapped; that its page is gone is the point.
-    unsafe { std::ptr::read_volatile(bytes.cast::<u8>()) };
+fn a_signal_of_a_map_of_somebody_else_is_not_ours() {
+    let ended = alone("a_signal_of_a_map_of_somebody_else_is_not_ours", || {
+        let file = file_of(LEN);
+        let _map = MappedFile::new(&file, LEN).unwrap();
+        // SAFETY: the system chooses an address that nothing uses.
+        let bytes = unsafe {
+            let fd = file.as_raw_fd();
+            libc::mmap(std::ptr::null_mut(), LEN as usize, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+        };
+        assert_ne!(bytes, libc::MAP_FAILED);
+        file.set_len(0).unwrap();
+        // SAFETY: the address is mapped; that its page is gone is the point.
+        unsafe { std::ptr::read_volatile(bytes.cast::<u8>()) };
+    });
+    assert_eq!(ended.signal(), Some(libc::SIGBUS), "{ended}");
 }

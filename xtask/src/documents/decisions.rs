@@ -1,7 +1,12 @@
 //! The decisions: each file has a head, and the index `docs/decisions/README.md` agrees with the
 //! heads.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bulla_devtools::Context;
@@ -94,29 +99,16 @@ enum Extent {
 /// Checks that each status is a known one, and that `Supersedes` and `superseded by` name each
 /// other.
 fn check_relations(decisions: &BTreeMap<String, Decision>) -> Result<()> {
-    let (mut newer_say, mut older_say) = (Vec::new(), Vec::new());
+    let (mut newer_say, mut older_say) = (BTreeSet::new(), BTreeSet::new());
     for (number, decision) in decisions {
         let about = || decision.file.clone();
-        for (older, extent) in superseded(&decision.supersedes).with_context(about)? {
-            newer_say.push((older, number.clone(), extent));
-        }
-        for (newer, extent) in superseded_by(&decision.status).with_context(about)? {
-            older_say.push((number.clone(), newer, extent));
-        }
+        let older = superseded(&decision.supersedes).with_context(about)?;
+        newer_say.extend(older.into_iter().map(|(older, extent)| (older, number.clone(), extent)));
+        let newer = superseded_by(&decision.status).with_context(about)?;
+        older_say.extend(newer.into_iter().map(|(newer, extent)| (number.clone(), newer, extent)));
     }
-    newer_say.sort();
-    older_say.sort();
-    for (older, newer, extent) in &newer_say {
-        ensure!(
-            older_say.contains(&(older.clone(), newer.clone(), *extent)),
-            "{newer} supersedes {older} ({extent:?}), but the status of {older} does not say so"
-        );
-    }
-    for (older, newer, extent) in &older_say {
-        ensure!(
-            newer_say.contains(&(older.clone(), newer.clone(), *extent)),
-            "the status of {older} names {newer} ({extent:?}), but {newer} does not supersede {older}"
-        );
+    if let Some((older, newer, extent)) = newer_say.symmetric_difference(&older_say).next() {
+        bail!("only one of {older} and {newer} says that the newer one supersedes the older ({extent:?})");
     }
     Ok(())
 }
@@ -169,18 +161,13 @@ fn table(decisions: &BTreeMap<String, Decision>) -> String {
 
 fn compare(index: &str, decisions: &BTreeMap<String, Decision>) -> Result<()> {
     let wanted = table(decisions);
+    let wanted: Vec<_> = wanted.lines().collect();
     let found: Vec<_> = index.lines().filter(|line| line.starts_with('|')).collect();
-    let mut wrong = 0;
-    for line in wanted.lines().filter(|line| !found.contains(line)) {
-        println!("{FOLDER}/{INDEX} lacks: {line}");
-        wrong += 1;
-    }
-    for line in found.iter().filter(|line| !wanted.lines().any(|wanted| wanted == **line)) {
-        println!("{FOLDER}/{INDEX} has, and no head says it: {line}");
-        wrong += 1;
-    }
-    ensure!(wrong == 0, "{wrong} lines of the index differ from the decisions' heads");
-    ensure!(found == wanted.lines().collect::<Vec<_>>(), "the index is not in the order of the numbers");
+    let lacking = wanted.iter().filter(|line| !found.contains(line)).map(|line| format!("it lacks: {line}"));
+    let more = found.iter().filter(|line| !wanted.contains(line));
+    let wrong: Vec<_> = lacking.chain(more.map(|line| format!("no head says: {line}"))).collect();
+    ensure!(wrong.is_empty(), "{FOLDER}/{INDEX} differs from the decisions\n{}", wrong.join("\n"));
+    ensure!(found == wanted, "the index is not in the order of the numbers");
     Ok(())
 }
 
