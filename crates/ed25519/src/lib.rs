@@ -20,6 +20,8 @@
 //! - [`SignatureError`] has an [`InvalidReason`] as its source, and texts differ.
 //!
 //! ```
+//! # #[cfg(feature = "rand_core")]
+//! # (|| {
 //! use bulla_ed25519::rand_core::UnwrapErr;
 //! use bulla_ed25519::{Signature, Signer, SigningKey, Verifier, VerifyingKey};
 //!
@@ -31,6 +33,7 @@
 //! public_key.verify(b"message", &signature)?;
 //! public_key.verify_strict(b"message", &signature)?;
 //! # Ok::<(), bulla_ed25519::SignatureError>(())
+//! # })().unwrap();
 //! ```
 //!
 //! # Many signatures

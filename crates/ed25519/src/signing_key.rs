@@ -57,11 +57,13 @@ impl ExpandedSecretKey {
     /// reduced modulo the order.
     ///
     /// ```
+    /// # #[cfg(feature = "hazmat")] {
     /// use bulla_ed25519::{SigningKey, VerifyingKey, hazmat::ExpandedSecretKey};
     /// use sha2::{Digest, Sha512};
     ///
     /// let expanded = ExpandedSecretKey::from_bytes(&Sha512::digest([7; 32]).into());
     /// assert_eq!(VerifyingKey::from(&expanded), SigningKey::from_bytes(&[7; 32]).verifying_key());
+    /// # }
     /// ```
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
