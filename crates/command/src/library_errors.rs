@@ -49,8 +49,9 @@ impl From<KmsError> for Error {
 #[cfg(feature = "keystore")]
 impl From<bulla_keystore::Error> for Error {
     fn from(error: bulla_keystore::Error) -> Self {
-        let converted = match error.kms_error() {
-            Some(kms) => Error::from(kms.clone()),
+        // The keystore's error has the hint, and the error around it the whole message.
+        let converted = match error.kms_error().map(|kms| kms.code) {
+            Some(code) => Error::from(KmsError::new(code, error.message)),
             None => Error::new(error.code.as_str(), error.message),
         };
         let converted = match error.subject {
