@@ -55,7 +55,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Shows a client certificate. The default is none.
+    /// Sends a client certificate. By default the client sends none.
     pub fn client_certificate(mut self, certificate: ClientCertificate) -> Self {
         self.tls.certificate = Some(certificate);
         self

@@ -77,8 +77,10 @@ impl Client {
     /// it was made, not only the key.
     ///
     /// ```no_run
-    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// # let encapsulated: bulla_client::EncapsulatedKey = unimplemented!();
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     encapsulated: bulla_client::EncapsulatedKey,
+    /// # ) -> bulla_client::Result<()> {
     /// let shared = client.decapsulate(&encapsulated.key, &encapsulated.ciphertext).await?;
     /// # Ok(())
     /// # }

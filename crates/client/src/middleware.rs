@@ -11,7 +11,11 @@
 //! struct PrintTimes;
 //!
 //! impl Middleware for PrintTimes {
-//!     fn handle<'a>(&'a self, request: Request<'a>, next: Next<'a>) -> BoxFuture<'a, Result<Response>> {
+//!     fn handle<'a>(
+//!         &'a self,
+//!         request: Request<'a>,
+//!         next: Next<'a>,
+//!     ) -> BoxFuture<'a, Result<Response>> {
 //!         Box::pin(async move {
 //!             let (operation, start) = (request.operation(), std::time::Instant::now());
 //!             let response = next.run(request).await;

@@ -183,8 +183,10 @@ impl Client {
     /// with a label, the latest version verifies.
     ///
     /// ```no_run
-    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// # let signature: bulla_client::Signature = unimplemented!();
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     signature: bulla_client::Signature,
+    /// # ) -> bulla_client::Result<()> {
     /// let verdict = client.verify(&signature.key, b"a message", &signature.bytes).await?;
     /// assert!(verdict.is_valid());
     /// # Ok(())
@@ -225,12 +227,16 @@ impl Client {
     /// Verifies the signature of a digest under a context.
     ///
     /// ```no_run
-    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     digest: [u8; 32],
+    /// #     signature: bulla_client::Signature,
+    /// # ) -> bulla_client::Result<()> {
     /// use bulla_client::Prehash;
     ///
-    /// # let (digest, signature): ([u8; 32], bulla_client::Signature) = unimplemented!();
     /// let (key, signature) = (&signature.key, &signature.bytes);
-    /// let verdict = client.verify_digest(key, Prehash::Blake3, &digest, b"bills", signature).await?;
+    /// let hash = Prehash::Blake3;
+    /// let verdict = client.verify_digest(key, hash, &digest, b"bills", signature).await?;
     /// assert!(verdict.is_valid());
     /// # Ok(())
     /// # }
@@ -314,14 +320,18 @@ impl Client {
     /// A long batch is several calls, as for [`Client::sign_many`].
     ///
     /// ```no_run
-    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     signature: bulla_client::Signature,
+    /// # ) -> bulla_client::Result<()> {
     /// use bulla_client::VerifyItem;
     ///
-    /// # let signature: bulla_client::Signature = unimplemented!();
     /// let (key, signature) = (signature.key.as_str(), signature.bytes.as_slice());
     /// let items = [VerifyItem { key, message: b"a message", signature }];
     /// let verdicts = client.verify_many(&items).await?;
-    /// assert!(verdicts.iter().all(|verdict| verdict.as_ref().is_ok_and(|verdict| verdict.is_valid())));
+    /// for verdict in verdicts {
+    ///     assert!(verdict.is_ok_and(|verdict| verdict.is_valid()));
+    /// }
     /// # Ok(())
     /// # }
     /// ```

@@ -24,7 +24,8 @@ impl RootCertificates {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let roots = RootCertificates::from_pem(&std::fs::read("ca.pem")?)?;
-    /// let client = Client::builder("https://keys.example.org".parse()?).root_certificates(roots).build()?;
+    /// let builder = Client::builder("https://keys.example.org".parse()?);
+    /// let client = builder.root_certificates(roots).build()?;
     /// # Ok(())
     /// # }
     /// ```

@@ -259,8 +259,10 @@ impl Client {
     /// when the token expires, it forgets the id a day later.
     ///
     /// ```no_run
-    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// # let minted: bulla_client::MintedToken = unimplemented!();
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     minted: bulla_client::MintedToken,
+    /// # ) -> bulla_client::Result<()> {
     /// client.revoke_token(&minted.revocation_id, minted.expires).await?;
     /// # Ok(())
     /// # }

@@ -196,7 +196,8 @@ impl Client {
     /// use bulla_client::{KeyMaterial, PublicKeyFormat};
     ///
     /// let text = std::fs::read_to_string("invoices.pem").unwrap();
-    /// let material = KeyMaterial::Public { format: PublicKeyFormat::Pem, text: &text, algorithm: None };
+    /// let format = PublicKeyFormat::Pem;
+    /// let material = KeyMaterial::Public { format, text: &text, algorithm: None };
     /// let key = client.import_version("invoices", material).await?;
     /// # Ok(())
     /// # }

@@ -5,7 +5,8 @@
 //! processor finds no page, and the signal SIGBUS ends the reader. Here it does not:
 //!
 //! - [`MappedFile::with_pages`] asks the system for all pages of a range first
-//!   (`MADV_POPULATE_READ`, Linux 5.14). If one is gone, that is an error, and no signal.
+//!   (`MADV_POPULATE_READ`, Linux 5.14). If a page is missing, the system returns an error and
+//!   sends no signal.
 //! - If a page goes afterwards, a handler of SIGBUS puts zeros in its place, and the result is
 //!   thrown away.
 //!

@@ -163,7 +163,7 @@ fn a_signal_of_a_map_of_somebody_else_is_not_ours() {
         };
         assert_ne!(bytes, libc::MAP_FAILED);
         file.set_len(0).unwrap();
-        // SAFETY: the address is mapped; that its page is gone is the point.
+        // SAFETY: the address is mapped. Its page is gone, which is what the test needs.
         unsafe { std::ptr::read_volatile(bytes.cast::<u8>()) };
     });
     assert_eq!(ended.signal(), Some(libc::SIGBUS), "{ended}");

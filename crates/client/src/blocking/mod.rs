@@ -4,7 +4,8 @@
 //! use bulla_client::blocking::Client;
 //!
 //! # fn main() -> bulla_client::Result<()> {
-//! let client = Client::new(bulla_client::Client::builder("unix:/run/bulla/socket".parse()?).build()?)?;
+//! let builder = bulla_client::Client::builder("unix:/run/bulla/socket".parse()?);
+//! let client = Client::new(builder.build()?)?;
 //! let signature = client.sign("invoices", b"a message")?;
 //! assert!(client.verify(&signature.key, b"a message", &signature.bytes)?.is_valid());
 //! for key in client.keys() {
