@@ -78,8 +78,7 @@ pub struct AuditLogReport {
     /// How many valid checkpoints were read.
     pub checkpoints: u64,
     /// How many entries the last of those covers.
-    #[serde(rename = "sealed")]
-    pub covered: u64,
+    pub signed_entries: u64,
     /// What is wrong; at most a thousand are listed.
     pub problems: Vec<AuditLogProblem>,
     /// The newest valid checkpoint.

@@ -78,7 +78,7 @@ impl Log for ServiceConnection {
         }
         let mut report = Report::default();
         (report.entries, report.checkpoints, report.signed_entries) =
-            (said.entries, said.checkpoints, said.covered);
+            (said.entries, said.checkpoints, said.signed_entries);
         (report.problems, report.checkpoint) = (problems, checkpoint);
         Ok(report)
     }

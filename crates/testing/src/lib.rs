@@ -1,10 +1,13 @@
-//! What the tests of our programs share: a home of its own for each test, a running service, and
-//! the programs of others.
+//! What the tests of several crates share: a home of its own for each test, a running service,
+//! nodes of etcd, a proxy with faults, and the programs of others.
 #![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(missing_docs, reason = "only tests use it")]
 
+pub mod etcd;
+pub mod proxy;
 pub mod serving;
+pub mod strikes;
 
 use std::env;
 use std::ffi::OsStr;

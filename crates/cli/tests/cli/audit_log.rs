@@ -1,7 +1,7 @@
 //! `bulla log`.
 
-use crate::strikes::strikes;
 use crate::support::Home;
+use bulla_testing::strikes::strikes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! Bad input and bad surroundings: a clear error, nothing lost, no partial file.
 
-use crate::strikes::strikes;
 use crate::support::{Done, Home, Running, bulla, content, with_little_space};
+use bulla_testing::strikes::strikes;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,7 +1,7 @@
 //! The keystore after a process was killed in the middle of its work.
 
-use crate::strikes::strikes;
 use crate::support::Home;
+use bulla_testing::strikes::strikes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;

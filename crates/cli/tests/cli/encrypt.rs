@@ -1,8 +1,8 @@
 //! `bulla encrypt`, `decrypt`, `rekey` and `keygen`, and the keystore as a whole: `keystore rekey`,
 //! `backup`, `restore`.
 
-use crate::strikes::strikes;
 use crate::support::{Done, Home, content};
+use bulla_testing::strikes::strikes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

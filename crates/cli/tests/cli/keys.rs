@@ -1,7 +1,7 @@
 //! `bulla keys`.
 
-use crate::strikes::strikes;
 use crate::support::{Done, Home};
+use bulla_testing::strikes::strikes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -122,7 +122,7 @@ fn a_log_that_forked_is_found_by_proofs() {
     home.run(["keys", "export-public", "audit-log", "--output", "audit.pub"]).exits(0);
     let growth: Value = serde_json::from_str(&text(&home, "growth.json")).unwrap();
     let newest = json!({ "log": "", "size": 5, "root": "", "time": "2026-01-31T00:00:00Z", "key": "", "checkpoint": text(&home, "new.note") });
-    let said = json!({ "valid": true, "entries": 5, "checkpoints": 3, "sealed": 5, "problems": [], "checkpoint": newest });
+    let said = json!({ "valid": true, "entries": 5, "checkpoints": 3, "signed_entries": 5, "problems": [], "checkpoint": newest });
     // The service reports success for every question, with a valid proof of something else.
     let url = lying(vec![("/audit-log/verify", 200, said), ("/consistency", 200, growth)]);
     let verify = |name: &str| {

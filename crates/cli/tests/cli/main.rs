@@ -28,8 +28,6 @@ mod remote_transfer;
 mod secrets;
 mod sign;
 mod sign_safely;
-#[path = "../../../kms/tests/kms/support/strikes.rs"]
-mod strikes;
 mod succession;
 mod sum;
 mod sum_resume;

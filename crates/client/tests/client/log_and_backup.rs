@@ -58,7 +58,7 @@ fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
     assert!(growth.verify(&key, &key).is_valid());
     assert_eq!(growth.old, old.text.parse::<Checkpoint>().unwrap());
     let report = client.verify_audit_log(&[&old.text, &new.text]).unwrap();
-    assert!(report.valid && report.problems.is_empty() && report.covered >= new.size);
+    assert!(report.valid && report.problems.is_empty() && report.signed_entries >= new.size);
 
     let mut backup = client.backup(&[&recipient]).unwrap();
     let mut whole = Vec::new();

@@ -67,7 +67,9 @@ mod etcd {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::store::etcd::{EtcdOptions, EtcdStore, tests::cluster::Cluster};
+    use bulla_testing::etcd::Cluster;
+
+    use crate::store::etcd::{EtcdOptions, EtcdStore};
 
     /// One cluster for all tests; each test has its own prefix.
     static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(1));

@@ -6,7 +6,7 @@ use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
 use bulla_kms::{Algorithm, Code, KeyVersionId, Keystore, KeystoreOptions, NewKey};
 
 use crate::support::child::{Harm, child, limit_file_size, lines, tell_parent};
-use crate::support::strikes::strikes;
+use bulla_testing::strikes::strikes;
 
 const ROUNDS: u32 = 30;
 

@@ -18,8 +18,8 @@ fn create_key(keystore: &Keystore, label: &str, algorithm: Algorithm) -> KeyId {
 #[cfg(feature = "etcd")]
 #[test]
 fn a_backup_of_more_keys_than_a_transaction_takes_is_restored_in_etcd() {
-    use crate::support::etcd::Cluster;
     use bulla_kms::EtcdOptions;
+    use bulla_testing::etcd::Cluster;
     let folder = tempfile::tempdir().unwrap();
     KeyFile::create(&folder.path().join("key")).unwrap();
     let unlock = Unlock::KeyFile(folder.path().join("key"));

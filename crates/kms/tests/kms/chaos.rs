@@ -41,7 +41,7 @@ fn rotation_in_a_file_disturbs_no_reader_and_all_of_it_is_there_afterwards() {
 #[test]
 fn rotation_in_a_cluster_disturbs_no_reader_on_the_same_node_or_on_another() {
     let (_folder, unlock) = secret();
-    let cluster = crate::support::etcd::Cluster::start(3);
+    let cluster = bulla_testing::etcd::Cluster::start(3);
     let etcd = bulla_kms::EtcdOptions::new(cluster.endpoints(), "chaos");
     let writer = Keystore::create_etcd(&etcd, &unlock).unwrap();
     let other = Keystore::open_etcd(&etcd, &unlock).unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bulla_kms::{Algorithm, Code, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, Unlock, Verdict};
 
 use crate::support::child::{Harm, child, limit_file_size, lines, tell_parent};
-use crate::support::strikes::strikes;
+use bulla_testing::strikes::strikes;
 
 const MESSAGE: &[u8] = b"a message";
 const ROUNDS: u32 = 60;

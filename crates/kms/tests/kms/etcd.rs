@@ -11,8 +11,8 @@ use bulla_kms::{
     Unlock, UnlockMethod, Verdict,
 };
 
-use crate::support::etcd::{Cluster, free_port};
-use crate::support::proxy::Gate;
+use bulla_testing::etcd::{Cluster, free_port};
+use bulla_testing::proxy::Gate;
 
 const MESSAGE: &[u8] = b"a message";
 /// How long anything may take that has to happen by itself.

@@ -14,7 +14,7 @@ use bulla_kms::{
 use serde_json::json;
 
 use crate::support::child::again;
-use crate::support::etcd::{Cluster, Setup};
+use bulla_testing::etcd::{Cluster, Setup};
 
 const MESSAGE: &[u8] = b"a message";
 const CHILD: &str = "BULLA_KMS_TEST_ETCD";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bulla_etcd::{EtcdErrorKind, EtcdOptions, EtcdTable, InsertOutcome, TableRow};
 use bulla_kms::{Algorithm, Code, KeyFile, Keystore, NewKey, Unlock};
 
-use crate::support::etcd::Cluster;
+use bulla_testing::etcd::Cluster;
 
 /// How long anything may take that has to happen by itself.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use std::path::Path;
 use bulla_kms::{Algorithm, Code, KeyFile, KeyId, Keystore, NewKey, Unlock, UnlockMethod};
 
 use crate::support::child::{Harm, child, lines, tell_parent};
-use crate::support::strikes::strikes;
+use bulla_testing::strikes::strikes;
 
 fn create_key(keystore: &Keystore) -> KeyId {
     let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);

@@ -275,7 +275,7 @@ struct VerifiedLog {
     /// How many valid checkpoints were read.
     checkpoints: u64,
     /// How many entries the last of those covers. Later entries are chained, but not signed yet.
-    sealed: u64,
+    signed_entries: u64,
     /// What is wrong; at most a thousand are listed.
     problems: Vec<ProblemView>,
     /// The newest valid checkpoint.
@@ -300,7 +300,7 @@ struct ProblemView {
 
 impl From<Report> for VerifiedLog {
     fn from(report: Report) -> Self {
-        let Report { entries, checkpoints, signed_entries: sealed, problems, checkpoint, .. } = report;
+        let Report { entries, checkpoints, signed_entries, problems, checkpoint, .. } = report;
         let problems: Vec<_> = problems
             .into_iter()
             .map(|problem| ProblemView {
@@ -312,7 +312,7 @@ impl From<Report> for VerifiedLog {
             })
             .collect();
         let checkpoint = checkpoint.as_ref().map(Into::into);
-        Self { valid: problems.is_empty(), entries, checkpoints, sealed, problems, checkpoint }
+        Self { valid: problems.is_empty(), entries, checkpoints, signed_entries, problems, checkpoint }
     }
 }
 

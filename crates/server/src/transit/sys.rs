@@ -333,17 +333,21 @@ const MOUNT: Mount = Mount {
     path: None,
 };
 
+/// The engines, by their paths.
+#[derive(Serialize, ToSchema)]
+struct Mounts(BTreeMap<&'static str, Mount>);
+
 /// List the engines: transit alone.
 #[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
-    responses((status = 200, description = "The engines, by their paths", body = Envelope<BTreeMap<String, Mount>>),
+    responses((status = 200, description = "The engines, by their paths", body = Envelope<Mounts>),
         (status = "default", body = VaultErrorBody)))]
 async fn transit_mounts(State(worker): State<Worker>, VaultCaller(_): VaultCaller) -> Response {
-    answer::data(&worker, &BTreeMap::from([("transit/", MOUNT)]))
+    answer::data(&worker, &Mounts(BTreeMap::from([("transit/", MOUNT)])))
 }
 
 /// Tell which engine a path belongs to.
 #[utoipa::path(get, path = "/v1/sys/internal/ui/mounts/{path}", tag = "transit",
-    params(("path" = String, Path, description = "An engine; what follows after a slash does not count_items", example = "transit")),
+    params(("path" = String, Path, description = "An engine; what follows after a slash does not count", example = "transit")),
     extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engine", body = Envelope<Mount>), (status = "default", body = VaultErrorBody)))]
 async fn transit_mount(

@@ -2,9 +2,9 @@
 //! it.
 
 use crate::node::{Guarded, Node, Nodes, eventually};
-use crate::support::etcd::Cluster;
-use crate::support::proxy::Gate;
 use bulla_testing::bulla;
+use bulla_testing::etcd::Cluster;
+use bulla_testing::proxy::Gate;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@
 
 use crate::load::{self, Load};
 use crate::node::{Guarded, Nodes, STALE_AFTER, eventually};
-use crate::support::etcd::Cluster;
-use crate::support::proxy::Gate;
 use crate::tally::NOTHING;
+use bulla_testing::etcd::Cluster;
+use bulla_testing::proxy::Gate;
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};

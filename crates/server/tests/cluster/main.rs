@@ -10,6 +10,5 @@ mod load;
 mod node;
 mod restored;
 mod runbook;
-mod support;
 mod tally;
 mod upgrade;

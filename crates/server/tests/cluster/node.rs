@@ -1,9 +1,9 @@
 //! Nodes as processes.
 
 use crate::client::{Client, ListenAddress};
-use crate::support::etcd::Cluster;
-use crate::support::proxy::{Gate, Proxy};
 use bulla_testing::bulla;
+use bulla_testing::etcd::Cluster;
+use bulla_testing::proxy::{Gate, Proxy};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};

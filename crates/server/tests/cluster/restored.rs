@@ -1,7 +1,7 @@
 //! An etcd that is restored from a backup.
 
 use crate::node::{Guarded, Nodes, eventually};
-use crate::support::etcd::Cluster;
+use bulla_testing::etcd::Cluster;
 use serde_json::json;
 
 /// Puts etcd back to where it was, while the nodes run and while they do not.

@@ -1,9 +1,9 @@
 //! The commands of `docs/runbook.md`, run in their order.
 
 use crate::node::{Guarded, Nodes, eventually};
-use crate::support::etcd::Cluster;
 use crate::upgrade::Balancer;
 use bulla_testing::bulla;
+use bulla_testing::etcd::Cluster;
 use serde_json::json;
 use std::fs;
 use std::path::Path;

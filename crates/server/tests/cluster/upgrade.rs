@@ -2,8 +2,8 @@
 
 use crate::client::{Client, ListenAddress};
 use crate::node::{Guarded, Node, Nodes, eventually};
-use crate::support::etcd::{Cluster, free_port};
-use crate::support::proxy::Gate;
+use bulla_testing::etcd::{Cluster, free_port};
+use bulla_testing::proxy::Gate;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -6,11 +6,11 @@ use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{KeyId, Keystore};
 use serde_json::json;
 
-use crate::support::etcd::Setup;
 use crate::support::nodes::{Shared, eventually};
-use crate::support::proxy::Gate;
 use crate::support::tls::{Authority, Until};
 use crate::support::{Service, base64, name, token};
+use bulla_testing::etcd::Setup;
+use bulla_testing::proxy::Gate;
 
 /// Two nodes where every caller may do everything, with the key `a`.
 fn two() -> (Shared, [Service; 2]) {

@@ -9,8 +9,6 @@ mod commit;
 mod create;
 mod feed;
 mod rows;
-#[cfg(test)]
-pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;

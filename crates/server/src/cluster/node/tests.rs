@@ -6,17 +6,11 @@ use std::thread::{self, ThreadId};
 use axum::http::StatusCode;
 use bulla_kms::rollback::{RollbackGuard, StoreMark};
 use bulla_kms::{Algorithm, KeyFile, KeystoreOptions, NewKey, Unlock};
+use bulla_testing::etcd::Cluster;
 
 use super::*;
 use crate::cluster::{ClaimOutcome, RequestClaim, presence};
 use crate::service::{AnswerOwner, PriorRequest, RequestOutcome, StoredAnswer};
-
-#[allow(dead_code, reason = "the tests of the keystore use more of it")]
-#[path = "../../../../kms/tests/kms/support/etcd.rs"]
-mod etcd;
-#[allow(dead_code, reason = "the tests of the keystore use more of it")]
-#[path = "../../../../kms/tests/kms/support/proxy.rs"]
-mod proxy;
 
 /// Has one thread alone learn of changes.
 #[derive(Debug)]
@@ -50,13 +44,13 @@ struct Shared {
     keystore: Keystore,
     settings: EtcdConfig,
     unlock: Unlock,
-    _cluster: etcd::Cluster,
+    _cluster: Cluster,
     _folder: tempfile::TempDir,
 }
 
 impl Shared {
     fn create() -> Self {
-        let (cluster, folder) = (etcd::Cluster::start(1), tempfile::tempdir().unwrap());
+        let (cluster, folder) = (Cluster::start(1), tempfile::tempdir().unwrap());
         let settings = EtcdConfig { endpoints: cluster.endpoints(), ..EtcdConfig::default() };
         let file = folder.path().join("key");
         KeyFile::create(&file).unwrap();

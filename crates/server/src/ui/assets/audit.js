@@ -67,10 +67,10 @@ function verificationPart() {
   return section("Verification", h("div", { class: "actions" }, verify), result);
 }
 
-function reportOf({ valid, entries, checkpoints, sealed, problems }) {
+function reportOf({ valid, entries, checkpoints, signed_entries, problems }) {
   const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
   if (valid) {
-    const open = entries - sealed;
+    const open = entries - signed_entries;
     return notice("good", h("p", {}, h("strong", {}, "The log is whole. "), `${count(entries, "entry", "entries")} and ${count(checkpoints, "checkpoint")} verify.`),
       open > 0 ? h("p", {}, `The newest ${open} are chained, and not yet signed by a checkpoint.`) : null);
   }

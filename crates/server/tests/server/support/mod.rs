@@ -2,20 +2,8 @@
 
 pub(crate) mod conforms;
 #[cfg(feature = "etcd")]
-#[allow(dead_code, reason = "the tests of the keystore use more of it")]
-#[path = "../../../../kms/tests/kms/support/etcd.rs"]
-pub(crate) mod etcd;
-#[cfg(feature = "etcd")]
-#[allow(dead_code, reason = "the tests of the keystore use more of it")]
-#[path = "../../../../kms/tests/kms/support/faults.rs"]
-mod faults;
-#[cfg(feature = "etcd")]
 pub(crate) mod nodes;
 pub(crate) mod on_disk;
-#[cfg(feature = "etcd")]
-#[allow(dead_code, reason = "the tests of the keystore use more of it")]
-#[path = "../../../../kms/tests/kms/support/proxy.rs"]
-pub(crate) mod proxy;
 pub(crate) mod tls;
 pub(crate) mod unix;
 

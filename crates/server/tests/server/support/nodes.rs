@@ -10,8 +10,8 @@ use bulla_kms::{EtcdOptions, KeyFile, Keystore, KeystoreOptions, SecretString, U
 use bulla_server::{Config, EtcdConfig, KeystoreSource, OpenKeystore, Server, StoreKind};
 use serde_json::json;
 
-use super::etcd::{Cluster, Setup};
 use super::{Service, base64, config};
+use bulla_testing::etcd::{Cluster, Setup};
 
 /// How long anything may take that has to happen by itself.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);

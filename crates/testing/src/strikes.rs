@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// `strike` tells whether the process got far enough. It is called at least `rounds` times, and
 /// until the process once did and once did not.
-pub(crate) fn strikes(rounds: u32, mut strike: impl FnMut(Duration) -> bool) {
+pub fn strikes(rounds: u32, mut strike: impl FnMut(Duration) -> bool) {
     const MIN_DELAY: Duration = Duration::from_micros(100);
     let (mut delay, mut early, mut late) = (MIN_DELAY, 0, 0);
     while early + late < rounds || early == 0 || late == 0 {

@@ -4,16 +4,16 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::proxy::{Gate, Proxy};
+use crate::proxy::{Gate, Proxy};
 
 /// A port that nobody uses, outside of those that the system gives to connections.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     const FIRST: u16 = 20_000;
     const PORTS: u16 = 12_000;
@@ -28,38 +28,38 @@ pub(crate) fn free_port() -> u16 {
 
 /// How the nodes are set up beside their places.
 #[derive(Clone, Default)]
-pub(crate) struct Setup {
+pub struct Setup {
     /// More arguments of etcd.
-    pub(crate) arguments: Vec<String>,
+    pub arguments: Vec<String>,
     /// `https`, with certificates that the arguments name.
-    pub(crate) tls: bool,
+    pub tls: bool,
 }
 
-pub(crate) struct Cluster {
+pub struct Cluster {
     folder: tempfile::TempDir,
     setup: Setup,
-    pub(super) nodes: Vec<Node>,
+    nodes: Vec<Node>,
     /// Who of the nodes is alone, by the names that they have among themselves.
-    pub(super) isolated: Arc<Mutex<Vec<String>>>,
+    isolated: Arc<Mutex<Vec<String>>>,
 }
 
-pub(super) struct Node {
-    pub(super) client: u16,
-    pub(super) peer: u16,
+struct Node {
+    client: u16,
+    peer: u16,
     /// Through which the other nodes reach it.
-    pub(super) proxy: Option<Proxy>,
-    pub(super) process: Option<Child>,
+    proxy: Option<Proxy>,
+    process: Option<Child>,
     /// The name that etcd gave it.
-    pub(super) member: String,
+    member: String,
 }
 
 impl Cluster {
     /// Starts nodes and waits until they have a leader.
-    pub(crate) fn start(nodes: usize) -> Self {
+    pub fn start(nodes: usize) -> Self {
         Self::with(nodes, Setup::default())
     }
 
-    pub(crate) fn with(nodes: usize, setup: Setup) -> Self {
+    pub fn with(nodes: usize, setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let isolated = Arc::<Mutex<Vec<String>>>::default();
         let node = |_| {
@@ -77,16 +77,16 @@ impl Cluster {
     }
 
     /// The nodes' client URLs.
-    pub(crate) fn endpoints(&self) -> Vec<String> {
+    pub fn endpoints(&self) -> Vec<String> {
         (0..self.nodes.len()).map(|node| self.endpoint(node)).collect()
     }
 
-    pub(crate) fn endpoint(&self, node: usize) -> String {
+    pub fn endpoint(&self, node: usize) -> String {
         let scheme = if self.setup.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.nodes[node].client)
     }
 
-    pub(super) fn spawn(&mut self, number: usize) {
+    fn spawn(&mut self, number: usize) {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let advertised = |node: &Node| url(node.proxy.as_ref().map_or(node.peer, Proxy::port));
         let members: Vec<_> =
@@ -118,12 +118,12 @@ impl Cluster {
         self.nodes[number].process = Some(process);
     }
 
-    pub(super) fn data(&self, node: usize) -> PathBuf {
+    fn data(&self, node: usize) -> PathBuf {
         self.folder.path().join(format!("n{node}"))
     }
 
     /// Waits until a node serves and knows a leader.
-    pub(super) fn wait(&self, node: usize) {
+    fn wait(&self, node: usize) {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let serves = if self.setup.tls {
@@ -146,7 +146,7 @@ impl Cluster {
     }
 
     /// The body of a node's answer over HTTP; nothing when there is none.
-    pub(crate) fn http(&self, node: usize, method: &str, path: &str, body: &str) -> Option<String> {
+    pub fn http(&self, node: usize, method: &str, path: &str, body: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.nodes[node].client)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
         let length = body.len();
@@ -158,7 +158,7 @@ impl Cluster {
     }
 
     /// A call of the JSON gateway.
-    pub(crate) fn call(&self, node: usize, path: &str, body: &serde_json::Value) -> serde_json::Value {
+    pub fn call(&self, node: usize, path: &str, body: &serde_json::Value) -> serde_json::Value {
         let answer = self.http(node, "POST", path, &body.to_string()).expect("the node answers");
         serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"))
     }
@@ -182,6 +182,62 @@ impl Cluster {
     }
 }
 
+/// What can befall the nodes.
+impl Cluster {
+    /// Cuts a node off from the others; clients still reach it.
+    pub fn isolate(&self, node: usize) {
+        self.isolated.lock().unwrap().push(self.nodes[node].member.clone());
+        self.nodes.iter().for_each(|node| node.proxy.as_ref().unwrap().check());
+    }
+
+    /// Undoes [`Cluster::isolate`] and waits until all nodes agree on a leader.
+    pub fn heal(&self) {
+        self.isolated.lock().unwrap().clear();
+        (0..self.nodes.len()).for_each(|node| self.wait(node));
+    }
+
+    /// Kills a node, as with SIGKILL.
+    pub fn kill(&mut self, node: usize) {
+        let mut process = self.nodes[node].process.take().expect("the node runs");
+        drop(process.stdin.take());
+        process.wait().unwrap();
+    }
+
+    pub fn restart(&mut self, node: usize) {
+        self.spawn(node);
+        self.wait(node);
+    }
+
+    /// The settings of a node, as its unit would have them in a file.
+    pub fn environment(&self, node: usize) -> [(&'static str, String); 4] {
+        let url = format!("http://127.0.0.1:{}", self.nodes[node].peer);
+        [
+            ("ETCD_NAME", format!("n{node}")),
+            ("ETCD_DATA_DIR", self.data(node).display().to_string()),
+            ("ETCD_INITIAL_CLUSTER", format!("n{node}={url}")),
+            ("ETCD_INITIAL_ADVERTISE_PEER_URLS", url),
+        ]
+    }
+
+    /// A copy of the data of a node that does not run.
+    pub fn back_up(&self, node: usize) -> PathBuf {
+        let copy = self.data(node).with_extension("backup");
+        copy_folder(&self.data(node), &copy);
+        copy
+    }
+
+    /// Puts a copy back.
+    pub fn restore(&self, node: usize, backup: &Path) {
+        fs::remove_dir_all(self.data(node)).unwrap();
+        copy_folder(backup, &self.data(node));
+    }
+
+    /// A way for clients to a node, that can be closed.
+    pub fn way_to(&self, node: usize) -> Proxy {
+        Proxy::start(self.nodes[node].client)
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         for node in &mut self.nodes {
@@ -192,6 +248,20 @@ impl Drop for Cluster {
             if let Some(proxy) = &node.proxy {
                 proxy.set(Gate::Closed);
             }
+        }
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copy = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_folder(&path, &copy);
+        } else {
+            fs::copy(&path, &copy).unwrap();
         }
     }
 }

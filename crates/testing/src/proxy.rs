@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// What a proxy does with connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
+pub enum Gate {
     Open,
     /// What is sent waits, and arrives when the gate is opened.
     Paused,
@@ -35,7 +35,7 @@ impl Connection {
     }
 }
 
-pub(crate) struct Proxy {
+pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
 }
@@ -47,7 +47,7 @@ struct Shared {
 
 impl Proxy {
     /// To a port of this machine; open.
-    pub(crate) fn start(target: u16) -> Self {
+    pub fn start(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = ProxyState { gate: Gate::Open, rule: Box::new(|_| true), connections: Vec::new() };
@@ -62,23 +62,28 @@ impl Proxy {
         Self { port, shared }
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn set(&self, gate: Gate) {
+    /// The address at which HTTP clients reach what is behind it.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn set(&self, gate: Gate) {
         self.shared.state.lock().unwrap().gate = gate;
         self.shared.changed.notify_all();
         self.check();
     }
 
     /// Lets pass only those for whom `rule` is true.
-    pub(crate) fn only_if(&self, rule: impl Fn(Option<&str>) -> bool + Send + 'static) {
+    pub fn only_if(&self, rule: impl Fn(Option<&str>) -> bool + Send + 'static) {
         self.shared.state.lock().unwrap().rule = Box::new(rule);
     }
 
     /// Ends connections that may not be any more.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         let mut state = self.shared.state.lock().unwrap();
         let ProxyState { gate, rule, connections } = &mut *state;
         connections.retain(|connection| {
