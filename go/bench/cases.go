@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/bulla-dev/bulla/go/blake3"
 	zeebo "github.com/zeebo/blake3"
@@ -32,6 +33,14 @@ func cases() []testCase {
 	for _, n := range []int{mib, 4 * mib, 16 * mib, 64 * mib} {
 		all = append(all, oneShot("threads2", n, 2, 1.5))
 	}
+	for _, threads := range []int{4, 8, 16} {
+		if threads > runtime.NumCPU() {
+			break
+		}
+		for _, n := range []int{128 * kib, 512 * kib, mib, 2 * mib, 4 * mib, 16 * mib} {
+			all = append(all, oneShot(fmt.Sprintf("threads%d", threads), n, threads, threadsTarget(n)))
+		}
+	}
 	for i := range all {
 		all[i].contenders = withControl(all[i].contenders)
 	}
@@ -46,6 +55,14 @@ func withControl(all []contender) []contender {
 		}
 	}
 	return all
+}
+
+// threadsTarget is the target ratio for one input of n bytes on four threads or more.
+func threadsTarget(n int) float64 {
+	if n >= 512*kib && n <= 4*mib {
+		return 2.5
+	}
+	return 1.5
 }
 
 // oneShotTarget is the target ratio for one input of n bytes on one thread.

@@ -3,7 +3,6 @@ package blake3
 import (
 	"math/bits"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/bulla-dev/bulla/go/internal/guts"
 )
@@ -14,7 +13,7 @@ const (
 	// The smallest and the largest number of chunks in a segment, the unit of work. The smallest is a
 	// group of the widest kernel.
 	segmentMin = guts.MaxLanes
-	segmentMax = 4096
+	segmentMax = 1024
 )
 
 // rootNode is the root of the tree over data, by several goroutines if it is long.
@@ -36,11 +35,11 @@ func rootParallel(data []byte, key *guts.CV, mode uint32, workers int) guts.Node
 	return h.node()
 }
 
-// segmentChunks is the length of a segment for n chunks: a power of two, several segments for each
-// worker, so that a late or slow one does not hold up the others.
+// segmentChunks is the length of a segment for n chunks: a power of two, two to four segments or
+// more for each worker, so that a late or slow one does not hold up the others.
 func segmentChunks(n, workers int) int {
 	s := max(segmentMin, min(segmentMax, n/(4*workers)))
-	return 1 << (bits.Len(uint(s)) - 1)
+	return 1 << bits.Len(uint(s-1))
 }
 
 // hashParallel hashes whole chunks that more input follows, by up to h.workers goroutines.
@@ -64,31 +63,4 @@ func (h *Hasher) hashParallel(in []byte) {
 		h.stack.PushSubtree(cvs[i], uint64(size), &key, mode)
 	}
 	h.hashBatches(in[len(cvs)*segment:])
-}
-
-// inParallel calls task with 0 to n-1, on the caller's goroutine and up to workers-1 others. It
-// waits for tasks, not for goroutines: a goroutine that gets no processor in time costs nothing.
-func inParallel(n, workers int, task func(int)) {
-	var next, done atomic.Int64
-	finished := make(chan struct{})
-	work := func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			task(i)
-			if done.Add(1) == int64(n) {
-				close(finished)
-			}
-		}
-	}
-	if n == 0 {
-		return
-	}
-	for range min(workers, n) - 1 {
-		go work()
-	}
-	work()
-	<-finished
 }
