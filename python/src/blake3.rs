@@ -47,7 +47,7 @@ impl Blake3 {
 /// Hashes more input, on as many threads as are allowed.
 fn update(hasher: &mut Hasher, input: &[u8], threads: Threads) {
     match if input.len() < MIN_PARALLEL_LEN { None } else { pool(threads) } {
-        Some(pool) => pool.install(|| hasher.update_rayon(input)),
+        Some(pool) => hasher.update_in_pool(&pool, input),
         None => hasher.update(input),
     };
 }

@@ -113,25 +113,50 @@ impl CompactHasher {
     /// not have; so in all methods that name no kernel.
     #[inline]
     pub fn update(&mut self, input: &[u8]) -> &mut Self {
-        self.update_with(functions(), input, Stack::absorb_all)
+        self.update_with(functions(), input, &Stack::absorb_all)
     }
 
     /// Like [`update`](CompactHasher::update), by this kernel. A hasher may use another kernel at
     /// every call.
     #[inline]
     pub fn update_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
-        self.update_with(kernel.0, input, Stack::absorb_all)
+        self.update_with(kernel.0, input, &Stack::absorb_all)
     }
 
-    /// Like [`update_by`](CompactHasher::update_by), on all threads of the current rayon pool.
-    /// Input under 64 KiB is hashed on this thread.
+    /// Like [`update_by`](CompactHasher::update_by), on this thread and those of the current rayon
+    /// pool. Input under 128 KiB is hashed on this thread, in a thread of the pool under 64 KiB.
     #[cfg(feature = "rayon")]
     pub fn update_rayon_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
-        self.update_with(kernel.0, input, crate::parallel::absorb_all)
+        self.update_with(kernel.0, input, &|stack: &mut Stack,
+                                            kernel: &KeyedKernel,
+                                            input: &[u8],
+                                            prefetch| {
+            crate::parallel::absorb_all(None, stack, kernel, input, prefetch);
+        })
+    }
+
+    /// Like [`update_rayon_by`](CompactHasher::update_rayon_by), with the threads of `pool`, which
+    /// the caller does not belong to.
+    ///
+    /// This is not part of the public interface. The package for C has a pool of its own.
+    #[cfg(feature = "rayon")]
+    #[doc(hidden)]
+    pub fn update_in_pool_by(
+        &mut self,
+        kernel: Kernel,
+        pool: &rayon_core::ThreadPool,
+        input: &[u8],
+    ) -> &mut Self {
+        self.update_with(kernel.0, input, &|stack: &mut Stack,
+                                            kernel: &KeyedKernel,
+                                            input: &[u8],
+                                            prefetch| {
+            crate::parallel::absorb_all(Some(pool), stack, kernel, input, prefetch);
+        })
     }
 
     #[inline(always)]
-    fn update_with(&mut self, functions: &'static Functions, input: &[u8], absorb: Absorb) -> &mut Self {
+    fn update_with(&mut self, functions: &'static Functions, input: &[u8], absorb: &Absorb<'_>) -> &mut Self {
         if self.count() == 0 && input.len() <= BLOCK_LEN {
             // Nothing is compressed before the end is known. The block has only zeros so far.
             copy_block(&mut self.block, input);
@@ -143,7 +168,7 @@ impl CompactHasher {
     }
 
     #[inline(never)]
-    fn update_more(&mut self, functions: &'static Functions, mut input: &[u8], absorb: Absorb) {
+    fn update_more(&mut self, functions: &'static Functions, mut input: &[u8], absorb: &Absorb<'_>) {
         if self.len > 0 {
             let (taken, rest) = input.split_at(input.len().min(CHUNK_LEN - self.chunk_len()));
             self.fill_chunk(functions, taken);
@@ -340,7 +365,7 @@ fn copy_block(to: &mut [u8; BLOCK_LEN], from: &[u8]) {
 }
 
 /// Takes whole chunks onto the stack: on one thread or on several.
-type Absorb = fn(&mut Stack, &KeyedKernel, &[u8], Prefetch);
+type Absorb<'a> = dyn Fn(&mut Stack, &KeyedKernel, &[u8], Prefetch) + 'a;
 
 impl fmt::Debug for CompactHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

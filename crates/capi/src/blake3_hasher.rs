@@ -199,10 +199,10 @@ pub unsafe extern "C" fn bulla_blake3_hasher_update_threads(
     })
 }
 
-/// Hashes more input on all threads of the pool, if it is long enough.
+/// Hashes more input on this thread and those of the pool, if it is long enough.
 pub(crate) fn update_threads<'h>(hasher: &'h mut Hasher, input: &[u8]) -> &'h mut Hasher {
     match pool(input.len()) {
-        Some(pool) => pool.install(|| hasher.update_rayon(input)),
+        Some(pool) => hasher.update_in_pool(pool, input),
         None => hasher.update(input),
     }
 }

@@ -198,7 +198,7 @@ pub unsafe extern "C" fn bulla_blake3_update_threads(
         // SAFETY: the caller promised the state and the input.
         let (state, input) = unsafe { (state_mut(state)?, args::bytes(input, len)?) };
         match pool(len) {
-            Some(pool) => pool.install(|| state.update_rayon_by(kernel::active(), input)),
+            Some(pool) => state.update_in_pool_by(kernel::active(), pool, input),
             None => state.update(input),
         };
         Ok(())

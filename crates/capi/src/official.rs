@@ -170,7 +170,7 @@ pub unsafe extern "C" fn blake3_hasher_update_tbb(
     // SAFETY: the caller promised the hasher and the input.
     if let (Some(hasher), Some(input)) = unsafe { (hasher(this), bytes(input, input_len)) } {
         match pool(input.len()) {
-            Some(pool) => pool.install(|| hasher.update_rayon_by(kernel(), input)),
+            Some(pool) => hasher.update_in_pool_by(kernel(), pool, input),
             None => hasher.update_by(kernel(), input),
         };
     }

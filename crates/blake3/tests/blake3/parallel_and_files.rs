@@ -89,13 +89,53 @@ fn every_pool_hashes_alike_at_every_border() {
                 hasher.update(head).update_rayon(tail);
                 compact.update(head).update_rayon_by(kernel, tail);
             });
+            let mut shared = Hasher::new_keyed(&KEY);
+            shared.update(head).update_in_pool(&pool, tail);
+            let mut compact_shared = CompactHasher::new(Mode::KeyedHash(&KEY));
+            compact_shared.update(head).update_in_pool_by(kernel, &pool, tail);
             let threads = pool.current_num_threads();
             let what = || format!("{before} bytes, then {len} on {threads} threads");
             let digest = digests[&(before + len)];
             assert_eq!(Some(hasher.finalize().into()), digest, "{}", what());
             assert_eq!(Some(compact.finalize().into()), digest, "{}, in a compact hasher", what());
+            assert_eq!(Some(shared.finalize().into()), digest, "{}, from outside of the pool", what());
+            let shared = Some(compact_shared.finalize().into());
+            assert_eq!(shared, digest, "{}, in a compact hasher, from outside", what());
         }
     }
+}
+
+/// The threads of the pool wait for something else: the caller hashes all, and waits for nobody.
+#[test]
+fn a_busy_pool_holds_nobody_up() {
+    let data = input(1 << 20);
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Arc::new(std::sync::Mutex::new(ended));
+    for _ in 0..2 {
+        let ended = ended.clone();
+        pool.spawn(move || _ = ended.lock().expect("no panic").recv());
+    }
+    let mut hasher = Hasher::new();
+    hasher.update_in_pool(&pool, &data);
+    assert_eq!(hasher.finalize(), bulla_blake3::hash(&data));
+    drop(end);
+}
+
+#[test]
+fn many_callers_share_one_pool() {
+    let data = input(1 << 20);
+    let digest = bulla_blake3::hash(&data);
+    let pool = ThreadPoolBuilder::new().num_threads(3).build().expect("threads");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    assert_eq!(Hasher::new().update_in_pool(&pool, &data).finalize(), digest);
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -1,4 +1,10 @@
-//! Hashing on several threads: subtrees, by recursive halving.
+//! Hashing on several threads.
+//!
+//! A thread of the pool divides the input in halves, again and again, and lets other threads steal
+//! one of them. A caller from outside of the pool shares leaves with its threads:
+//! `shared_leaves.rs`.
+
+mod shared_leaves;
 
 use crate::hasher::Hasher;
 use crate::keyed_kernel::{KeyedKernel, Value, join};
@@ -6,13 +12,18 @@ use crate::plan::Prefetch;
 use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use crate::tree::{Stack, largest_subtree, root_block_of};
 use arrayvec::ArrayVec;
+use rayon_core::ThreadPool;
 
-/// Shorter input is hashed without the thread pool, and does not start it: waking a thread costs as
-/// much as hashing about 50 KiB.
+/// A thread of the pool hashes shorter input by itself: waking another one costs as much as hashing
+/// about 50 KiB.
 ///
 /// This is not part of the public interface. The packages for C and Python have pools of their own,
 /// and start none for less.
 pub const MIN_PARALLEL_LEN: usize = 64 * 1024;
+
+/// A caller from outside of the pool hashes shorter input by itself: asking threads that sleep for
+/// help costs as much as they gain.
+const MIN_SHARED_LEN: usize = 128 * 1024;
 
 /// The fewest bytes that a thread hashes at a time: a group of the widest kernel.
 const MIN_LEAF_LEN: usize = 16 * 1024;
@@ -27,19 +38,32 @@ const LEAVES_PER_THREAD: usize = 4;
 const MAX_SUBTREES: usize = 2 * (usize::BITS - MIN_LEAF_LEN.ilog2()) as usize;
 
 impl Hasher {
-    /// Hashes more input, on all threads of the current rayon pool. Input under 64 KiB is hashed on
-    /// this thread.
+    /// Hashes more input, on this thread and those of the current rayon pool. Input under 128 KiB
+    /// is hashed on this thread, in a thread of the pool under 64 KiB.
     ///
     /// # Panics
     ///
     /// If [`update`](Hasher::update) panics.
-    pub fn update_rayon(&mut self, mut input: &[u8]) -> &mut Self {
+    pub fn update_rayon(&mut self, input: &[u8]) -> &mut Self {
+        self.update_in(None, input)
+    }
+
+    /// [`Hasher::update_rayon`] with the threads of `pool`, which the caller does not belong to.
+    ///
+    /// This is not part of the public interface. The packages for C and Python have pools of their
+    /// own.
+    #[doc(hidden)]
+    pub fn update_in_pool(&mut self, pool: &ThreadPool, input: &[u8]) -> &mut Self {
+        self.update_in(Some(pool), input)
+    }
+
+    fn update_in(&mut self, pool: Option<&ThreadPool>, mut input: &[u8]) -> &mut Self {
         self.check_length(input.len());
-        if let Some(leaf) = leaf_len(input.len()) {
+        if let Some(leaf) = leaf_len(input.len(), pool) {
             let prefetch = Prefetch::for_input(input);
             input = self.flush_to_stack(input);
             let Hasher { kernel, offset, stack, .. } = self;
-            input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf }, *offset, input);
+            input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf, pool }, *offset, input);
             self.update_buffer_limit();
         }
         self.update(input)
@@ -47,22 +71,39 @@ impl Hasher {
 }
 
 /// Takes whole chunks of a tree that begins at counter 0, on all threads of the current rayon pool.
-pub(crate) fn absorb_all(stack: &mut Stack, kernel: &KeyedKernel, mut input: &[u8], prefetch: Prefetch) {
-    if let Some(leaf) = leaf_len(input.len()) {
-        input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf }, 0, input);
+pub(crate) fn absorb_all(
+    pool: Option<&ThreadPool>,
+    stack: &mut Stack,
+    kernel: &KeyedKernel,
+    mut input: &[u8],
+    prefetch: Prefetch,
+) {
+    if let Some(leaf) = leaf_len(input.len(), pool) {
+        input = absorb_subtrees(stack, &Work { kernel, prefetch, leaf, pool }, 0, input);
     }
     stack.absorb_all(kernel, input, prefetch);
 }
 
 /// The bytes that a thread hashes at a time, of an input of `len` bytes. `None` if one thread
 /// hashes all of it.
-fn leaf_len(len: usize) -> Option<usize> {
-    if len < MIN_PARALLEL_LEN {
+fn leaf_len(len: usize, pool: Option<&ThreadPool>) -> Option<usize> {
+    let min_len = if is_outside(pool) { MIN_SHARED_LEN } else { MIN_PARALLEL_LEN };
+    if len < min_len {
         return None;
     }
-    let threads = rayon_core::current_num_threads();
+    let threads = thread_count(pool);
     let leaf = (len / (LEAVES_PER_THREAD * threads)).next_power_of_two();
     (threads > 1).then_some(leaf.clamp(MIN_LEAF_LEN, MAX_LEAF_LEN))
+}
+
+/// Whether the caller is no thread of the pool.
+fn is_outside(pool: Option<&ThreadPool>) -> bool {
+    pool.is_some() || rayon_core::current_thread_index().is_none()
+}
+
+/// The threads of `pool`, or else of the pool in use here.
+fn thread_count(pool: Option<&ThreadPool>) -> usize {
+    pool.map_or_else(rayon_core::current_num_threads, ThreadPool::current_num_threads)
 }
 
 /// Takes whole chunks as subtrees of at least [`MIN_LEAF_LEN`], all of them side by side. Returns
@@ -79,6 +120,12 @@ fn absorb_subtrees<'i>(stack: &mut Stack, work: &Work<'_>, offset: u64, input: &
         subtrees.push(Subtree { input, counter: offset + position, halves: [0; BLOCK_LEN] });
         position += (input.len() / CHUNK_LEN) as u64;
         rest = after;
+    }
+    let leaves: usize = subtrees.iter().map(|subtree| subtree.input.len().div_ceil(work.leaf)).sum();
+    if leaves > 1 && is_outside(work.pool) {
+        let helpers = thread_count(work.pool) - 1;
+        shared_leaves::absorb(stack, work.kernel, work.prefetch, &subtrees, work.leaf, helpers, work.pool);
+        return rest;
     }
     work.hash_all(&mut subtrees);
     for Subtree { input, halves, .. } in &subtrees {
@@ -103,6 +150,8 @@ struct Work<'w> {
     kernel: &'w KeyedKernel,
     prefetch: Prefetch,
     leaf: usize,
+    /// A pool that the caller does not belong to; otherwise the pool in use here.
+    pool: Option<&'w ThreadPool>,
 }
 
 impl Work<'_> {
@@ -145,9 +194,9 @@ mod tests {
         for threads in [1, 2, 3, 4, 8, 16] {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             pool.install(|| {
-                assert_eq!(leaf_len(MIN_PARALLEL_LEN - 1), None);
+                assert_eq!(leaf_len(MIN_PARALLEL_LEN - 1, None), None);
                 for len in (MIN_PARALLEL_LEN..1 << 20).step_by(1024).chain([1 << 30, usize::MAX]) {
-                    let Some(leaf) = leaf_len(len) else {
+                    let Some(leaf) = leaf_len(len, None) else {
                         assert_eq!(threads, 1, "{len} bytes are for several threads");
                         continue;
                     };
