@@ -13,8 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The bytes that one thread takes at a time: a whole subtree.
-const BLOCK_LEN: u64 = 512 << 10;
+/// The fewest bytes that one thread takes at a time: a whole subtree.
+const MIN_BLOCK_LEN: u64 = 512 << 10;
+
+/// The most bytes that one thread takes at a time of a mapped file. The system makes the entries of
+/// the page table faster for many pages at once, and the hash then asks for memory in advance.
+const MAX_BLOCK_LEN: u64 = 8 << 20;
+
+/// A mapped file has at least this many blocks, so that all threads get some and both ways are
+/// tried.
+const MIN_MAPPED_BLOCKS: u64 = 32;
 
 /// The size from which more than one thread hashes a file.
 pub const MIN_SHARED_LEN: u64 = 2 << 20;
@@ -22,13 +30,16 @@ pub const MIN_SHARED_LEN: u64 = 2 << 20;
 /// The bytes that one system call reads. They stay in the cache of the core that hashes them.
 pub(crate) const READ_LEN: usize = 128 << 10;
 
-/// The size from which a file may be mapped: the trial of both ways costs little of it.
-pub(crate) const MIN_MAPPED_LEN: u64 = 128 << 20;
+/// The size from which a file may be mapped. Making and removing a map costs as much as reading
+/// some hundred KiB.
+pub(crate) const MIN_MAPPED_LEN: u64 = 8 << 20;
 
 /// The blocks of one file. Threads take them in the order of the file, so that a disk sees one
 /// nearly sequential read.
 pub(crate) struct Blocks {
     len: u64,
+    /// The length of all blocks but the last one: a power of two.
+    block_len: u64,
     map: Option<MappedFile>,
     trial: Trial,
     next: AtomicU64,
@@ -53,25 +64,33 @@ pub(crate) struct BlockSource<'a> {
 impl Blocks {
     /// The blocks of `file`, which has `len` bytes: at least two blocks.
     pub(crate) fn new(file: &File, len: u64) -> Self {
-        let blocks = len.div_ceil(BLOCK_LEN);
+        let map = if len >= MIN_MAPPED_LEN { MappedFile::new(file, len).ok() } else { None };
+        let block_len = if map.is_some() { mapped_block_len(len) } else { MIN_BLOCK_LEN };
+        let blocks = len.div_ceil(block_len);
         debug_assert!(blocks >= 2, "the root needs two children");
         let values = vec![ChainingValue::default(); blocks as usize];
         let results = Mutex::new(BlockResults { values, done: 0, failure: None });
-        let map = if len >= MIN_MAPPED_LEN { MappedFile::new(file, len).ok() } else { None };
         let next = AtomicU64::new(0);
-        Self { len, map, trial: Trial::default(), next, results, all_done: Condvar::new() }
+        Self { len, block_len, map, trial: Trial::new(blocks), next, results, all_done: Condvar::new() }
+    }
+
+    /// How many threads hash the file in the shortest time, if enough processors are idle. Starting
+    /// and ending a thread costs about as much as hashing half a MiB, so more threads for a small
+    /// file would make it slower.
+    pub(crate) fn max_threads(&self) -> usize {
+        usize::try_from((self.len / MIN_BLOCK_LEN).isqrt()).unwrap_or(usize::MAX)
     }
 
     /// Whether a thread would still find a block to take.
     pub(crate) fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) * BLOCK_LEN < self.len
+        self.next.load(Ordering::Relaxed) * self.block_len < self.len
     }
 
     /// Takes and hashes blocks until none is left.
     pub(crate) fn work(&self, source: BlockSource<'_>, buffer: &mut [u8], meter: &dyn Meter) {
         loop {
             let block = self.next.fetch_add(1, Ordering::Relaxed);
-            let at = block * BLOCK_LEN;
+            let at = block * self.block_len;
             if at >= self.len {
                 return;
             }
@@ -102,7 +121,7 @@ impl Blocks {
         buffer: &mut [u8],
         meter: &dyn Meter,
     ) -> Result<ChainingValue, ReadError> {
-        let range = block * BLOCK_LEN..self.len.min((block + 1) * BLOCK_LEN);
+        let range = block * self.block_len..self.len.min((block + 1) * self.block_len);
         let Some(map) = &self.map else { return read_block(source, range, buffer, meter) };
         let way = self.trial.way_of(block);
         let start = Instant::now();
@@ -136,6 +155,11 @@ impl Blocks {
         let (left, right) = results.values.split_at(left_blocks(results.values.len()));
         Ok(merge_subtrees_root_xof(&merge(left, mode), &merge(right, mode), mode.tree()))
     }
+}
+
+/// The length of the blocks of a mapped file of `len` bytes.
+fn mapped_block_len(len: u64) -> u64 {
+    (len / MIN_MAPPED_BLOCKS).max(1).next_power_of_two().clamp(MIN_BLOCK_LEN, MAX_BLOCK_LEN)
 }
 
 fn read_block(
@@ -202,4 +226,27 @@ fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> Result<(), ReadE
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn blocks_of_a_mapped_file_grow_with_it() {
+        let lens = [8, 32, 33, 128, 512, 4096, 1 << 20].map(|mib| mapped_block_len(mib * MIB) >> 10);
+        assert_eq!(lens, [512, 1024, 2048, 4096, 8192, 8192, 8192]);
+    }
+
+    #[test]
+    fn a_small_file_wants_few_threads() {
+        let file = tempfile::tempfile().unwrap();
+        let threads = |mib: u64| {
+            file.set_len(mib * MIB).unwrap();
+            Blocks::new(&file, mib * MIB).max_threads()
+        };
+        assert_eq!([2, 4, 8, 32, 128, 512].map(threads), [2, 2, 4, 8, 16, 32]);
+    }
 }

@@ -313,6 +313,10 @@ impl SharedWork for Large {
         let mode = self.hashing.by_blocks().expect("only BLAKE3 has blocks");
         with_buffer(|buffer| self.blocks.work(BlockSource { file: &self.file, mode }, buffer, meter));
     }
+
+    fn max_helpers(&self) -> usize {
+        self.blocks.max_threads() - 1
+    }
 }
 
 /// The content of an entry of a folder.

@@ -8,8 +8,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The blocks of the trial: half of them for each way.
-const TRIAL_BLOCKS: u64 = 32;
+/// The most blocks of the trial: half of them for each way.
+const MAX_TRIAL_BLOCKS: u64 = 32;
+
+/// The trial is one part of the file of so many.
+const FILE_PER_TRIAL: u64 = 8;
 
 /// After the trial, the slower way has one block of so many.
 const BLOCKS_PER_RETRY: u64 = 128;
@@ -27,20 +30,28 @@ pub(crate) enum Way {
 }
 
 /// The time that a block takes in each way, in nanoseconds: a moving average, 0 for none yet.
-#[derive(Default)]
 pub(crate) struct Trial {
+    /// The number of blocks of the trial.
+    blocks: u64,
     read_time: AtomicU64,
     map_time: AtomicU64,
 }
 
 impl Trial {
+    /// The trial of a file with `file_blocks` blocks.
+    pub(crate) fn new(file_blocks: u64) -> Self {
+        let blocks = (file_blocks / FILE_PER_TRIAL).clamp(2, MAX_TRIAL_BLOCKS);
+        Self { blocks, read_time: AtomicU64::new(0), map_time: AtomicU64::new(0) }
+    }
+
     /// The way for block number `block`.
     pub(crate) fn way_of(&self, block: u64) -> Way {
         let [read, map] = [&self.read_time, &self.map_time].map(|time| time.load(Ordering::Relaxed));
         if map == u64::MAX {
             return Way::Read;
         }
-        if block < TRIAL_BLOCKS {
+        // With many threads, blocks after the trial are taken before its own are done.
+        if block < self.blocks || read == 0 || map == 0 {
             return if block.is_multiple_of(2) { Way::Map } else { Way::Read };
         }
         let is_map_quicker = map <= read;
@@ -90,13 +101,26 @@ mod tests {
     #[test]
     fn the_quicker_way_hashes_the_file() {
         // The trial has 16, and each 128th block is one of the slower way.
-        assert_eq!(mapped_blocks(&Trial::default(), 1024, SLOW, FAST), 1024 - 16 - 7);
-        assert_eq!(mapped_blocks(&Trial::default(), 1024, FAST, SLOW), 16 + 7);
+        assert_eq!(mapped_blocks(&Trial::new(1024), 1024, SLOW, FAST), 1024 - 16 - 7);
+        assert_eq!(mapped_blocks(&Trial::new(1024), 1024, FAST, SLOW), 16 + 7);
+    }
+
+    #[test]
+    fn the_trial_of_a_small_file_is_short() {
+        assert_eq!(mapped_blocks(&Trial::new(16), 16, SLOW, FAST), 15);
+        assert_eq!(mapped_blocks(&Trial::new(16), 16, FAST, SLOW), 1);
+    }
+
+    #[test]
+    fn a_way_without_a_time_is_neither_slow_nor_quick() {
+        let trial = Trial::new(16);
+        trial.record(Way::Map, FAST);
+        assert_eq!([2, 3, 4, 5].map(|block| trial.way_of(block)), [Way::Map, Way::Read, Way::Map, Way::Read]);
     }
 
     #[test]
     fn a_way_that_becomes_quicker_is_taken() {
-        let trial = Trial::default();
+        let trial = Trial::new(4096);
         mapped_blocks(&trial, 1024, FAST, SLOW);
         let later = (1024..4096).filter(|block| {
             let way = trial.way_of(*block);
@@ -108,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_map_that_failed_is_not_tried_again() {
-        let trial = Trial::default();
+        let trial = Trial::new(4096);
         trial.give_up_map();
         trial.record(Way::Map, FAST);
         assert!((0..1000).all(|block| trial.way_of(block) == Way::Read));

@@ -10,7 +10,7 @@
 
 use crate::reading::{Meter, Threads};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Scope;
 
@@ -48,6 +48,11 @@ pub trait SharedWork: Send + Sync {
 
     /// Works until no part is left.
     fn help(&self, meter: &dyn Meter);
+
+    /// How many threads may be worth starting for this work, beside the one that has it.
+    fn max_helpers(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// The other threads, for a job that is too large for one thread.
@@ -87,7 +92,9 @@ struct OrderedPool<'a, J, R, W, E, F> {
     thread_count: OnceLock<usize>,
     work: W,
     deliver: Mutex<(F, Option<E>)>,
-    others_started: AtomicBool,
+    /// The number of threads that were started.
+    started_workers: AtomicUsize,
+    is_large: AtomicBool,
     meter: &'a dyn Meter,
     /// Called once, before other threads start or when the first job is done and there are more.
     on_large: &'a (dyn Fn() + Sync),
@@ -143,7 +150,8 @@ where
         thread_count: OnceLock::new(),
         work,
         deliver: Mutex::new((each, None)),
-        others_started: AtomicBool::new(false),
+        started_workers: AtomicUsize::new(0),
+        is_large: AtomicBool::new(false),
         meter: options.meter,
         on_large: options.on_large,
     };
@@ -275,7 +283,7 @@ where
                 let is_more = queue.has_more();
                 drop(queue);
                 if is_more {
-                    self.start_other_workers();
+                    self.start_workers(usize::MAX);
                 }
                 return NextStep::Job(id, job);
             }
@@ -330,16 +338,22 @@ where
     }
 
     fn present_threads(&self) -> usize {
-        if self.pool.others_started.load(Ordering::Relaxed) { self.max_threads() } else { 1 }
+        1 + self.pool.started_workers.load(Ordering::Relaxed)
     }
 
-    fn start_other_workers(&self) {
+    /// Starts threads until there are `wanted` beside the caller's, or as many as there may be.
+    fn start_workers(&self, wanted: usize) {
         let pool = self.pool;
-        if pool.others_started.swap(true, Ordering::Relaxed) {
+        if !pool.is_large.swap(true, Ordering::Relaxed) {
+            (pool.on_large)();
+        }
+        // All may have been started: then the number of processors need not be known.
+        if pool.started_workers.load(Ordering::Relaxed) >= wanted {
             return;
         }
-        (pool.on_large)();
-        for _ in 1..self.max_threads() {
+        let wanted = wanted.min(self.max_threads() - 1);
+        let started = pool.started_workers.fetch_max(wanted, Ordering::Relaxed);
+        for _ in started..wanted {
             let (pool, scope) = (self.pool, self.scope);
             scope.spawn(move || Worker { pool, scope }.work());
         }
@@ -355,9 +369,10 @@ where
     F: FnMut(R) -> Result<(), E> + Send,
 {
     fn share(&self, piece: Arc<dyn SharedWork>) {
+        let helpers = piece.max_helpers();
         self.pool.lock().shared.push(piece);
         self.pool.changed.notify_all();
-        self.start_other_workers();
+        self.start_workers(helpers);
     }
 }
 
@@ -366,7 +381,6 @@ mod tests {
     use super::*;
     use crate::reading::NoProgress;
     use std::ops::Range;
-    use std::sync::atomic::AtomicUsize;
 
     struct Numbers(Range<u32>);
 

@@ -199,7 +199,7 @@ fn digest_blocks(
     let blocks = Blocks::new(content.file, size);
     let work = || with_buffer(|buffer| blocks.work(content, buffer, meter));
     std::thread::scope(|scope| {
-        for _ in 1..threads.number() {
+        for _ in 1..threads.number().min(blocks.max_threads()) {
             scope.spawn(work);
         }
         work();
@@ -345,28 +345,31 @@ mod tests {
         }
     }
 
-    /// A sparse file that may be mapped, and an incomplete block after it.
-    fn mappable_file() -> (tempfile::NamedTempFile, u64) {
+    /// A sparse file that may be mapped, and an incomplete block after its whole ones.
+    fn sparse_file(whole_blocks: u64) -> (tempfile::NamedTempFile, u64) {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let len = MIN_MAPPED_LEN + BLOCK_LEN + 1025;
+        let len = whole_blocks + BLOCK_LEN + 1025;
         file.as_file().set_len(len).unwrap();
         (file, len)
     }
 
     #[test]
     fn a_file_that_may_be_mapped_has_the_digest_of_one_read() {
-        let (mut file, len) = mappable_file();
-        for at in [0, MIN_MAPPED_LEN / 3, len - 5] {
-            file.seek(SeekFrom::Start(at)).unwrap();
-            file.write_all(b"bytes").unwrap();
-        }
-        let source = Source::open_any(file.path()).unwrap();
-        let expected = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress).unwrap().hash();
-        for threads in [1, 2, 3] {
+        // Blocks of half a MiB, of one MiB and of four.
+        for whole_blocks in [MIN_MAPPED_LEN, 40 << 20, 128 << 20] {
+            let (mut file, len) = sparse_file(whole_blocks);
+            for at in [0, len / 3, len - 5] {
+                file.seek(SeekFrom::Start(at)).unwrap();
+                file.write_all(b"bytes").unwrap();
+            }
             let source = Source::open_any(file.path()).unwrap();
-            let read_mode = ReadMode::Parallel(Threads::AtMost(threads));
-            let digested = source.digest(&HashMode::Plain, read_mode, &NoProgress).unwrap();
-            assert_eq!((digested.hash(), digested.size), (expected, len), "{threads} threads");
+            let expected = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress).unwrap().hash();
+            for threads in [1, 2, 3] {
+                let source = Source::open_any(file.path()).unwrap();
+                let read_mode = ReadMode::Parallel(Threads::AtMost(threads));
+                let digested = source.digest(&HashMode::Plain, read_mode, &NoProgress).unwrap();
+                assert_eq!((digested.hash(), digested.size), (expected, len), "{threads} threads");
+            }
         }
     }
 
@@ -387,8 +390,8 @@ mod tests {
 
     #[test]
     fn a_file_that_shrinks_while_it_may_be_mapped_is_reported() {
-        for (after, to) in [(0, 0), (1, 4096), (2, 100 << 20), (3, 1), (20, 64 << 20), (60, 1000), (100, 0)] {
-            let (file, _) = mappable_file();
+        for (after, to) in [(0, 0), (1, 4096), (2, 100 << 20), (3, 1), (10, 64 << 20), (20, 1000), (25, 0)] {
+            let (file, _) = sparse_file(128 << 20);
             let source = Source::open_any(file.path()).unwrap();
             let meter = Shrink { file: file.as_file(), to, after: AtomicU64::new(after) };
             let result = source.digest(&HashMode::Plain, ALL, &meter);
