@@ -40,6 +40,7 @@ type record struct {
 	Iterations     int       `json:"iterations"`
 	Samples        []float64 `json:"samples_ns"`
 	Load           float64   `json:"load"`
+	Threads        int       `json:"threads"`
 }
 
 func printRecords(w io.Writer, c testCase, r result, s settings) error {
@@ -49,7 +50,7 @@ func printRecords(w io.Writer, c testCase, r result, s settings) error {
 			Schema: 2, Time: time.Now().UTC().Format(time.RFC3339), Suite: "go", Case: c.name, Bytes: c.bytes,
 			Implementation: t.name, Version: version(t.name), Role: t.role,
 			CPU: processor(), Features: features(), GHz: r.ghz, Toolchain: runtime.Version(), Launch: s.launch,
-			Iterations: r.iterations[i], Samples: r.samples[i], Load: load(),
+			Iterations: r.iterations[i], Samples: r.samples[i], Load: load(), Threads: c.threads,
 		}
 		if t.role == ours {
 			line.Kernel = blake3.Kernel()

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 use std::{
+    env,
     io::{self, Write as _},
     path::PathBuf,
+    process,
     time::Duration,
 };
 
@@ -15,7 +17,7 @@ use bulla_lab::{
         kernels, secrets,
     },
     measure::Plan,
-    suites::{self, Filter},
+    suites::{self, Filter, THREAD_SCALING, THREADS},
 };
 use clap::{Parser, Subcommand};
 
@@ -29,6 +31,9 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Run a suite once and print a record for each case, one JSON object a line
+    ///
+    /// The suite thread-scaling runs once for each number of threads, in a process of its own: the
+    /// pool of a process has one size.
     Measure {
         /// The suite
         suite: String,
@@ -41,6 +46,10 @@ enum Command {
         /// Only cases whose names begin so; after an equals sign, whose names are so
         #[arg(long, value_delimiter = ',')]
         cases: Vec<String>,
+        /// Only cases with this many threads, in a pool of as many [default: all numbers, each in a
+        /// process of its own]
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+        threads: Option<u16>,
         /// Make ours slower on purpose, by so many percent, in the cases of --slow-cases
         #[arg(long, requires = "slow_cases", value_parser = clap::value_parser!(u32).range(1..=100))]
         slow_down: Option<u32>,
@@ -95,15 +104,16 @@ const KERNELS_CODE_HELP: &str = "Stores and loads are those of vector registers 
     count instructions by their widest register.\n\nExamples:\n  bulla-lab kernels-code\n  \
     bulla-lab kernels-code target/release/bulla\n  bulla-lab kernels-code --record";
 
-/// Cases with threads use this many: what the smallest machine of ours has.
-const THREADS: usize = 2;
-
 fn main() -> Result<()> {
     match Args::parse().command {
-        Command::Measure { suite, launch, sizes, cases, slow_down, patience, slow_cases } => {
-            rayon::ThreadPoolBuilder::new().num_threads(THREADS).build_global()?;
+        Command::Measure { suite, launch, sizes, cases, threads, slow_down, patience, slow_cases } => {
+            let threads = threads.map(usize::from);
             let slowed = slow_down.map(|percent| (percent, slow_cases));
-            let filter = Filter { prefixes: cases, sizes, slowed };
+            let filter = Filter { prefixes: cases, sizes, threads, slowed };
+            if suite == THREAD_SCALING && threads.is_none() {
+                return measure_each_count(&filter);
+            }
+            rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(THREADS)).build_global()?;
             let mut plan = Plan::default();
             if let Some(seconds) = patience {
                 plan.patience = Duration::from_secs(seconds);
@@ -130,6 +140,19 @@ fn main() -> Result<()> {
             print(kernels::table(&found).trim_end())
         }
     }
+}
+
+/// Measures each number of threads in a process of its own, which prints its records.
+fn measure_each_count(filter: &Filter) -> Result<()> {
+    let mut measured = false;
+    for threads in suites::find(THREAD_SCALING)?.thread_counts(filter) {
+        let mut command = process::Command::new(env::current_exe()?);
+        let status = command.args(env::args_os().skip(1)).arg(format!("--threads={threads}")).status()?;
+        ensure!(status.success(), "the process with {threads} threads failed: {status}");
+        measured = true;
+    }
+    ensure!(measured, "no case of the suite {THREAD_SCALING} fits the filter");
+    Ok(())
 }
 
 /// A line at once, so that the reader of a pipe can follow.

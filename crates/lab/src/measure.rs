@@ -104,6 +104,8 @@ pub struct Plan {
     pub sample: Duration,
     /// The minimum number of rounds. Odd numbers have a median.
     pub min_rounds: u32,
+    /// The minimum number of rounds if an operation takes longer than [`LONG_OPERATION`].
+    pub min_long_rounds: u32,
     /// The maximum number of rounds: beyond that, the remaining noise is not random.
     pub max_rounds: u32,
     /// The time that a case may take, once the minimum number of rounds is done.
@@ -118,12 +120,16 @@ impl Default for Plan {
         Self {
             sample: Duration::from_micros(10),
             min_rounds: 51,
+            min_long_rounds: 9,
             max_rounds: 101,
             budget: Duration::from_millis(250),
             patience: Duration::from_secs(1),
         }
     }
 }
+
+/// An operation that takes longer is one whose spread is small: fewer rounds are enough.
+pub const LONG_OPERATION: Duration = Duration::from_millis(20);
 
 /// The limit of the data's random offsets: a page, so that every position in a cache line and every
 /// distance to other data occurs.
@@ -175,13 +181,14 @@ pub fn measure(
 ) -> Result<Samples> {
     agree(contenders, &data.at(random.usize(..MAX_OFFSET)))?;
     let start = Instant::now();
-    let iterations = calibrate(contenders, &data.at(0), plan);
+    let (iterations, longest) = calibrate(contenders, &data.at(0), plan);
+    let min_rounds = if longest > LONG_OPERATION { plan.min_long_rounds } else { plan.min_rounds };
     let mut samples = Samples { iterations, ns: vec![Vec::new(); contenders.len()], disturbed: 0.0 };
     let (mut rounds, mut disturbed) = (0, 0);
     let mut patience = plan.patience;
     while rounds < plan.max_rounds {
         // An odd number of rounds, at least the minimum, and no more than fit into the budget.
-        if rounds >= plan.min_rounds && rounds % 2 == 1 && start.elapsed() > plan.budget {
+        if rounds >= min_rounds && rounds % 2 == 1 && start.elapsed() > plan.budget {
             break;
         }
         let begun = Instant::now();
@@ -256,13 +263,18 @@ fn agree(contenders: &mut [Box<dyn Subject>], input: &Input<'_>) -> Result<()> {
 }
 
 /// The number of operations in a sample: the fastest contender decides, so that every sample is
-/// long enough.
-fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> u64 {
+/// long enough. Also the longest time of a single operation, if a sample has only one.
+fn calibrate(contenders: &mut [Box<dyn Subject>], input: &Input<'_>, plan: &Plan) -> (u64, Duration) {
     let mut iterations = 1;
-    while contenders.iter_mut().any(|contender| contender.time(input, iterations) < plan.sample) {
+    loop {
+        let times: Vec<_> =
+            contenders.iter_mut().map(|contender| contender.time(input, iterations)).collect();
+        if times.iter().all(|time| *time >= plan.sample) {
+            let longest = times.into_iter().max().filter(|_| iterations == 1);
+            return (iterations, longest.unwrap_or_default());
+        }
         iterations = (iterations * 5).div_ceil(4);
     }
-    iterations
 }
 
 #[cfg(test)]
@@ -272,6 +284,7 @@ mod tests {
     const QUICK: Plan = Plan {
         sample: Duration::from_nanos(200),
         min_rounds: 5,
+        min_long_rounds: 5,
         max_rounds: 9,
         budget: Duration::ZERO,
         patience: Duration::ZERO,

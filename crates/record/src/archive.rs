@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     compare::log_ratio,
-    record::{Record, Role, SCHEMA, Summary},
+    record::{Record, Role, SCHEMA, Summary, is_zero},
 };
 
 /// The version of the file's shape. A reader refuses any other.
@@ -43,6 +43,8 @@ struct Contender {
     flags: String,
     commit: String,
     dirty: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    cores: u32,
 }
 
 /// Consecutive records of one case and launch.
@@ -56,6 +58,8 @@ struct ArchiveLine {
     ghz: f64,
     load: f64,
     disturbed: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    threads: u32,
     /// Contender, iterations, rounds, quantiles, logarithm of the ratio.
     of: Vec<(usize, u64, usize, [f64; 5], f64)>,
 }
@@ -162,7 +166,7 @@ impl Contender {
     fn of(record: &Record) -> Self {
         let Record { run, suite, implementation, version, role, kernel, forced, isa_limit, .. } =
             record.clone();
-        let Record { lane, cpu, features, toolchain, flags, commit, dirty, .. } = record.clone();
+        let Record { lane, cpu, features, toolchain, flags, commit, dirty, cores, .. } = record.clone();
         Self {
             run,
             suite,
@@ -179,14 +183,15 @@ impl Contender {
             flags,
             commit,
             dirty,
+            cores,
         }
     }
 }
 
 impl ArchiveLine {
     fn of(record: &Record) -> Self {
-        let Record { case, bytes, launch, time, ghz, load, disturbed, .. } = record.clone();
-        Self { case, bytes, launch, time, ghz, load, disturbed, of: Vec::new() }
+        let Record { case, bytes, launch, time, ghz, load, disturbed, threads, .. } = record.clone();
+        Self { case, bytes, launch, time, ghz, load, disturbed, threads, of: Vec::new() }
     }
 
     fn records(&self, contenders: &[Contender], records: &mut Vec<Record>) -> Result<()> {
@@ -224,6 +229,8 @@ impl ArchiveLine {
                 iterations: *iterations,
                 samples_ns: Vec::new(),
                 load: self.load,
+                threads: self.threads,
+                cores: by.cores,
                 disturbed: self.disturbed,
                 summary: Some(Summary { rounds: *rounds, quantiles: *quantiles, log_ratio: *log_ratio }),
             });
@@ -252,6 +259,16 @@ mod tests {
         let of = |records: &[Record]| comparisons(records).unwrap().remove(0).launches;
         assert_eq!(of(&kept), of(&records));
         assert_eq!(write(&kept).unwrap(), write(&records).unwrap());
+    }
+
+    #[test]
+    fn threads_and_cores_are_kept() {
+        let with = |record: Record| Record { threads: 8, cores: 16, ..record };
+        let records: Vec<_> = launches("a", &[1.5]).into_iter().map(with).collect();
+        let with_both = write(&records).unwrap();
+        let has_both = |record: &Record| (record.threads, record.cores) == (8, 16);
+        assert!(read(&with_both).unwrap().iter().all(has_both), "{with_both}");
+        assert!(!text().contains("cores"));
     }
 
     #[test]

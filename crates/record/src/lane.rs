@@ -23,6 +23,10 @@ pub struct Lane {
     parts: Vec<String>,
     #[serde(default)]
     machines: Vec<String>,
+    /// The fewest and the most processors of the machine; none means any number.
+    cores: Option<(u32, u32)>,
+    /// The lane whose limits hold for suites that use one thread.
+    pub one_thread: Option<String>,
     /// The features that the processor must have.
     #[serde(default)]
     pub features: Vec<String>,
@@ -87,6 +91,7 @@ impl Lane {
                     .model
                     .is_some_and(|model| self.models.iter().any(|(a, b)| (*a..=*b).contains(&model))))
             && (self.parts.is_empty() || self.parts.contains(&machine.part))
+            && self.cores.is_none_or(|(fewest, most)| (fewest..=most).contains(&machine.cores))
             && (self.machines.is_empty()
                 || self.machines.iter().any(|name| machine.cpu.starts_with(name.as_str())))
             && self.features.iter().all(|feature| machine.features.contains(feature))
@@ -108,6 +113,8 @@ pub struct Machine {
     pub model: Option<u32>,
     /// On AArch64: implementer and part, for example `0x41/0xd40`.
     pub part: String,
+    /// The processors that this process may use; 0 if unknown.
+    pub cores: u32,
     /// [`cpu_features`].
     pub features: Vec<String>,
 }
@@ -116,7 +123,7 @@ impl Machine {
     /// The machine that this process runs on.
     pub fn this() -> Self {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        Self::described(std::env::consts::ARCH, &info, cpu_features())
+        Self { cores: cores(), ..Self::described(std::env::consts::ARCH, &info, cpu_features()) }
     }
 
     /// A description from the text of `/proc/cpuinfo`: x86-64 and AArch64 (`model name`), POWER
@@ -136,9 +143,15 @@ impl Machine {
             family: number("cpu family"),
             model: number("model"),
             part: part.map(|(implementer, part)| format!("{implementer}/{part}")).unwrap_or_default(),
+            cores: 0,
             features,
         }
     }
+}
+
+/// The number of processors that this process may use: a container may have fewer than the machine.
+pub fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }
 
 /// The processor's own name if Linux reports it; otherwise the name of the architecture.
@@ -233,6 +246,24 @@ mod tests {
             (lane(&other("s390x", "IBM/S390")), lane(&other("wasm32", ""))),
             ("ibm-s390x".into(), "wasm".into())
         );
+    }
+
+    #[test]
+    fn the_number_of_processors_chooses_among_lanes_of_one_processor() {
+        let intel = x86("GenuineIntel", 6, 143, &format!("{AVX512} avx512fp16"));
+        let of = |cores| lane(&Machine { cores, ..intel.clone() });
+        assert_eq!(
+            [2, 8, 9, 16, 17].map(of).map(|name| name == "intel-spr-16"),
+            [false, false, true, true, false]
+        );
+        assert_eq!((of(0), of(2)), ("intel-spr".into(), "intel-spr".into()));
+    }
+
+    #[test]
+    fn a_lane_takes_the_limits_of_one_thread_from_a_lane_that_exists() {
+        for name in all().unwrap().into_iter().filter_map(|lane| lane.one_thread) {
+            assert_eq!(named(&name).unwrap().one_thread, None, "{name}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - [`stats`] computes medians and their intervals.
 //! - [`gate`] checks that ours is as fast as the limits demand.
 //! - [`report`] prints tables for people: of a run, and over kept runs.
+//! - [`scaling`] models what more threads do than were measured.
 //! - [`suite`] describes each suite, and the work of one operation.
 //! - [`lane`]: the classes of machines, from `lab/lanes.toml`, and this machine.
 //! - [`page`]: the data of the laboratory's page, and [`summary`] the answers at its top.
@@ -21,12 +22,13 @@ pub mod lane;
 pub mod page;
 pub mod record;
 pub mod report;
+pub mod scaling;
 pub mod stats;
 pub mod suite;
 pub mod summary;
 
 /// The suites of the Rust laboratory, in the order in which they run.
-pub const LABORATORY: [&str; 14] = [
+pub const LABORATORY: [&str; 15] = [
     "oneshot",
     "streaming-dispatch",
     "parent-folding",
@@ -34,6 +36,7 @@ pub const LABORATORY: [&str; 14] = [
     "many",
     "xof",
     "threads",
+    "thread-scaling",
     "files",
     "kernel-ab",
     "blake2",

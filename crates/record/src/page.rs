@@ -12,13 +12,14 @@ use crate::{
     lane,
     record::{Record, Role},
     report::{RunSubject, subject},
+    scaling::{MODELED, ScalingModel},
     stats::{Interval, median},
     suite::{self, SuiteDescription, Work},
     summary::{self, MachineSummary, NewestRun},
 };
 
 /// The version of the page's data. The page refuses any other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// All data of the page.
 #[derive(Debug, Serialize)]
@@ -62,6 +63,8 @@ struct Run {
     implementation: String,
     version: String,
     cpu: String,
+    /// The processors that the process could use; 0 if unknown.
+    cores: u32,
     features: Vec<String>,
     /// The median over the records.
     ghz: f64,
@@ -77,12 +80,28 @@ struct Run {
     /// Labels, in the order in which they occur.
     peers: Vec<String>,
     cases: Vec<Case>,
+    modeled: Vec<ModeledCurve>,
+}
+
+/// What a model says about more threads than were measured: one implementation, in one group whose
+/// cases differ in the number of threads.
+#[derive(Debug, Serialize)]
+struct ModeledCurve {
+    group: String,
+    /// The index in the run's peers; ours has none.
+    peer: Option<usize>,
+    /// Pairs of a number of threads and nanoseconds.
+    times: Vec<(u32, f64)>,
+    /// The greatest distance of the model from a measured time, as a share of it.
+    error: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct Case {
     case: String,
     bytes: u64,
+    /// The threads that the operation may use; 0 if unknown.
+    threads: u32,
     /// The unit of work, and how many units one operation does: [`Work`].
     unit: &'static str,
     count: f64,
@@ -214,15 +233,44 @@ impl Run {
             implementation: ours.implementation,
             version: ours.version,
             cpu: ours.cpu,
+            cores: ours.cores,
             features: ours.features,
             toolchain: ours.toolchain,
             flags: ours.flags,
             commit: ours.commit,
             dirty: ours.dirty,
+            modeled: modeled(&cases, peers.len()),
             peers,
             cases,
         }
     }
+}
+
+/// The modeled curves of all groups whose cases differ in the number of threads.
+fn modeled(cases: &[Case], peers: usize) -> Vec<ModeledCurve> {
+    let group_of = |case: &Case| case.case.rsplit_once('/').map(|(group, _)| group.to_owned());
+    let by_threads = |case: &&Case| case.threads > 0 && case.case.ends_with(&format!("/{}", case.threads));
+    let mut groups: BTreeMap<String, Vec<&Case>> = BTreeMap::new();
+    for case in cases.iter().filter(by_threads) {
+        groups.entry(group_of(case).unwrap_or_default()).or_default().push(case);
+    }
+    let curve = |group: &str, cases: &[&Case], peer: Option<usize>| {
+        let ns = |case: &Case| match peer {
+            None => Some(case.ns),
+            Some(peer) => case.against.iter().find(|against| against.peer == peer).map(|against| against.ns),
+        };
+        let measured: Vec<_> = cases.iter().filter_map(|case| Some((case.threads, ns(case)?))).collect();
+        let model = ScalingModel::fit(&measured)?;
+        let most = measured.iter().map(|(threads, _)| *threads).max()?;
+        let times = MODELED.into_iter().filter(|threads| *threads > most);
+        let times = times.map(|threads| (threads, short(model.ns(threads)))).collect();
+        Some(ModeledCurve { group: group.to_owned(), peer, times, error: short(model.error) })
+    };
+    let of_group = |(group, cases): (&String, &Vec<&Case>)| {
+        let all = [None].into_iter().chain((0..peers).map(Some));
+        all.filter_map(|peer| curve(group, cases, peer)).collect::<Vec<_>>()
+    };
+    groups.iter().flat_map(of_group).collect()
 }
 
 /// The median clock of the records that have one.
@@ -255,6 +303,7 @@ impl Case {
         Self {
             case: comparison.ours.case.clone(),
             bytes: comparison.ours.bytes,
+            threads: comparison.ours.threads,
             unit: work.unit(),
             count: work.count(),
             ghz,
@@ -367,6 +416,28 @@ mod tests {
         let page = page(&[], "");
         assert_eq!(page["runs"].as_array().map(Vec::len), Some(0));
         assert!(page["lanes"].as_array().unwrap().len() > 5);
+    }
+
+    #[test]
+    fn more_threads_than_were_measured_are_modeled() {
+        let with = |threads: u32| {
+            let of = move |record: Record| {
+                let ns = 160.0 / f64::from(threads);
+                let ns = if record.role == Role::Ours { ns } else { 2.0 * ns };
+                Record { threads, cores: 16, samples_ns: vec![ns; 3], ..record }
+            };
+            launches(&format!("1M-threads/{threads}"), &[2.0]).into_iter().map(of)
+        };
+        let records: Vec<Record> = [1, 2, 4, 8, 16].into_iter().flat_map(with).collect();
+        let page = page(&records, "");
+        let run = &page["runs"][0];
+        assert_eq!((&run["cores"], &run["cases"][0]["threads"]), (&16.into(), &1.into()));
+        let modeled = run["modeled"].as_array().unwrap();
+        assert_eq!((modeled.len(), &modeled[0]["group"]), (2, &"1M-threads".into()));
+        assert_eq!(modeled[0]["times"], serde_json::json!([[32, 5.0], [64, 2.5], [128, 1.25]]));
+        assert_eq!(modeled[1]["times"], serde_json::json!([[32, 10.0], [64, 5.0], [128, 2.5]]));
+        // Cases that do not differ in their threads have no such curve.
+        assert_eq!(self::page(&launches("hash/64", &[1.2]), "")["runs"][0]["modeled"], serde_json::json!([]));
     }
 
     #[test]

@@ -85,6 +85,12 @@ pub struct Record {
     pub samples_ns: Vec<f64>,
     /// The load of the machine, averaged over a minute.
     pub load: f64,
+    /// The threads that the operation may use; 0 if the harness does not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub threads: u32,
+    /// The processors that the process may use; 0 if the harness does not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cores: u32,
     /// The share of rounds in which something else used the core, as far as the harness can tell; 0
     /// if it cannot tell.
     #[serde(default)]
@@ -93,6 +99,11 @@ pub struct Record {
     /// line.
     #[serde(skip)]
     pub summary: Option<Summary>,
+}
+
+/// Whether a number that 0 stands for "unknown" in is left out.
+pub(crate) fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The summary that a kept run has instead of raw samples.
@@ -217,6 +228,8 @@ pub(crate) fn example() -> Record {
         iterations: 100,
         samples_ns: vec![50.0, 51.0, 49.0],
         load: 0.25,
+        threads: 0,
+        cores: 0,
         disturbed: 0.0,
         summary: None,
     }
@@ -229,6 +242,14 @@ mod tests {
     #[test]
     fn a_line_reads_back() {
         let record = example();
+        assert_eq!(Record::parse(&record.line().unwrap()).unwrap(), record);
+    }
+
+    #[test]
+    fn numbers_of_threads_and_cores_are_left_out_if_unknown() {
+        let line = example().line().unwrap();
+        assert!(!line.contains("threads") && !line.contains("cores"), "{line}");
+        let record = Record { threads: 8, cores: 16, ..example() };
         assert_eq!(Record::parse(&record.line().unwrap()).unwrap(), record);
     }
 

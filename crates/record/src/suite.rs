@@ -24,7 +24,7 @@ const fn about(name: &'static str, title: &'static str, about: &'static str) -> 
 }
 
 /// Every suite.
-pub const ALL_SUITES: [SuiteDescription; 18] = [
+pub const ALL_SUITES: [SuiteDescription; 19] = [
     about(
         "oneshot",
         "BLAKE3 in one call",
@@ -52,6 +52,11 @@ pub const ALL_SUITES: [SuiteDescription; 18] = [
     ),
     about("xof", "BLAKE3’s long output", "One call turns a short input into an output of that size."),
     about("threads", "BLAKE3 on two threads", "One call hashes one input, shared by two threads."),
+    about(
+        "thread-scaling",
+        "BLAKE3 by threads",
+        "One call hashes one input, shared by all threads of a pool. Each size has a curve: the time by the number of threads.",
+    ),
     about(
         "files",
         "BLAKE3 of files",

@@ -5,7 +5,7 @@ import { type Against, type Case, groupOf, type Row, type Run } from "./data.js"
 import { day, nanoseconds, ratio } from "./format.js";
 import type { Look } from "./look.js";
 import type { Stop } from "./reader.js";
-import { type Axis, oursOf, placedRows, points, type Quantity } from "./series.js";
+import { type Axis, curvesOf, ofCurve, oursOf, placedRows, type Point, points, type Quantity } from "./series.js";
 
 export interface Drawing {
   svg: SVGSVGElement;
@@ -42,7 +42,7 @@ function frame(width: number, height: number): Plot.PlotOptions {
 
 /** The scale along the cases, with as many ticks as fit. */
 function along(axis: Axis, width: number): Plot.ScaleOptions {
-  const places = axis.cases.map(axis.at);
+  const places = [...axis.cases.map(axis.at), ...axis.modeled];
   const common = { label: axis.label, labelAnchor: "center", labelArrow: "none", tickSize: 4 } as const;
   if (axis.kind === "names") {
     const long = places.some((place) => String(place).length > 8);
@@ -117,7 +117,9 @@ export function throughput(scene: Scene): Drawing {
     if (axis.kind === "log") marks.push(Plot.line(own, { x: "x", y: "y", stroke: look.color, strokeWidth, strokeLinejoin: "round" }));
     marks.push(Plot.dot(own, { x: "x", y: "y", fill: look.color, symbol: look.sign, r: 3.4, stroke: "var(--paper)", strokeWidth: 0.8 }));
   }
-  const values = all.map((point) => point.y);
+  const curves = modeledCurves(scene, all);
+  marks.push(...curves.map(({ mark }) => mark));
+  const values = [...all.map((point) => point.y), ...curves.flatMap(({ values }) => values)];
   const plot = Plot.plot({
     ...frame(scene.width, scene.width < 520 ? 300 : 380),
     x: along(axis, scene.width),
@@ -138,6 +140,28 @@ export function throughput(scene: Scene): Drawing {
         value: quantity.show(point.y) === nanoseconds(point.ns) ? nanoseconds(point.ns) : `${quantity.show(point.y)}, ${nanoseconds(point.ns)}`,
       }));
   return finish(plot, stopsOf(scene, plot, lines));
+}
+
+/**
+ * What a model says beyond the measured numbers of threads: dashed, from the last measured point
+ * on, with hollow signs.
+ */
+function modeledCurves({ run, axis, quantity, looks, hidden }: Scene, measured: Point[]): { mark: Plot.Markish; values: number[] }[] {
+  const [first] = axis.cases;
+  if (first === undefined) return [];
+  return curvesOf(run, groupOf(first.case)).flatMap((curve) => {
+    const who = ofCurve(run, curve);
+    const look = looks.get(who);
+    if (look === undefined || hidden.has(who)) return [];
+    const modeled = curve.times.map(([x, ns]) => ({ x, y: quantity.of(first, ns) }));
+    const last = measured.filter((point) => point.who === who).sort((a, b) => Number(a.x) - Number(b.x)).at(-1);
+    const line = last === undefined ? modeled : [{ x: Number(last.x), y: last.y }, ...modeled];
+    const mark = [
+      Plot.line(line, { x: "x", y: "y", stroke: look.color, strokeWidth: 1.4, strokeDasharray: "4 4" }),
+      Plot.dot(modeled, { x: "x", y: "y", stroke: look.color, symbol: look.sign, r: 3.4, fill: "var(--paper)", ariaLabel: () => "modeled" }),
+    ];
+    return [{ mark, values: modeled.map(({ y }) => y) }];
+  });
 }
 
 const sign = (look: Look | undefined) => ({ glyph: look?.glyph ?? "", color: look?.color ?? "inherit" });

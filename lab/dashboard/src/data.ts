@@ -61,6 +61,8 @@ export interface Run {
   implementation: string;
   version: string;
   cpu: string;
+  /** The processors that the process could use; 0 if unknown. */
+  cores: number;
   features: string[];
   ghz: number;
   toolchain: string;
@@ -72,11 +74,25 @@ export interface Run {
   disturbed: number;
   peers: string[];
   cases: Case[];
+  modeled: ModeledCurve[];
+}
+
+/** What a model says about more threads than were measured, for one implementation in a group. */
+export interface ModeledCurve {
+  group: string;
+  /** The index in the run's peers; ours has none. */
+  peer: number | null;
+  /** Pairs of a number of threads and nanoseconds. */
+  times: [number, number][];
+  /** The greatest distance of the model from a measured time, as a share of it. */
+  error: number;
 }
 
 export interface Case {
   case: string;
   bytes: number;
+  /** The threads that the operation may use; 0 if unknown. */
+  threads: number;
   /** The unit of work, and how many units one operation does. */
   unit: "byte" | "signature" | "call";
   count: number;
@@ -102,7 +118,7 @@ export interface Against {
 }
 
 /** The version that this page reads. */
-const VERSION = 2;
+const VERSION = 3;
 
 /** The data, or its problem in words for the reader. */
 export function load(): Page | string {

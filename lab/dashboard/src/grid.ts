@@ -4,7 +4,7 @@ import { type Against, type Case, groupOf, type Page, type Run, standing } from 
 import { byId, element, fill } from "./dom.js";
 import { cost, rate, times } from "./format.js";
 import type { Look } from "./look.js";
-import { oursOf } from "./series.js";
+import { axisOf, oursOf } from "./series.js";
 import { sizeOf } from "./answers.js";
 import { word } from "./words.js";
 
@@ -35,7 +35,7 @@ export function grid(page: Page, run: Run, group: string, looks: Map<string, Loo
       ours && element("span", { class: "ours" }, "ours"),
     );
   const heads = [
-    element("th", { scope: "col" }, cases.every((found) => found.unit === "signature") ? "Signatures" : "Size"),
+    element("th", { scope: "col" }, cases.every((found) => found.unit === "signature") ? "Signatures" : axisOf(run, group).label === "Threads" ? "Threads" : "Size"),
     element("th", { scope: "col", class: "winner" }, "Fastest"),
     head(oursOf(run), true),
     ...peers.map(({ peer }) => head(peer, false)),
@@ -45,7 +45,7 @@ export function grid(page: Page, run: Run, group: string, looks: Map<string, Loo
     return element(
       "tr",
       { "data-case": found.case },
-      element("th", { scope: "row" }, sizeOf(run, found.case).replace(/ bytes?$/, " B").replace(/ signatures?$/, ""), element("small", { class: `narrow ${kind}` }, names, element("br"), short)),
+      element("th", { scope: "row" }, sizeOf(run, found.case).replace(/ bytes?$/, " B").replace(/ (?:signature|thread)s?$/, ""), element("small", { class: `narrow ${kind}` }, names, element("br"), short)),
       element("td", { class: `winner ${kind}` }, element("b", {}, names), " ", element("small", {}, lead)),
       cell(found, null, undefined, page.even),
       ...peers.map(({ index }) => cell(found, index, found.against.find((against) => against.peer === index), page.even)),

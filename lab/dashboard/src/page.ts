@@ -2,14 +2,14 @@
 
 import { losses, summary, titleOf } from "./answers.js";
 import { type Drawing, history, moments, ratios, type Scene, spread, throughput } from "./charts.js";
-import { laneName, load, machineName, type Page, type Run } from "./data.js";
+import { groupOf, laneName, load, machineName, type ModeledCurve, type Page, type Run } from "./data.js";
 import { byId, element, fill } from "./dom.js";
-import { minute, plural } from "./format.js";
+import { minute, percent, plural } from "./format.js";
 import { grid } from "./grid.js";
 import { type Look, Looks } from "./look.js";
 import { machine, overview, standings } from "./panels.js";
 import { readable } from "./reader.js";
-import { axisOf, oursOf, quantityOf } from "./series.js";
+import { axisOf, curvesOf, ofCurve, oursOf, quantityOf } from "./series.js";
 import { type Choice, type Options, read, seen, type Seen, settle, write } from "./state.js";
 import { Table } from "./table.js";
 import { theme } from "./theme.js";
@@ -108,11 +108,28 @@ class View {
     this.grid(run, choice, looks);
     fill("throughput-unit", scene.quantity.label);
     fill("left-out", axis.left.length > 0 && `Not drawn, since a logarithmic axis has no zero: ${axis.left.map((found) => found.case).join(", ")}. See the table.`);
-    this.chart("throughput", throughput(scene), `${scene.quantity.label} by size: ${subject}`);
+    this.modeled(scene);
+    const by = axis.label === "Threads" ? "number of threads" : "size";
+    this.chart("throughput", throughput(scene), `${scene.quantity.label} by ${by}: ${subject}`);
     this.chart("ratio", ratios(scene), `How many times as fast ours is as each peer: ${subject}`);
     if (run.launches > 1) this.chart("spread", spread({ ...scene, width: byId("spread").clientWidth }), `How far the launches lie apart: ${subject}`);
     else nothing("spread", "This run has a single launch: nothing lies beside it.");
     this.past(scene, past, choice);
+  }
+
+  /** Says that a part of the chart was not measured, and what the model says. */
+  private modeled({ run, axis, quantity }: Scene): void {
+    const [first] = axis.cases;
+    const curves = first === undefined ? [] : curvesOf(run, groupOf(first.case)).filter(({ times }) => times.length > 0);
+    if (first === undefined || curves.length === 0) return fill("modeled");
+    const error = percent(Math.max(...curves.map((curve) => curve.error)));
+    const times = (curve: ModeledCurve) => curve.times.map(([threads, ns]) => `${quantity.show(quantity.of(first, ns))} with ${threads}`);
+    fill(
+      "modeled",
+      element("b", {}, "Modeled, not measured"),
+      ` (dashed, hollow signs): what more threads would do by the universal scalability law, fitted to the measured numbers of threads, from which it differs by at most ${error}.`,
+      ` It knows no limit of the memory. ${curves.map((curve) => `${ofCurve(run, curve)}: ${times(curve).join(", ")}`).join("; ")}.`,
+    );
   }
 
   private grid(run: Run, choice: Choice, looks: Map<string, Look>): void {

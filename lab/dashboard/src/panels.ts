@@ -100,7 +100,7 @@ export function machine(page: Page, run: Run): void {
   const off = controls.map((control) => Math.abs(control - 1)).sort((a, b) => a - b);
   const sizes = run.cases.map((found) => found.bytes);
   const facts: [string | HTMLElement, string | null][] = [
-    ["Processor", run.cpu],
+    ["Processor", run.cores > 0 ? `${run.cpu}, ${plural(run.cores, "processor")} for the process` : run.cpu],
     [word("lane", "Lane"), about === undefined ? laneName(run.lane) : `${run.lane}: ${about}`],
     ["Clock", run.ghz > 0 ? `${run.ghz.toFixed(2)} GHz, by a chain of additions` : "not known"],
     [word("kernel", "Kernel"), run.kernel === "" ? null : `${run.kernel}${run.forced === "" ? ", by detection" : ", forced"}`],

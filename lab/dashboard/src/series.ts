@@ -1,6 +1,6 @@
 // Converts the cases of a group to the points of a chart.
 
-import { type Case, groupOf, lastOf, type Row, rowsOf, type Run } from "./data.js";
+import { type Case, distinct, groupOf, lastOf, type ModeledCurve, type Row, rowsOf, type Run } from "./data.js";
 import { bytes, nanoseconds, plural, shortBytes, three } from "./format.js";
 
 /** The axis of a group's cases. */
@@ -15,6 +15,8 @@ export interface Axis {
   name: (at: number | string) => string;
   /** The cases that have a place. */
   cases: Case[];
+  /** The places beyond the cases that a model has. */
+  modeled: number[];
   /** The cases without a place: a logarithmic axis has no zero. */
   left: Case[];
 }
@@ -33,11 +35,13 @@ export function axisOf(run: Run, group: string): Axis {
   const placed = all.filter((found) => value(found) > 0);
   if (placed.length < 2 || all.some((found) => !(value(found) >= 0))) {
     const name = (at: number | string) => String(at);
-    return { kind: "names", label: "Case", at: (found) => lastOf(found.case), tick: name, name, cases: all, left: [] };
+    return { kind: "names", label: "Case", at: (found) => lastOf(found.case), tick: name, name, cases: all, modeled: [], left: [] };
   }
   const unit = placed.every((found) => found.unit === "signature")
     ? "Signatures"
-    : unitOf(run.suite, group, placed.every((found) => found.bytes === value(found)));
+    : placed.every((found) => found.threads === value(found))
+      ? "Threads"
+      : unitOf(run.suite, group, placed.every((found) => found.bytes === value(found)));
   const ofBytes = unit.startsWith("Bytes");
   return {
     kind: "log",
@@ -46,9 +50,16 @@ export function axisOf(run: Run, group: string): Axis {
     tick: (at) => (ofBytes ? shortBytes(Number(at)) : String(at)),
     name: (at) => (ofBytes ? (Number(at) < 1024 ? plural(Number(at), "byte") : bytes(Number(at))) : plural(Number(at), unit.toLowerCase().replace(/s$/, ""))),
     cases: placed,
+    modeled: distinct(curvesOf(run, group).flatMap(({ times }) => times.map(([threads]) => threads))),
     left: all.filter((found) => !placed.includes(found)),
   };
 }
+
+/** The modeled curves of a group. */
+export const curvesOf = (run: Run, group: string): ModeledCurve[] => run.modeled.filter((curve) => curve.group === group);
+
+/** The label of the implementation that a modeled curve is about. */
+export const ofCurve = (run: Run, curve: ModeledCurve) => (curve.peer === null ? oursOf(run) : (run.peers[curve.peer] ?? ""));
 
 /** The unit of the numbers at the ends of the names. */
 function unitOf(suite: string, group: string, areBytes: boolean): string {

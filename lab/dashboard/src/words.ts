@@ -18,6 +18,7 @@ const WORDS: Record<string, [word: string, meaning: string]> = {
   launch: ["Launch", "One start of the measuring program. Each process gets another place in memory, which can make it faster or slower by chance. So a run has several launches, and its figure is their median."],
   round: ["Round", "One turn in which every implementation is timed once, in a random order."],
   quantile: ["Quantile", "The value that a given share of the measurements stays below. The median is the quantile of one half."],
+  modeled: ["Modeled", "Computed, not measured: what a formula says for more threads than the measuring machine has. The formula is fitted to what was measured."],
   interval: ["Interval", "The range between two quantiles of the launches: of nine, the 2nd and the 8th. It includes the true ratio in 96 of 100 cases. With fewer than seven launches it spans all of them and is less certain. If it includes 1, the launches disagree about which is faster."],
   control: ["Control", "The first peer, measured twice, side by side. The two are equal, so any difference between them is noise. Also called “two equals”."],
   shared: ["Shared", "The share of rounds in which something else used the same processor core."],

@@ -12,13 +12,14 @@ function against(middle, launches) {
 }
 
 /** @param {string} name @param {number} bytes @param {number[]} ratios @param {number} launches */
-function found(name, bytes, ratios, launches) {
+export function found(name, bytes, ratios, launches) {
   const ns = 40 + bytes / 5;
   const worst = Math.min(...ratios);
   const even = Math.abs(worst - 1) <= 0.01;
   return {
     case: name,
     bytes,
+    threads: 1,
     unit: bytes === 0 ? "call" : "byte",
     count: bytes || 1,
     ghz: 3,
@@ -36,7 +37,7 @@ function found(name, bytes, ratios, launches) {
 function run(other) {
   return {
     suite: "oneshot", lane: "lane-a", forced: "", kernel: "x86_64/avx2", implementation: "bulla", version: "0.1.0", cpu: "A Processor",
-    features: ["avx2"], ghz: 3, toolchain: "rustc 1.95.0", flags: "", dirty: false, launches: 9, load: 0.5, disturbed: 0.02,
+    cores: 2, modeled: [], features: ["avx2"], ghz: 3, toolchain: "rustc 1.95.0", flags: "", dirty: false, launches: 9, load: 0.5, disturbed: 0.02,
     peers: ["official 1.0.0", "another 2.1.0"],
     ...other,
   };
@@ -51,7 +52,7 @@ export function madeUp() {
     SIZES.map((bytes) => found(`hash/${bytes}`, bytes, [bytes === 1024 ? 0.8 : bytes === 4096 ? 1.005 : 1.25, most], 9));
   const keyed = [64, 1024].map((bytes) => found(`keyed/${bytes}`, bytes, [1.5, 2], 9));
   return {
-    version: 2,
+    version: 3,
     even: 0.01,
     lanes: [{ name: "lane-a", about: "Processor A, another: the lane of the test" }],
     suites: [{ name: "oneshot", title: "One call", about: "One call hashes one input." }],

@@ -7,7 +7,7 @@ import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { madeUp } from "./made-up.js";
+import { found, madeUp } from "./made-up.js";
 import { built, folder, pageWith, pictures, texts, withPage } from "./open.js";
 
 const CHARTS = ["throughput", "ratio", "spread", "history"];
@@ -329,4 +329,23 @@ test("the folder holds what a host needs, and the licenses of what is in it", ()
   const licenses = readFileSync(join(copy, "licenses.txt"), "utf8");
   for (const name of ["@observablehq/plot", "d3-scale"]) assert.ok(licenses.includes(`${name}\n`), name);
   assert.deepEqual(readdirSync(copy).sort(), ["data.js", "index.html", "licenses.txt", "page.css", "page.js"]);
+});
+
+test("what a model says of more threads is drawn apart, and said to be modeled", async () => {
+  const data = madeUp();
+  const times = [1, 2, 4, 8].map((threads) => ({ ...found(`1M-threads/${threads}`, 1048576, [1.25], 9), threads, ns: 800000 / threads }));
+  const [first] = data.runs;
+  const modeled = [{ group: "1M-threads", peer: null, times: [[32, 30000], [64, 20000]], error: 0.034 }];
+  const runs = [...data.runs, { ...first, run: "2026-01-04T08:00:00Z-dddd", suite: "thread-scaling", cores: 8, cases: times, modeled }];
+  await withPage(pageWith("modeled", { ...data, runs }), { hash: "#lane=lane-a&suite=thread-scaling" }, async (page) => {
+    const { dots, ticks } = await drawn(page, "throughput");
+    assert.equal(dots, 4 * 2 + 2, "what was measured, and what is modeled");
+    assert.deepEqual(ticks, ["1", "2", "4", "8", "16", "32", "64"]);
+    assert.equal(await page.locator("#throughput svg g[aria-label=dot] > [aria-label=modeled]").count(), 2);
+    assert.match((await page.textContent("#modeled")) ?? "", /^Modeled, not measured .* at most 3\.4 %.* 35\.0 GB\/s with 32/);
+    assert.match((await page.textContent("#grid-table thead")) ?? "", /^Threads/);
+    assert.match((await page.textContent("#facts")) ?? "", /8 processors/);
+    await page.selectOption("#choose-suite", "oneshot");
+    assert.equal(await page.textContent("#modeled"), "");
+  });
 });

@@ -130,8 +130,8 @@ impl Harness {
 const HIGHEST_NICENESS: &str = "-20";
 
 /// Suites that measure threads: they need all processors.
-const THREADED_SUITES: [&str; 7] =
-    ["threads", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
+pub(crate) const THREADED_SUITES: [&str; 8] =
+    ["threads", "thread-scaling", "ed25519-threads", "kms-threads", "go", "js", "kms-http", "files"];
 
 /// Whether this user may give a process a high priority. `nice` itself only warns.
 fn may_hurry() -> bool {

@@ -104,6 +104,9 @@ impl Run {
         record.commit.clone_from(&self.commit);
         record.dirty = self.dirty;
         record.launch = launch;
+        if record.cores == 0 {
+            record.cores = lane::cores();
+        }
         if record.lane.is_empty() {
             record.lane.clone_from(&self.lane);
         }

@@ -17,12 +17,12 @@ use bulla_devtools::{Context, Echo};
 use bulla_record::{
     compare::comparisons,
     gate::{GateCell, GateVerdict, Limits},
-    lane::{self, Machine},
+    lane::{self, Lane, Machine},
     record::Record,
 };
 
 use crate::bench::{
-    harness::{Harness, Kernel, Language, Selection},
+    harness::{self, Harness, Kernel, Language, Selection},
     run::{self, Run},
     suites::{self, Suite},
 };
@@ -86,7 +86,7 @@ const MAX_SECONDS: u64 = 5;
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let context = Context::find()?;
     let lane = if args.lane == "auto" { lane::of(&Machine::this())? } else { lane::named(&args.lane)? };
-    let gate = Gate { limits: Limits::read(&limits_path(&context))?, lane: lane.name, context, args };
+    let gate = Gate { limits: Limits::read(&limits_path(&context))?, lane, context, args };
     if args.set_limits {
         return gate.set_limits();
     }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for suite in gate.suites()? {
         cells.extend(gate.judge(&suite)?);
     }
-    let text = if args.json { report::json(&cells)? } else { report::table(&gate.lane, &cells) };
+    let text = if args.json { report::json(&cells)? } else { report::table(&gate.lane.name, &cells) };
     print!("{text}");
     Ok(report::status(&cells))
 }
@@ -107,23 +107,27 @@ pub(crate) fn limits_path(context: &Context) -> PathBuf {
 struct Gate<'a> {
     context: Context,
     args: &'a Args,
-    lane: String,
+    lane: Lane,
     limits: Limits,
 }
 
 impl Gate<'_> {
+    /// The name of the lane whose limits a suite has: for one thread, the number of processors does
+    /// not count.
+    fn lane_of(&self, suite: &str) -> &str {
+        let is_on_one_thread = !harness::THREADED_SUITES.contains(&suite);
+        let same = self.lane.one_thread.as_deref().filter(|_| is_on_one_thread);
+        same.unwrap_or(&self.lane.name)
+    }
+
     /// The requested suite, or all suites with limits.
     fn suites(&self) -> Result<Vec<Suite>> {
-        let limited = self.limits.suites(&self.lane);
-        let found: Vec<_> = match &self.args.suite {
-            Some(name) => suites::find(name),
-            None => limited.iter().flat_map(|name| suites::find(name)).collect(),
-        };
-        let is_limited = |suite: &Suite| limited.contains(suite.name);
+        let found = self.args.suite.as_ref().map_or_else(suites::every, |name| suites::find(name));
+        let is_limited = |suite: &Suite| self.limits.suites(self.lane_of(suite.name)).contains(suite.name);
         ensure!(
             found.iter().any(is_limited),
             "lab/limits.toml has no limits for the lane {}: set them with `cargo xtask gate --suite SUITE --set-limits`",
-            self.lane
+            self.lane.name
         );
         Ok(found.into_iter().filter(is_limited).collect())
     }
@@ -194,9 +198,10 @@ impl Gate<'_> {
     }
 
     fn cells(&self, records: &[Record]) -> Result<Vec<GateCell>> {
-        let limit = |suite: &str, peer: &str, case: &str| self.limits.get(&self.lane, suite, peer, case);
+        let limit =
+            |suite: &str, peer: &str, case: &str| self.limits.get(self.lane_of(suite), suite, peer, case);
         let mut cells = GateCell::all(&comparisons(records)?, limit);
-        cells.retain(|cell| !self.limits.is_without(&self.lane, &cell.suite, &cell.case));
+        cells.retain(|cell| !self.limits.is_without(self.lane_of(&cell.suite), &cell.suite, &cell.case));
         Ok(cells)
     }
 
@@ -216,7 +221,13 @@ impl Gate<'_> {
                     kept.iter().for_each(|cell| println!("{cell}"));
                     replace(&path, &self.limits.text())?;
                     let took = begun.elapsed().as_secs();
-                    println!("{}: limits on {}, {} min {:02} s", suite.name, self.lane, took / 60, took % 60);
+                    println!(
+                        "{}: limits on {}, {} min {:02} s",
+                        suite.name,
+                        self.lane_of(suite.name),
+                        took / 60,
+                        took % 60
+                    );
                 }
                 // Continue with the other suites: one needs Go, another Node.
                 Err(error) if self.args.suite.is_none() => {
@@ -232,14 +243,15 @@ impl Gate<'_> {
 
     /// Returns the cells whose limits did not change.
     fn set_limits_of(&mut self, suite: &Suite) -> Result<Vec<String>> {
-        refuse_without(&self.limits, &self.lane, suite.name, &self.args.cases)?;
+        let lane = self.lane_of(suite.name).to_owned();
+        refuse_without(&self.limits, &lane, suite.name, &self.args.cases)?;
         let harness = suite.prepare(&self.context, &Kernel::Default)?;
         let selection = Selection { sizes: Vec::new(), cases: self.args.cases.clone() };
         let cells = self.measure(&harness, &selection, LAUNCHES, true)?;
         let now = bulla_record::record::utc_now();
         let (date, _) = now.split_once('T').expect("a date and a time");
         let reason = self.args.reason.as_deref().map(|reason| (date, reason));
-        self.limits.set(&self.lane, &cells, reason)
+        self.limits.set(&lane, &cells, reason)
     }
 }
 

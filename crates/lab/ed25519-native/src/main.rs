@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     let filter = Filter {
         prefixes: list("BULLA_BENCH_CASES"),
         sizes: sizes.context("BULLA_BENCH_SIZES")?,
-        slowed: None,
+        ..Filter::default()
     };
     let suite = Suite { name: "ed25519-native", cases, active_kernel, kernels: Vec::new };
     suite.run(launch, &filter, &Plan::default(), |record| {

@@ -69,7 +69,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn case(group: &str, bytes: usize, ours: Make, peers: Vec<Peer>) -> Case {
-    Case { id: format!("{group}/{bytes}"), bytes, input: bytes, part: None, ours, peers }
+    Case { id: format!("{group}/{bytes}"), bytes, input: bytes, part: None, threads: 1, ours, peers }
 }
 
 fn peer_2b(make: Make) -> Peer {

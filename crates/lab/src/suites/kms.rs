@@ -16,7 +16,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use rayon::prelude::*;
 
 use super::ed25519::{case, suite, verifies};
-use super::suite::{Case, Make, Peer, Suite};
+use super::suite::{Case, Make, Peer, Suite, THREADS};
 use crate::measure::Subject;
 
 /// The length of a message in bytes, as in the suite `ed25519`.
@@ -98,7 +98,8 @@ fn cases() -> Vec<Case> {
 fn threads() -> Vec<Case> {
     let parallel = [32, 64].map(|count| verify_batch("parallel", count, Threads::All));
     let throughput = [64, 128, 256, 512].map(|count| verify_batch("throughput", count, Threads::All));
-    parallel.into_iter().chain(throughput).chain([callers()]).collect()
+    let cases = parallel.into_iter().chain(throughput).chain([callers()]);
+    cases.map(|case| Case { threads: THREADS, ..case }).collect()
 }
 
 fn verify_batch(group: &str, count: usize, threads: Threads) -> Case {

@@ -1,5 +1,7 @@
 //! The types of suites: cases, each with ours and its peers.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result, ensure};
 use bulla_record::{
     lane::{self, Machine},
@@ -10,6 +12,13 @@ use crate::{
     core_probe::{self, Quiet},
     measure::{Data, Plan, Slowed, Subject, measure},
 };
+
+/// Other cases with threads than those of `thread-scaling` use this many: what the smallest machine
+/// of ours has.
+pub const THREADS: usize = 2;
+
+/// The suite whose cases differ in the number of threads.
+pub const THREAD_SCALING: &str = "thread-scaling";
 
 /// A set of cases about one subject.
 pub struct Suite {
@@ -45,10 +54,22 @@ pub struct Case {
     pub input: usize,
     /// The length of each input, for cases with many inputs.
     pub part: Option<usize>,
+    /// The threads that the operation may use.
+    pub threads: usize,
     /// Ours.
     pub ours: Make,
     /// The peers, at least one. The first one also runs as the control.
     pub peers: Vec<Peer>,
+}
+
+/// The numbers of threads that this machine can run side by side: the powers of two, and all.
+pub(super) fn thread_counts() -> Vec<usize> {
+    counts_up_to(lane::cores() as usize)
+}
+
+fn counts_up_to(cores: usize) -> Vec<usize> {
+    let all = std::iter::once(cores).filter(|cores| !cores.is_power_of_two());
+    (0..usize::BITS).map(|power| 1 << power).take_while(|count| *count <= cores).chain(all).collect()
 }
 
 /// An implementation with which ours is compared.
@@ -96,6 +117,8 @@ pub struct Filter {
     pub prefixes: Vec<String>,
     /// Values of [`Case::bytes`].
     pub sizes: Vec<usize>,
+    /// The number of threads; none means any.
+    pub threads: Option<usize>,
     /// The cases in which ours is made slower on purpose, and by how many percent.
     pub slowed: Option<(u32, Vec<String>)>,
 }
@@ -109,6 +132,7 @@ impl Filter {
         };
         (self.prefixes.is_empty() || self.prefixes.iter().any(begins))
             && (self.sizes.is_empty() || self.sizes.contains(&case.bytes))
+            && self.threads.is_none_or(|threads| threads == case.threads)
     }
 
     /// By how many percent to slow down ours in a case.
@@ -118,6 +142,12 @@ impl Filter {
 }
 
 impl Suite {
+    /// The numbers of threads of the cases that `filter` selects, each once.
+    pub fn thread_counts(&self, filter: &Filter) -> BTreeSet<usize> {
+        let cases = (self.cases)().into_iter().filter(|case| filter.takes(self.name, case));
+        cases.map(|case| case.threads).collect()
+    }
+
     /// Measures the cases that `filter` selects, and passes each record to `emit` immediately.
     ///
     /// It leaves the fields of the run, the lane, the toolchain and the commit empty: `cargo xtask
@@ -177,6 +207,8 @@ impl Suite {
             iterations: 0,
             samples_ns: Vec::new(),
             load: 0.0,
+            threads: 0,
+            cores: lane::cores(),
             disturbed: 0.0,
             summary: None,
         }
@@ -205,6 +237,7 @@ fn run_case(
         ghz: f64::midpoint(before, core_probe::gigahertz()),
         iterations: samples.iterations,
         load: lane::load_average(),
+        threads: u32::try_from(case.threads)?,
         disturbed: samples.disturbed,
         ..template.clone()
     };
@@ -225,4 +258,16 @@ fn run_case(
     };
     let records = [ours].into_iter().chain(case.peers.iter().chain([control]).enumerate().map(peer));
     Ok(records.zip(samples.ns).map(|(record, samples_ns)| Record { samples_ns, ..record }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_doubled_up_to_the_number_of_processors() {
+        assert_eq!(counts_up_to(1), [1]);
+        assert_eq!(counts_up_to(16), [1, 2, 4, 8, 16]);
+        assert_eq!(counts_up_to(12), [1, 2, 4, 8, 12]);
+    }
 }

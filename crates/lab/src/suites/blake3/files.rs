@@ -9,7 +9,7 @@ use super::{
     operations::{official, ours},
     peer,
 };
-use crate::suites::suite::Case;
+use crate::suites::suite::{Case, THREADS};
 
 /// How the hasher gets the bytes of a file.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,8 @@ pub(super) fn cases() -> Vec<Case> {
         let file = Rc::new(TestFile::new(bytes));
         let same = Rc::clone(&file);
         let peers = vec![peer(move || official::file(access, &same))];
-        Case { input: 0, ..case(access.name(), bytes, move || ours::file(access, &file), peers) }
+        let threads = if matches!(access, Access::MappedByThreads) { THREADS } else { 1 };
+        Case { input: 0, threads, ..case(access.name(), bytes, move || ours::file(access, &file), peers) }
     };
     Access::ALL.into_iter().flat_map(|access| SIZES.map(|bytes| (access, bytes))).map(of).collect()
 }

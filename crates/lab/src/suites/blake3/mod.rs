@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use bulla_blake3::kernel;
 
 use self::operations::{Boxed, MANY, Mode, official, ours};
-use super::suite::{Active, Case, Peer, Suite};
+use super::suite::{Active, Case, Peer, Suite, THREAD_SCALING, THREADS, thread_counts};
 
 /// The lengths of single inputs: around a block, around a chunk, and every number of chunks up to
 /// sixteen, because kernels of different width take over from each other there.
@@ -69,12 +69,26 @@ const OUTPUTS: [usize; 6] = [32, 64, KIB, 16 * KIB, 64 * KIB, MIB];
 /// The lengths that are hashed with two threads.
 const THREADED: [usize; 5] = [128 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB];
 
+/// The lengths that are hashed with each number of threads: from the shortest input that is worth
+/// more than one thread to one that is larger than any cache. 96 KiB are two subtrees.
+const SCALED: [(&str, usize); 9] = [
+    ("64K", 64 * KIB),
+    ("96K", 96 * KIB),
+    ("128K", 128 * KIB),
+    ("256K", 256 * KIB),
+    ("512K", 512 * KIB),
+    ("1M", MIB),
+    ("4M", 4 * MIB),
+    ("16M", 16 * MIB),
+    ("1G", 1024 * MIB),
+];
+
 /// The lengths at which every kernel is compared: around a block, a chunk, and the widths of the
 /// kernels.
 const KERNEL_SIZES: [usize; 14] =
     [1, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 7168, 8192, 15360, 16384, 65536];
 
-pub(super) fn suites() -> [Suite; 9] {
+pub(super) fn suites() -> [Suite; 10] {
     let suite = |name, cases| Suite { name, cases, active_kernel, kernels };
     [
         suite("oneshot", oneshot),
@@ -84,6 +98,7 @@ pub(super) fn suites() -> [Suite; 9] {
         suite("many", many),
         suite("xof", xof),
         suite("threads", threads),
+        suite(THREAD_SCALING, thread_scaling),
         suite("files", files::cases),
         suite("kernel-ab", kernel_ab),
     ]
@@ -238,7 +253,21 @@ fn xof() -> Vec<Case> {
 
 /// rscrypto uses threads only in a build that uses them in every call, so it is not a peer here.
 fn threads() -> Vec<Case> {
-    THREADED.map(|bytes| case("two", bytes, ours::threads, vec![peer(official::threads)])).into()
+    let of_length =
+        |bytes| Case { threads: THREADS, ..case("two", bytes, ours::threads, vec![peer(official::threads)]) };
+    THREADED.map(of_length).into()
+}
+
+/// Each length with each number of threads, in the pool of the process: it has as many threads as
+/// the cases that are measured ask for.
+fn thread_scaling() -> Vec<Case> {
+    let of = |(name, bytes, threads)| Case {
+        id: format!("{name}-threads/{threads}"),
+        threads,
+        ..case("", bytes, ours::threads, vec![peer(official::threads)])
+    };
+    let with_each = |(name, bytes)| thread_counts().into_iter().map(move |threads| (name, bytes, threads));
+    SCALED.into_iter().flat_map(with_each).map(of).collect()
 }
 
 /// The kernel in use against the official crate at the same instruction set. `cargo xtask bench`
@@ -277,5 +306,13 @@ pub(super) fn both(first: impl Fn() -> Boxed + 'static, second: impl Fn() -> Box
 
 /// A case that reads `bytes` in one piece.
 pub(super) fn case(group: &str, bytes: usize, ours: impl Fn() -> Boxed + 'static, peers: Vec<Peer>) -> Case {
-    Case { id: format!("{group}/{bytes}"), bytes, input: bytes, part: None, ours: Box::new(ours), peers }
+    Case {
+        id: format!("{group}/{bytes}"),
+        bytes,
+        input: bytes,
+        part: None,
+        threads: 1,
+        ours: Box::new(ours),
+        peers,
+    }
 }

@@ -221,7 +221,7 @@ macro_rules! operations {
                 })
             }
 
-            /// In the pool of the process, which has two threads.
+            /// In the pool of the process.
             pub(in super::super) fn threads() -> Boxed {
                 digest(|input, out| {
                     *out = *Hasher::new().update_rayon(input.whole).finalize().as_bytes();

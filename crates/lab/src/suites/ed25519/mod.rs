@@ -10,7 +10,7 @@ use bulla_ed25519::{
     kernel,
 };
 
-use super::suite::{Active, Case, Make, Peer, Suite};
+use super::suite::{Active, Case, Make, Peer, Suite, THREADS};
 use crate::measure::{Input, Op, Subject};
 
 /// The numbers of signatures at once.
@@ -41,7 +41,15 @@ pub fn active_kernel() -> Result<Active> {
 
 /// A case of `count` signatures.
 pub(super) fn case(group: &str, count: usize, ours: Make, peers: Vec<Peer>) -> Case {
-    Case { id: format!("{group}/{count}"), bytes: count * MESSAGE, input: 0, part: None, ours, peers }
+    Case {
+        id: format!("{group}/{count}"),
+        bytes: count * MESSAGE,
+        input: 0,
+        part: None,
+        threads: 1,
+        ours,
+        peers,
+    }
 }
 
 type Ours = fn(usize) -> Make;
@@ -63,7 +71,10 @@ pub fn cases(more: impl Fn(Group, usize) -> Vec<Peer>) -> Vec<Case> {
 
 fn threads() -> Vec<Case> {
     PARALLEL
-        .map(|count| case("strict", count, parallel(count), peers::of(Group::Parallel, count)))
+        .map(|count| Case {
+            threads: THREADS,
+            ..case("strict", count, parallel(count), peers::of(Group::Parallel, count))
+        })
         .into_iter()
         .collect()
 }
