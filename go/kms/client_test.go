@@ -296,6 +296,29 @@ func TestALongBatchIsSeveralRequests(t *testing.T) {
 	}
 }
 
+func TestALongBatchKeepsItsResultsWhenALaterRequestFails(t *testing.T) {
+	verifiesAll := func(w http.ResponseWriter, r *http.Request) {
+		results := make([]map[string]bool, MaxBatchItems)
+		for i := range results {
+			results[i] = map[string]bool{"valid": true}
+		}
+		json.NewEncoder(w).Encode(map[string]any{"results": results})
+	}
+	client, _ := answering(t, signsAll, proxy(http.StatusBadGateway), verifiesAll, proxy(http.StatusBadGateway))
+	items := make([]SignItem, MaxBatchItems+1)
+	for i := range items {
+		items[i] = SignItem{"k", fmt.Append(nil, i)}
+	}
+	signed, err := client.SignMany(context.Background(), items)
+	if !errors.Is(err, CodeHTTP) || len(signed) != MaxBatchItems || string(signed[7].Bytes) != "7" {
+		t.Fatal(len(signed), err)
+	}
+	verified, err := client.VerifyMany(context.Background(), make([]VerifyItem, len(items)))
+	if !errors.Is(err, CodeHTTP) || len(verified) != MaxBatchItems || !verified[7].Valid {
+		t.Fatal(len(verified), err)
+	}
+}
+
 // until waits for a condition. A test that waits for ever ends with the time-out of the test
 // program.
 func until(condition func() bool) {

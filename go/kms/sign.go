@@ -52,7 +52,8 @@ type SignResult struct {
 }
 
 // SignMany signs many messages, and returns a result for each. One item's error does not touch the
-// others. The error that it returns itself is that of a request as a whole.
+// others. The error that it returns itself is that of a request as a whole. Then it returns the
+// results of the requests before as well, which belong to the first items.
 func (c *Client) SignMany(ctx context.Context, items []SignItem) ([]SignResult, error) {
 	results := make([]SignResult, 0, len(items))
 	for _, part := range parts(items) {
@@ -71,7 +72,7 @@ func (c *Client) SignMany(ctx context.Context, items []SignItem) ([]SignResult, 
 			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
 		}
 		if err != nil {
-			return nil, err
+			return results, err
 		}
 		for _, one := range answer.Results {
 			results = append(results, SignResult{one.Signature, errorOrNil(one.Error)})
@@ -94,7 +95,8 @@ type VerifyResult struct {
 }
 
 // VerifyMany verifies many signatures, and returns a verdict for each. No verdict depends on
-// another item.
+// another item. If a request fails, it returns the verdicts of the requests before as well, which
+// belong to the first items.
 func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyResult, error) {
 	results := make([]VerifyResult, 0, len(items))
 	for _, part := range parts(items) {
@@ -113,7 +115,7 @@ func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyRe
 			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
 		}
 		if err != nil {
-			return nil, err
+			return results, err
 		}
 		for _, one := range answer.Results {
 			results = append(results, VerifyResult{one.Valid && one.Error == nil, errorOrNil(one.Error)})

@@ -77,6 +77,24 @@ pub enum ErrorKind {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// ```
+/// use bulla_client::Error;
+///
+/// /// What a program writes to its log.
+/// fn log(error: &Error) {
+///     let id = error.request_id().unwrap_or("-");
+///     println!("{error:#} (status {:?}, request {id})", error.status());
+///     if error.is_outcome_unknown() {
+///         println!("the change may have been made: read the key");
+///     } else if error.is_retryable() {
+///         println!("worth another attempt after {:?}", error.retry_after());
+///     }
+///     if let Some(refusal) = error.service_error() {
+///         println!("the service refused: {}", refusal.code.as_str());
+///     }
+/// }
+/// ```
 pub struct Error(Box<ErrorDetails>);
 
 struct ErrorDetails {
@@ -234,5 +252,51 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Why [`Client::sign_many`](crate::Client::sign_many) or
+/// [`Client::verify_many`](crate::Client::verify_many) did not reach the end of the batch.
+///
+/// ```no_run
+/// # async fn example(client: &bulla_client::Client) {
+/// use bulla_client::SignItem;
+///
+/// let items = vec![SignItem { key: "invoices", message: b"a message" }; 50_000];
+/// match client.sign_many(&items).await {
+///     Ok(results) => println!("{} results", results.len()),
+///     Err(failed) => {
+///         let rest = &items[failed.results.len()..];
+///         println!("{} items are left: {}", rest.len(), failed.error);
+///     }
+/// }
+/// # }
+/// ```
+#[non_exhaustive]
+#[derive(Debug)]
+pub struct BatchError<T> {
+    /// The results of the items before the request that failed, in their order.
+    pub results: Vec<Result<T, ServiceError>>,
+    /// Why the request for the next items failed. The service may have done its work, as
+    /// [`Error::is_outcome_unknown`] says; to repeat it does no harm.
+    pub error: Error,
+}
+
+impl<T> fmt::Display for BatchError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the batch stopped after {} results", self.results.len())
+    }
+}
+
+impl<T: fmt::Debug> StdError for BatchError<T> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Forgets the results.
+impl<T> From<BatchError<T>> for Error {
+    fn from(batch: BatchError<T>) -> Self {
+        batch.error
     }
 }

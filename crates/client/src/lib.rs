@@ -87,7 +87,7 @@ pub use self::address::Address;
 pub use self::audit_log::{AuditEntry, AuditEntryPage, AuditLogProblem, AuditLogReport, Checkpoint};
 pub use self::client::{Client, ClientBuilder};
 pub use self::encryption::EncapsulatedKey;
-pub use self::error::{BoxError, Error, ErrorKind, Result, ServiceError};
+pub use self::error::{BatchError, BoxError, Error, ErrorKind, Result, ServiceError};
 pub use self::error_code::ErrorCode;
 pub use self::keys::{
     Key, KeyPage, KeyState, KeyUpdate, KeyVersion, NewKey, Origin, PublicKey, PublicKeyFormat, Rotation,

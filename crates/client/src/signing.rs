@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::encoding::{Base64, base64_len, bytes};
-use crate::error::{Error, Result, ServiceError};
+use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::operation::Operation;
 use crate::request::Call;
 
@@ -287,8 +287,11 @@ impl Client {
     /// Signs many messages: a signature or an error for each, in their order. An item's error does
     /// not affect the others.
     ///
-    /// A long batch is several calls, one after another. If one of them fails, the results of those
-    /// before it are lost.
+    /// A long batch is several requests, one after another. If one of them fails, the error has the
+    /// results of those before it.
+    ///
+    /// # Errors
+    /// [`BatchError`], which `?` turns into [`Error`] where that is enough.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -301,23 +304,28 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn sign_many(&self, items: &[SignItem<'_>]) -> Result<Vec<Result<Signature, ServiceError>>> {
+    pub async fn sign_many(
+        &self,
+        items: &[SignItem<'_>],
+    ) -> Result<Vec<Result<Signature, ServiceError>>, BatchError<Signature>> {
         let each: Vec<_> = items
             .iter()
             .map(|item| Item { key: Some(item.key), message: Base64(item.message), signature: None })
             .collect();
-        let results = self.many::<Signed>(Operation::SignMany, &each).await?;
         let result = |one| match one {
             Signed::Signed(signature) => Ok(signature),
             Signed::Failed { error } => Err(error),
         };
-        Ok(results.into_iter().map(result).collect())
+        self.call_in_parts(Operation::SignMany, &each, result).await
     }
 
     /// Verifies many signatures. Each gets a verdict or an error, in their order. No verdict
     /// depends on another item.
     ///
-    /// A long batch is several calls, as for [`Client::sign_many`].
+    /// A long batch is several requests, as for [`Client::sign_many`].
+    ///
+    /// # Errors
+    /// [`BatchError`], with the verdicts of the requests before the one that failed.
     ///
     /// ```no_run
     /// # async fn example(
@@ -335,7 +343,10 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn verify_many(&self, items: &[VerifyItem<'_>]) -> Result<Vec<Result<Verdict, ServiceError>>> {
+    pub async fn verify_many(
+        &self,
+        items: &[VerifyItem<'_>],
+    ) -> Result<Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>> {
         let each: Vec<_> = items
             .iter()
             .map(|item| Item {
@@ -344,30 +355,45 @@ impl Client {
                 signature: Some(Base64(item.signature)),
             })
             .collect();
-        let results = self.many::<Verified>(Operation::VerifyMany, &each).await?;
         let verdict = |one: Verified| one.error.map_or(Ok(Verdict::new(one.valid)), Err);
-        Ok(results.into_iter().map(verdict).collect())
+        self.call_in_parts(Operation::VerifyMany, &each, verdict).await
     }
 
-    async fn many<T: DeserializeOwned>(&self, operation: Operation, items: &[Item<'_>]) -> Result<Vec<T>> {
+    /// Makes as many requests as the items take. `read` turns an item's part of the answer into its
+    /// result.
+    async fn call_in_parts<A: DeserializeOwned, T>(
+        &self,
+        operation: Operation,
+        items: &[Item<'_>],
+        read: impl Fn(A) -> Result<T, ServiceError>,
+    ) -> Result<Vec<Result<T, ServiceError>>, BatchError<T>> {
+        let mut results = Vec::with_capacity(items.len());
+        while let rest @ [_, ..] = &items[results.len()..] {
+            let part = &rest[..request_len(rest, self.options.max_batch_items)];
+            match self.call_with_items::<A>(operation, part).await {
+                Ok(answers) => results.extend(answers.into_iter().map(&read)),
+                Err(error) => return Err(BatchError { results, error }),
+            }
+        }
+        Ok(results)
+    }
+
+    /// Makes one request, whose answer has a result for each item.
+    async fn call_with_items<A: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        items: &[Item<'_>],
+    ) -> Result<Vec<A>> {
         #[derive(Serialize)]
         struct Body<'a> {
             items: &'a [Item<'a>],
         }
-        let mut results = Vec::with_capacity(items.len());
-        let mut rest = items;
-        while !rest.is_empty() {
-            let (part, after) = rest.split_at(request_len(rest, self.options.max_batch_items));
-            let call = Call::new(operation).body(&Body { items: part });
-            let answer: Results<T> = self.call(call).await?;
-            if answer.results.len() != part.len() {
-                let (results, items) = (answer.results.len(), part.len());
-                return Err(Error::invalid_response(format_args!("{results} results for {items} items")));
-            }
-            results.extend(answer.results);
-            rest = after;
+        let answer: Results<A> = self.call(Call::new(operation).body(&Body { items })).await?;
+        let (results, items) = (answer.results.len(), items.len());
+        if results != items {
+            return Err(Error::invalid_response(format_args!("{results} results for {items} items")));
         }
-        Ok(results)
+        Ok(answer.results)
     }
 }
 

@@ -16,7 +16,7 @@ import {
   signatureOf,
   type Verdict,
 } from "./answers.js";
-import { KmsError } from "./error.js";
+import { BatchError, KmsError } from "./error.js";
 
 /** The settings of a {@link Client}. */
 export interface ClientOptions {
@@ -170,7 +170,7 @@ export class Client {
 
   /**
    * Signs many messages: a result for each, in their order. One item's error does not touch the
-   * others.
+   * others. If a request fails, the {@link BatchError} has the results of those before it.
    */
   async signMany(items: readonly SignItem[], options?: CallOptions): Promise<SignResult[]> {
     const each = ({ key, message }: SignItem) => ({ key, message: base64(message) });
@@ -183,7 +183,7 @@ export class Client {
 
   /**
    * Verifies many signatures: a verdict for each, in their order. No verdict depends on another
-   * item.
+   * item. If a request fails, the {@link BatchError} has the verdicts of those before it.
    */
   async verifyMany(items: readonly VerifyItem[], options?: CallOptions): Promise<Verdict[]> {
     const each = ({ key, message, signature }: VerifyItem) => ({ key, message: base64(message), signature: base64(signature) });
@@ -223,13 +223,20 @@ export class Client {
   async #many<T>(path: string, items: object[], result: (said: Answer) => T, options?: CallOptions): Promise<T[]> {
     const results: T[] = [];
     for (let from = 0; from < items.length; from += MAX_BATCH_ITEMS) {
-      const part = items.slice(from, from + MAX_BATCH_ITEMS);
-      const answer = await this.#call({ method: "POST", path, body: { items: part }, effect: "reads" }, options);
-      const each = answer.list("results", result);
-      if (each.length !== part.length) {
-        throw new KmsError(`the service's answer has ${each.length} results for ${part.length} items`, { code: "unexpected_answer" });
+      try {
+        results.push(...(await this.#oneBatch(path, items.slice(from, from + MAX_BATCH_ITEMS), result, options)));
+      } catch (error) {
+        throw error instanceof KmsError ? new BatchError(results, error) : error;
       }
-      results.push(...each);
+    }
+    return results;
+  }
+
+  async #oneBatch<T>(path: string, items: object[], result: (said: Answer) => T, options?: CallOptions): Promise<T[]> {
+    const answer = await this.#call({ method: "POST", path, body: { items }, effect: "reads" }, options);
+    const results = answer.list("results", result);
+    if (results.length !== items.length) {
+      throw new KmsError(`the service's answer has ${results.length} results for ${items.length} items`, { code: "unexpected_answer" });
     }
     return results;
   }

@@ -117,7 +117,7 @@ export interface ErrorDetails {
  * browsers, and Node if the service refuses the client's certificate in TLS 1.3.
  */
 export class KmsError extends Error {
-  override readonly name = "KmsError";
+  override readonly name: string = "KmsError";
 
   readonly code: Code;
   /** Whether the same request may succeed later. */
@@ -133,5 +133,22 @@ export class KmsError extends Error {
     this.retryable = retryable;
     this.status = status;
     this.requestId = requestId;
+  }
+}
+
+/**
+ * The error of {@link Client.signMany} and {@link Client.verifyMany}. A long batch is several
+ * requests: `results` are those of the requests before the one that failed, and belong to the first
+ * items. `cause` is the error of that request.
+ */
+export class BatchError<T = unknown> extends KmsError {
+  override readonly name = "BatchError";
+
+  readonly results: readonly T[];
+
+  constructor(results: readonly T[], cause: KmsError) {
+    const { code, retryable, status, requestId } = cause;
+    super(cause.message, { code, retryable, status, requestId, cause });
+    this.results = results;
   }
 }

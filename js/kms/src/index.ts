@@ -20,4 +20,4 @@
  */
 export type { AuditEntry, Key, KeyVersion, NewKey, Rotation, Signature, Verdict } from "./answers.js";
 export { type CallOptions, Client, type ClientOptions, type SignItem, type SignResult, type VerifyItem } from "./client.js";
-export { type ClientCode, type Code, type ErrorDetails, KmsError, type ServiceCode } from "./error.js";
+export { BatchError, type ClientCode, type Code, type ErrorDetails, KmsError, type ServiceCode } from "./error.js";

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { after, test } from "node:test";
-import { Client, KmsError } from "bulla-kms";
+import { BatchError, Client, KmsError } from "bulla-kms";
 
 /**
  * @typedef {{ method: string, url: string, headers: import("node:http").IncomingHttpHeaders, body:
@@ -157,7 +157,18 @@ test("a batch has a result for each item, and long ones are several requests", a
     else assert.ok(result.status === "fulfilled" && result.value.signature[0] === (at & 255));
   });
   const short = await answering(answer({ results: [] }));
-  await assert.rejects(short.client.signMany([{ key: "k", message }]), { name: "KmsError", code: "unexpected_answer" });
+  await assert.rejects(short.client.signMany([{ key: "k", message }]), { name: "BatchError", code: "unexpected_answer", results: [] });
+});
+
+test("a long batch keeps its results when a later request fails", async () => {
+  const results = Array.from({ length: 1000 }, () => ({ key: "k", version: 1, signature: "BwcH", valid: true }));
+  const refusal = answer({ code: "key_disabled", message: "no", retryable: false }, 409);
+  const { client } = await answering(answer({ results }), refusal, answer({ results }), refusal);
+  const items = Array.from({ length: 1001 }, () => ({ key: "k", message, signature: message }));
+  /** @param {unknown} error @returns {error is BatchError<any>} */
+  const kept = (error) => error instanceof BatchError && error instanceof KmsError && error.code === "key_disabled" && error.status === 409;
+  await assert.rejects(client.signMany(items), (error) => kept(error) && error.results.length === 1000 && error.results[7].status === "fulfilled");
+  await assert.rejects(client.verifyMany(items), (error) => kept(error) && error.results.length === 1000 && error.results[7].valid);
 });
 
 test("nothing but true is a valid signature", async () => {

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bulla_kms import AsyncClient, Client, Code, Key, KmsError, Rotation, SignItem, Signature, VerifyItem
+from bulla_kms import AsyncClient, BatchError, Client, Code, Key, KmsError, Rotation, SignItem, Signature, VerifyItem
 
 FOLDER = Path(__file__).parents[1]
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -219,6 +219,27 @@ def test_a_batch_has_a_result_for_each_item_and_long_ones_are_several_requests()
     with pytest.raises(KmsError) as caught:
         Service(says({"results": []})).client.sign_many(items[:1])
     assert caught.value.code == Code.UNEXPECTED_ANSWER
+
+
+def test_a_long_batch_keeps_its_results_when_a_later_request_fails() -> None:
+    full = says({"results": [SIGNED | {"valid": True}] * 1000})
+    service = Service(full, missing, full, missing, full, missing)
+    with pytest.raises(BatchError) as signed:
+        service.client.sign_many([SignItem("k", b"")] * 1001)
+    assert signed.value.code == Code.KEY_NOT_FOUND and signed.value.status == 404
+    assert signed.value.results == [Signature("local/files/ed25519/x/v2", 2, b"\x01\x02")] * 1000
+    assert isinstance(signed.value.__cause__, KmsError)
+    with pytest.raises(BatchError) as verified:
+        service.client.verify_many([VerifyItem("k", b"", b"")] * 1001)
+    assert len(verified.value.results) == 1000 and all(verified.value.results)
+
+    async def work() -> None:
+        async with service.async_client as client:
+            await client.sign_many([SignItem("k", b"")] * 1001)
+
+    with pytest.raises(BatchError) as awaited:
+        asyncio.run(work())
+    assert awaited.value.results == signed.value.results
 
 
 def test_nothing_but_true_is_a_valid_signature() -> None:

@@ -33,7 +33,7 @@ use zeroize::Zeroizing;
 use crate::address::Address;
 use crate::audit_log::{AuditEntry, AuditEntryPage, AuditLogReport, Checkpoint};
 use crate::encryption::EncapsulatedKey;
-use crate::error::{Error, Result, ServiceError};
+use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::keys::{Key, KeyPage, KeyUpdate, NewKey, PublicKey, PublicKeyFormat};
 use crate::service::{Health, Readiness, SealStatus};
 use crate::signing::{Prehash, SignItem, Signature, SignedStatement, Statement, Verdict, VerifyItem};
@@ -81,6 +81,20 @@ impl WaitingRuntime {
 
 /// A client of one service. Each call waits on the thread that makes it, and threads may share a
 /// client. Cloning it is cheap.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bulla_client::blocking::Client;
+///
+/// fn entries(client: &Client) -> bulla_client::Result<()> {
+///     println!("{}", client.address());
+///     for entry in client.with_timeout(Duration::from_secs(300)).audit_entries(None) {
+///         println!("{:?}", entry?);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     client: crate::Client,
@@ -104,6 +118,14 @@ impl Client {
     }
 
     /// The same client with another token.
+    ///
+    /// ```
+    /// use bulla_client::{Token, blocking::Client};
+    ///
+    /// fn on_behalf_of(client: &Client, token: Token) -> Client {
+    ///     client.with_token(token)
+    /// }
+    /// ```
     #[must_use]
     pub fn with_token(&self, token: Token) -> Self {
         Self { client: self.client.with_token(token), runtime: self.runtime.clone() }
@@ -129,6 +151,20 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::backup`](crate::Client::backup).
+    ///
+    /// ```
+    /// use std::io::Write;
+    ///
+    /// use bulla_client::blocking::Client;
+    ///
+    /// # fn example(client: &Client, recipient: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut file = std::fs::File::create("backup.age")?;
+    /// for piece in client.backup(&[recipient])? {
+    ///     file.write_all(&piece?)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn backup(&self, recipients: &[&str]) -> Result<Backup> {
         let backup = self.runtime.wait(self.client.backup(recipients))?;
         let (keys, private_keys, made) = (backup.keys, backup.private_keys, backup.made);
@@ -137,7 +173,7 @@ impl Client {
 }
 
 macro_rules! calls {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $output:ty $(, $error:ty)?;)*) => {
         /// The calls of the async client.
         ///
         /// # Errors
@@ -148,7 +184,7 @@ macro_rules! calls {
                     "Waits for [`Client::", stringify!($name), "`](crate::Client::", stringify!($name), ")."
                 )]
                 #[allow(clippy::missing_errors_doc, reason = "the block's documentation has them")]
-                pub fn $name(&self, $($argument: $type),*) -> Result<$output> {
+                pub fn $name(&self, $($argument: $type),*) -> Result<$output $(, $error)?> {
                     self.runtime.wait(self.client.$name($($argument),*))
                 }
             )*
@@ -181,8 +217,8 @@ calls! {
     sign_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8]) -> Signature;
     verify_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8], signature: &[u8]) -> Verdict;
     sign_statement(key: &str, statement: &Statement<'_>) -> SignedStatement;
-    sign_many(items: &[SignItem<'_>]) -> Vec<Result<Signature, ServiceError>>;
-    verify_many(items: &[VerifyItem<'_>]) -> Vec<Result<Verdict, ServiceError>>;
+    sign_many(items: &[SignItem<'_>]) -> Vec<Result<Signature, ServiceError>>, BatchError<Signature>;
+    verify_many(items: &[VerifyItem<'_>]) -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
     encapsulate(key: &str) -> EncapsulatedKey;
     decapsulate(key: &str, ciphertext: &[u8]) -> Zeroizing<Vec<u8>>;
     encrypt(data: &[u8], keys: &[&str], recipients: &[&str]) -> Vec<u8>;

@@ -113,7 +113,7 @@ fn batches_fit_a_service_that_takes_fewer_items() {
     let items = [SignItem { key: "a", message: b"" }; 7];
     let client = client(&service.url);
     client.create_key(&labeled("a")).unwrap();
-    assert_eq!(client.sign_many(&items).unwrap_err().code(), Some(&ErrorCode::TooManyItems));
+    assert_eq!(client.sign_many(&items).unwrap_err().error.code(), Some(&ErrorCode::TooManyItems));
 
     let client = blocking(builder(&service.url).max_batch_items(3));
     assert_eq!(client.sign_many(&items).unwrap().len(), 7);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bulla_client::blocking::Client;
-use bulla_client::{ErrorCode, ErrorKind, NewKey, Verdict};
+use bulla_client::{ErrorCode, ErrorKind, NewKey, SignItem, Verdict, VerifyItem};
 
 use crate::faulty::{Canned, Fault, Faulty};
 use crate::support::Service;
@@ -65,6 +65,25 @@ fn a_refusal_that_stays_one_is_not_repeated() {
     let error = client.sign("a", b"").unwrap_err();
     assert_eq!(error.code(), Some(&ErrorCode::Conflict));
     assert_eq!(network.seen().len(), 1);
+}
+
+#[test]
+fn a_batch_keeps_its_results_when_a_later_request_fails() {
+    let passed_on = Fault::Last;
+    let (_service, network, _) = faulty(&[passed_on, passed_on, REFUSED, passed_on, REFUSED, REFUSED]);
+    let client = blocking(builder(&network.url).max_batch_items(3));
+    let failed = client.sign_many(&[SignItem { key: "a", message: b"" }; 8]).unwrap_err();
+    assert_eq!(failed.error.code(), Some(&ErrorCode::Conflict));
+    assert_eq!(failed.to_string(), "the batch stopped after 6 results");
+    let signatures: Vec<_> = failed.results.into_iter().map(|signed| signed.unwrap().bytes).collect();
+    assert_eq!(signatures.len(), 6);
+    let items = signatures.iter().map(|signature| VerifyItem { key: "a", message: b"", signature });
+    let items: Vec<_> = items.collect();
+    let failed = client.verify_many(&items).unwrap_err();
+    assert_eq!(failed.results, [const { Ok(Verdict::Valid) }; 3]);
+    let failed = client.verify_many(&items).unwrap_err();
+    assert_eq!(failed.results, []);
+    assert_eq!(bulla_client::Error::from(failed).code(), Some(&ErrorCode::Conflict));
 }
 
 #[test]

@@ -15,12 +15,13 @@ pause for more than 30 seconds fails instead. A certificate that one side refuse
 
 from ._async_client import AsyncClient
 from ._client import Client
-from ._error import Code, KmsError
+from ._error import BatchError, Code, KmsError
 from ._model import AuditEntry, Key, KeyVersion, Rotation, Signature, SignItem, Verdict, VerifyItem
 
 __all__ = [
     "AsyncClient",
     "AuditEntry",
+    "BatchError",
     "Client",
     "Code",
     "Key",

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,7 +13,7 @@ import httpx
 
 from . import _call
 from ._call import Call, address_of, error_of, headers_of, pause_before, result_of
-from ._error import KmsError
+from ._error import BatchError, KmsError
 from ._model import AuditEntry, Key, Rotation, Signature, SignItem, Verdict, VerifyItem
 
 T = TypeVar("T")
@@ -164,16 +164,29 @@ class Client:
     def sign_many(self, items: Sequence[SignItem]) -> list[Signature | KmsError]:
         """Signs many messages: a signature or an error for each, in their order.
 
-        One item's error does not touch the others.
+        One item's error does not touch the others. If a request fails, the `BatchError` has the
+        results of those before it.
         """
-        return [result for call in _call.sign_many(items) for result in self._make(call)]
+        return self._make_all(_call.sign_many(items))
 
     def verify_many(self, items: Sequence[VerifyItem]) -> list[Verdict]:
         """Verifies many signatures: a verdict for each, in their order.
 
-        No verdict depends on another item.
+        No verdict depends on another item. If a request fails, the `BatchError` has the verdicts of
+        those before it.
         """
-        return [verdict for call in _call.verify_many(items) for verdict in self._make(call)]
+        return self._make_all(_call.verify_many(items))
+
+    def _make_all(self, calls: Iterable[Call[list[T]]]) -> list[T]:
+        """Makes the requests of a batch, one after another."""
+        results: list[T] = []
+        for call in calls:
+            try:
+                part: list[T] = self._make(call)
+            except KmsError as error:
+                raise BatchError(results, error) from error
+            results += part
+        return results
 
     def _make(self, call: Call[T]) -> T:
         """Makes a request, again where that helps."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class Code(StrEnum):
@@ -127,3 +130,19 @@ class KmsError(Exception):
         self.retryable = retryable
         self.status = status
         self.request_id = request_id
+
+
+class BatchError(KmsError, Generic[T]):
+    """A request of `sign_many` or `verify_many` failed. `__cause__` is its error.
+
+    A long batch is several requests.
+    """
+
+    results: list[T]
+    """The results of the requests before the one that failed. They belong to the first items."""
+
+    def __init__(self, results: list[T], error: KmsError) -> None:
+        super().__init__(
+            error.message, error.code, retryable=error.retryable, status=error.status, request_id=error.request_id
+        )
+        self.results = results
