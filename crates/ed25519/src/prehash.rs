@@ -39,7 +39,7 @@ struct Hashed {
 }
 
 /// Signs one SHA-512 digest with Ed25519ph. The result is the signature that [`Prehash::sign_many`]
-/// makes for a message with this digest.
+/// makes for a message with this digest: see [`verify_ed25519ph_digest`].
 ///
 /// # Errors
 ///
@@ -52,6 +52,38 @@ pub fn sign_ed25519ph_digest(
     let mut out = [[0; 64]];
     let domain = SigningDomain::ed25519ph(context)?;
     kernel::active().sign_in(domain.as_bytes(), &[SignItem { key, message: digest }], &mut out);
+    Ok(out[0])
+}
+
+/// The strict verdict on one Ed25519ph signature of a SHA-512 digest. It is the verdict of
+/// [`Prehash::verify_many`] on a message with this digest.
+///
+/// # Errors
+///
+/// [`ContextTooLong`].
+///
+/// ```
+/// use bulla_ed25519::SigningKey;
+/// use bulla_ed25519::prehash::{sign_ed25519ph_digest, verify_ed25519ph_digest};
+///
+/// let key = SigningKey::from_bytes(&[7; 32]);
+/// let public_key = key.verifying_key().to_bytes();
+/// let digest = [1; 64]; // SHA-512 of the message
+/// let signature = sign_ed25519ph_digest(&key, &digest, b"bills")?;
+/// assert!(verify_ed25519ph_digest(&public_key, &digest, b"bills", &signature)?.is_valid());
+/// assert!(!verify_ed25519ph_digest(&public_key, &digest, b"offers", &signature)?.is_valid());
+/// # Ok::<(), bulla_ed25519::ContextTooLong>(())
+/// ```
+pub fn verify_ed25519ph_digest(
+    public_key: &[u8; 32],
+    digest: &[u8; 64],
+    context: &[u8],
+    signature: &[u8; 64],
+) -> Result<Verdict, ContextTooLong> {
+    let mut out = [Verdict::Invalid(InvalidReason::Mismatch)];
+    let domain = SigningDomain::ed25519ph(context)?;
+    let item = VerifyItem { public_key, message: digest, signature };
+    kernel::active().verify_in(domain.as_bytes(), &[item], &mut out);
     Ok(out[0])
 }
 

@@ -12,11 +12,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::digest::typenum::U64;
-use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
+use bulla_ed25519::prehash::verify_ed25519ph_digest;
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, DecodedKey};
+use crate::backend::{Backends, DecodedKey, ed25519_verdict};
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
 use crate::public_key::PublicKey;
@@ -94,6 +93,22 @@ pub enum Digest {
 }
 
 /// A digest and the context under which it is signed.
+///
+/// ```
+/// use bulla_kms::prehash::Prehash;
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let message = Prehash::Blake3.of(b"a message", b"example")?;
+/// let made = keystore.sign_prehashed(key.key_id(), &message)?;
+/// assert!(keystore.verify_prehashed(&made.key, &message, &made.bytes)?.is_valid());
+/// // Without the keystore:
+/// assert!(keystore.public_key(&made.key)?.verify_prehashed(&message, &made.bytes).is_valid());
+/// assert_eq!(Prehash::Blake3.as_str(), "blake3");
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prehashed {
     digest: Digest,
@@ -169,33 +184,6 @@ pub(crate) enum SignedForm {
     Ecdsa(Vec<u8>),
 }
 
-/// An existing digest in the shape of a hash function that returns it.
-#[derive(Clone)]
-pub(crate) struct Ready(pub(crate) [u8; 64]);
-
-impl Default for Ready {
-    fn default() -> Self {
-        Self([0; 64])
-    }
-}
-
-impl Update for Ready {
-    /// Does nothing: the digest is final.
-    fn update(&mut self, _data: &[u8]) {}
-}
-
-impl OutputSizeUser for Ready {
-    type OutputSize = U64;
-}
-
-impl FixedOutput for Ready {
-    fn finalize_into(self, out: &mut Output<Self>) {
-        out.copy_from_slice(&self.0);
-    }
-}
-
-impl HashMarker for Ready {}
-
 impl PublicKey {
     /// Whether `signature` is a signature of a digest under this key, by the same strict predicate
     /// as [`PublicKey::verify`]. It is `Invalid` for digests that keys of the algorithm do not
@@ -210,11 +198,9 @@ impl PublicKey {
             },
             Ok(SignedForm::Ed25519ph(digest)) => {
                 let key = self.encoded().prepared::<DecodedKey>().map(DecodedKey::key);
-                let signature = ed25519_dalek::Signature::from_slice(signature).ok();
-                let verified = key.zip(signature).is_some_and(|(key, signature)| {
-                    key.verify_prehashed_strict(Ready(digest), Some(message.context()), &signature).is_ok()
-                });
-                if verified { Verdict::Valid } else { Verdict::Invalid }
+                let (Some(key), Ok(signature)) = (key, signature.try_into()) else { return Verdict::Invalid };
+                verify_ed25519ph_digest(key.as_bytes(), &digest, message.context(), signature)
+                    .map_or(Verdict::Invalid, ed25519_verdict)
             }
         }
     }

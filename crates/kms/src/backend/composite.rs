@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
+use bulla_ed25519::{Signer as _, SigningKey};
 use bulla_pq::mldsa::{ParameterSet, SEED};
 use bulla_pq::{SigningKey as PqSigningKey, VerifyingKey};
-use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
@@ -35,7 +35,7 @@ pub(super) struct CompositeBackend;
 /// Both public keys, decoded.
 struct PublicPair {
     mldsa: Box<dyn VerifyingKey>,
-    ed25519: ed25519_dalek::VerifyingKey,
+    ed25519: bulla_ed25519::VerifyingKey,
 }
 
 impl Backend for CompositeBackend {
@@ -48,7 +48,7 @@ impl Backend for CompositeBackend {
     }
 
     fn generate(&self, _algorithm: Algorithm) -> Result<KeyMaterial> {
-        let mut seeds = Zeroizing::new(vec![0; SEED + ed25519_dalek::SECRET_KEY_LENGTH]);
+        let mut seeds = Zeroizing::new(vec![0; SEED + bulla_ed25519::SECRET_KEY_LENGTH]);
         random::fill(&mut seeds)?;
         Ok(seeds)
     }

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use arc_swap::ArcSwapOption;
-use bulla_ed25519::{PreparedKey, kernel};
-use ed25519_dalek::{Signature, VerifyingKey};
+use bulla_ed25519::{PreparedKey, VerifyItem, VerifyingKey, kernel};
 
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
@@ -82,7 +81,7 @@ impl DecodedKey {
 }
 
 /// The library's verdict as this crate's type.
-pub(super) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
+pub(crate) fn verdict(verdict: bulla_ed25519::Verdict) -> Verdict {
     match verdict {
         bulla_ed25519::Verdict::Valid => Verdict::Valid,
         bulla_ed25519::Verdict::Invalid(_) => Verdict::Invalid,
@@ -158,12 +157,11 @@ fn is_reduced(bytes: &[u8; 32]) -> bool {
     *low < 0xed || high & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
 }
 
-/// The strict predicate.
+/// The strict predicate, computed without tables.
 pub(super) fn verify_strict(key: &VerifyingKey, message: &[u8], signature: &[u8]) -> Verdict {
-    match Signature::from_slice(signature) {
-        Ok(signature) if key.verify_strict(message, &signature).is_ok() => Verdict::Valid,
-        _ => Verdict::Invalid,
-    }
+    let Ok(signature) = signature.try_into() else { return Verdict::Invalid };
+    let item = VerifyItem { public_key: key.as_bytes(), message, signature };
+    verdict(bulla_ed25519::verify_strict(&item))
 }
 
 #[cfg(test)]
@@ -175,7 +173,7 @@ mod tests {
     /// A key that is one verification short of getting tables, and its private key.
     fn warm(seed: u8) -> (SigningKey, DecodedKey) {
         let signing = SigningKey::from_bytes(&[seed; 32]);
-        let key = DecodedKey::from(signing.verifying_key());
+        let key = DecodedKey::from(decode(signing.verifying_key().as_bytes()).unwrap());
         key.shared.uses_without.store(USES_PER_TABLES - 1, Ordering::Relaxed);
         (signing, key)
     }
@@ -188,7 +186,7 @@ mod tests {
     fn a_key_that_verifies_often_gets_tables_where_there_are_lanes() {
         let signing = SigningKey::from_bytes(&[3; 32]);
         let signature = signing.sign(b"message").to_bytes();
-        let key = DecodedKey::from(signing.verifying_key());
+        let key = DecodedKey::from(decode(signing.verifying_key().as_bytes()).unwrap());
         // More often than needed: a test that runs at the same time may have the lock.
         for uses in 1..=1000 * USES_PER_TABLES {
             assert_eq!(key.verify(b"message", &signature), Verdict::Valid);

@@ -27,7 +27,7 @@ pub(crate) mod test_backend;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-pub(crate) use self::ed25519_key::DecodedKey;
+pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 #[cfg(feature = "fast")]
 use self::fast::FastBackend;
 pub(crate) use self::interface::key_usage_mismatch;
