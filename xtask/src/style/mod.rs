@@ -1,5 +1,6 @@
 //! The rules of our style that rustfmt and clippy do not check.
 
+mod examples;
 mod imports;
 mod names;
 mod rust;
@@ -53,7 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
             rust_files.insert(path, source);
         }
     }
-    for (path, finding) in imports::check(&rust_files) {
+    for (path, finding) in imports::check(&rust_files).into_iter().chain(examples::check(&rust_files)) {
         found.push(format!("{path}:{}: {}", finding.line, finding.message));
     }
     if files == 0 {

@@ -1,0 +1,230 @@
+//! The rule that each public function of a library has an example, which the tests run.
+//!
+//! An example shows a function if it calls it by name. It may stand in the documentation of the
+//! function, of its type, of its module or of the crate, or be a program in `examples/`: what
+//! several functions do together is best said once. Functions in code that a macro generates, and
+//! hidden ones, are not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::text::Finding;
+
+/// The libraries, and how many of their public functions have no example yet. These numbers only
+/// fall.
+const LIBRARIES: [(&str, usize); 8] = [
+    ("crates/blake2", 0),
+    ("crates/blake3", 0),
+    ("crates/client", 0),
+    ("crates/ed25519", 0),
+    ("crates/files", 0),
+    ("crates/keystore", 0),
+    ("crates/kms", 0),
+    ("crates/sums", 0),
+];
+
+/// A public function without an example.
+#[derive(Debug, PartialEq, Eq)]
+struct Unshown<'a> {
+    path: &'a str,
+    line: usize,
+    name: &'a str,
+}
+
+/// Checks the libraries among the Rust files in `sources`, given by their paths.
+pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
+    let mut findings = Vec::new();
+    for (folder, known) in LIBRARIES {
+        let root = format!("{folder}/src/lib.rs");
+        if !sources.contains_key(&root) {
+            continue;
+        }
+        let unshown = functions_without_examples(sources, folder);
+        if unshown.len() < known {
+            let message =
+                format!("{} public functions have no example: write it into LIBRARIES", unshown.len());
+            findings.push((root, Finding { line: 1, message }));
+        } else if unshown.len() > known {
+            let finding = |one: Unshown<'_>| {
+                let message = format!("the public function {} has no example", one.name);
+                (one.path.to_owned(), Finding { line: one.line, message })
+            };
+            findings.extend(unshown.into_iter().map(finding));
+        }
+    }
+    findings
+}
+
+fn functions_without_examples<'a>(
+    sources: &'a BTreeMap<String, String>,
+    folder: &str,
+) -> Vec<Unshown<'a>> {
+    let (root, files) = (format!("{folder}/src/lib.rs"), format!("{folder}/src/"));
+    let programs = format!("{folder}/examples/");
+    let mut shared = calls(&examples(&sources[&root]));
+    for (_, program) in sources.iter().filter(|(path, _)| path.starts_with(&programs)) {
+        shared.extend(calls(program));
+    }
+    let hidden: Vec<_> = hidden_modules(&sources[&root]).map(|name| format!("{files}{name}")).collect();
+    let mut by_module: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let texts: BTreeMap<_, _> = sources
+        .iter()
+        .filter(|(path, _)| path.starts_with(&files) && !hidden.iter().any(|name| path.starts_with(name)))
+        .map(|(path, source)| (path.as_str(), examples(source)))
+        .collect();
+    for (path, text) in &texts {
+        by_module.entry(module_of(path, &files)).or_default().extend(calls(text));
+    }
+    let mut unshown = Vec::new();
+    for path in texts.keys() {
+        let module = &by_module[module_of(path, &files)];
+        for (line, name) in public_functions(&sources[*path]) {
+            if !shared.contains(name) && !module.contains(name) {
+                unshown.push(Unshown { path, line, name });
+            }
+        }
+    }
+    unshown
+}
+
+/// The folder of a file, or the file itself if it is in no folder below `files`.
+fn module_of<'a>(path: &'a str, files: &str) -> &'a str {
+    match path.rsplit_once('/') {
+        Some((folder, _)) if folder.len() >= files.len() => folder,
+        _ => path,
+    }
+}
+
+/// The modules that the root of a crate hides.
+fn hidden_modules(root: &str) -> impl Iterator<Item = &str> {
+    let lines = root.lines().zip(root.lines().skip(1));
+    lines.filter(|(attribute, _)| *attribute == "#[doc(hidden)]").filter_map(|(_, declaration)| {
+        declaration.strip_prefix("pub mod ")?.strip_suffix(';')
+    })
+}
+
+/// The lines of all examples in the documentation.
+fn examples(source: &str) -> String {
+    let mut text = String::new();
+    let mut fence = None;
+    for line in source.lines().map(str::trim_start) {
+        let Some(line) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            fence = None;
+            continue;
+        };
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        match (line.strip_prefix("```"), fence) {
+            (Some(language), None) => {
+                fence = Some(language.is_empty() || language.starts_with("no_run"));
+            }
+            (Some(_), Some(_)) => fence = None,
+            (None, Some(true)) => text.extend([line, "\n"]),
+            (None, _) => {}
+        }
+    }
+    text
+}
+
+/// The names before an opening parenthesis.
+fn calls(text: &str) -> BTreeSet<&str> {
+    let name_of = |before: &'_ str| before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let mut names = BTreeSet::new();
+    for (at, _) in text.match_indices('(') {
+        let mut before = &text[..at];
+        // A turbofish.
+        if before.ends_with('>') {
+            before = before.rfind("::<").map_or(before, |start| &before[..start]);
+        }
+        names.insert(&before[name_of(before)..]);
+    }
+    names
+}
+
+/// The public functions outside tests and hidden items: their lines and names.
+fn public_functions(source: &str) -> Vec<(usize, &str)> {
+    let mut functions = Vec::new();
+    let mut is_hidden = false;
+    let mut hidden_until: Option<String> = None;
+    let lines: Vec<_> = source.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indent = &line[..line.len() - code.len()];
+        if let Some(end) = &hidden_until {
+            if line == end {
+                hidden_until = None;
+            }
+            continue;
+        }
+        if code == "#[cfg(test)]" && lines.get(index + 1).is_some_and(|next| next.starts_with("mod ")) {
+            break;
+        }
+        if code == "#[doc(hidden)]" {
+            is_hidden = true;
+        } else if !code.starts_with("#[") {
+            if is_hidden && code.ends_with('{') {
+                hidden_until = Some(format!("{indent}}}"));
+            } else if let Some(name) = function_name(code).filter(|_| !is_hidden) {
+                functions.push((index + 1, name));
+            }
+            is_hidden = false;
+        }
+    }
+    functions
+}
+
+/// The name of the public function that this line declares.
+fn function_name(code: &str) -> Option<&str> {
+    let mut rest = code.strip_prefix("pub ")?;
+    for word in ["const ", "async ", "unsafe "] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let rest = rest.strip_prefix("fn ")?;
+    Some(&rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_')?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unshown(files: &[(&str, &str)]) -> Vec<String> {
+        let sources = files.iter().map(|(path, text)| (format!("a/{path}"), (*text).to_owned())).collect();
+        functions_without_examples(&sources, "a").iter().map(|one| one.name.to_owned()).collect()
+    }
+
+    const CALL: &str = "//! ```\n//! a::shown::<u8>(1);\n//! ```\n";
+
+    #[test]
+    fn an_example_shows_the_functions_that_it_calls() {
+        let functions = "pub const fn shown() {}\n    pub async fn bare(&self) {}\nfn private() {}\n";
+        let file = format!("{CALL}{functions}");
+        assert_eq!(unshown(&[("src/lib.rs", &file)]), ["bare"]);
+        assert_eq!(unshown(&[("src/lib.rs", CALL), ("src/b.rs", functions)]), ["bare"]);
+        assert_eq!(unshown(&[("src/lib.rs", functions), ("examples/e.rs", "x.bare(); shown()")]), [""; 0]);
+    }
+
+    #[test]
+    fn an_example_shows_functions_of_its_module_and_of_no_other() {
+        let (root, function) = ("mod b;", "pub fn shown() {}\n");
+        assert_eq!(unshown(&[("src/lib.rs", root), ("src/b/mod.rs", CALL), ("src/b/c.rs", function)]), [""; 0]);
+        assert_eq!(unshown(&[("src/lib.rs", root), ("src/b.rs", CALL), ("src/c.rs", function)]), ["shown"]);
+        let text = "/// ```text\n/// shown()\n/// ```\npub fn shown() {}\n";
+        assert_eq!(unshown(&[("src/lib.rs", text)]), ["shown"]);
+    }
+
+    #[test]
+    fn hidden_functions_and_tests_need_none() {
+        let hidden = "#[doc(hidden)]\npub fn a() {}\n#[doc(hidden)]\npub mod b {\n    pub fn c() {}\n}\n#[cfg(test)]\nmod tests { pub fn d() {} }\n";
+        assert_eq!(unshown(&[("src/lib.rs", hidden)]), [""; 0]);
+        let root = "#[doc(hidden)]\npub mod b;\n";
+        assert_eq!(unshown(&[("src/lib.rs", root), ("src/b.rs", "pub fn a() {}\n")]), [""; 0]);
+    }
+
+    #[test]
+    fn a_library_has_as_many_functions_without_an_example_as_it_says() {
+        let (folder, known) = LIBRARIES[0];
+        let functions: String = (0..=known).map(|n| format!("pub fn f{n}() {{}}\n")).collect();
+        let check = |source: &str| check(&BTreeMap::from([(format!("{folder}/src/lib.rs"), source.to_owned())]));
+        assert_eq!(check(&functions).len(), known + 1);
+        assert_eq!(check("").len(), usize::from(known > 0));
+        assert!(super::check(&BTreeMap::new()).is_empty());
+    }
+}
