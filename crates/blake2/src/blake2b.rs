@@ -47,6 +47,12 @@ pub mod many {
     pub const MAX_DEGREE: usize = 8;
 
     /// How many inputs the kernel in use hashes at once: a multiple of it keeps all lanes busy.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2b::many::{MAX_DEGREE, degree};
+    ///
+    /// assert!((1..=MAX_DEGREE).contains(&degree()));
+    /// ```
     pub fn degree() -> usize {
         crate::many::degree_of::<Blake2b>()
     }
@@ -65,6 +71,13 @@ pub mod blake2bp {
     pub type State = crate::parallel::State<Blake2b>;
 
     /// The BLAKE2bp digest of `input`, with the default parameters.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2b::{blake2b, blake2bp};
+    ///
+    /// assert_eq!(blake2bp(b"input").as_bytes().len(), 64);
+    /// assert_ne!(blake2bp(b"input"), blake2b(b"input"));
+    /// ```
     pub fn blake2bp(input: &[u8]) -> Hash {
         crate::parallel::plain(input)
     }

@@ -47,6 +47,12 @@ pub mod many {
     pub const MAX_DEGREE: usize = 16;
 
     /// How many inputs the kernel in use hashes at once: a multiple of it keeps all lanes busy.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2s::many::{MAX_DEGREE, degree};
+    ///
+    /// assert!((1..=MAX_DEGREE).contains(&degree()));
+    /// ```
     pub fn degree() -> usize {
         crate::many::degree_of::<Blake2s>()
     }
@@ -65,6 +71,13 @@ pub mod blake2sp {
     pub type State = crate::parallel::State<Blake2s>;
 
     /// The BLAKE2sp digest of `input`, with the default parameters.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2s::{blake2s, blake2sp};
+    ///
+    /// assert_eq!(blake2sp(b"input").as_bytes().len(), 32);
+    /// assert_ne!(blake2sp(b"input"), blake2s(b"input"));
+    /// ```
     pub fn blake2sp(input: &[u8]) -> Hash {
         crate::parallel::plain(input)
     }

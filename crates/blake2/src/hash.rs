@@ -36,6 +36,13 @@ impl<V: Variant> Hash<V> {
     ///
     /// In builds with debug assertions, if the digest is shorter. In other builds, the bytes after
     /// it are not part of the digest.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2s::blake2s;
+    ///
+    /// let digest: [u8; 32] = *blake2s(b"input").as_array();
+    /// assert_eq!(digest, blake2s(b"input").as_bytes());
+    /// ```
     #[inline]
     pub fn as_array(&self) -> &V::Digest {
         debug_assert_eq!(

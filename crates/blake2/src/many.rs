@@ -28,6 +28,12 @@ use core::fmt;
 pub const MAX_DEGREE: usize = MAX_LANES;
 
 /// A multiple of this many inputs keeps all lanes busy, with either hash function.
+///
+/// ```
+/// use bulla_blake2::many::{MAX_DEGREE, degree};
+///
+/// assert!((1..=MAX_DEGREE).contains(&degree()));
+/// ```
 pub fn degree() -> usize {
     degree_of::<Blake2b>().max(degree_of::<Blake2s>())
 }

@@ -25,6 +25,17 @@ const fn stripe<V: Variant>() -> usize {
 type Leaves<V> = [[<V as Variant>::Word; 8]; MAX_LEAVES];
 
 /// Parameters of BLAKE2bp or BLAKE2sp: a builder.
+///
+/// ```
+/// use bulla_blake2::blake2b::blake2bp::Params;
+/// use bulla_blake2::kernel;
+///
+/// let mut params = Params::new();
+/// params.hash_length(32).key(b"a secret").kernel(kernel::active());
+/// let all_at_once = params.hash(b"input");
+/// let in_pieces = params.to_state().update(b"in").update(b"put").finalize();
+/// assert_eq!(all_at_once, in_pieces);
+/// ```
 #[derive(Clone)]
 pub struct Params<V: Variant> {
     /// The common parameters of all nodes.
@@ -120,6 +131,15 @@ impl<V: Variant> fmt::Debug for Params<V> {
 }
 
 /// A hasher that takes its input in pieces.
+///
+/// ```
+/// use bulla_blake2::blake2b::blake2bp::{State, blake2bp};
+///
+/// let mut state = State::new();
+/// state.update(b"foo").update(b"bar");
+/// assert_eq!(state.finalize(), blake2bp(b"foobar"));
+/// assert_eq!(state.count(), 6);
+/// ```
 #[derive(Clone)]
 pub struct State<V: Variant> {
     leaves: Leaves<V>,

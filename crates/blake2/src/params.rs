@@ -22,6 +22,20 @@ use core::fmt;
 /// let in_pieces = params.to_state().update(b"in").update(b"put").finalize();
 /// assert_eq!(all_at_once, in_pieces);
 /// ```
+///
+/// ```
+/// use bulla_blake2::blake2b::Params;
+///
+/// // The leaves of a tree with two levels, and its root.
+/// let mut params = Params::new();
+/// params.fanout(2).max_depth(2).max_leaf_length(4096).inner_hash_length(64);
+/// params.salt(b"a salt").personal(b"example");
+/// let first = params.node_offset(0).hash(b"the first half");
+/// let second = params.node_offset(1).last_node(true).hash(b"the second half");
+/// let mut root = params.node_offset(0).node_depth(1).to_state();
+/// root.update(first.as_bytes()).update(second.as_bytes());
+/// println!("{}", root.finalize().to_hex());
+/// ```
 #[derive(Clone)]
 pub struct Params<V: Variant> {
     /// The state before any input: the initialization vector and the parameter block.
@@ -283,6 +297,14 @@ impl<V: Variant> Params<V> {
     }
 
     /// Hashes by this kernel instead of the process's kernel.
+    ///
+    /// ```
+    /// use bulla_blake2::blake2b::{Params, blake2b};
+    /// use bulla_blake2::kernel::Kernel;
+    ///
+    /// let portable = Kernel::by_name("portable").unwrap();
+    /// assert_eq!(Params::new().kernel(portable).hash(b"input"), blake2b(b"input"));
+    /// ```
     #[inline]
     pub fn kernel(&mut self, kernel: Kernel) -> &mut Self {
         self.kernel = kernel;

@@ -19,6 +19,18 @@ use core::fmt;
 /// state.update(b"bar");
 /// assert_eq!(state.finalize(), blake2b(b"foobar"));
 /// ```
+///
+/// ```
+/// use bulla_blake2::blake2b::{Params, State};
+///
+/// // The last leaf of a tree.
+/// let mut params = Params::new();
+/// params.fanout(2).max_depth(2).node_offset(1).inner_hash_length(64);
+/// let mut leaf = params.to_state();
+/// leaf.set_last_node(true);
+/// assert_ne!(leaf.finalize(), State::new().finalize());
+/// assert_eq!(leaf.count(), 0);
+/// ```
 #[derive(Clone)]
 pub struct State<V: Variant> {
     pub(crate) words: [V::Word; 8],

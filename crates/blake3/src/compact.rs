@@ -320,6 +320,16 @@ impl CompactHasher {
     }
 
     /// Output of any length.
+    ///
+    /// ```
+    /// use bulla_blake3::{CompactHasher, hazmat::Mode};
+    ///
+    /// let mut hasher = CompactHasher::new(Mode::KeyedHash(&[7; 32]));
+    /// let mut bytes = [0; 100];
+    /// hasher.update(b"input").finalize_xof().fill(&mut bytes);
+    /// assert_eq!(bytes[..32], *bulla_blake3::keyed_hash(&[7; 32], b"input").as_bytes());
+    /// assert_eq!((hasher.count(), hasher.reset().count()), (5, 0));
+    /// ```
     pub fn finalize_xof(&self) -> OutputReader {
         self.finalize_xof_by(Kernel(functions()))
     }

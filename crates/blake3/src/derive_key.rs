@@ -33,6 +33,17 @@ pub fn derive_key(context: &str, key_material: &[u8]) -> [u8; OUT_LEN] {
 /// let sessions = DeriveKey::new(CONTEXT);
 /// assert_eq!(sessions.derive(b"key material"), derive_key(CONTEXT, b"key material"));
 /// ```
+///
+/// ```
+/// use bulla_blake3::{DeriveKey, derive_key};
+///
+/// const CONTEXT: &str = "example.com 2026-11-28 sessions";
+/// let sessions = DeriveKey::new(CONTEXT);
+/// let mut keys = [bulla_blake3::hash(b""); 2];
+/// sessions.derive_many(&[b"one", b"two"], &mut keys);
+/// assert_eq!(keys[1].as_bytes(), &derive_key(CONTEXT, b"two"));
+/// assert_eq!(sessions.hasher().update(b"two").finalize(), keys[1]);
+/// ```
 #[derive(Clone)]
 pub struct DeriveKey {
     key: Words,
@@ -80,6 +91,15 @@ impl zeroize::Zeroize for DeriveKey {
 }
 
 /// The key of a key derivation context: the first of the two steps of key derivation.
+///
+/// ```
+/// use bulla_blake3::hazmat::{HasherExt, hash_derive_key_context};
+/// use bulla_blake3::{Hasher, derive_key};
+///
+/// let context_key = hash_derive_key_context("example.com 2026-11-28 sessions");
+/// let key = Hasher::new_from_context_key(&context_key).update(b"secret").finalize();
+/// assert_eq!(key.as_bytes(), &derive_key("example.com 2026-11-28 sessions", b"secret"));
+/// ```
 pub fn hash_derive_key_context(context: &str) -> ContextKey {
     hash_raw_context(functions(), context.as_bytes())
 }

@@ -10,6 +10,16 @@ use core::str::FromStr;
 ///
 /// `==` takes constant time: it does not depend on where the two differ. To compare in another way,
 /// or to order digests, use [`as_bytes`](Hash::as_bytes).
+///
+/// ```
+/// use bulla_blake3::Hash;
+///
+/// let digest = bulla_blake3::hash(b"input");
+/// assert_eq!(Hash::from_hex(digest.to_hex().as_str())?, digest);
+/// assert_eq!(Hash::from_bytes(*digest.as_bytes()), digest);
+/// assert_eq!(Hash::from_slice(digest.as_slice()), Ok(digest));
+/// # Ok::<(), bulla_blake3::HexError>(())
+/// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Clone, Copy, Eq)]
 pub struct Hash([u8; OUT_LEN]);

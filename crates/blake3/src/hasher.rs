@@ -27,6 +27,18 @@ use core::fmt;
 /// hasher.update(b"foo").update(b"bar");
 /// assert_eq!(hasher.finalize(), bulla_blake3::hash(b"foobar"));
 /// ```
+///
+/// ```
+/// use bulla_blake3::Hasher;
+///
+/// let mut mac = Hasher::new_keyed(&[7; 32]);
+/// assert_eq!(mac.update(b"one").count(), 3);
+/// assert_eq!(mac.reset().update(b"two").finalize(), bulla_blake3::keyed_hash(&[7; 32], b"two"));
+///
+/// let mut key = [0; 64];
+/// let mut hasher = Hasher::new_derive_key("example.com 2026-11-28 sessions");
+/// hasher.update(b"secret").finalize_xof().fill(&mut key);
+/// ```
 #[derive(Clone)]
 pub struct Hasher {
     pub(crate) kernel: KeyedKernel,

@@ -68,16 +68,50 @@ impl HasherExt for Hasher {
 }
 
 /// The chaining value of a parent that is not the root.
+///
+/// ```
+/// use bulla_blake3::Hasher;
+/// use bulla_blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root};
+///
+/// let left = Hasher::new().update(&[7; 1024]).finalize_non_root();
+/// let right = Hasher::new().set_input_offset(1024).update(&[7; 1024]).finalize_non_root();
+/// let both = Hasher::new().update(&[7; 2048]).finalize_non_root();
+/// assert_eq!(merge_subtrees_non_root(&left, &right, Mode::Hash), both);
+/// ```
 pub fn merge_subtrees_non_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> ChainingValue {
     mode.keyed_kernel().parent(&join(left, right), 0)
 }
 
 /// The digest of a tree of two subtrees.
+///
+/// ```
+/// use bulla_blake3::Hasher;
+/// use bulla_blake3::hazmat::{HasherExt, Mode, left_subtree_len, merge_subtrees_root};
+///
+/// let input = [7; 5000];
+/// let (left, right) = input.split_at(left_subtree_len(5000) as usize);
+/// let left_value = Hasher::new().update(left).finalize_non_root();
+/// let right_value =
+///     Hasher::new().set_input_offset(left.len() as u64).update(right).finalize_non_root();
+/// let digest = merge_subtrees_root(&left_value, &right_value, Mode::Hash);
+/// assert_eq!(digest, bulla_blake3::hash(&input));
+/// ```
 pub fn merge_subtrees_root(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> Hash {
     Hash::from_bytes(mode.keyed_kernel().parent(&join(left, right), ROOT))
 }
 
 /// The digest, of any length, of a tree of two subtrees.
+///
+/// ```
+/// use bulla_blake3::Hasher;
+/// use bulla_blake3::hazmat::{HasherExt, Mode, merge_subtrees_root_xof};
+///
+/// let left = Hasher::new().update(&[7; 1024]).finalize_non_root();
+/// let right = Hasher::new().set_input_offset(1024).update(&[7; 1024]).finalize_non_root();
+/// let mut bytes = [0; 100];
+/// merge_subtrees_root_xof(&left, &right, Mode::Hash).fill(&mut bytes);
+/// assert_eq!(bytes[..32], *bulla_blake3::hash(&[7; 2048]).as_bytes());
+/// ```
 pub fn merge_subtrees_root_xof(left: &ChainingValue, right: &ChainingValue, mode: Mode<'_>) -> OutputReader {
     OutputReader::new(Output::of_parent(&mode.keyed_kernel(), &join(left, right)))
 }

@@ -15,6 +15,13 @@ impl Hasher {
     ///
     /// The reader's errors, except interruptions, after which it reads again. Input before an error
     /// stays hashed.
+    ///
+    /// ```
+    /// let file = std::fs::File::open("Cargo.toml")?;
+    /// let digest = bulla_blake3::Hasher::new().update_reader(file)?.finalize();
+    /// assert_eq!(digest, bulla_blake3::hash(&std::fs::read("Cargo.toml")?));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn update_reader(&mut self, mut reader: impl Read) -> io::Result<&mut Self> {
         // The first bytes are read into memory that nothing has written yet: to overwrite it with
         // zeros first takes as long as to hash 8 KiB. After that, all of it is initialized.
@@ -99,6 +106,12 @@ mod map {
         /// # Errors
         ///
         /// Errors of opening and reading.
+        ///
+        /// ```
+        /// let digest = bulla_blake3::Hasher::new().update_mmap("Cargo.toml")?.finalize();
+        /// assert_eq!(digest, bulla_blake3::hash(&std::fs::read("Cargo.toml")?));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
         pub fn update_mmap(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
             let mut file = File::open(path)?;
             match map(&mut file)? {
@@ -115,6 +128,12 @@ mod map {
         /// # Errors
         ///
         /// Errors of opening and reading.
+        ///
+        /// ```
+        /// let digest = bulla_blake3::Hasher::new().update_mmap_rayon("Cargo.toml")?.finalize();
+        /// assert_eq!(digest, bulla_blake3::hash(&std::fs::read("Cargo.toml")?));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
         #[cfg(feature = "rayon")]
         pub fn update_mmap_rayon(&mut self, path: impl AsRef<Path>) -> io::Result<&mut Self> {
             let mut file = File::open(path)?;

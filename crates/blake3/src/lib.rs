@@ -90,4 +90,3 @@ pub use output::OutputReader;
 pub use parallel::MIN_PARALLEL_LEN;
 pub use saved_state::{MAX_STATE_LEN, SavedState, StateError};
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
-// a changed line

@@ -44,6 +44,12 @@ pub fn hash_many(inputs: &[&[u8]], out: &mut [Hash]) {
 /// # Panics
 ///
 /// If `out` is not as long as `inputs`.
+///
+/// ```
+/// let mut tags = [bulla_blake3::hash(b""); 2];
+/// bulla_blake3::keyed_hash_many(&[7; 32], &[b"one", b"two"], &mut tags);
+/// assert_eq!(tags[1], bulla_blake3::keyed_hash(&[7; 32], b"two"));
+/// ```
 pub fn keyed_hash_many(key: &[u8; KEY_LEN], inputs: &[&[u8]], out: &mut [Hash]) {
     hash_many_in(functions(), &key_words(key), KEYED_HASH, inputs, out);
 }

@@ -41,6 +41,12 @@ pub unsafe fn hash_into(input: *const u8, len: usize, out: *mut u8) {
 }
 
 /// The digest of `input` under a key: a message authentication code.
+///
+/// ```
+/// let tag = bulla_blake3::keyed_hash(&[7; 32], b"message");
+/// // The comparison takes constant time.
+/// assert!(tag == bulla_blake3::keyed_hash(&[7; 32], b"message"));
+/// ```
 #[inline]
 pub fn keyed_hash(key: &[u8; KEY_LEN], input: &[u8]) -> Hash {
     digest(functions(), input, &key_words(key), KEYED_HASH)

@@ -110,6 +110,19 @@ impl Output {
 /// The first 32 bytes are the ordinary digest. [Positions](OutputReader::position) go up to 2^64 -
 /// 1, the limit of the specification. Reading further returns the blocks that follow, like the
 /// crate `blake3`; their 64-bit positions start again at 0.
+///
+/// ```
+/// let mut output = bulla_blake3::Hasher::new().update(b"input").finalize_xof();
+/// let mut bytes = [0; 100];
+/// output.fill(&mut bytes);
+/// assert_eq!(bytes[..32], *bulla_blake3::hash(b"input").as_bytes());
+/// assert_eq!(output.position(), 100);
+///
+/// let mut again = [0; 10];
+/// output.set_position(90);
+/// output.fill(&mut again);
+/// assert_eq!(again, bytes[90..]);
+/// ```
 #[derive(Clone)]
 pub struct OutputReader {
     output: Output,

@@ -118,6 +118,14 @@ pub(crate) fn check_subtree_len(offset: u64, count: u64, more: u64) {
 /// # Panics
 ///
 /// If the offset is not a multiple of 1024.
+///
+/// ```
+/// use bulla_blake3::hazmat::max_subtree_len;
+///
+/// assert_eq!(max_subtree_len(0), None); // a subtree that begins the input has no limit
+/// assert_eq!(max_subtree_len(3072), Some(1024));
+/// assert_eq!(max_subtree_len(4096), Some(4096));
+/// ```
 pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
     assert!(
         input_offset.is_multiple_of(CHUNK_LEN as u64),
@@ -132,6 +140,13 @@ pub fn max_subtree_len(input_offset: u64) -> Option<u64> {
 /// # Panics
 ///
 /// For 1024 bytes and fewer: a chunk has no children.
+///
+/// ```
+/// use bulla_blake3::hazmat::left_subtree_len;
+///
+/// assert_eq!(left_subtree_len(1025), 1024);
+/// assert_eq!(left_subtree_len(4096), 2048);
+/// ```
 pub fn left_subtree_len(input_len: u64) -> u64 {
     assert!(input_len > CHUNK_LEN as u64, "{input_len} bytes are one chunk, which has no children");
     1 << (input_len - 1).ilog2()

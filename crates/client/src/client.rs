@@ -15,6 +15,26 @@ use crate::token::{Token, TokenProvider, TokenSource};
 const MAX_BATCH_ITEMS: usize = 10_000;
 
 /// The settings of a [`Client`]: [`Client::builder`] has their defaults.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bulla_client::{Client, ClientCertificate, RootCertificates};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (ca, certificate, key) = (b"", b"", b"");
+/// let client = Client::builder("https://keys.example.org:8200".parse()?)
+///     .root_certificates(RootCertificates::from_pem(ca)?)
+///     .client_certificate(ClientCertificate::from_pem(certificate, key)?)
+///     .timeout(Duration::from_secs(5))
+///     .connect_timeout(Duration::from_secs(2))
+///     .max_retries(5)
+///     .initial_backoff(Duration::from_millis(10))
+///     .max_batch_items(1000)
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ClientBuilder {
@@ -172,6 +192,16 @@ impl Client {
     }
 
     /// The same client with another timeout for each call.
+    ///
+    /// ```
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// let patient = client.with_timeout(Duration::from_secs(600));
+    /// let report = patient.verify_audit_log(&[]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         let mut client = self.clone();
@@ -180,6 +210,15 @@ impl Client {
     }
 
     /// The same client with another token.
+    ///
+    /// ```
+    /// use bulla_client::{Client, Token};
+    ///
+    /// fn on_behalf_of(client: &Client, token: Token) -> Client {
+    ///     println!("another caller of {}", client.address());
+    ///     client.with_token(token)
+    /// }
+    /// ```
     #[must_use]
     pub fn with_token(&self, token: Token) -> Self {
         let mut client = self.clone();

@@ -58,6 +58,19 @@ pub trait Middleware: Send + Sync + 'static {
 }
 
 /// One attempt of a call.
+///
+/// ```
+/// use bulla_client::http::HeaderValue;
+/// use bulla_client::middleware::Request;
+///
+/// /// For a middleware that passes a trace on.
+/// fn add_trace(request: &mut Request<'_>, traceparent: HeaderValue) {
+///     if request.attempt() == 0 {
+///         println!("{} sends {:?}", request.operation().id(), request.headers());
+///     }
+///     request.headers_mut().insert("traceparent", traceparent);
+/// }
+/// ```
 pub struct Request<'a> {
     pub(crate) call: &'a Call,
     pub(crate) attempt: u32,
@@ -97,6 +110,14 @@ impl fmt::Debug for Request<'_> {
 }
 
 /// The head of an answer.
+///
+/// ```
+/// use bulla_client::middleware::Response;
+///
+/// fn is_cached(response: &Response) -> bool {
+///     response.status() == 200 && response.headers().contains_key("age")
+/// }
+/// ```
 pub struct Response {
     pub(crate) answer: hyper::Response<Incoming>,
     pub(crate) connection: Connection,

@@ -14,6 +14,14 @@ pub(crate) enum Effect {
 macro_rules! operations {
     ($($variant:ident => $id:literal, $method:ident $path:literal, $effect:ident;)*) => {
         /// An operation of the service, as `spec/openapi.json` describes it.
+        ///
+        /// ```
+        /// use bulla_client::Operation;
+        ///
+        /// for operation in Operation::ALL.iter().filter(|operation| operation.is_change()) {
+        ///     println!("{}: {} {}", operation.id(), operation.method(), operation.path());
+        /// }
+        /// ```
         #[non_exhaustive]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Operation {

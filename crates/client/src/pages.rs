@@ -20,6 +20,19 @@ type ReadPage<T> = dyn FnMut(Option<String>) -> BoxFuture<'static, Page<T>> + Se
 /// A list whose pages are read when they are needed: a [`Stream`] of its items.
 ///
 /// After an error the list ends.
+///
+/// ```
+/// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+/// use bulla_client::Key;
+///
+/// let mut keys = client.keys();
+/// while let Some(key) = keys.try_next().await? {
+///     println!("{}", key.id);
+/// }
+/// let all: Vec<Key> = client.keys().try_collect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is read until the first item is asked for"]
 pub struct Pages<T> {
     read_page: Box<ReadPage<T>>,

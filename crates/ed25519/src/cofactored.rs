@@ -24,6 +24,16 @@ pub fn verify(item: &VerifyItem<'_>) -> Verdict {
 /// # Panics
 ///
 /// If the operating system gives no random bytes, or if [`kernel::active`] panics.
+///
+/// ```
+/// use bulla_ed25519::{Signer, SigningKey, Verdict, VerifyItem, cofactored};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (public_key, signature) = (signer.verifying_key(), signer.sign(b"message").to_bytes());
+/// let (public_key, signature) = (public_key.as_bytes(), &signature);
+/// let items = [VerifyItem { public_key, message: b"message", signature }; 20];
+/// assert_eq!(cofactored::verify_many(&items), [Verdict::Valid; 20]);
+/// ```
 pub fn verify_many(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     verify_many_by(kernel::active(), items, &mut out);
@@ -35,6 +45,18 @@ pub fn verify_many(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
 /// # Panics
 ///
 /// If `out` is not as long as `items`, or if [`verify_many`] panics.
+///
+/// ```
+/// use bulla_ed25519::{Signer, SigningKey, Verdict, VerifyItem, cofactored, kernel};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (public_key, signature) = (signer.verifying_key(), signer.sign(b"message").to_bytes());
+/// let (public_key, signature) = (public_key.as_bytes(), &signature);
+/// let items = [VerifyItem { public_key, message: b"message", signature }; 20];
+/// let mut verdicts = [Verdict::Valid; 20];
+/// cofactored::verify_many_by(kernel::active(), &items, &mut verdicts);
+/// assert_eq!(verdicts, [Verdict::Valid; 20]);
+/// ```
 pub fn verify_many_by(kernel: kernel::Kernel, items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     let mut random = vec![[0; 16]; items.len()];

@@ -18,6 +18,16 @@ const LANES: usize = 8;
 /// # Panics
 ///
 /// If [`verify_many`](crate::verify_many) panics.
+///
+/// ```
+/// use bulla_ed25519::{Signer, SigningKey, Verdict, VerifyItem, verify_many_parallel};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (public_key, signature) = (signer.verifying_key(), signer.sign(b"message").to_bytes());
+/// let (public_key, signature) = (public_key.as_bytes(), &signature);
+/// let items = [VerifyItem { public_key, message: b"message", signature }; 20];
+/// assert_eq!(verify_many_parallel(&items), [Verdict::Valid; 20]);
+/// ```
 pub fn verify_many_parallel(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
     let mut out = vec![Verdict::Invalid(InvalidReason::Mismatch); items.len()];
     verify_many_parallel_into(items, &mut out);
@@ -29,6 +39,18 @@ pub fn verify_many_parallel(items: &[VerifyItem<'_>]) -> Vec<Verdict> {
 /// # Panics
 ///
 /// If `out` is not as long as `items`, or if [`verify_many`](crate::verify_many) panics.
+///
+/// ```
+/// use bulla_ed25519::{Signer, SigningKey, Verdict, VerifyItem, verify_many_parallel_into};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (public_key, signature) = (signer.verifying_key(), signer.sign(b"message").to_bytes());
+/// let (public_key, signature) = (public_key.as_bytes(), &signature);
+/// let items = [VerifyItem { public_key, message: b"message", signature }; 20];
+/// let mut verdicts = [Verdict::Valid; 20];
+/// verify_many_parallel_into(&items, &mut verdicts);
+/// assert_eq!(verdicts, [Verdict::Valid; 20]);
+/// ```
 pub fn verify_many_parallel_into(items: &[VerifyItem<'_>], out: &mut [Verdict]) {
     assert_eq!(items.len(), out.len(), "one verdict for each item");
     par_split(items, out, LANES, verify_many_into);

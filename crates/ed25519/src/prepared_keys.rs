@@ -75,6 +75,18 @@ const MAX_COUNTED_KEYS: usize = 4096;
 /// keys are used.
 ///
 /// The verdicts are those of [`verify_many`](crate::verify_many), whatever the cache contains.
+///
+/// ```
+/// use bulla_ed25519::{KeyCache, PrecomputedTables, Signer, SigningKey, VerifyItem};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (key, signature) = (signer.verifying_key().to_bytes(), signer.sign(b"message").to_bytes());
+/// let tables = PrecomputedTables::for_use(1, 1000);
+/// let mut cache = KeyCache::new(&[key], tables).with_capacity_bytes(8 * tables.bytes());
+/// assert!(cache.contains(&key) && !cache.is_empty());
+/// let item = VerifyItem { public_key: &key, message: b"message", signature: &signature };
+/// assert!(cache.verify_many(&[item])[0].is_valid());
+/// ```
 #[derive(Debug)]
 pub struct KeyCache {
     kernel: Kernel,
@@ -259,6 +271,19 @@ impl KeyCache {
 /// under such keys take half of the time. With eight lanes, a single one takes a third of the time,
 /// because all lanes work for it. With four lanes it takes as long as without tables. Verdicts are
 /// those of [`verify_strict`](crate::verify_strict).
+///
+/// ```
+/// use bulla_ed25519::{PreparedItem, PreparedKey, Signer, SigningKey, verify_many_prepared};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let signature = signer.sign(b"message").to_bytes();
+/// let key = PreparedKey::new(signer.verifying_key().as_bytes());
+/// assert!(key.verify(b"message", &signature).is_valid());
+///
+/// let items = [PreparedItem { key: &key, message: b"message", signature: &signature }; 20];
+/// assert!(verify_many_prepared(&items).iter().all(|verdict| verdict.is_valid()));
+/// assert_eq!(key.public_key(), signer.verifying_key().as_bytes());
+/// ```
 #[derive(Clone)]
 pub struct PreparedKey {
     public_key: [u8; 32],
@@ -279,6 +304,14 @@ impl PreparedKey {
     }
 
     /// Like [`PreparedKey::new`], by a kernel of the caller's choice.
+    ///
+    /// ```
+    /// use bulla_ed25519::{PreparedKey, kernel::Kernel};
+    ///
+    /// let portable = Kernel::by_name("portable").unwrap();
+    /// let key = PreparedKey::with_kernel(portable, &[3; 32]);
+    /// assert!(!key.verify(b"message", &[0; 64]).is_valid());
+    /// ```
     #[must_use]
     pub fn with_kernel(kernel: Kernel, public_key: &[u8; 32]) -> Self {
         let mut keys = kernel.prepare(&[*public_key], PrecomputedTables::Four.count());

@@ -7,6 +7,13 @@ use std::path::Path;
 
 /// Returns a path for people. Backslashes, control characters, marks that reorder text, and bytes
 /// that are not UTF-8 are escaped, so that no name can fake a line of output or control a terminal.
+///
+/// ```
+/// use std::path::Path;
+///
+/// assert_eq!(bulla_files::escape_path(Path::new("a\nb")), "a\\nb");
+/// assert_eq!(bulla_files::escape_path(Path::new("\u{1b}[2J")), "\\x1b[2J");
+/// ```
 pub fn escape_path(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -25,6 +32,11 @@ pub fn escape_path(path: &Path) -> String {
 
 /// Escapes what could control a terminal or reorder other text. Backslashes stay: names in lists
 /// have escapes already.
+///
+/// ```
+/// assert_eq!(bulla_files::escape_text("a\tb"), "a\\x09b");
+/// assert_eq!(bulla_files::escape_text("a\\b"), "a\\b");
+/// ```
 pub fn escape_text(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
@@ -41,6 +53,11 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
 
 /// Whether a character can mislead a reader: control characters, line separators, and marks that
 /// reorder the text around them (Unicode Standard Annex #9).
+///
+/// ```
+/// assert!(bulla_files::is_deceptive('\u{202e}')); // the text after it runs from right to left
+/// assert!(!bulla_files::is_deceptive('é'));
+/// ```
 pub fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -53,6 +70,13 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
 
 /// Returns a word that a POSIX shell reads back as `word`. A name with control characters takes the
 /// form `$'...'` of bash, zsh and ksh.
+///
+/// ```
+/// use bulla_files::quote_for_shell;
+///
+/// assert_eq!(quote_for_shell("a-file.txt".as_ref()), "a-file.txt");
+/// assert_eq!(quote_for_shell("two words".as_ref()), "'two words'");
+/// ```
 pub fn quote_for_shell(word: &OsStr) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match word.to_str() {

@@ -15,6 +15,14 @@ pub fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// Any error of the system.
+///
+/// ```
+/// let base = std::env::temp_dir().join(format!("bulla-files-{}", std::process::id()));
+/// bulla_files::create_folder(&base.join("a/b"))?;
+/// assert!(base.join("a/b").is_dir());
+/// # std::fs::remove_dir_all(base)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]

@@ -11,6 +11,14 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 ///
 /// A file is created and added to the list under one lock, and renamed and removed from the list
 /// under one lock. So there is no moment at which an interrupt would miss it.
+///
+/// ```
+/// // After an interrupt: no temporary file stays.
+/// let unfinished = bulla_files::UnfinishedFiles::lock();
+/// for path in unfinished.paths() {
+///     let _ = std::fs::remove_file(path);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct UnfinishedFiles(MutexGuard<'static, Vec<PathBuf>>);
 

@@ -9,6 +9,15 @@ use crate::error::{Code, KmsError, Result};
 /// An algorithm, by its name in key ids.
 ///
 /// A build's features decide which algorithms it supports; the names are the same in all builds.
+///
+/// ```
+/// use bulla_kms::{Algorithm, KeyUsage};
+///
+/// assert_eq!(Algorithm::Ed25519.as_str(), "ed25519");
+/// assert_eq!(Algorithm::Ed25519.usage(), KeyUsage::Signature);
+/// assert_eq!(Algorithm::Ed25519.public_key_length(), 32);
+/// assert_eq!(Algorithm::Ed25519.output_length(), 64); // a signature
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {

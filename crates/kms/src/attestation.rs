@@ -161,6 +161,18 @@ impl Attestation {
 
 /// An attestation, signed by the key's latest version: see
 /// [`Keystore::attest_signed`](crate::Keystore::attest_signed).
+///
+/// ```
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let signed = keystore.attest_signed(key.key_id())?;
+/// assert!(signed.verify().is_valid());
+/// println!("{} bytes are signed", signed.signed_bytes().len());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedAttestation {

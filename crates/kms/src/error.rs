@@ -201,6 +201,24 @@ impl fmt::Display for Code {
 /// An error: a stable code, a message for people, and whether a retry may help.
 ///
 /// It contains no secret. `Display` is the message; serde gives `{"code", "message", "retryable"}`.
+///
+/// ```
+/// use bulla_kms::{Code, KmsError, Keystore};
+///
+/// /// Code of yours that uses the same errors.
+/// fn read(path: &std::path::Path) -> Result<Vec<u8>, KmsError> {
+///     std::fs::read(path).map_err(|error| KmsError::io(path.display(), error))
+/// }
+///
+/// let error = read("no/such/file".as_ref()).unwrap_err();
+/// assert_eq!(error.code, Code::NotFound);
+/// assert!(!error.code.is_retryable());
+///
+/// let cause = "x".parse::<u32>().unwrap_err();
+/// let error = KmsError::new(Code::InvalidArgument, "the size is not a number").with_source(cause);
+/// assert!(std::error::Error::source(&error).is_some());
+/// assert_eq!(error.code.as_str(), "invalid_argument");
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct KmsError {
     /// What went wrong, for programs.

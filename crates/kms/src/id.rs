@@ -74,6 +74,23 @@ impl fmt::Display for Name {
 /// assert_eq!((key.tenant().as_str(), key.purpose().as_str(), version.version()), ("local", "files", 3));
 /// # Ok::<(), bulla_kms::KmsError>(())
 /// ```
+///
+/// ```
+/// use std::num::NonZeroU32;
+///
+/// use bulla_kms::{Algorithm, KeyId, KeyRef};
+///
+/// let key: KeyId = "local/files/ed25519/01a1f9cb-4db6-7ab6-885e-4d31be52b7da".parse()?;
+/// assert_eq!((key.tenant().as_str(), key.purpose().as_str()), ("local", "files"));
+/// assert_eq!(key.algorithm(), Algorithm::Ed25519);
+/// println!("{}", key.uuid());
+///
+/// let second = key.version(NonZeroU32::new(2).unwrap());
+/// assert_eq!(second.to_string(), format!("{key}/v2"));
+/// assert_eq!((second.key_id(), second.version()), (&key, 2));
+/// assert_eq!(KeyRef::from(&second).key_id(), &key);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId {
     tenant: Name,

@@ -14,6 +14,21 @@ use crate::error::{Code, KmsError, Result};
 /// change was acknowledged.
 ///
 /// The clock counts on while the machine sleeps. A new lease was never renewed and permits nothing.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bulla_kms::{BootInstant, StoreLease};
+///
+/// let lease = StoreLease::new(Duration::from_secs(5));
+/// assert!(!lease.lasts() && lease.age().is_none());
+///
+/// let before = BootInstant::now();
+/// // Here a program asks the store for its newest state.
+/// lease.renew(before);
+/// assert!(lease.lasts());
+/// assert_eq!(lease.renewed_at(), Some(before));
+/// ```
 #[derive(Debug)]
 pub struct StoreLease {
     length: Duration,

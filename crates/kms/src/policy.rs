@@ -58,6 +58,17 @@ pub enum Origin {
 
 /// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By
 /// default there are no limits.
+///
+/// ```
+/// use std::num::NonZeroU64;
+///
+/// use bulla_kms::RotationPolicy;
+///
+/// let policy = RotationPolicy::default()
+///     .max_age_seconds(NonZeroU64::new(90 * 86_400))
+///     .max_uses(NonZeroU64::new(1_000_000));
+/// assert_eq!(policy.max_age_seconds.unwrap().get(), 7_776_000);
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

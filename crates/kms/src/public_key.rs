@@ -17,6 +17,21 @@ use crate::key_signature::Verdict;
 ///
 /// The text form is the base64 of its bytes for Ed25519, 44 characters with the padding, and
 /// `ALGORITHM:BASE64` for every other algorithm.
+///
+/// ```
+/// use bulla_kms::{Algorithm, Keystore, NewKey, PublicKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let public_key = keystore.public_key(&key)?;
+/// let same = PublicKey::from_bytes(public_key.algorithm(), public_key.as_bytes())?;
+/// assert_eq!(same, public_key);
+///
+/// let signature = keystore.sign(&key, b"a message")?;
+/// assert!(same.verify(b"a message", &signature.bytes).is_valid());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone)]
 pub struct PublicKey(Arc<EncodedKey>);
 

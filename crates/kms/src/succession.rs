@@ -111,6 +111,24 @@ serde_as_text!(Succession);
 /// statements, and valid statements of other keys, change nothing.
 ///
 /// `id` is the trusted key's key version, if it is known: then the first statement must name it.
+///
+/// ```
+/// use bulla_kms::succession::{Succession, follow};
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let old = keystore.public_key(&key)?;
+/// let latest = keystore.rotate(key.key_id())?;
+/// let text: String = keystore.successions(key.key_id())?.iter().map(|s| s.to_string()).collect();
+///
+/// // For whoever has only the old public key:
+/// let statements = Succession::parse_all(text.as_bytes())?;
+/// let found = follow(&old, Some(&key), &statements);
+/// assert_eq!(found[0].key, latest);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub fn follow(
     trusted: &PublicKey,
     id: Option<&KeyVersionId>,

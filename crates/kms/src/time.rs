@@ -25,6 +25,14 @@ impl Timestamp {
     ///
     /// # Errors
     /// [`Code::ClockOutOfRange`] before 1970 and after 9998: such a time is never written.
+    ///
+    /// ```
+    /// use bulla_kms::Timestamp;
+    ///
+    /// let tomorrow = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 86_400_000)?;
+    /// assert!(tomorrow > Timestamp::now()?);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn now() -> Result<Self> {
         Self::try_from(SystemTime::now())
     }

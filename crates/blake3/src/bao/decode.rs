@@ -21,6 +21,15 @@ const MAX_STEP_LEN: usize = 32 * 1024;
 /// # Errors
 ///
 /// The errors of [`Error`].
+///
+/// ```
+/// use bulla_blake3::bao::{decode::decode, encode::encode};
+///
+/// let (encoded, hash) = encode("some input");
+/// assert_eq!(decode(&encoded, &hash)?, b"some input");
+/// assert!(decode(&encoded[..9], &hash).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn decode(encoded: impl AsRef<[u8]>, hash: &Hash) -> io::Result<Vec<u8>> {
     let encoded = encoded.as_ref();
     let claimed = encoded.first_chunk().map_or(0, |header| u64::from_le_bytes(*header));
@@ -39,6 +48,21 @@ pub fn decode(encoded: impl AsRef<[u8]>, hash: &Hash) -> io::Result<Vec<u8>> {
 ///
 /// It verifies as many bytes at a time as fit into the caller's buffer, at most 32 KiB and at least
 /// a leaf: large buffers reach the widest kernels. It reads nothing after the encoding.
+///
+/// ```
+/// use std::io::Read;
+///
+/// use bulla_blake3::bao::{GroupSize, decode::Decoder, encode::encode_with_group_size};
+///
+/// let (encoded, hash) = encode_with_group_size("some input", GroupSize::MAX);
+/// let mut decoder = Decoder::new(&encoded[..], &hash).with_group_size(GroupSize::MAX);
+/// let mut output = String::new();
+/// decoder.read_to_string(&mut output)?;
+/// assert_eq!(output, "some input");
+/// let (rest, _) = decoder.into_inner();
+/// assert!(rest.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Decoder<T: Read, O: Read = T> {
     verifier: Verifier<T, O>,
@@ -53,6 +77,19 @@ impl<T: Read> Decoder<T, T> {
 
 impl<T: Read, O: Read> Decoder<T, O> {
     /// A decoder of the input and its outboard encoding.
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use bulla_blake3::bao::{decode::Decoder, encode::outboard};
+    ///
+    /// let (outboard, hash) = outboard("some input");
+    /// let mut output = String::new();
+    /// let mut decoder = Decoder::new_outboard(&b"some input"[..], &outboard[..], &hash);
+    /// decoder.read_to_string(&mut output)?;
+    /// assert_eq!(output, "some input");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new_outboard(inner: T, outboard: O, hash: &Hash) -> Self {
         Decoder { verifier: Verifier::new(Source::new(inner, Some(outboard)), hash, 0, u64::MAX) }
     }

@@ -12,6 +12,14 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// The combined encoding of `input`, and its digest.
+///
+/// ```
+/// use bulla_blake3::bao::encode::{encode, encoded_size};
+///
+/// let (encoded, hash) = encode("some input");
+/// assert_eq!(encoded.len() as u128, encoded_size(10));
+/// assert_eq!(hash, bulla_blake3::hash(b"some input"));
+/// ```
 pub fn encode(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), EncodingLayout::Combined, GroupSize::CHUNK)
 }
@@ -22,11 +30,28 @@ pub fn outboard(input: impl AsRef<[u8]>) -> (Vec<u8>, Hash) {
 }
 
 /// Like [`encode`], with leaves of this size.
+///
+/// ```
+/// use bulla_blake3::bao::{GroupSize, encode::encode_with_group_size};
+///
+/// let group = GroupSize::from_chunk_log(4).unwrap();
+/// let (encoded, _hash) = encode_with_group_size([7; 100_000], group);
+/// assert_eq!(encoded.len() as u128, group.encoded_size(100_000));
+/// ```
 pub fn encode_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), EncodingLayout::Combined, group)
 }
 
 /// Like [`outboard`], with leaves of this size.
+///
+/// ```
+/// use bulla_blake3::bao::{GroupSize, encode};
+///
+/// let group = GroupSize::from_chunk_log(4).unwrap();
+/// let (small, hash) = encode::outboard_with_group_size([7; 100_000], group);
+/// assert!((small.len() as u128) < encode::outboard_size(100_000) / 15);
+/// assert_eq!(hash, bulla_blake3::hash(&[7; 100_000]));
+/// ```
 pub fn outboard_with_group_size(input: impl AsRef<[u8]>, group: GroupSize) -> (Vec<u8>, Hash) {
     encode_in(input.as_ref(), EncodingLayout::Outboard, group)
 }

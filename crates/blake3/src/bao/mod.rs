@@ -52,6 +52,24 @@ const PARENT_LEN: usize = BLOCK_LEN;
 
 /// The number of chunks in a leaf of an encoding: a power of two from 1, which is the Bao format,
 /// to 256.
+///
+/// ```
+/// use std::io::Read;
+///
+/// use bulla_blake3::bao::{GroupSize, decode::Decoder, encode};
+///
+/// let group = GroupSize::from_chunk_log(4).unwrap();
+/// assert_eq!(group.bytes(), 16 * 1024);
+/// let input = vec![7; 100_000];
+/// let (outboard, hash) = encode::outboard_with_group_size(&input, group);
+/// assert_eq!(outboard.len() as u128, group.outboard_size(100_000));
+///
+/// let mut output = Vec::new();
+/// let decoder = Decoder::new_outboard(&input[..], &outboard[..], &hash);
+/// decoder.with_group_size(group).read_to_end(&mut output)?;
+/// assert_eq!(output, input);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSize {
     chunk_log: u8,

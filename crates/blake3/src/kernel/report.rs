@@ -7,6 +7,14 @@ use crate::spec::{BLOCK_LEN, CHUNK_LEN};
 use core::fmt;
 
 /// An operation of a kernel.
+///
+/// ```
+/// use bulla_blake3::kernel::Operation;
+///
+/// for operation in Operation::ALL {
+///     println!("{} is measured in {}", operation.name(), operation.unit());
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -102,6 +110,12 @@ impl KernelReport {
 /// # Panics
 ///
 /// If [`active`] panics.
+///
+/// ```
+/// for line in bulla_blake3::kernel::report().lines() {
+///     println!("{line:?}");
+/// }
+/// ```
 pub fn report() -> KernelReport {
     active().report()
 }

@@ -44,6 +44,12 @@ impl Hasher {
     /// # Panics
     ///
     /// If [`update`](Hasher::update) panics.
+    ///
+    /// ```
+    /// let input = vec![0; 1 << 20];
+    /// let digest = bulla_blake3::Hasher::new().update_rayon(&input).finalize();
+    /// assert_eq!(digest, bulla_blake3::hash(&input));
+    /// ```
     pub fn update_rayon(&mut self, input: &[u8]) -> &mut Self {
         self.update_in(None, input)
     }

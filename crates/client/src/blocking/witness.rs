@@ -63,6 +63,15 @@ impl Witness {
     ///
     /// # Panics
     /// In async code, like every blocking call.
+    ///
+    /// ```
+    /// use bulla_client::blocking::Witness;
+    ///
+    /// fn cosignature(witness: &Witness, body: &str) -> bulla_client::Result<Option<String>> {
+    ///     let response = witness.add_checkpoint(body)?;
+    ///     Ok((response.status == 200).then_some(response.body))
+    /// }
+    /// ```
     pub fn add_checkpoint(&self, body: &str) -> Result<WitnessResponse> {
         let asking = async { timeout(WITNESS_TIMEOUT, self.post_checkpoint(body)).await };
         self.runtime.wait(asking).unwrap_or_else(|_| Err(Error::timeout(WITNESS_TIMEOUT)))

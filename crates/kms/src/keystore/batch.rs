@@ -104,6 +104,22 @@ impl Keystore {
     ///
     /// With the feature `parallel-batch`, large batches are divided between the calling thread and
     /// the threads of the rayon pool that the call runs in.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, VerifyItem};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let signature = keystore.sign(&key, b"a message")?.bytes;
+    /// let good = VerifyItem { key: &key, message: b"a message", signature: &signature };
+    /// let bad = VerifyItem { message: b"another", ..good };
+    /// let verdicts = keystore.verify_batch(&[good, bad]);
+    /// assert!(verdicts[0].is_valid() && !verdicts[1].is_valid());
+    /// // The reason may be that the version is revoked:
+    /// keystore.check_usable(&key)?;
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn verify_batch(&self, items: &[VerifyItem<'_>]) -> Vec<Verdict> {
         self.verify_batch_as(items, Threads::All, &|_| self.actor())
     }

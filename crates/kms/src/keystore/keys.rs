@@ -33,6 +33,22 @@ use crate::time::Timestamp;
 /// assert!(attestation.exportable && attestation.head == 1);
 /// # Ok::<(), bulla_kms::KmsError>(())
 /// ```
+///
+/// ```
+/// use std::num::NonZeroU64;
+///
+/// use bulla_kms::{Algorithm, NewKey, RotationPolicy};
+///
+/// let policy = RotationPolicy::default().max_uses(NonZeroU64::new(1_000_000));
+/// let new = NewKey::new("local".parse()?, "invoices".parse()?, Algorithm::Ed25519)
+///     .label("invoices".parse()?)
+///     .backend("software")
+///     .exportable(false)
+///     .signs_digests(false)
+///     .minimum_signing_version(1)
+///     .rotation(policy);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -257,6 +273,19 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::Conflict`] if it is not; the errors of [`Keystore::rotate`].
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Code, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let second = keystore.rotate_from(&key)?;
+    /// assert_eq!(keystore.latest_version_id(key.key_id())?, second);
+    /// // Somebody else may have rotated the key.
+    /// assert_eq!(keystore.rotate_from(&key).unwrap_err().code, Code::Conflict);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn rotate_from(&self, latest: &KeyVersionId) -> Result<KeyVersionId> {
         self.observed(Subject::key(AuditOperation::Rotate, latest.key_id()), || {
             let rotated = self.rotate_if(latest.key_id(), |record| {
@@ -324,6 +353,19 @@ impl Keystore {
     /// [`Code::KeyDestroyed`], [`Code::DestructionNotDue`]; [`Code::InvalidArgument`] for a change
     /// that makes no sense for the key as it is; errors of writing; errors of the backend, after a
     /// change that is made.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyChange, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let before = keystore.attest(key.key_id())?;
+    /// let change = KeyChange::Disable;
+    /// let after = keystore.update(key.key_id(), Some(before.revision), &change)?;
+    /// assert!(after.revision > before.revision);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn update(&self, key_id: &KeyId, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
         self.observed(Subject::key(change.into(), key_id), || self.change(key_id, revision, change))
     }
@@ -387,6 +429,26 @@ impl Keystore {
     }
 
     /// The first `most` keys of a tenant after `after` that are wanted, sorted by their names.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let tenant = "local".parse()?;
+    /// let mut after = None;
+    /// loop {
+    ///     let page = keystore.list_page(&tenant, after.as_ref(), 100, &|_| true);
+    ///     let Some(last) = page.last() else { break };
+    ///     after = Some(last.key.clone());
+    ///     for key in &page {
+    ///         println!("{} has {} versions", key.key, key.versions.len());
+    ///     }
+    /// }
+    /// # let _ = key;
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn list_page(
         &self,
         tenant: &Name,
@@ -406,6 +468,18 @@ impl Keystore {
     ///
     /// # Errors
     /// None today; a store on another machine may fail.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519)
+    ///     .label("default".parse()?);
+    /// let key = keystore.create_key(new)?;
+    /// let (tenant, label) = ("local".parse()?, "default".parse()?);
+    /// assert_eq!(keystore.find(&tenant, &label)?.as_ref(), Some(key.key_id()));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn find(&self, tenant: &Name, label: &Name) -> Result<Option<KeyId>> {
         Ok(self.index.load().find(tenant, label).cloned())
     }
@@ -415,6 +489,19 @@ impl Keystore {
     ///
     /// # Errors
     /// The errors of [`Keystore::update`].
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Code, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// keystore.disable(key.key_id())?;
+    /// assert_eq!(keystore.sign(key.key_id(), b"a message").unwrap_err().code, Code::KeyDisabled);
+    /// keystore.enable(key.key_id())?;
+    /// assert!(keystore.sign(key.key_id(), b"a message").is_ok());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn disable(&self, key_id: &KeyId) -> Result<()> {
         self.update(key_id, None, &KeyChange::Disable).map(drop)
     }

@@ -30,6 +30,16 @@ impl Keystore {
     /// [`Code::WrongDecryptionKey`], [`Code::WrongUnlockMethod`]; [`Code::NotFound`] for a keystore
     /// in memory, which no secret opens; the errors of `new`; errors of writing; errors of
     /// recording, after which the change is still made.
+    ///
+    /// ```
+    /// use bulla_kms::{Keystore, SecretString, Unlock};
+    ///
+    /// # fn change(path: &std::path::Path, old: &str, new: &str) -> bulla_kms::Result<()> {
+    /// let old = Unlock::Passphrase(SecretString::from(old));
+    /// let new = Unlock::Passphrase(SecretString::from(new));
+    /// Keystore::open(path, &old)?.rekey(&old, &new)
+    /// # }
+    /// ```
     pub fn rekey(&self, old: &Unlock, new: &Unlock) -> Result<()> {
         self.observed(Subject::store(AuditOperation::Rekey), || self.change_secret(old, new))
     }

@@ -75,6 +75,17 @@ impl Keystore {
     /// Whether a signature by the key takes microseconds: it needs neither the disk nor a device,
     /// and the algorithm is fast.
     /// The answer for a key that does not exist means nothing.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// // A server may do it on the thread that reads the network.
+    /// assert!(keystore.signs_quickly(&key));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         let key_id = key.into().key_id();
         key_id.algorithm() == Algorithm::Ed25519

@@ -31,6 +31,46 @@ impl Keystore {
     /// [`Code::KeyNotFound`] if the tenant has no root key; [`Code::InvalidArgument`] for an empty
     /// grant, or with keys of another tenant; [`Code::NotExportable`] if the root key is in a
     /// device; the errors of [`Keystore::sign`].
+    ///
+    /// ```
+    /// use bulla_kms::token::{
+    ///     Grant, GrantedKeys, Revocations, TokenLimits, TokenOperation, TokenRequest,
+    /// };
+    /// use bulla_kms::{Algorithm, Keystore, Name, NewKey, Timestamp};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let tenant: Name = "local".parse()?;
+    /// keystore.create_token_root(&tenant)?;
+    /// let now = Timestamp::now()?;
+    /// let tomorrow = Timestamp::from_unix_millis(now.unix_millis() + 86_400_000)?;
+    /// let operations = vec![TokenOperation::Sign, TokenOperation::Verify];
+    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, operations, tomorrow);
+    /// let token = keystore.mint_token(&grant)?;
+    ///
+    /// // Its holder passes on less, without the keystore.
+    /// let limits = TokenLimits::default()
+    ///     .operations(vec![TokenOperation::Sign])
+    ///     .keys(vec![key.key_id().clone()])
+    ///     .expires(tomorrow);
+    /// let weaker = token.attenuate(&limits)?;
+    ///
+    /// let mut revoked = Revocations::default();
+    /// let sign = TokenRequest::on_key(TokenOperation::Sign, key.key_id(), now);
+    /// let create = TokenRequest::in_tenant(TokenOperation::Create, &tenant, now);
+    /// keystore.authorize(&weaker, &sign, &revoked)?;
+    /// assert!(keystore.authorize(&weaker, &create, &revoked).is_err());
+    ///
+    /// let rights = keystore.rights(&weaker, &revoked)?;
+    /// assert!(rights.permits(&sign).is_ok() && rights.expires() == tomorrow);
+    ///
+    /// let id = token.inspect()?.blocks[0].revocation_id.clone();
+    /// revoked.add(id);
+    /// assert!(keystore.authorize(&weaker, &sign, &revoked).is_err());
+    /// println!("{} bytes", weaker.expose().len());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn mint_token(&self, grant: &Grant) -> Result<Token> {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(AuditOperation::Sign, &root), || {

@@ -24,6 +24,27 @@ impl Keystore {
     /// # Errors
     /// [`Code::InvalidArgument`] if `new` has another algorithm; [`Code::UnsupportedAlgorithm`] if
     /// its backend cannot import keys; the errors of [`Keystore::create_key`].
+    ///
+    /// ```
+    /// use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let seed = [7; 32];
+    /// let algorithm = Algorithm::Ed25519;
+    /// let read = |seed| PrivateKeyData::read(seed, PrivateFormat::Raw, Some(algorithm), None);
+    /// let private_key = read(&seed)?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, private_key.algorithm());
+    /// let key = keystore.import_key(new.clone(), &private_key)?;
+    /// assert_eq!(keystore.public_key(&key)?, *private_key.public_key());
+    ///
+    /// keystore.import_version(key.key_id(), &read(&[8; 32])?)?;
+    /// // A key that only verifies:
+    /// let verifier = Keystore::in_memory()?;
+    /// let key = verifier.import_public_key(new, private_key.public_key())?;
+    /// verifier.import_public_version(key.key_id(), read(&[8; 32])?.public_key())?;
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyVersionId> {
         check_algorithm(new.algorithm, key.algorithm())?;
         let backend = new.backend.clone();

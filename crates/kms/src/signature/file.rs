@@ -192,6 +192,25 @@ impl SignatureFile {
     ///
     /// # Errors
     /// The errors of [`Keystore::sign_prehashed`].
+    ///
+    /// ```
+    /// use bulla_kms::prehash::Prehash;
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, SignatureFile, Statement};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let statement = Statement::message(b"a message");
+    /// let file = SignatureFile::sign_with(&keystore, &key, statement, Some(Prehash::Blake3))?;
+    /// assert!(file.verify_in(&keystore)?.is_valid());
+    ///
+    /// // As a program reads one that is followed by something else:
+    /// let text = format!("{file}and more");
+    /// let mut reader = text.as_bytes();
+    /// assert_eq!(SignatureFile::read_from(&mut reader)?.signed_bytes(), file.signed_bytes());
+    /// assert_eq!(reader, b"and more");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn sign_with<'a>(
         keystore: &Keystore,
         key: impl Into<KeyRef<'a>>,

@@ -326,6 +326,17 @@ pub(super) fn malformed(message: impl Into<String>) -> KmsError {
 /// `\n`; `>`, bytes that are not UTF-8, and characters that could mislead a reader (control
 /// characters, line separators, marks that reorder text) are `\xNN` for each byte, in lower-case
 /// hex. Every path has exactly one form.
+///
+/// ```
+/// use bulla_kms::signature::manifest::{Exclusion, LinkTarget, ManifestPath};
+///
+/// let path = ManifestPath::from_bytes("photos/1.jpg")?;
+/// assert_eq!(path.as_bytes(), b"photos/1.jpg");
+/// assert!(ManifestPath::from_bytes("../secret").is_err());
+/// assert_eq!(LinkTarget::from_bytes("1.jpg")?.as_bytes(), b"1.jpg");
+/// assert_eq!(Exclusion::new("*.tmp")?.as_str(), "*.tmp");
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManifestPath(Vec<u8>);
 

@@ -225,6 +225,17 @@ pub(super) fn revocation_ids(ids: Vec<Vec<u8>>) -> Vec<String> {
 ///
 /// The text form has one id per line, in lower-case hexadecimal. Empty lines and lines that begin
 /// with `#` are ignored.
+///
+/// ```
+/// use bulla_kms::token::Revocations;
+///
+/// let mut revoked = Revocations::default();
+/// revoked.add("0badc0de");
+/// assert!(revoked.contains("0badc0de"));
+/// assert_eq!(revoked.ids().collect::<Vec<_>>(), ["0badc0de"]);
+/// revoked.remove("0badc0de");
+/// assert!(revoked.ids().next().is_none());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations(BTreeSet<String>);
 

@@ -34,6 +34,19 @@ pub enum PublicFormat {
 ///
 /// # Errors
 /// [`Code::UnsupportedFormat`] if the format does not define the key's algorithm.
+///
+/// ```
+/// use bulla_kms::transfer::{PublicFormat, export_public, import_public};
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let public_key = keystore.public_key(&key)?;
+/// let pem = export_public(&public_key, PublicFormat::Pem)?;
+/// assert_eq!(import_public(&pem, PublicFormat::Pem, None)?, public_key);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
     match format {
         PublicFormat::Pem => Ok(der::public_pem(key)?.into_bytes()),

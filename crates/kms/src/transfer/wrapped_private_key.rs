@@ -185,6 +185,15 @@ impl FromStr for WrappedPrivateKey {
 ///
 /// # Errors
 /// [`Code::InvalidArgument`] if there is nothing to wrap, or 4 GiB or more.
+///
+/// ```
+/// use bulla_kms::transfer::{unwrap_aes_kwp, wrap_aes_kwp};
+///
+/// let wrapped = wrap_aes_kwp(&[7; 32], b"a private key")?;
+/// assert_eq!(*unwrap_aes_kwp(&[7; 32], &wrapped)?, b"a private key");
+/// assert!(unwrap_aes_kwp(&[8; 32], &wrapped).is_err());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub fn wrap_aes_kwp(wrapping_key: &[u8; 32], bytes: &[u8]) -> Result<Vec<u8>> {
     let mut wrapped = vec![0; bytes.len() + KWP_OVERHEAD];
     let length = match KwpAes256::new(wrapping_key.into()).wrap_key(bytes, &mut wrapped) {
