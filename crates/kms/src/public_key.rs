@@ -95,6 +95,20 @@ impl PublicKey {
     /// # Errors
     /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures;
     /// [`Code::UnsupportedAlgorithm`]; [`Code::RandomUnavailable`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "mlkem")]
+    /// # (|| {
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "mail".parse()?, Algorithm::XWing);
+    /// let public_key = keystore.public_key(&keystore.create_key(new)?)?;
+    /// let sent = public_key.encapsulate()?;
+    /// assert_eq!(sent.shared_key.len(), 32);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
     pub fn encapsulate(&self) -> Result<Encapsulated> {
         Backends::software().verifier(self.algorithm())?.encapsulate(self.encoded())
     }

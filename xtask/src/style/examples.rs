@@ -54,10 +54,7 @@ pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)
     findings
 }
 
-fn functions_without_examples<'a>(
-    sources: &'a BTreeMap<String, String>,
-    folder: &str,
-) -> Vec<Unshown<'a>> {
+fn functions_without_examples<'a>(sources: &'a BTreeMap<String, String>, folder: &str) -> Vec<Unshown<'a>> {
     let (root, files) = (format!("{folder}/src/lib.rs"), format!("{folder}/src/"));
     let programs = format!("{folder}/examples/");
     let mut shared = calls(&examples(&sources[&root]));
@@ -97,9 +94,9 @@ fn module_of<'a>(path: &'a str, files: &str) -> &'a str {
 /// The modules that the root of a crate hides.
 fn hidden_modules(root: &str) -> impl Iterator<Item = &str> {
     let lines = root.lines().zip(root.lines().skip(1));
-    lines.filter(|(attribute, _)| *attribute == "#[doc(hidden)]").filter_map(|(_, declaration)| {
-        declaration.strip_prefix("pub mod ")?.strip_suffix(';')
-    })
+    lines
+        .filter(|(attribute, _)| *attribute == "#[doc(hidden)]")
+        .filter_map(|(_, declaration)| declaration.strip_prefix("pub mod ")?.strip_suffix(';'))
 }
 
 /// The lines of all examples in the documentation.
@@ -126,7 +123,8 @@ fn examples(source: &str) -> String {
 
 /// The names before an opening parenthesis.
 fn calls(text: &str) -> BTreeSet<&str> {
-    let name_of = |before: &'_ str| before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let name_of =
+        |before: &'_ str| before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
     let mut names = BTreeSet::new();
     for (at, _) in text.match_indices('(') {
         let mut before = &text[..at];
@@ -204,7 +202,10 @@ mod tests {
     #[test]
     fn an_example_shows_functions_of_its_module_and_of_no_other() {
         let (root, function) = ("mod b;", "pub fn shown() {}\n");
-        assert_eq!(unshown(&[("src/lib.rs", root), ("src/b/mod.rs", CALL), ("src/b/c.rs", function)]), [""; 0]);
+        assert_eq!(
+            unshown(&[("src/lib.rs", root), ("src/b/mod.rs", CALL), ("src/b/c.rs", function)]),
+            [""; 0]
+        );
         assert_eq!(unshown(&[("src/lib.rs", root), ("src/b.rs", CALL), ("src/c.rs", function)]), ["shown"]);
         let text = "/// ```text\n/// shown()\n/// ```\npub fn shown() {}\n";
         assert_eq!(unshown(&[("src/lib.rs", text)]), ["shown"]);
@@ -222,7 +223,8 @@ mod tests {
     fn a_library_has_as_many_functions_without_an_example_as_it_says() {
         let (folder, known) = LIBRARIES[0];
         let functions: String = (0..=known).map(|n| format!("pub fn f{n}() {{}}\n")).collect();
-        let check = |source: &str| check(&BTreeMap::from([(format!("{folder}/src/lib.rs"), source.to_owned())]));
+        let check =
+            |source: &str| check(&BTreeMap::from([(format!("{folder}/src/lib.rs"), source.to_owned())]));
         assert_eq!(check(&functions).len(), known + 1);
         assert_eq!(check("").len(), usize::from(known > 0));
         assert!(super::check(&BTreeMap::new()).is_empty());

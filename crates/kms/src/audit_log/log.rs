@@ -47,6 +47,32 @@ pub struct Recovered {
 /// An append-only log of a keystore's operations: `spec/audit-log.md`.
 ///
 /// Many threads may call it at once.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::audit_log::{AuditLog, AuditLogOptions, CheckpointThread};
+/// use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
+///
+/// let options = AuditLogOptions::default().signer("local".parse()?, "audit-log".parse()?);
+/// let log = Arc::new(AuditLog::in_memory(options)?);
+/// assert!(log.is_empty() && log.folder().is_none() && log.recovered().is_none());
+/// let keystore = Arc::new(KeystoreOptions::default().audit(log.clone()).in_memory()?);
+/// let new = NewKey::new("local".parse()?, "audit".parse()?, Algorithm::Ed25519);
+/// keystore.create_key(new.label("audit-log".parse()?))?;
+///
+/// // In a program that lives long:
+/// let thread = CheckpointThread::start(&keystore, &log)?;
+/// for entry in log.entries()? {
+///     println!("{} of the log {}: {}", entry.number, log.id(), entry.actor);
+/// }
+/// drop(thread);
+/// if let Some(error) = log.checkpoint_error() {
+///     println!("the key {:?} signs no checkpoints: {error}", log.signer());
+/// }
+/// println!("{:?}", log.newest_checkpoint().map(|checkpoint| checkpoint.size));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Debug)]
 pub struct AuditLog {
     options: AuditLogOptions,

@@ -30,6 +30,23 @@ pub enum Verifications {
 }
 
 /// How a log is written.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bulla_kms::audit_log::{AuditLogOptions, Durability, Verifications};
+///
+/// let options = AuditLogOptions::default()
+///     .durability(Durability::AtCheckpoints)
+///     .verifications(Verifications::Recorded)
+///     .signer("local".parse()?, "audit-log".parse()?)
+///     .checkpoint_entries(10_000)
+///     .checkpoint_interval(Duration::from_secs(60))
+///     .max_file_bytes(64 << 20)
+///     .known(Vec::new())
+///     .actor(Some("backup job".parse()?));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct AuditLogOptions {

@@ -91,6 +91,43 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// # Errors
 /// [`Code::InvalidArgument`] if no checkpoint covers an entry of that number;
 /// [`Code::AuditLogCorrupt`] if the log contradicts the checkpoint; errors of reading.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::audit_log::{self, AuditLog, AuditLogOptions};
+/// use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
+///
+/// # let folder = std::env::temp_dir().join(format!("bulla-log-{}", std::process::id()));
+/// let log = Arc::new(AuditLog::create(&folder, AuditLogOptions::default())?);
+/// let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
+/// let old = log.checkpoint(&keystore, &key)?;
+/// keystore.sign(&key, b"a message")?;
+/// log.checkpoint(&keystore, &key)?;
+///
+/// let public_key = keystore.public_key(&key)?;
+/// let proof = audit_log::prove_inclusion(&folder, 1)?;
+/// assert!(proof.verify(&public_key)?.is_valid());
+/// assert_eq!(proof.entry()?.number, 1);
+///
+/// // To whoever kept the older checkpoint:
+/// let proof = audit_log::prove_consistency(&folder, &old)?;
+/// assert!(proof.verify(&public_key, &public_key).is_valid());
+///
+/// let page = audit_log::read_entry_page(&folder, 0, 100)?;
+/// assert_eq!(page.len(), 2);
+/// let mut each = |entry: &audit_log::Entry, line: &str| {
+///     println!("{}: {line}", entry.number);
+///     Ok(())
+/// };
+/// assert!(audit_log::for_each_entry(&folder, &mut each)?.problems.is_empty());
+/// assert_eq!(audit_log::read_log_id(&folder)?, log.id());
+/// # drop(log);
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub fn prove_inclusion(folder: &Path, number: u64) -> Result<InclusionProof> {
     let Tree { leaves, line, checkpoint } = Tree::read(folder, Some(number))?;
     let (Some(entry), Some(index)) = (line, place(number, &leaves)) else {

@@ -18,6 +18,13 @@ pub type KeyMaterial = Zeroizing<Vec<u8>>;
 pub const SOFTWARE: &str = "software";
 
 /// What a backend can do for an algorithm.
+///
+/// ```
+/// use bulla_kms::backend::Capabilities;
+///
+/// let capabilities = Capabilities::default().verify_lanes(8).sign_lanes(8).material_is_key(true);
+/// assert_eq!(capabilities.verify_lanes, 8);
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {

@@ -102,6 +102,20 @@ impl Backends {
     ///
     /// # Errors
     /// [`Code::UnsupportedAlgorithm`].
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    /// use bulla_kms::backend::Backends;
+    ///
+    /// let software = Backends::software();
+    /// let backend = software.find("software", Algorithm::Ed25519)?;
+    /// assert_eq!(software.verifier(Algorithm::Ed25519)?.name(), backend.name());
+    ///
+    /// // Other programs add their own.
+    /// let mine = Backends::none().with(backend.clone());
+    /// assert!(mine.find("device", Algorithm::Ed25519).is_err());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn find(&self, name: &str, algorithm: Algorithm) -> Result<&Arc<dyn Backend>> {
         self.0
             .iter()

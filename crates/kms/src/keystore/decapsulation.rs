@@ -42,6 +42,21 @@ impl Keystore {
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`];
     /// [`Code::KeyUsageMismatch`] if the key is one for signatures; [`Code::InvalidCiphertext`];
     /// errors of the backend.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mlkem")]
+    /// # (|| {
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "mail".parse()?, Algorithm::XWing);
+    /// let key = keystore.create_key(new)?;
+    /// let sent = keystore.public_key(&key)?.encapsulate()?;
+    /// let received = keystore.decapsulate(&key, &sent.ciphertext)?;
+    /// assert_eq!(*received, *sent.shared_key);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
     pub fn decapsulate(&self, key: &KeyVersionId, ciphertext: &[u8]) -> Result<SharedKey> {
         self.observed(Subject::message(AuditOperation::Decapsulate, key, ciphertext), || {
             // Before the keys are read: they are then at least as current as the lease says.

@@ -174,6 +174,19 @@ impl Keystore {
     /// Records every operation from now on, as with
     /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit). Other handles of the keystore
     /// stay as they are.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use bulla_kms::Keystore;
+    /// use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
+    ///
+    /// let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
+    /// let keystore = Keystore::in_memory()?.audited(log);
+    /// let for_alice = keystore.on_behalf_of(&"alice".parse()?);
+    /// assert_eq!(for_alice.actor().to_string(), "alice");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     #[must_use]
     pub fn audited(mut self, sink: Arc<dyn AuditSink>) -> Self {
         self.observers = Arc::new(Observers {

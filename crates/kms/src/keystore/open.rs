@@ -88,6 +88,20 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::NotFound`], [`Code::Locked`], [`Code::KeystoreTooNew`], [`Code::KeystoreCorrupt`].
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use bulla_kms::{Keystore, SecretString, Unlock, UnlockMethod};
+    ///
+    /// # fn open(path: &Path, ask: impl Fn() -> String) -> bulla_kms::Result<Keystore> {
+    /// let unlock = match Keystore::unlock_method(path)? {
+    ///     UnlockMethod::Passphrase => Unlock::Passphrase(SecretString::from(ask())),
+    ///     _ => Unlock::KeyFile(path.with_extension("key")),
+    /// };
+    /// Keystore::open(path, &unlock)
+    /// # }
+    /// ```
     pub fn unlock_method(path: &Path) -> Result<UnlockMethod> {
         unlock_method(path)
     }

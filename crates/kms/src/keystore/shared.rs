@@ -67,6 +67,20 @@ impl Keystore {
 
     /// The number of the newest change that readers see. The store counts its changes, so the
     /// number is the same for all processes that share it, and never goes back.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let before = (keystore.revision(), keystore.token_roots());
+    /// keystore.rotate(key.key_id())?;
+    /// // A cache of what was read before is old, and the tokens are the same.
+    /// assert!(keystore.revision() > before.0);
+    /// assert_eq!(keystore.token_roots(), before.1);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn revision(&self) -> u64 {
         self.index.load().generation()
     }
@@ -78,6 +92,16 @@ impl Keystore {
 
     /// A cipher under the root key of this keystore. What it encrypts can be decrypted by every
     /// program that has the same keystore open, and by nobody else.
+    ///
+    /// ```
+    /// let keystore = bulla_kms::Keystore::in_memory()?;
+    /// let cipher = keystore.data_cipher();
+    /// let encrypted = cipher.encrypt("sessions", b"a secret")?;
+    /// assert_eq!(*cipher.decrypt("sessions", &encrypted)?, b"a secret");
+    /// assert!(cipher.decrypt("other rows", &encrypted).is_err());
+    /// assert_ne!(cipher.keyed_digest(b"a secret"), cipher.keyed_digest(b"another"));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn data_cipher(&self) -> DataCipher<'_> {
         DataCipher(&self.cipher)
     }

@@ -25,6 +25,18 @@ const MAX_PIN_LEN: usize = 4096;
 /// The path may have `token`, `serial`, `manufacturer` and `model`. The query needs `module-path`
 /// and may have `pin-source`: `file:` and the path of a file whose first line is the PIN, or `env:`
 /// and the name of a variable. `pin-value` is refused: an argument must not contain a secret.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+///
+/// use bulla_kms::pkcs11::{DeviceConfig, DeviceSelector, PinSource};
+///
+/// let device = DeviceSelector::default().label("keys").serial("0123").manufacturer("a maker");
+/// let pin = PinSource::File("/run/credentials/pin".into());
+/// let config = DeviceConfig::new("/usr/lib/softhsm/libsofthsm2.so", "keys", pin)
+///     .device(device.model("a model"))
+///     .sessions(NonZeroUsize::new(4).unwrap());
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
