@@ -25,6 +25,27 @@ const AUDIT_LOG_FOLDER: &str = "audit-log";
 const REVOKED_TOKENS_FILE: &str = "revoked";
 
 /// The folder of a keystore, which may not exist yet.
+///
+/// ```
+/// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets};
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path().join("keystore");
+/// let folder = KeystoreFolder::at(&path).on_behalf_of("backup job".parse().ok());
+/// assert_eq!(folder.actor().unwrap().to_string(), "backup job");
+/// folder.check_permissions()?;
+/// folder.create(&NewKeystore::default(), &Secrets::new())?;
+///
+/// assert!(folder.store_file().is_file());
+/// assert_eq!(folder.guard()?, None);
+/// println!("opens with {:?}", folder.unlock_method()?);
+/// println!("revoked tokens: {}", folder.revoked_tokens_file().display());
+///
+/// // A program that leaves the keystore to others meanwhile:
+/// let unlocked = folder.unlock(&Secrets::new())?;
+/// drop(unlocked.open()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeystoreFolder {
     path: PathBuf,

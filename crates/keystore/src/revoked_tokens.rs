@@ -21,6 +21,30 @@ const EXPIRES: &str = "# expires ";
 
 /// Revoked tokens: for each tenant, the revocation ids and when the tokens expire. Ids without a
 /// tenant count for every tenant.
+///
+/// ```
+/// use bulla_keystore::RevokedTokens;
+/// use bulla_kms::{Name, Timestamp};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("revoked");
+/// let tenant: Name = "local".parse()?;
+/// let mut revoked = RevokedTokens::read(&path)?;
+/// revoked.add(Some(tenant.clone()), "0badc0de".to_owned(), Some(Timestamp::now()?));
+/// revoked.write(&path)?;
+///
+/// let mut again = RevokedTokens::read(&path)?;
+/// assert!(again.contains_any(&tenant, &["0badc0de".to_owned()]));
+/// assert!(again.revocations_of(&tenant).contains("0badc0de"));
+/// assert!(again.expiry_of(Some(&tenant), "0badc0de").is_some());
+/// again.add_all(revoked);
+/// assert_eq!(again.count(Some(&tenant)), 1);
+///
+/// let tomorrow = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 86_400_000)?;
+/// again.remove_expired(tomorrow);
+/// assert_eq!(again.count(Some(&tenant)), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevokedTokens(BTreeMap<Option<Name>, BTreeMap<String, Option<Timestamp>>>);
 

@@ -7,6 +7,18 @@ use bulla_blake3::{Hash, Hasher, OutputReader, hash_many, keyed_hash_many};
 use zeroize::Zeroizing;
 
 /// A hash function.
+///
+/// ```
+/// use bulla_sums::{Algorithm, HashParams};
+///
+/// let algorithm = Algorithm::by_tag("BLAKE2B").unwrap();
+/// assert_eq!((algorithm.name().as_str(), algorithm.tag()), ("blake2b", "BLAKE2b"));
+/// assert_eq!(algorithm.default_length(), 64);
+/// assert!(algorithm.has_length(32) && !algorithm.has_length(65));
+///
+/// let params = HashParams::plain(algorithm, 32, 0).unwrap();
+/// assert_eq!((params.tag().as_str(), params.length()), ("BLAKE2b-256", 32));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// As b3sum prints it.
@@ -206,6 +218,14 @@ impl HashMode {
 }
 
 /// A hash function, its mode, and the part of its output that is wanted.
+///
+/// ```
+/// use bulla_sums::{Algorithm, HashMode, HashParams};
+///
+/// let mode = HashMode::derive_key("example.com 2026-11-28 checksums");
+/// let params = HashParams::blake3(mode, 64, 0);
+/// assert_eq!((params.algorithm(), params.length()), (Algorithm::Blake3, 64));
+/// ```
 pub struct HashParams {
     function: Function,
     length: u64,

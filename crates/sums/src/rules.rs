@@ -100,6 +100,14 @@ impl Rules {
     ///
     /// # Errors
     /// A glob is malformed; the text says which.
+    ///
+    /// ```
+    /// let mut rules = bulla_sums::Rules::default();
+    /// rules.globs(&["*.rs".to_owned(), "!generated/**".to_owned()])?;
+    /// assert!(rules.types(&["no such type".to_owned()]).is_err());
+    /// rules.types(&["rust".to_owned()])?;
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn globs(&mut self, globs: &[String]) -> Result<(), String> {
         let mut builder = OverrideBuilder::new("");
         globs.iter().try_for_each(|glob| builder.add(glob).map(drop)).map_err(|error| error.to_string())?;
@@ -113,6 +121,14 @@ impl Rules {
     ///
     /// # Errors
     /// A pattern is malformed; the text says which.
+    ///
+    /// ```
+    /// let mut rules = bulla_sums::Rules::default();
+    /// rules.exclude(0, ["*.tmp", "/target/"].into_iter())?;
+    /// assert!(rules.excludes(b"src/a.tmp") && rules.excludes(b"target/debug/a"));
+    /// assert!(!rules.excludes(b"src/target.rs"));
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn exclude<'a>(
         &mut self,
         skip: usize,

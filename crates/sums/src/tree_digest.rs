@@ -20,6 +20,20 @@ use std::sync::Arc;
 const CONTEXT: &str = "bulla 2026-11-24 tree v1: the content of a folder";
 
 /// Assembles the digest of a folder from its content, in order.
+///
+/// ```
+/// use bulla_sums::{EntryKind, TreeHasher};
+///
+/// // `a`, `photos/1.jpg` and `photos/2.jpg`, sorted.
+/// let mut tree = TreeHasher::new();
+/// let file = |content: &[u8]| bulla_blake3::hash(content);
+/// tree.add(EntryKind::File, b"a", &file(b"one"));
+/// tree.enter(b"photos");
+/// tree.add(EntryKind::File, b"1.jpg", &file(b"two"));
+/// tree.add(EntryKind::File, b"2.jpg", &file(b"three"));
+/// tree.leave_to(1);
+/// println!("{}", tree.finish());
+/// ```
 pub struct TreeHasher {
     /// The folders that are not complete, from the outermost one on.
     open: Vec<OpenFolder>,
