@@ -57,7 +57,8 @@ pub(super) fn check(sources: &BTreeMap<String, String>) -> Vec<(String, Finding)
 fn functions_without_examples<'a>(sources: &'a BTreeMap<String, String>, folder: &str) -> Vec<Unshown<'a>> {
     let (root, files) = (format!("{folder}/src/lib.rs"), format!("{folder}/src/"));
     let programs = format!("{folder}/examples/");
-    let mut shared = calls(&examples(&sources[&root]));
+    let of_crate = examples(&sources[&root]);
+    let mut shared = calls(&of_crate);
     for (_, program) in sources.iter().filter(|(path, _)| path.starts_with(&programs)) {
         shared.extend(calls(program));
     }
@@ -123,8 +124,7 @@ fn examples(source: &str) -> String {
 
 /// The names before an opening parenthesis.
 fn calls(text: &str) -> BTreeSet<&str> {
-    let name_of =
-        |before: &'_ str| before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let is_separator = |c: char| !c.is_alphanumeric() && c != '_';
     let mut names = BTreeSet::new();
     for (at, _) in text.match_indices('(') {
         let mut before = &text[..at];
@@ -132,7 +132,7 @@ fn calls(text: &str) -> BTreeSet<&str> {
         if before.ends_with('>') {
             before = before.rfind("::<").map_or(before, |start| &before[..start]);
         }
-        names.insert(&before[name_of(before)..]);
+        names.extend(before.rsplit(is_separator).next());
     }
     names
 }
