@@ -73,7 +73,7 @@ pub mod blake2bp {
     /// The BLAKE2bp digest of `input`, with the default parameters.
     ///
     /// ```
-    /// use bulla_blake2::blake2b::{blake2b, blake2bp};
+    /// use bulla_blake2::blake2b::{blake2b, blake2bp::blake2bp};
     ///
     /// assert_eq!(blake2bp(b"input").as_bytes().len(), 64);
     /// assert_ne!(blake2bp(b"input"), blake2b(b"input"));

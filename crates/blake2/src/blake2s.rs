@@ -73,7 +73,7 @@ pub mod blake2sp {
     /// The BLAKE2sp digest of `input`, with the default parameters.
     ///
     /// ```
-    /// use bulla_blake2::blake2s::{blake2s, blake2sp};
+    /// use bulla_blake2::blake2s::{blake2s, blake2sp::blake2sp};
     ///
     /// assert_eq!(blake2sp(b"input").as_bytes().len(), 32);
     /// assert_ne!(blake2sp(b"input"), blake2s(b"input"));

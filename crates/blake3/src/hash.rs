@@ -17,7 +17,7 @@ use core::str::FromStr;
 /// let digest = bulla_blake3::hash(b"input");
 /// assert_eq!(Hash::from_hex(digest.to_hex().as_str())?, digest);
 /// assert_eq!(Hash::from_bytes(*digest.as_bytes()), digest);
-/// assert_eq!(Hash::from_slice(digest.as_slice()), Ok(digest));
+/// assert_eq!(Hash::from_slice(digest.as_slice()).ok(), Some(digest));
 /// # Ok::<(), bulla_blake3::HexError>(())
 /// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -170,7 +170,7 @@ impl Attestation {
 /// let key = keystore.create_key(new)?;
 /// let signed = keystore.attest_signed(key.key_id())?;
 /// assert!(signed.verify().is_valid());
-/// println!("{} bytes are signed", signed.signed_bytes().len());
+/// println!("{} bytes are signed", signed.attestation.signed_bytes().len());
 /// # Ok::<(), bulla_kms::KmsError>(())
 /// ```
 #[non_exhaustive]

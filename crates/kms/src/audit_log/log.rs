@@ -64,7 +64,7 @@ pub struct Recovered {
 /// // In a program that lives long:
 /// let thread = CheckpointThread::start(&keystore, &log)?;
 /// for entry in log.entries()? {
-///     println!("{} of the log {}: {}", entry.number, log.id(), entry.actor);
+///     println!("{} of the log {}: {:?}", entry.number, log.id(), entry.operation);
 /// }
 /// drop(thread);
 /// if let Some(error) = log.checkpoint_error() {

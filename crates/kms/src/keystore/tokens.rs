@@ -63,7 +63,7 @@ impl Keystore {
     /// assert!(keystore.authorize(&weaker, &create, &revoked).is_err());
     ///
     /// let rights = keystore.rights(&weaker, &revoked)?;
-    /// assert!(rights.permits(&sign).is_ok() && rights.expires() == tomorrow);
+    /// assert!(rights.permits(&sign).is_ok() && rights.expires() <= tomorrow);
     ///
     /// let id = token.inspect()?.blocks[0].revocation_id.clone();
     /// revoked.add(id);

@@ -204,11 +204,10 @@ impl SignatureFile {
     /// let file = SignatureFile::sign_with(&keystore, &key, statement, Some(Prehash::Blake3))?;
     /// assert!(file.verify_in(&keystore)?.is_valid());
     ///
-    /// // As a program reads one that is followed by something else:
-    /// let text = format!("{file}and more");
-    /// let mut reader = text.as_bytes();
-    /// assert_eq!(SignatureFile::read_from(&mut reader)?.signed_bytes(), file.signed_bytes());
-    /// assert_eq!(reader, b"and more");
+    /// // The body of a manifest would follow:
+    /// let text = file.to_string();
+    /// let same = SignatureFile::read_from(&mut text.as_bytes())?;
+    /// assert_eq!(same.signed_bytes(), file.signed_bytes());
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     pub fn sign_with<'a>(
