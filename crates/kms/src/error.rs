@@ -203,7 +203,7 @@ impl fmt::Display for Code {
 /// It contains no secret. `Display` is the message; serde gives `{"code", "message", "retryable"}`.
 ///
 /// ```
-/// use bulla_kms::{Code, KmsError, Keystore};
+/// use bulla_kms::{Code, KmsError};
 ///
 /// /// Code of yours that uses the same errors.
 /// fn read(path: &std::path::Path) -> Result<Vec<u8>, KmsError> {
