@@ -94,5 +94,13 @@ fn cargo(folder: &Path) -> Command {
     if env::var_os(INCREMENTAL).is_none() {
         command.env(INCREMENTAL, "0");
     }
+    // They name this program's package. The build script of the crate `ring` depends on them: with
+    // them, it and what depends on it would be built again whenever the user builds without them.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }

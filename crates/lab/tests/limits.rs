@@ -1,7 +1,11 @@
 //! `lab/limits.toml` knows the suites: every case that is gated has a limit or a reason to have
 //! none, and no limit is for a case that is not.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::LazyLock,
+};
 
 use bulla_lab::suites;
 use bulla_record::{LABORATORY, gate::Limits, lane, record::Role};
@@ -27,15 +31,21 @@ fn cells(suite: &str) -> BTreeSet<(String, String)> {
         };
         return cases.into_iter().flat_map(of).collect();
     }
-    let mut found = BTreeSet::new();
+    KEPT.get(suite).cloned().unwrap_or_default()
+}
+
+/// Peers and cases of the kept runs, by suite.
+static KEPT: LazyLock<BTreeMap<String, BTreeSet<(String, String)>>> = LazyLock::new(|| {
+    let mut kept = BTreeMap::<_, BTreeSet<_>>::new();
     for entry in std::fs::read_dir(root().join("lab/runs")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let records = bulla_record::archive::read(&text).unwrap().into_iter();
-        let peers = records.filter(|record| record.suite == suite && record.role == Role::Peer);
-        found.extend(peers.map(|record| (record.implementation, record.case)));
+        let records = bulla_record::archive::read(&text).unwrap();
+        for record in records.into_iter().filter(|record| record.role == Role::Peer) {
+            kept.entry(record.suite).or_default().insert((record.implementation, record.case));
+        }
     }
-    found
-}
+    kept
+});
 
 /// The kernels of another architecture cannot be listed here, so neither can the cases that are
 /// named by them.

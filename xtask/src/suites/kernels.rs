@@ -14,27 +14,10 @@ pub(super) const REQUIRE_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 /// The value of [`REQUIRE_KERNELS`] for all kernels of the architecture.
 pub(super) const EVERY_KERNEL: &str = "all";
 
-/// Which kernels a run requires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Requirement {
-    /// Those of the machine's lane: `lab/lanes.toml` derives them from the processor's features,
-    /// independently of the libraries' detection.
-    Lane,
-    /// All of the architecture.
-    Every,
-}
-
-impl Requirement {
-    /// The value of [`REQUIRE_KERNELS`].
-    ///
-    /// # Errors
-    /// `lab/lanes.toml` cannot be read.
-    pub(super) fn value(self) -> Result<String> {
-        match self {
-            Self::Lane => Ok(lane::of(&Machine::this())?.kernels.join(",")),
-            Self::Every => Ok(EVERY_KERNEL.to_owned()),
-        }
-    }
+/// The value of [`REQUIRE_KERNELS`] for the kernels of the machine's lane. `lab/lanes.toml` derives
+/// them from the processor's features, independently of the libraries' detection.
+pub(super) fn of_lane() -> Result<String> {
+    Ok(lane::of(&Machine::this())?.kernels.join(","))
 }
 
 /// The kernel that a test did not run, if this line of its output says so.
@@ -93,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_lane_requires_what_the_standard_library_detects() {
-        let required = Requirement::Lane.value().unwrap();
+        let required = of_lane().unwrap();
         #[cfg(target_arch = "x86_64")]
         for (kernel, is_there) in [
             ("x86_64/sse4.1", is_x86_feature_detected!("sse4.1")),

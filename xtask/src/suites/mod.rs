@@ -33,7 +33,7 @@ use bulla_devtools::{Context, packages::PackageSystem};
 use clap::ValueEnum as _;
 
 use self::{
-    kernels::{REQUIRE_KERNELS, Requirement},
+    kernels::{EVERY_KERNEL, REQUIRE_KERNELS},
     runner::Runner,
     suite::Suite,
 };
@@ -74,8 +74,9 @@ pub(crate) fn run(args: &Args, command_line: &clap::Command) -> Result<ExitCode>
     let context = Context::find()?;
     let required = match env::var(REQUIRE_KERNELS) {
         // A suite in the background finds the value in the environment.
-        Ok(required) if !args.require_kernels => required,
-        _ => if args.require_kernels { Requirement::Every } else { Requirement::Lane }.value()?,
+        _ if args.require_kernels => EVERY_KERNEL.to_owned(),
+        Ok(required) => required,
+        Err(_) => kernels::of_lane()?,
     };
     let built = match env::var_os(BUILT) {
         Some(folder) => Built { folder: folder.into() },

@@ -30,6 +30,9 @@ use crate::{
 /// processor, because many tests wait for other processes, nodes and tokens.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
+/// Tells tests that they run in an emulator, where they do less.
+const EMULATED: &str = "BULLA_TEST_EMULATED";
+
 /// Where tests find the programs that we ship.
 const TEST_PROGRAMS: &str = "BULLA_TEST_PROGRAMS";
 
@@ -196,7 +199,7 @@ impl<'a> Runner<'a> {
     ) {
         let mut command = test_program(program, emulator);
         // What this processor must run, the emulated one may lack.
-        command.env_remove(REQUIRE_KERNELS);
+        command.env_remove(REQUIRE_KERNELS).env(EMULATED, "1");
         prepare(&mut command);
         let untested = self.untested.clone();
         self.libtest(&format!("{}, {}", program.name, emulator.join(" ")), &mut command);

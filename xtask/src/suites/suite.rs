@@ -1,4 +1,4 @@
-//! The suites. To add one: a variant, its name, its track, and its steps.
+//! The suites. To add one: a variant, and its parts.
 
 use clap::ValueEnum;
 
@@ -50,40 +50,37 @@ pub(super) enum Track {
 }
 
 impl Suite {
-    pub(super) const fn name(self) -> &'static str {
+    /// Its name, its track, and its steps.
+    const fn parts(self) -> (&'static str, Track, fn(&mut Runner<'_>)) {
         match self {
-            Self::Tidy => "tidy",
-            Self::Rust => "rust",
-            Self::Miri => "miri",
-            Self::Kms => "kms",
-            Self::Server => "server",
-            Self::Cli => "cli",
-            Self::Audit => "audit",
-            Self::Lab => "lab",
-            Self::Page => "page",
-            Self::Go => "go",
-            Self::Js => "js",
-            Self::C => "c",
-            Self::Python => "python",
-            Self::Windows => "windows",
-            Self::Lanes => "lanes",
+            Self::Tidy => ("tidy", Track::Main, tidy::run),
+            Self::Rust => ("rust", Track::Main, rust::libraries),
+            Self::Miri => ("miri", Track::Background, rust::miri),
+            Self::Kms => ("kms", Track::Main, rust::kms),
+            Self::Server => ("server", Track::Main, server::run),
+            Self::Cli => ("cli", Track::Main, rust::cli),
+            Self::Audit => ("audit", Track::Main, rust::audit),
+            Self::Lab => ("lab", Track::Main, rust::lab),
+            Self::Page => ("page", Track::Background, page::run),
+            Self::Go => ("go", Track::Background, go::run),
+            Self::Js => ("js", Track::Background, js::run),
+            Self::C => ("c", Track::Background, c::run),
+            Self::Python => ("python", Track::Background, python::run),
+            Self::Windows => ("windows", Track::Background, rust::windows),
+            Self::Lanes => ("lanes", Track::Main, lanes::run),
         }
     }
 
+    pub(super) const fn name(self) -> &'static str {
+        self.parts().0
+    }
+
     pub(super) const fn track(self) -> Track {
-        match self {
-            Self::Tidy
-            | Self::Rust
-            | Self::Kms
-            | Self::Server
-            | Self::Cli
-            | Self::Audit
-            | Self::Lab
-            | Self::Lanes => Track::Main,
-            Self::Miri | Self::Page | Self::Go | Self::Js | Self::C | Self::Python | Self::Windows => {
-                Track::Background
-            }
-        }
+        self.parts().1
+    }
+
+    pub(super) fn steps(self, runner: &mut Runner<'_>) {
+        self.parts().2(runner);
     }
 
     /// Why this kind of processor cannot run the suite, if it cannot.
@@ -91,26 +88,6 @@ impl Suite {
         match self {
             Self::Windows if !cfg!(target_arch = "x86_64") => Some("Wine runs its programs on x86-64 alone"),
             _ => None,
-        }
-    }
-
-    pub(super) fn steps(self, runner: &mut Runner<'_>) {
-        match self {
-            Self::Tidy => tidy::run(runner),
-            Self::Rust => rust::libraries(runner),
-            Self::Miri => rust::miri(runner),
-            Self::Kms => rust::kms(runner),
-            Self::Server => server::run(runner),
-            Self::Cli => rust::cli(runner),
-            Self::Audit => rust::audit(runner),
-            Self::Lab => rust::lab(runner),
-            Self::Page => page::run(runner),
-            Self::Go => go::run(runner),
-            Self::Js => js::run(runner),
-            Self::C => c::run(runner),
-            Self::Python => python::run(runner),
-            Self::Windows => rust::windows(runner),
-            Self::Lanes => lanes::run(runner),
         }
     }
 }

@@ -14,7 +14,7 @@ use bulla_devtools::{
 };
 use ignore::WalkBuilder;
 
-use super::runner::Runner;
+use super::{programs, runner::Runner};
 use crate::{documents, forward::DIST, style};
 
 /// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our
@@ -151,31 +151,17 @@ fn no_std(runner: &mut Runner<'_>) {
 }
 
 fn features_alone(runner: &mut Runner<'_>) {
-    for library in LIBRARIES {
-        let features = match features(runner.context, library) {
-            Ok(features) => features,
-            Err(error) => return runner.need("features", |_| Err(error)),
-        };
-        for feature in features {
-            let mut command = runner.context.cargo();
-            command.args(["clippy", "--quiet", "-p", library, "--no-default-features"]);
-            command.args(["--features", &feature, "--", "-D", "warnings"]);
-            runner.command(&format!("{library} with the feature {feature} alone"), &mut command);
-        }
-    }
-}
-
-/// The features of one package of the workspace, without `default`.
-fn features(context: &Context, package: &str) -> Result<Vec<String>> {
-    let text = quiet(context.cargo().args(["metadata", "--format-version=1", "--no-deps"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
-    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let Some(features) =
-        packages.iter().find(|p| p["name"] == package).and_then(|p| p["features"].as_object())
-    else {
-        bail!("the workspace has no package {package}");
+    let features = match programs::features(runner.context) {
+        Ok(features) => features,
+        Err(error) => return runner.need("features", |_| Err(error)),
     };
-    Ok(features.keys().filter(|name| *name != "default").cloned().collect())
+    let features = features.split(',').filter_map(|one| one.split_once('/'));
+    for (library, feature) in features.filter(|(package, _)| LIBRARIES.contains(package)) {
+        let mut command = runner.context.cargo();
+        command.args(["clippy", "--quiet", "-p", library, "--no-default-features"]);
+        command.args(["--features", feature, "--", "-D", "warnings"]);
+        runner.command(&format!("{library} with the feature {feature} alone"), &mut command);
+    }
 }
 
 /// What `cargo xtask advisories` takes.

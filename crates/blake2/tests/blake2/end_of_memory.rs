@@ -4,6 +4,7 @@
 use crate::support::for_both;
 use bulla_blake2::kernel;
 use bulla_kernel_testing::PageBeforeGap;
+use std::collections::BTreeMap;
 
 for_both! {
     use ours::many::{HashManyJob, hash_many};
@@ -32,6 +33,8 @@ for_both! {
         for kernel in kernel::runnable() {
             let mut params = ours::Params::new();
             params.kernel(kernel);
+            // All inputs of one length are one input.
+            let mut hashes = BTreeMap::new();
             for len in (0..=9 * ours::BLOCKBYTES).chain([3000, 9000]) {
                 // Inputs of one length, and of as many lengths as lanes.
                 for step in [0, 1, 67] {
@@ -40,7 +43,8 @@ for_both! {
                     hash_many(&mut jobs);
                     for (job, input) in jobs.iter().zip(inputs) {
                         let len = input.len();
-                        assert_eq!(job.to_hash(), params.hash(input), "{kernel}, {len} bytes");
+                        let expected = hashes.entry(len).or_insert_with(|| params.hash(input));
+                        assert_eq!(job.to_hash(), *expected, "{kernel}, {len} bytes");
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! The compact hasher: at every length, in any pieces, by every kernel, on threads.
 
-use crate::support::{Beginnings, CONTEXT, input, modes, official};
+use crate::support::{Beginnings, CONTEXT, input, is_near_chunk, modes, official, sample};
 use bulla_blake3::hazmat::{HasherExt as _, Mode, hash_derive_key_context};
 use bulla_blake3::{CompactHasher, Hasher, StateError, kernel};
 use std::mem::MaybeUninit;
@@ -10,9 +10,10 @@ fn every_length_by_every_kernel() {
     let context_key = hash_derive_key_context(CONTEXT);
     let all = input(40 << 10);
     let (mut official, mut room) = (Beginnings::of(&all), vec![0; all.len() + 61]);
+    let (distance, step) = sample((70, 11), (2, 37));
     for kernel in kernel::runnable() {
         // The lengths around each multiple of 1024, and a sample of those between.
-        let lengths = (0..=36 << 10).filter(|len| (len + 70) % 1024 <= 140 || len % 11 == 0);
+        let lengths = (0..=36 << 10).filter(|len| is_near_chunk(*len, distance) || len % step == 0);
         for len in lengths {
             let (name, mode) = modes(&context_key)[len % 3];
             // Another alignment at every length.
@@ -115,6 +116,12 @@ fn a_context_need_not_be_text() {
     assert_ne!(other.update(b"material").finalize(), raw.finalize());
 }
 
+/// The lengths around each multiple of 1024, and a sample of those between.
+fn lengths_of_states() -> impl Iterator<Item = usize> {
+    let distance = sample(66, 2);
+    (0..=35 << 10).filter(move |len| is_near_chunk(*len, distance) || len % 37 == 0)
+}
+
 #[test]
 fn a_saved_state_goes_on_and_shows_no_cuts() {
     let context_key = hash_derive_key_context(CONTEXT);
@@ -125,8 +132,7 @@ fn a_saved_state_goes_on_and_shows_no_cuts() {
         let mut in_pieces = modes(&context_key).map(|(_, mode)| {
             [64, 1000, 1024, 5 << 10, 16 << 10].map(|size| (size, CompactHasher::new(mode), 0))
         });
-        let lengths = (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0);
-        for len in lengths {
+        for len in lengths_of_states() {
             let (name, mode) = modes(&context_key)[len % 3];
             let mut once = CompactHasher::new(mode);
             let state = once.update_by(kernel, &data[..len]).save();
@@ -159,7 +165,7 @@ fn a_compact_hasher_restores_the_state_of_the_other() {
     let data = input(40 << 10);
     let context_key = hash_derive_key_context(CONTEXT);
     let mut official = Beginnings::of(&data);
-    for len in (0..=35 << 10).filter(|len| (len + 66) % 1024 <= 132 || len % 37 == 0) {
+    for len in lengths_of_states() {
         let (name, mode) = modes(&context_key)[len % 3];
         let mut hasher = kernel::active().hasher(mode);
         let state = hasher.update(&data[..len]).save();

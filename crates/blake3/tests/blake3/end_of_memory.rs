@@ -5,6 +5,7 @@ use crate::support::{CONTEXT, modes, official};
 use bulla_blake3::hazmat::hash_derive_key_context;
 use bulla_blake3::{Hash, hash, kernel};
 use bulla_kernel_testing::PageBeforeGap;
+use std::collections::BTreeMap;
 
 #[test]
 fn nothing_behind_an_input_of_any_length_is_read() {
@@ -28,6 +29,8 @@ fn nothing_behind_an_input_of_any_length_is_read() {
 fn nothing_behind_one_of_many_inputs_is_read() {
     let page = PageBeforeGap::new();
     let mut digests = [Hash::from_bytes([0; 32]); 21];
+    // All inputs of one length are one input.
+    let mut hashes = BTreeMap::new();
     for kernel in kernel::runnable() {
         for len in (0..=1024).chain([1025, 2048, 3000, 5000, 9000]) {
             // Inputs of one length, and of as many lengths as lanes.
@@ -35,7 +38,8 @@ fn nothing_behind_one_of_many_inputs_is_read() {
                 let inputs: [&[u8]; 21] = std::array::from_fn(|i| page.end(len + i * step));
                 kernel.hash_many(&inputs, &mut digests);
                 for (digest, input) in digests.iter().zip(inputs) {
-                    assert_eq!(*digest, hash(input), "{kernel}, {} of {len} bytes and more", input.len());
+                    let expected = hashes.entry(input.len()).or_insert_with(|| hash(input));
+                    assert_eq!(digest, expected, "{kernel}, {} of {len} bytes and more", input.len());
                 }
             }
         }

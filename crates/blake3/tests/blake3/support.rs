@@ -2,7 +2,7 @@
 
 use bulla_blake3::hazmat::Mode;
 
-pub(crate) use bulla_kernel_testing::input;
+pub(crate) use bulla_kernel_testing::{input, sample};
 
 /// A key of the tests.
 pub(crate) const KEY: [u8; 32] = *b"whats the Elvish word for friend";
@@ -13,6 +13,11 @@ pub(crate) const CONTEXT: &str = "bulla 2026-11-20 tests of every length";
 /// The three modes, as both implementations name them.
 pub(crate) fn modes(context_key: &[u8; 32]) -> [(&'static str, Mode<'_>); 3] {
     [("hash", Mode::Hash), ("keyed", Mode::KeyedHash(&KEY)), ("derive", Mode::DeriveKeyMaterial(context_key))]
+}
+
+/// Whether there is a multiple of 1024 within this distance of `len`.
+pub(crate) fn is_near_chunk(len: usize, distance: usize) -> bool {
+    (len + distance) % 1024 <= 2 * distance
 }
 
 /// The official crate's hasher of a mode.

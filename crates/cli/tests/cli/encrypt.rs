@@ -158,7 +158,7 @@ fn a_file_is_sealed_to_new_keys_in_one_step() {
 #[test]
 fn an_interrupted_command_leaves_the_whole_file_or_none() {
     let home = home();
-    home.write("large", content(2, 64 << 20));
+    home.write("large", content(2, 8 << 20));
     let before = home.names();
     strikes(10, |delay| {
         let mut command = home.interruptible();

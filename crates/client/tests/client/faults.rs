@@ -1,9 +1,13 @@
 //! Refusals, lost answers and deadlines: which requests are repeated, and which never.
 
+use std::net::TcpStream;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bulla_client::blocking::Client;
-use bulla_client::{ErrorCode, ErrorKind, NewKey, SignItem, Verdict, VerifyItem};
+use bulla_client::middleware::{Middleware, Next, Request, Response};
+use bulla_client::{BoxFuture, Error, ErrorCode, ErrorKind, NewKey, Result, SignItem, Verdict, VerifyItem};
+use tokio::net::TcpSocket;
 
 use crate::faulty::{Canned, Fault, Faulty};
 use crate::support::Service;
@@ -83,7 +87,7 @@ fn a_batch_keeps_its_results_when_a_later_request_fails() {
     assert_eq!(failed.results, [const { Ok(Verdict::Valid) }; 3]);
     let failed = client.verify_many(&items).unwrap_err();
     assert_eq!(failed.results, []);
-    assert_eq!(bulla_client::Error::from(failed).code(), Some(&ErrorCode::Conflict));
+    assert_eq!(Error::from(failed).code(), Some(&ErrorCode::Conflict));
 }
 
 #[test]
@@ -126,11 +130,17 @@ fn a_change_whose_answer_was_lost_is_not_made_again() {
     assert_eq!(key.latest_version, 2);
 }
 
+/// A port that is taken, and refuses connections: nobody listens yet.
+fn silent_port() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    (socket, url)
+}
+
 #[test]
 fn a_service_that_does_not_listen_is_unreachable() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let (_socket, url) = silent_port();
     let client = blocking(builder(&url).max_retries(1).initial_backoff(Duration::from_millis(1)));
     for error in [client.sign("a", b"").unwrap_err(), client.rotate_key("a").unwrap_err()] {
         assert!(matches!(error.kind(), ErrorKind::Connect), "{error:?}");
@@ -141,28 +151,40 @@ fn a_service_that_does_not_listen_is_unreachable() {
     }
 }
 
+/// Lets a port listen when an attempt has failed, and leads one connection from there to a service.
+struct LateListener {
+    socket: Mutex<Option<TcpSocket>>,
+    service: String,
+}
+
+impl Middleware for LateListener {
+    fn handle<'a>(&'a self, request: Request<'a>, next: Next<'a>) -> BoxFuture<'a, Result<Response>> {
+        Box::pin(async move {
+            let result = next.run(request).await;
+            let socket = self.socket.lock().unwrap().take();
+            let Some(socket) = socket else { return result };
+            assert_eq!(result.as_ref().err().map(Error::kind), Some(ErrorKind::Connect));
+            let listener = socket.listen(1).unwrap().into_std().unwrap();
+            listener.set_nonblocking(false).unwrap();
+            let mut to = TcpStream::connect(&self.service).unwrap();
+            std::thread::spawn(move || {
+                let (mut from, _) = listener.accept().unwrap();
+                let (mut back, mut forth) = (to.try_clone().unwrap(), from.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut back, &mut forth));
+                let _ = std::io::copy(&mut from, &mut to);
+            });
+            result
+        })
+    }
+}
+
 #[test]
 fn a_service_that_begins_to_listen_is_found() {
-    let service = Service::open();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = listener.local_addr().unwrap();
-    drop(listener);
-    let url = service.url.strip_prefix("http://").unwrap().to_owned();
-    let late = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
-        let listener = std::net::TcpListener::bind(place).unwrap();
-        let (mut from, _) = listener.accept().unwrap();
-        let mut to = std::net::TcpStream::connect(url).unwrap();
-        let (mut back, mut forth) = (to.try_clone().unwrap(), from.try_clone().unwrap());
-        std::thread::spawn(move || std::io::copy(&mut back, &mut forth));
-        let _ = std::io::copy(&mut from, &mut to);
-    });
-    let patient =
-        builder(&format!("http://{place}")).max_retries(100).initial_backoff(Duration::from_millis(10));
-    let client = blocking(patient);
-    client.health().unwrap();
-    drop(client);
-    late.join().unwrap();
+    let (service, (socket, url)) = (Service::open(), silent_port());
+    let address = service.url.strip_prefix("http://").unwrap().to_owned();
+    let late = LateListener { socket: Mutex::new(Some(socket)), service: address };
+    let builder = builder(&url).max_retries(1).initial_backoff(Duration::from_millis(1));
+    blocking(builder.middleware(late)).health().unwrap();
 }
 
 #[test]

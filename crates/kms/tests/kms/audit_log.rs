@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,18 +228,19 @@ fn any_bit_that_is_flipped_is_found() {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
     for (name, bytes) in &files {
+        // In place: a file that is written anew goes to the disk each time.
+        let file = fs::File::options().write(true).open(folder.path().join(name)).unwrap();
         for bit in 0..bytes.len() * 8 {
-            let mut changed = bytes.clone();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            fs::write(folder.path().join(name), &changed).unwrap();
+            let at = bit / 8;
+            file.write_all_at(&[bytes[at] ^ (1 << (bit % 8))], at as u64).unwrap();
             // A format that is newer than this program is an error.
             let keys = |id: &KeyVersionId| place.keystore.public_key(id).ok();
             match audit_log::verify(folder.path(), &keys, &[]) {
                 Ok(report) => assert_ne!(kinds(&report), [], "bit {bit} of {name}"),
                 Err(error) => assert_eq!(error.code, Code::AuditLogTooNew, "bit {bit} of {name}"),
             }
+            file.write_all_at(&bytes[at..=at], at as u64).unwrap();
         }
-        fs::write(folder.path().join(name), bytes).unwrap();
     }
 }
 

@@ -19,6 +19,9 @@ const REQUIRED_KERNELS: &str = "BULLA_TEST_REQUIRE_KERNELS";
 /// processors.
 const BEST_KERNEL: &str = "BULLA_TEST_BEST_KERNEL";
 
+/// Set where an emulator runs the tests.
+const EMULATED: &str = "BULLA_TEST_EMULATED";
+
 /// `len` bytes without a period that a kernel could hide behind.
 pub fn input(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
@@ -41,4 +44,10 @@ pub fn report_untested(kernel: &str) {
 /// The kernel that this processor must choose, if the caller of the tests knows it.
 pub fn expected_best_kernel() -> Option<String> {
     env::var(BEST_KERNEL).ok()
+}
+
+/// `all`, or `few` in an emulator, which takes a hundred times as long: how much of something a
+/// test does that is tested whole on a real processor.
+pub fn sample<T>(all: T, few: T) -> T {
+    if env::var_os(EMULATED).is_some() { few } else { all }
 }

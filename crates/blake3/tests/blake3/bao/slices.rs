@@ -1,7 +1,7 @@
 //! Slices.
 
 use super::{group, official};
-use crate::support::{Random, input};
+use crate::support::{Random, input, sample};
 use bulla_blake3::Hash;
 use bulla_blake3::bao::GroupSize;
 use bulla_blake3::bao::decode::SliceDecoder;
@@ -34,7 +34,8 @@ fn ranges(len: u64, n: usize) -> Vec<(u64, u64)> {
 
 #[test]
 fn are_those_of_the_bao_crate() {
-    for len in [0, 1, 1023, 1024, 1025, 2048, 2049, 3073, 5000, 16_384, 17_409, 65_537, 270_000, 600_001] {
+    let lengths = [0, 1, 1023, 1024, 1025, 2048, 2049, 3073, 5000, 16_384, 17_409, 65_537, 270_000, 600_001];
+    for len in lengths.into_iter().take(sample(14, 13)) {
         let data = input(len);
         let ((encoded, hash), (tree, _)) = (encode(&data), outboard(&data));
         for (start, slice_len) in ranges(len as u64, 40) {
