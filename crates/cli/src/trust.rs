@@ -107,13 +107,16 @@ impl Trust {
             },
             Self::Keystore(keys) => {
                 let keys = keys.all()?;
-                let mut versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
-                let found = versions.find(|(_, one)| {
-                    is_it(&one.public_key) && minisign::KeyVersionId::of(&one.public_key) == id
+                let versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
+                let mut public_keys =
+                    versions.filter_map(|(key, one)| Some((key, one, one.public_key.as_ref()?)));
+                let found = public_keys.find(|(_, _, public_key)| {
+                    is_it(public_key) && minisign::KeyVersionId::of(public_key) == id
                 });
-                let (key, version) = found.ok_or_else(|| unknown_key(&format!("the minisign key {id}")))?;
+                let (key, version, public_key) =
+                    found.ok_or_else(|| unknown_key(&format!("the minisign key {id}")))?;
                 check_usable(key, version)?;
-                Ok(version.public_key.clone())
+                Ok(public_key.clone())
             }
         }
     }
@@ -199,7 +202,9 @@ fn version(keys: &KnownKeys, id: &KeyVersionId) -> Result<PublicKey, Finding> {
             .because(format!("it is signed by {id}, but the keystore's latest version is v{}", key.head))
     })?;
     check_usable(&key, version)?;
-    Ok(version.public_key.clone())
+    version.public_key.clone().ok_or_else(|| {
+        Problem::UnknownKey.because(format!("it names {id}, and keys of {} do not sign", key.algorithm))
+    })
 }
 
 /// Refuses versions whose signatures are no longer accepted.

@@ -35,6 +35,15 @@ pub(crate) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8
     STANDARD.decode_to_vec(text.as_bytes()).map_err(|_| D::Error::custom("a text is not base64"))
 }
 
+/// Like [`bytes`], for a field that may be absent.
+pub(crate) fn optional_bytes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<u8>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Bytes(#[serde(deserialize_with = "bytes")] Vec<u8>);
+    Ok(Option::deserialize(deserializer)?.map(|Bytes(bytes)| bytes))
+}
+
 /// Like [`bytes`], for a secret.
 pub(crate) fn secret_bytes<'de, D: Deserializer<'de>>(
     deserializer: D,

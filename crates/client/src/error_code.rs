@@ -83,7 +83,8 @@ codes! {
     Internal => "internal",
     /// An argument breaks a rule of its description.
     InvalidArgument => "invalid_argument",
-    /// The ciphertext carries no key, or is not for this key.
+    /// The ciphertext was cut or changed, or is not for this key, key version, context or
+    /// associated data.
     InvalidCiphertext => "invalid_ciphertext",
     /// A text is not a key's name, and not a label.
     InvalidId => "invalid_id",
@@ -107,7 +108,7 @@ codes! {
     KeyNotFound => "key_not_found",
     /// The key's destruction is scheduled.
     KeyPendingDestruction => "key_pending_destruction",
-    /// The key's algorithm cannot do that: a key that signs does not decapsulate, and the reverse.
+    /// The key's algorithm cannot do that: for example, a key that signs does not decrypt.
     KeyUsageMismatch => "key_usage_mismatch",
     /// Another process changed the keystore, or replaced its file.
     KeystoreChanged => "keystore_changed",
@@ -190,6 +191,9 @@ codes! {
     UnsupportedAlgorithm => "unsupported_algorithm",
     /// The format does not carry keys of the algorithm.
     UnsupportedFormat => "unsupported_format",
+    /// The key version was used as often as is safe, or as its policy allows, and the service does
+    /// not rotate the key by itself.
+    UsesExhausted => "uses_exhausted",
     /// The version is below the key's minimum version, or was revoked.
     VersionNotUsable => "version_not_usable",
     /// The key has 2^32 - 1 versions.

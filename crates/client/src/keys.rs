@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
-use crate::encoding::{bytes, format_time, optional_seconds, optional_time, time};
+use crate::encoding::{format_time, optional_bytes, optional_seconds, optional_time, time};
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::pages::Pages;
@@ -96,9 +96,10 @@ pub struct KeyVersion {
     pub id: String,
     /// Its number, from 1.
     pub version: u32,
-    /// Its public key, as the algorithm's specification writes it.
-    #[serde(deserialize_with = "bytes")]
-    pub public_key: Vec<u8>,
+    /// Its public key, as the algorithm's specification writes it; none if the algorithm is
+    /// symmetric.
+    #[serde(default, deserialize_with = "optional_bytes")]
+    pub public_key: Option<Vec<u8>>,
     /// When it was made.
     #[serde(deserialize_with = "time")]
     pub created: SystemTime,

@@ -43,7 +43,7 @@ pub fn ensure_log_key(keystore: &Keystore) -> Result<KeyId> {
 /// checkpoints no longer count.
 pub fn checkpoint_key(key: &Attestation, id: &KeyVersionId) -> Option<PublicKey> {
     let version = key.versions.iter().find(|version| version.id == *id)?;
-    (version.state != VersionState::Revoked).then(|| version.public_key.clone())
+    version.public_key.clone().filter(|_| version.state != VersionState::Revoked)
 }
 
 /// Returns the problem with a checkpoint that no trusted key signed.

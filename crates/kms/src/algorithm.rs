@@ -1,6 +1,7 @@
 //! The algorithms that keys may have.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use crate::encoding::serde_as_text;
@@ -68,6 +69,22 @@ pub enum Algorithm {
     MlKem1024,
     /// X25519 and ML-KEM-768 as one: X-Wing (draft-connolly-cfrg-xwing-kem).
     XWing,
+    /// AES-128 in Galois/Counter Mode (NIST SP 800-38D), with nonces of 96 bits.
+    Aes128Gcm,
+    /// AES-256 in Galois/Counter Mode (NIST SP 800-38D), with nonces of 96 bits.
+    Aes256Gcm,
+    /// ChaCha20-Poly1305 (RFC 8439), with nonces of 96 bits.
+    ChaCha20Poly1305,
+    /// XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03), with nonces of 192 bits.
+    XChaCha20Poly1305,
+    /// HMAC with SHA-256 (FIPS 198-1).
+    HmacSha256,
+    /// HMAC with SHA-384 (FIPS 198-1).
+    HmacSha384,
+    /// HMAC with SHA-512 (FIPS 198-1).
+    HmacSha512,
+    /// BLAKE3 in its keyed mode, with 32 bytes of output.
+    Blake3,
 }
 
 /// What an algorithm's keys are for.
@@ -78,14 +95,27 @@ pub enum KeyUsage {
     Signature,
     /// They encapsulate and decapsulate keys of 32 bytes.
     KeyEncapsulation,
+    /// They encrypt and decrypt, with one secret for both.
+    Encryption,
+    /// They make and verify message authentication codes (MACs), with one secret for both.
+    Authentication,
+}
+
+impl KeyUsage {
+    /// Whether one secret does both halves of the work. Such a key has no public key.
+    pub const fn is_symmetric(self) -> bool {
+        matches!(self, Self::Encryption | Self::Authentication)
+    }
 }
 
 /// The facts about an algorithm that need no key. All lengths are in bytes.
 struct Facts {
     name: &'static str,
     usage: KeyUsage,
+    /// 0 if there are no public keys.
     public_key: usize,
-    /// The signature, or the ciphertext that carries an encapsulated key.
+    /// The signature, the ciphertext that carries an encapsulated key, the MAC, or the bytes that a
+    /// ciphertext has more than its plaintext.
     output: usize,
 }
 
@@ -96,6 +126,20 @@ const fn signature(name: &'static str, public_key: usize, output: usize) -> Fact
 const fn encapsulation(name: &'static str, public_key: usize, output: usize) -> Facts {
     Facts { name, usage: KeyUsage::KeyEncapsulation, public_key, output }
 }
+
+/// `nonce` is the length of its nonces.
+const fn encryption(name: &'static str, nonce: usize) -> Facts {
+    Facts { name, usage: KeyUsage::Encryption, public_key: 0, output: HEADER_LEN + nonce + TAG_LEN }
+}
+
+const fn authentication(name: &'static str, output: usize) -> Facts {
+    Facts { name, usage: KeyUsage::Authentication, public_key: 0, output }
+}
+
+/// The length of the part of a ciphertext before its nonce: a format and the version of the key.
+pub(crate) const HEADER_LEN: usize = 5;
+/// The length of the tag of every algorithm that encrypts.
+pub(crate) const TAG_LEN: usize = 16;
 
 impl Algorithm {
     /// All of them.
@@ -122,6 +166,14 @@ impl Algorithm {
         Self::MlKem768,
         Self::MlKem1024,
         Self::XWing,
+        Self::Aes128Gcm,
+        Self::Aes256Gcm,
+        Self::ChaCha20Poly1305,
+        Self::XChaCha20Poly1305,
+        Self::HmacSha256,
+        Self::HmacSha384,
+        Self::HmacSha512,
+        Self::Blake3,
     ];
 
     const fn facts(self) -> Facts {
@@ -148,6 +200,14 @@ impl Algorithm {
             Self::MlKem768 => encapsulation("ml-kem-768", 1184, 1088),
             Self::MlKem1024 => encapsulation("ml-kem-1024", 1568, 1568),
             Self::XWing => encapsulation("x-wing", 1216, 1120),
+            Self::Aes128Gcm => encryption("aes-128-gcm", 12),
+            Self::Aes256Gcm => encryption("aes-256-gcm", 12),
+            Self::ChaCha20Poly1305 => encryption("chacha20-poly1305", 12),
+            Self::XChaCha20Poly1305 => encryption("xchacha20-poly1305", 24),
+            Self::HmacSha256 => authentication("hmac-sha256", 32),
+            Self::HmacSha384 => authentication("hmac-sha384", 48),
+            Self::HmacSha512 => authentication("hmac-sha512", 64),
+            Self::Blake3 => authentication("blake3", 32),
         }
     }
 
@@ -173,14 +233,39 @@ impl Algorithm {
         self.facts().usage
     }
 
-    /// The length of a public key in bytes.
+    /// Whether its keys have no public key: one secret does both halves of the work.
+    pub const fn is_symmetric(self) -> bool {
+        self.usage().is_symmetric()
+    }
+
+    /// The length of a public key in bytes; 0 if the algorithm has no public keys.
     pub const fn public_key_length(self) -> usize {
         self.facts().public_key
     }
 
-    /// The length in bytes of a signature, or of the ciphertext that carries an encapsulated key.
+    /// The length in bytes of a signature, of a MAC, or of the ciphertext that carries an
+    /// encapsulated key. For an algorithm that encrypts, the bytes that a ciphertext has more than
+    /// its plaintext.
     pub const fn output_length(self) -> usize {
         self.facts().output
+    }
+
+    /// The length in bytes of the nonces of an algorithm that encrypts; 0 for all others.
+    pub(crate) const fn nonce_length(self) -> usize {
+        match self.usage() {
+            KeyUsage::Encryption => self.output_length() - HEADER_LEN - TAG_LEN,
+            _ => 0,
+        }
+    }
+
+    /// How many times one version may encrypt: with more random nonces of 96 bits, two equal ones
+    /// would be too likely (NIST SP 800-38D, section 8.3). None if nonces of 192 bits, or no
+    /// nonces, set no such limit.
+    pub const fn max_encryptions(self) -> Option<NonZeroU64> {
+        match self.nonce_length() {
+            12 => NonZeroU64::new(1 << 32),
+            _ => None,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::backend::SOFTWARE;
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::{Signature, Verdict};
-use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
+use crate::policy::{KeyDerivation, KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved;
@@ -47,6 +47,9 @@ pub struct Attestation {
     /// head signs, and then left out of the JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_signing_version: Option<u32>,
+    /// The key that encrypts; left out of the JSON if it is the version's own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub derivation: KeyDerivation,
     /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
     /// The latest version, the one that signs.
@@ -63,8 +66,10 @@ pub struct VersionAttestation {
     pub id: KeyVersionId,
     /// Its number, from 1.
     pub version: u32,
-    /// Its public key.
-    pub public_key: PublicKey,
+    /// Its public key. None for a symmetric algorithm, and then left out of the JSON: nothing that
+    /// is computed from the secret is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<PublicKey>,
     /// When it was made.
     pub created: Timestamp,
     /// When the next version took its place; none for the latest version.
@@ -73,6 +78,10 @@ pub struct VersionAttestation {
     pub state: VersionState,
     /// Where its key pair comes from.
     pub origin: Origin,
+}
+
+fn is_none(derivation: &KeyDerivation) -> bool {
+    *derivation == KeyDerivation::None
 }
 
 impl Attestation {
@@ -90,6 +99,7 @@ impl Attestation {
             signs_digests: false,
             minimum_version: 1,
             minimum_signing_version: None,
+            derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
             head: versions.last().map_or(0, |latest| latest.version),
             key,
@@ -100,11 +110,11 @@ impl Attestation {
 
 impl VersionAttestation {
     /// A statement about a version that was generated, may be used, and is the latest one.
-    pub fn new(id: KeyVersionId, public_key: PublicKey, created: Timestamp) -> Self {
+    pub fn new(id: KeyVersionId, public_key: impl Into<Option<PublicKey>>, created: Timestamp) -> Self {
         Self {
             version: id.version(),
             id,
-            public_key,
+            public_key: public_key.into(),
             created,
             retired: None,
             state: VersionState::Usable,
@@ -141,6 +151,7 @@ impl From<&KeyRecord> for Attestation {
             signs_digests: record.signs_digests,
             minimum_version: record.minimum_version.max(1),
             minimum_signing_version: record.minimum_signing_version,
+            derivation: record.derivation,
             rotation: record.rotation,
             head: record.latest_number().get(),
             versions,
@@ -193,8 +204,10 @@ impl SignedAttestation {
         match latest
             .filter(|latest| latest.id == self.signature.key && latest.version == self.attestation.head)
         {
-            Some(latest) => latest.public_key.verify(&self.attestation.signed_bytes(), &self.signature.bytes),
-            None => Verdict::Invalid,
+            Some(VersionAttestation { public_key: Some(key), .. }) => {
+                key.verify(&self.attestation.signed_bytes(), &self.signature.bytes)
+            }
+            _ => Verdict::Invalid,
         }
     }
 }

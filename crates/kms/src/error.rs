@@ -61,7 +61,7 @@ codes! {
     UnknownVersion => "unknown_version",
     /// The version is not the key's latest one, and only the latest one signs.
     NotLatestVersion => "not_latest_version",
-    /// The key is disabled and does not sign.
+    /// The key is disabled: it does not sign, encrypt or decrypt.
     KeyDisabled => "key_disabled",
     /// The key is scheduled for destruction. It neither signs nor changes until that is canceled.
     KeyPendingDestruction => "key_pending_destruction",
@@ -75,14 +75,18 @@ codes! {
     Conflict => "conflict",
     /// There is too much to do at the moment. A retry may help.
     Busy => "busy",
-    /// The key's usage does not allow that: a key that signs does not decapsulate, and the reverse.
+    /// The key's usage does not allow that: for example, a key that signs does not decrypt.
     KeyUsageMismatch => "key_usage_mismatch",
-    /// The ciphertext is malformed, or was made for another key.
+    /// The ciphertext is malformed or was changed, or it was made with another key, key version,
+    /// context or associated data.
     InvalidCiphertext => "invalid_ciphertext",
     /// No backend of this build serves the algorithm.
     UnsupportedAlgorithm => "unsupported_algorithm",
     /// Another key of the tenant has the label.
     LabelTaken => "label_taken",
+    /// The key version was used as often as is safe for its algorithm, or as its policy allows, and
+    /// the keystore does not rotate the key by itself: rotate it.
+    UsesExhausted => "uses_exhausted",
     /// The key has 2^32 - 1 versions: there is no number for another one.
     VersionsExhausted => "versions_exhausted",
     /// The passphrase does not open the keystore, or the private key to import.

@@ -1,4 +1,4 @@
-//! A signature with the key version that made it, and the verdict on one.
+//! A signature or a MAC with the key version that made it, and the verdict on one.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -39,7 +39,16 @@ struct SignatureText {
     signature: String,
 }
 
-/// The result of verifying a signature.
+/// A message authentication code (MAC) and the key version that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mac {
+    /// The key version.
+    pub key: KeyVersionId,
+    /// The MAC, of the algorithm's whole length.
+    pub bytes: Vec<u8>,
+}
+
+/// The result of verifying a signature or a MAC.
 ///
 /// `Invalid` has no reason, on purpose: the equation does not distinguish a changed message from a
 /// changed signature or another key.
@@ -47,9 +56,9 @@ struct SignatureText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The signature is valid for this message under this key.
+    /// The signature or MAC is valid for this message under this key.
     Valid,
-    /// The signature is not valid.
+    /// The signature or MAC is not valid.
     Invalid,
     /// Nothing was verified: the keystore has no such key or version, or may not use it.
     /// [`Keystore::verify`](crate::Keystore::verify) for this item alone reports why. Only calls

@@ -1,8 +1,10 @@
 //! A key management library. It creates, imports, rotates, attests and destroys keys, keeps them
-//! encrypted at rest, signs and decapsulates with them, and makes signature files.
+//! encrypted at rest, signs, encrypts, makes MACs and decapsulates with them, and makes signature
+//! files.
 //!
-//! A *key* has one or more *versions*, each with its own key pair. The latest version signs. Every
-//! version verifies, unless it is revoked or below the key's minimum version. A private key leaves
+//! A *key* has one or more *versions*, each with its own key pair, or with its own secret if the
+//! algorithm is symmetric. The latest version signs, encrypts or makes MACs. Every version verifies
+//! and decrypts, unless it is revoked or below the key's minimum version. A private key leaves
 //! a keystore only if its key was created as exportable, and then only wrapped for a recipient.
 //!
 //! # The main types
@@ -17,6 +19,9 @@
 //! - [`Unlock`]: the secret that opens a keystore: a passphrase, a key file, or another
 //!   [`encryption::KeyProvider`].
 //! - [`PublicKey`], [`Verdict`]: verification without a keystore.
+//! - [`Keystore::encrypt`], [`Keystore::mac`], [`Keystore::generate_data_key`]: the work of
+//!   symmetric keys, which are in every build. [`EncryptionOptions`], [`Ciphertext`], [`Mac`],
+//!   [`DataKey`].
 //! - [`signature`][]: signature files over a file, a folder or a message, which a person can read.
 //! - [`succession`][]: statements by which an older version vouches for a newer one's public key.
 //! - [`audit_log`][]: a tamper-evident log of every operation. [`rollback`][]: guards that detect
@@ -69,6 +74,7 @@ mod attestation;
 pub mod audit_log;
 pub mod backend;
 pub mod batcher;
+mod ciphertext;
 mod encoding;
 #[cfg(feature = "soft-seal")]
 pub mod encrypted_file;
@@ -76,6 +82,7 @@ pub mod encryption;
 mod error;
 mod files;
 mod id;
+mod key_identity;
 mod key_signature;
 mod keystore;
 mod lease;
@@ -103,17 +110,22 @@ pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
 #[cfg(feature = "etcd")]
 pub use bulla_etcd::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser};
+pub use ciphertext::{
+    Ciphertext, CiphertextParts, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions,
+    MAX_PLAINTEXT_LEN, Plaintext,
+};
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
 pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
-pub use key_signature::{Signature, Verdict};
+pub use key_signature::{Mac, Signature, Verdict};
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};
 pub use keystore::{
     DataCipher, KeyMessage, Keystore, KeystoreOptions, NewKey, Snapshot, StoreChange, VerifyItem,
+    VerifyMacItem,
 };
 pub use lease::{BootInstant, StoreLease};
-pub use policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
+pub use policy::{KeyChange, KeyDerivation, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use signature::{SignatureFile, Statement, StatementKind};
@@ -170,6 +182,17 @@ pub mod fuzzing {
     #[cfg(feature = "soft-seal")]
     pub fn age(bytes: &[u8]) {
         crate::encryption::fuzz_age(bytes);
+    }
+
+    /// Takes bytes apart as a ciphertext of each algorithm. What parses must be the only form of
+    /// its parts.
+    pub fn ciphertext(bytes: &[u8]) {
+        for &algorithm in crate::Algorithm::ALL {
+            if let Ok(parts) = crate::CiphertextParts::parse(algorithm, bytes) {
+                assert_eq!(parts.to_bytes(), bytes, "a ciphertext has one form");
+                assert_eq!([parts.nonce(), parts.ciphertext()].concat(), parts.nonce_and_ciphertext());
+            }
+        }
     }
 
     /// Parses an envelope; when that succeeds, its bytes must come back unchanged.

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::id::Name;
 use crate::time::Timestamp;
 
-/// Whether a key signs.
+/// Whether a key does what it is for. In this module, *signs* stands for signing, encrypting,
+/// decrypting, and making and verifying MACs, and *verifies* for verifying signatures.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,12 +35,12 @@ pub enum KeyState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionState {
-    /// It verifies, and it signs if it is the latest version.
+    /// It verifies and decrypts, and it signs and encrypts if it is the latest version.
     #[default]
     Usable,
-    /// Its signatures are refused, and its private key is deleted for ever.
+    /// Its signatures, ciphertexts and MACs are refused, and its private key is deleted for ever.
     Revoked,
-    /// Its private key is deleted for ever. It still verifies.
+    /// Its private key is deleted for ever. It still verifies signatures.
     Destroyed,
 }
 
@@ -56,7 +58,30 @@ pub enum Origin {
     PublicOnly,
 }
 
-/// When the keystore rotates a key by itself: at the first signature that would exceed a limit. By
+/// The key that encrypts, for algorithms that encrypt. It is fixed when the key is made.
+///
+/// Both kinds of derived keys, and the nonces of convergent encryption, are those of Vault's
+/// transit engine (`derived`, `convergent_encryption` of version 3).
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyDerivation {
+    /// The version's own key. Callers give no context.
+    #[default]
+    None,
+    /// A key that is derived from the version's key and the context, which callers must give.
+    PerContext,
+    /// As `PerContext`, and the same plaintext in the same context always gives the same
+    /// ciphertext.
+    ///
+    /// Whoever sees two ciphertexts then sees whether their plaintexts are equal, and whoever may
+    /// encrypt can find the plaintext of a ciphertext by guessing. Use it only to search for equal
+    /// values. Callers give no associated data: two ciphertexts with one nonce and different
+    /// associated data would reveal the key of the tags.
+    Convergent,
+}
+
+/// When the keystore rotates a key by itself: at the first use that would exceed a limit. By
 /// default there are no limits.
 ///
 /// ```
@@ -73,10 +98,11 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotationPolicy {
-    /// The maximum age, in seconds, at which a latest version still signs.
+    /// The maximum age, in seconds, at which a latest version still signs, encrypts or makes MACs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<NonZeroU64>,
-    /// The maximum number of signatures that a version makes. After a crash it may have made fewer.
+    /// The maximum number of signatures, ciphertexts or MACs that a version makes. After a crash it
+    /// may have made fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<NonZeroU64>,
 }
@@ -108,12 +134,41 @@ impl RotationPolicy {
         Ok(Duration::from_millis(age) >= Duration::from_secs(seconds.get()))
     }
 
-    /// How many uses to reserve at once, so that not every signature writes to the store. The
-    /// larger the limit, the more uses a crash may lose.
-    pub(crate) fn reservation(max_uses: NonZeroU64, used: u64) -> u64 {
-        const SHARE: u64 = 64;
+    /// Whether the keystore rotates the key by itself at all.
+    fn is_automatic(self) -> bool {
+        self.max_age_seconds.is_some() || self.max_uses.is_some()
+    }
+}
+
+/// How often one version may be used, and what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UseLimit {
+    pub(crate) max_uses: NonZeroU64,
+    /// How many uses a process reserves at once, at most.
+    max_reserved: u64,
+    /// Whether the keystore rotates the key when the limit is reached; otherwise it refuses.
+    pub(crate) rotates: bool,
+}
+
+impl UseLimit {
+    /// The smaller one of the policy's limit and the algorithm's; none if there is neither.
+    pub(crate) fn of(policy: RotationPolicy, algorithm: Algorithm) -> Option<Self> {
         const MAX_RESERVED_USES: u64 = 4096;
-        (max_uses.get() / SHARE).clamp(1, MAX_RESERVED_USES).min(max_uses.get().saturating_sub(used))
+        // A loss of this many is 2^-16 of the limit of 2^32.
+        const MAX_RESERVED_ENCRYPTIONS: u64 = 1 << 16;
+        let chosen = policy.max_uses.map(|max_uses| (max_uses, MAX_RESERVED_USES));
+        let safe = algorithm.max_encryptions().map(|max_uses| (max_uses, MAX_RESERVED_ENCRYPTIONS));
+        let (max_uses, max_reserved) =
+            chosen.into_iter().chain(safe).min_by_key(|(max_uses, _)| *max_uses)?;
+        Some(Self { max_uses, max_reserved, rotates: policy.is_automatic() })
+    }
+
+    /// How many uses to reserve at once, so that not every use writes to the store. The larger the
+    /// limit, the more uses a crash may lose.
+    pub(crate) fn reservation(self, used: u64) -> u64 {
+        const SHARE: u64 = 64;
+        let max_uses = self.max_uses.get();
+        (max_uses / SHARE).clamp(1, self.max_reserved).min(max_uses.saturating_sub(used))
     }
 }
 
@@ -171,9 +226,35 @@ mod tests {
 
     #[test]
     fn a_reservation_is_a_share_of_the_bound_and_never_exceeds_it() {
-        let reserve = |max, used| RotationPolicy::reservation(NonZeroU64::new(max).unwrap(), used);
+        let limit = |max| {
+            let policy = RotationPolicy::default().max_uses(NonZeroU64::new(max));
+            UseLimit::of(policy, Algorithm::Ed25519).unwrap()
+        };
+        let reserve = |max, used| limit(max).reservation(used);
         assert_eq!([reserve(1, 0), reserve(63, 0), reserve(64, 0), reserve(128, 0)], [1, 1, 1, 2]);
         assert_eq!([reserve(128, 127), reserve(128, 128), reserve(128, 129)], [1, 0, 0]);
         assert_eq!(reserve(u64::MAX, 0), 4096);
+    }
+
+    #[test]
+    fn a_cipher_with_short_nonces_has_a_limit_that_no_policy_raises() {
+        let policy = |max| RotationPolicy::default().max_uses(NonZeroU64::new(max));
+        let limit = |max, algorithm| UseLimit::of(policy(max), algorithm);
+        for algorithm in [Algorithm::Aes128Gcm, Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305] {
+            let safe = limit(0, algorithm).unwrap();
+            assert_eq!((safe.max_uses.get(), safe.rotates, safe.reservation(0)), (1 << 32, false, 1 << 16));
+            assert_eq!(safe.reservation((1 << 32) - 7), 7);
+            assert_eq!(safe.reservation(1 << 32), 0);
+            let raised = limit(1 << 40, algorithm).unwrap();
+            assert_eq!((raised.max_uses.get(), raised.rotates), (1 << 32, true));
+            let lowered = limit(640, algorithm).unwrap();
+            assert_eq!((lowered.max_uses.get(), lowered.rotates, lowered.reservation(0)), (640, true, 10));
+            let aged = RotationPolicy::default().max_age_seconds(NonZeroU64::new(9));
+            assert!(UseLimit::of(aged, algorithm).unwrap().rotates);
+        }
+        for algorithm in [Algorithm::XChaCha20Poly1305, Algorithm::HmacSha256, Algorithm::Ed25519] {
+            assert_eq!(limit(0, algorithm), None);
+            assert_eq!(limit(5, algorithm).unwrap().max_uses.get(), 5);
+        }
     }
 }

@@ -49,17 +49,20 @@ impl PublicKey {
     /// these are bytes that are not a point of the curve; a point of small order, under which one
     /// signature fits almost every message; and a y that is not reduced, which is a second encoding
     /// of a point. For X-Wing it is an X25519 part of low order. [`Code::UnsupportedAlgorithm`] if
-    /// this build cannot verify signatures of the algorithm.
+    /// this build cannot verify signatures of the algorithm. [`Code::KeyUsageMismatch`] if the
+    /// algorithm has no public keys.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self> {
         let prepared = Backends::software().verifier(algorithm)?.prepare(algorithm, bytes)?;
         Ok(Self(Arc::new(EncodedKey::decoded(algorithm, bytes, decode, prepared))))
     }
 
     /// Reads the text form of a key that was checked before it was encrypted.
-    pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
         let (algorithm, bytes) =
             parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;
-        Ok(Self(Arc::new(EncodedKey::new(algorithm, &bytes, decode))))
+        Ok(Some(Self(Arc::new(EncodedKey::new(algorithm, &bytes, decode)))))
     }
 
     /// The algorithm.

@@ -4,10 +4,12 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::SOFTWARE;
-use crate::error::{KmsError, Result};
+use crate::algorithm::{Algorithm, KeyUsage};
+use crate::backend::{PrivateKey, SOFTWARE, key_usage_mismatch};
+use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
-use crate::policy::{KeyState, Origin, RotationPolicy, VersionState};
+use crate::key_identity::{CheckValue, KeyIdentity};
+use crate::policy::{KeyDerivation, KeyState, Origin, RotationPolicy, UseLimit, VersionState};
 use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
 use crate::time::Timestamp;
@@ -43,6 +45,9 @@ pub(crate) struct KeyRecord {
     /// head signs, which is fixed when the key is made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) minimum_signing_version: Option<u32>,
+    /// The key that encrypts. This is fixed when the key is made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) derivation: KeyDerivation,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) rotation: RotationPolicy,
     /// Version 1 first; never empty. The last one is the latest version.
@@ -54,14 +59,22 @@ pub(crate) struct KeyRecord {
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionRecord {
     pub(crate) created: Timestamp,
-    #[serde(deserialize_with = "PublicKey::deserialize_trusted")]
-    pub(crate) public_key: PublicKey,
+    /// None if the algorithm is symmetric.
+    #[serde(
+        default,
+        deserialize_with = "PublicKey::deserialize_trusted",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(crate) public_key: Option<PublicKey>,
+    /// Of a symmetric algorithm, and of no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check_value: Option<CheckValue>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) origin: Origin,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) state: VersionState,
-    /// The number of signatures that were, or may have been, made: a process reserves signatures
-    /// before it makes them.
+    /// The number of signatures, ciphertexts or MACs that were, or may have been, made: a process
+    /// reserves uses before it makes them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) uses: u64,
     /// The backend's material, in base64, as long as the device still has to delete the private
@@ -71,6 +84,43 @@ pub(crate) struct VersionRecord {
 }
 
 impl VersionRecord {
+    /// A version that was just made.
+    pub(crate) fn new(created: Timestamp, identity: KeyIdentity, origin: Origin) -> Self {
+        let (public_key, check_value) = identity.into_fields();
+        let state = VersionState::Usable;
+        Self { created, public_key, check_value, origin, state, uses: 0, leftover: None }
+    }
+
+    /// The public key of a version of this key.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch) if the algorithm is symmetric.
+    pub(crate) fn public_key_of(&self, key: &KeyId) -> Result<&PublicKey> {
+        self.public_key.as_ref().ok_or_else(|| key_usage_mismatch(key.algorithm()))
+    }
+
+    /// Whether this is the private key of the version.
+    pub(crate) fn is_of(&self, key: &dyn PrivateKey) -> Result<bool> {
+        match (&self.public_key, self.check_value) {
+            (Some(public_key), _) => Ok(key.public_key()? == public_key.as_bytes()),
+            (None, Some(value)) => Ok(CheckValue::of(key)? == value),
+            (None, None) => Ok(false),
+        }
+    }
+
+    /// Whether both versions have one private key.
+    pub(crate) fn has_key_of(&self, other: &Self) -> bool {
+        (&self.public_key, self.check_value) == (&other.public_key, other.check_value)
+    }
+
+    /// Whether the version has this identity.
+    pub(crate) fn has_identity(&self, identity: &KeyIdentity) -> bool {
+        match identity {
+            KeyIdentity::PublicKey(key) => self.public_key.as_ref() == Some(key),
+            KeyIdentity::CheckValue(value) => self.check_value == Some(*value),
+        }
+    }
+
     /// Whether the store holds the private key.
     pub(crate) fn is_held(&self) -> bool {
         self.state == VersionState::Usable && self.origin != Origin::PublicOnly
@@ -89,6 +139,24 @@ fn is_software(backend: &str) -> bool {
     backend == SOFTWARE
 }
 
+fn malformed(error: serde_json::Error) -> KmsError {
+    KmsError::corrupt("a key's record is malformed").with_source(error)
+}
+
+/// The error if a record names an algorithm that this program does not know: a newer one wrote it.
+fn unknown_algorithm(record: &[u8]) -> Option<KmsError> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        key: &'a str,
+    }
+    let named: Named<'_> = serde_json::from_slice(record).ok()?;
+    let algorithm = named.key.split('/').nth(2).filter(|name| name.parse::<Algorithm>().is_err())?;
+    let message = format!(
+        "the keystore has a key of the algorithm {algorithm:?}, which this program does not know; use a newer version of the program"
+    );
+    Some(KmsError::new(Code::KeystoreTooNew, message))
+}
+
 impl KeyRecord {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a record has text keys and no values that can fail")
@@ -96,13 +164,22 @@ impl KeyRecord {
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let record: Self = serde_json::from_slice(bytes)
-            .map_err(|error| KmsError::corrupt("a key's record is malformed").with_source(error))?;
+            .map_err(|error| unknown_algorithm(bytes).unwrap_or_else(|| malformed(error)))?;
         if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
             return Err(KmsError::corrupt("a key's record has no versions, or too many"));
         }
         let algorithm = record.key.algorithm();
-        if record.versions.iter().any(|version| version.public_key.algorithm() != algorithm) {
+        let is_consistent = |version: &VersionRecord| match (&version.public_key, version.check_value) {
+            (Some(key), None) => key.algorithm() == algorithm && !algorithm.is_symmetric(),
+            (None, Some(_)) => algorithm.is_symmetric() && version.origin != Origin::PublicOnly,
+            _ => false,
+        };
+        if !record.versions.iter().all(is_consistent) {
             return Err(KmsError::corrupt("a key's record has a public key of another algorithm"));
+        }
+        let encrypts = algorithm.usage() == KeyUsage::Encryption;
+        if record.derivation != KeyDerivation::None && !encrypts {
+            return Err(KmsError::corrupt("a key's record derives keys, and its algorithm does not encrypt"));
         }
         let public_only = record.is_public_only();
         if record.versions.iter().any(|version| (version.origin == Origin::PublicOnly) != public_only) {
@@ -125,6 +202,11 @@ impl KeyRecord {
     /// Whether only public keys were imported: then no version has a private key.
     pub(crate) fn is_public_only(&self) -> bool {
         self.latest_version().origin == Origin::PublicOnly
+    }
+
+    /// How often one version may be used; none if nothing limits that.
+    pub(crate) fn use_limit(&self) -> Option<UseLimit> {
+        UseLimit::of(self.rotation, self.key.algorithm())
     }
 
     /// The latest version's record.

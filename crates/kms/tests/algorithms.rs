@@ -4,8 +4,9 @@
 
 use bulla_kms::backend::Backends;
 use bulla_kms::{
-    Algorithm, Code, KeyChange, KeyFile, KeyUsage, KeyVersionId, Keystore, NewKey, PublicKey, SignatureFile,
-    Statement, Unlock, Verdict,
+    Algorithm, Attestation, Code, DataKeyLength, EncryptionOptions, KeyChange, KeyFile, KeyUsage,
+    KeyVersionId, Keystore, KmsError, NewKey, PublicKey, SignatureFile, Statement, Unlock, Verdict,
+    VerifyItem,
 };
 
 fn served() -> impl Iterator<Item = Algorithm> {
@@ -51,7 +52,7 @@ fn what_a_build_does_not_serve_is_refused_by_name() {
 
 #[test]
 fn a_public_key_has_one_length_and_one_text() {
-    for algorithm in served() {
+    for algorithm in served().filter(|algorithm| !algorithm.is_symmetric()) {
         let (keystore, id) = with_key(algorithm);
         let public_key = keystore.public_key(&id).unwrap();
         assert_eq!(public_key.as_bytes().len(), algorithm.public_key_length(), "{algorithm}");
@@ -59,6 +60,94 @@ fn a_public_key_has_one_length_and_one_text() {
         for bytes in [&[][..], &public_key.as_bytes()[1..], &[public_key.as_bytes(), &[0]].concat()] {
             assert_eq!(PublicKey::from_bytes(algorithm, bytes).unwrap_err().code, Code::InvalidPublicKey);
         }
+    }
+}
+
+#[test]
+fn a_symmetric_key_has_no_public_key_anywhere() {
+    for algorithm in served().filter(|algorithm| algorithm.is_symmetric()) {
+        let (keystore, id) = with_key(algorithm);
+        assert_eq!(algorithm.public_key_length(), 0);
+        let refused = |result: Result<(), KmsError>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}: {error}");
+            let does = if algorithm.usage() == KeyUsage::Encryption { "encrypts" } else { "MACs" };
+            assert!(error.message.contains(does) && error.message.contains(algorithm.as_str()), "{error}");
+        };
+        refused(keystore.public_key(&id).map(drop));
+        refused(keystore.recipient(&id).map(drop));
+        refused(keystore.check_usable(&id));
+        refused(keystore.verify(&id, b"a message", &[0; 64]).map(drop));
+        refused(keystore.sign(id.key_id(), b"a message").map(drop));
+        refused(keystore.attest_signed(id.key_id()).map(drop));
+        refused(keystore.sign_time(id.key_id(), &[0; 32]).map(drop));
+        refused(keystore.successions(id.key_id()).map(drop));
+        refused(SignatureFile::sign(&keystore, id.key_id(), Statement::message(b"m")).map(drop));
+        refused(PublicKey::from_bytes(algorithm, &[0; 32]).map(drop));
+        refused(format!("{algorithm}:AAAA").parse::<PublicKey>().map(drop));
+        let item = VerifyItem { key: &id, message: b"m", signature: &[0; 64] };
+        assert_eq!(keystore.verify_batch(&[item]), [Verdict::Unusable]);
+        let attestation = keystore.attest(id.key_id()).unwrap();
+        assert_eq!(attestation.versions[0].public_key, None);
+        let json = serde_json::to_string(&attestation).unwrap();
+        assert!(!json.contains("public_key") && !json.contains("check_value"), "{json}");
+        assert_eq!(serde_json::from_str::<Attestation>(&json).unwrap(), attestation);
+    }
+}
+
+#[test]
+fn what_was_encrypted_is_of_its_key_its_version_and_its_bytes() {
+    for algorithm in of_use(KeyUsage::Encryption) {
+        let (keystore, id) = with_key(algorithm);
+        let options = EncryptionOptions::default().associated_data(b"row 7");
+        let made = keystore.encrypt(id.key_id(), b"a plaintext", &options).unwrap();
+        assert_eq!((&made.key, made.bytes.len()), (&id, 11 + algorithm.output_length()), "{algorithm}");
+        let again = keystore.encrypt(id.key_id(), b"a plaintext", &options).unwrap();
+        assert_ne!(made, again, "{algorithm}");
+        keystore.rotate(id.key_id()).unwrap();
+        let plaintext = keystore.decrypt(id.key_id(), &made.bytes, &options).unwrap();
+        assert_eq!((&plaintext.key, &**plaintext.bytes), (&id, &b"a plaintext"[..]), "{algorithm}");
+        let refused = |bytes: &[u8], options: &EncryptionOptions<'_>| {
+            let error = keystore.decrypt(id.key_id(), bytes, options).unwrap_err();
+            assert_eq!(error.code, Code::InvalidCiphertext, "{algorithm}");
+            error.message
+        };
+        let one_text = refused(&made.bytes, &EncryptionOptions::default());
+        for place in 0..made.bytes.len() {
+            for bit in 0..8 {
+                let mut changed = made.bytes.clone();
+                changed[place] ^= 1 << bit;
+                assert_eq!(refused(&changed, &options), one_text, "{algorithm}, byte {place}, bit {bit}");
+            }
+            assert_eq!(refused(&made.bytes[..place], &options), one_text);
+        }
+        assert_eq!(refused(&[&made.bytes[..], &[0]].concat(), &options), one_text);
+        let other = keystore.create_key(new_key(algorithm)).unwrap();
+        let error = keystore.decrypt(other.key_id(), &made.bytes, &options).unwrap_err();
+        assert_eq!((error.code, error.message), (Code::InvalidCiphertext, one_text));
+    }
+}
+
+#[test]
+fn a_mac_is_of_its_message_its_key_and_its_bytes() {
+    for algorithm in of_use(KeyUsage::Authentication) {
+        let (keystore, id) = with_key(algorithm);
+        let mac = keystore.mac(id.key_id(), b"a message").unwrap();
+        assert_eq!((&mac.key, mac.bytes.len()), (&id, algorithm.output_length()), "{algorithm}");
+        assert_eq!(keystore.mac(id.key_id(), b"a message").unwrap(), mac);
+        let next = keystore.rotate(id.key_id()).unwrap();
+        let verdict =
+            |id: &KeyVersionId, message: &[u8], mac: &[u8]| keystore.verify_mac(id, message, mac).unwrap();
+        assert_eq!(verdict(&id, b"a message", &mac.bytes), Verdict::Valid, "{algorithm}");
+        assert_eq!(verdict(&id, b"a massage", &mac.bytes), Verdict::Invalid, "{algorithm}");
+        assert_eq!(verdict(&next, b"a message", &mac.bytes), Verdict::Invalid, "{algorithm}");
+        for place in 0..mac.bytes.len() {
+            let mut changed = mac.bytes.clone();
+            changed[place] ^= 1;
+            assert_eq!(verdict(&id, b"a message", &changed), Verdict::Invalid, "{algorithm}");
+            assert_eq!(verdict(&id, b"a message", &mac.bytes[..place]), Verdict::Invalid, "{algorithm}");
+        }
+        assert_eq!(verdict(&id, b"a message", &[&mac.bytes[..], &[0]].concat()), Verdict::Invalid);
     }
 }
 
@@ -166,9 +255,25 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
                 assert_eq!(verdict, Verdict::Invalid);
                 keystore.sign(id.key_id(), b"a message").unwrap_err()
             }
+            KeyUsage::Encryption | KeyUsage::Authentication => keystore.decapsulate(&id, &[]).unwrap_err(),
             other => panic!("no test of {other:?}"),
         };
         assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
+        let options = EncryptionOptions::default();
+        if algorithm.usage() != KeyUsage::Encryption {
+            for error in [
+                keystore.encrypt(id.key_id(), b"", &options).unwrap_err(),
+                keystore.decrypt(id.key_id(), b"", &options).unwrap_err(),
+                keystore.rewrap(id.key_id(), b"", &options).unwrap_err(),
+                keystore.generate_data_key(id.key_id(), DataKeyLength::Bits256, &options).unwrap_err(),
+            ] {
+                assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
+            }
+        }
+        if algorithm.usage() != KeyUsage::Authentication {
+            assert_eq!(keystore.mac(id.key_id(), b"").unwrap_err().code, Code::KeyUsageMismatch);
+            assert_eq!(keystore.verify_mac(&id, b"", &[]).unwrap_err().code, Code::KeyUsageMismatch);
+        }
     }
 }
 
@@ -187,14 +292,18 @@ fn keys_are_there_when_the_store_is_opened_again() {
         .filter(quick)
         .map(|algorithm| {
             let id = keystore.create_key(new_key(algorithm)).unwrap();
+            let before = (algorithm.usage() == KeyUsage::Encryption)
+                .then(|| keystore.encrypt(id.key_id(), b"a plaintext", &Default::default()).unwrap().bytes);
             keystore.rotate(id.key_id()).unwrap();
-            (id.clone(), keystore.public_key(&id).unwrap())
+            let public_key = keystore.public_key(&id).ok();
+            assert_eq!(public_key.is_none(), algorithm.is_symmetric());
+            (id, public_key, before)
         })
         .collect();
     drop(keystore);
     let keystore = Keystore::open(&path, &unlock).unwrap();
-    for (id, public_key) in made {
-        assert_eq!(keystore.public_key(&id).unwrap(), public_key);
+    for (id, public_key, before) in made {
+        assert_eq!(keystore.public_key(&id).ok(), public_key);
         match id.key_id().algorithm().usage() {
             KeyUsage::Signature => {
                 let signature = keystore.sign(id.key_id(), b"a message").unwrap();
@@ -202,8 +311,17 @@ fn keys_are_there_when_the_store_is_opened_again() {
                 assert_eq!((signature.key.version(), verdict.unwrap()), (2, Verdict::Valid));
             }
             KeyUsage::KeyEncapsulation => {
-                let sent = public_key.encapsulate().unwrap();
+                let sent = public_key.unwrap().encapsulate().unwrap();
                 assert_eq!(*keystore.decapsulate(&id, &sent.ciphertext).unwrap(), *sent.shared_key);
+            }
+            KeyUsage::Encryption => {
+                let found = keystore.decrypt(id.key_id(), &before.unwrap(), &Default::default()).unwrap();
+                assert_eq!((&found.key, &**found.bytes), (&id, &b"a plaintext"[..]));
+            }
+            KeyUsage::Authentication => {
+                let mac = keystore.mac(id.key_id(), b"a message").unwrap();
+                let verdict = keystore.verify_mac(&mac.key, b"a message", &mac.bytes).unwrap();
+                assert_eq!((mac.key.version(), verdict), (2, Verdict::Valid));
             }
             other => panic!("no test of {other:?}"),
         }

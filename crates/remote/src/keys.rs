@@ -307,7 +307,7 @@ fn version(algorithm: Algorithm, version: KeyVersion) -> Result<VersionAttestati
     let unknown = || unexpected("a key version in it has a state that this program does not know");
     let mut attestation = VersionAttestation::new(
         read(&version.id, "the name of a key version")?,
-        PublicKey::from_bytes(algorithm, &version.public_key)?,
+        version.public_key.map(|key| PublicKey::from_bytes(algorithm, &key)).transpose()?,
         timestamp(version.created)?,
     );
     attestation.version = version.version;

@@ -33,7 +33,7 @@ pub(crate) fn trusted_log_keys(
 ) -> Result<Vec<(KeyVersionId, PublicKey)>> {
     let versions = keystore.attest(&log_key(keystore, log)?)?.versions.into_iter();
     let usable = versions.filter(|version| version.state != VersionState::Revoked);
-    Ok(usable.map(|version| (version.id, version.public_key)).collect())
+    Ok(usable.filter_map(|version| Some((version.id, version.public_key?))).collect())
 }
 
 /// How often a log without new entries is cosigned again: so the time of the newest cosignature

@@ -124,6 +124,7 @@ pub(crate) const fn status_of(code: Code) -> StatusCode {
         | Code::Conflict
         | Code::LabelTaken
         | Code::VersionsExhausted
+        | Code::UsesExhausted
         | Code::NoPrivateKey
         | Code::NotExportable
         | Code::WrongUnlockMethod => StatusCode::CONFLICT,

@@ -5,6 +5,7 @@ Usage: python read_vectors.py FOLDER. Prints one line for each group; ends with 
 
 import base64
 import hashlib
+import hmac
 import json
 import re
 import struct
@@ -18,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap_with_padding
 from dilithium_py.ml_dsa import ML_DSA_44, ML_DSA_65, ML_DSA_87
 from kyber_py.ml_kem import ML_KEM_512, ML_KEM_768, ML_KEM_1024
@@ -32,6 +34,7 @@ SLH_DSA = {"slh-dsa-sha2-128s": sha2_128s, "slh-dsa-shake-128s": shake_128s}
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 ALGORITHM = (
     r"ed25519|ecdsa-p256|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing"
+    r"|aes-(?:128|256)-gcm|x?chacha20-poly1305|hmac-sha(?:256|384|512)|blake3"
 )
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KEY_ID = re.compile(rf"({NAME})/({NAME})/({ALGORITHM})/({UUID})/v([1-9][0-9]{{0,9}})")
@@ -275,6 +278,50 @@ def wrapped_key(case):
     assert base64.b64encode(key.public_key().public_bytes_raw()).decode() == values["public-key"]
 
 
+def decrypted(case, ciphertext, associated_data):
+    """What spec/ciphertext.md says that a ciphertext decrypts to."""
+    key, context = bytes.fromhex(case["key"]), bytes.fromhex(case["context"])
+    assert ciphertext[0] == 1 and int.from_bytes(ciphertext[1:5], "big") == case["key_version"]
+    length = 24 if case["algorithm"] == "xchacha20-poly1305" else 12
+    nonce, sealed = ciphertext[5 : 5 + length], ciphertext[5 + length :]
+    nonce_key = None
+    if case["derivation"] != "none":
+        derived = HKDF(hashes.SHA256(), len(key) + 32, None, context).derive(key)
+        key, nonce_key = derived[:-32], derived[-32:]
+    if case["algorithm"].startswith("aes"):
+        cipher, used = AESGCM(key), nonce
+    elif length == 24:
+        cipher, used = ChaCha20Poly1305(h_chacha20(key, nonce[:16])), bytes(4) + nonce[16:]
+    else:
+        cipher, used = ChaCha20Poly1305(key), nonce
+    plaintext = cipher.decrypt(used, sealed, associated_data)
+    if case["derivation"] == "convergent":
+        assert hmac.digest(nonce_key, plaintext, "sha256")[:length] == nonce
+    return plaintext
+
+
+def ciphertexts(cases):
+    for case in cases:
+        ciphertext, data = bytes.fromhex(case["ciphertext"]), bytes.fromhex(case["associated_data"])
+        assert decrypted(case, ciphertext, data) == bytes.fromhex(case["plaintext"])
+        for changed, other in ((ciphertext[:-1] + bytes([ciphertext[-1] ^ 1]), data), (ciphertext, data + b"x")):
+            try:
+                decrypted(case, changed, other)
+            except InvalidTag:
+                continue
+            raise AssertionError("a changed ciphertext was decrypted")
+
+
+def macs(cases):
+    for case in cases:
+        key, message = bytes.fromhex(case["key"]), bytes.fromhex(case["message"])
+        if case["algorithm"] == "blake3":
+            made = blake3(message, key=key).digest()
+        else:
+            made = hmac.digest(key, message, case["algorithm"].removeprefix("hmac-"))
+        assert made.hex() == case["mac"]
+
+
 def protobuf(data):
     """The fields of a message, as pairs of number and value."""
 
@@ -327,6 +374,7 @@ def main():
     folder = Path(sys.argv[1])
     load = lambda name: json.loads((folder / name).read_text())
     keys, quantum, sealing = load("keys.json"), load("post-quantum.json"), load("sealing.json")
+    symmetric = load("symmetric.json")
     groups = [
         (key_ids, keys["key_ids"]),
         (public_keys, keys["public_keys"]),
@@ -338,6 +386,8 @@ def main():
         (kem, quantum["kem"]),
         (envelopes, sealing["envelopes"]),
         (wrapped_key, sealing["wrapped_key"]),
+        (ciphertexts, symmetric["ciphertexts"]),
+        (macs, symmetric["macs"]),
         (tokens, load("tokens.json")),
     ]
     failed = 0

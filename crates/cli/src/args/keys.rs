@@ -116,6 +116,10 @@ Exit status: 0 canceled, 2 not canceled.")]
 ///
 /// Algorithms that do not sign: ml-kem-512, ml-kem-768, ml-kem-1024 and x-wing. Their keys receive
 /// exported keys: `bulla keys export` wraps a private key for them.
+///
+/// Symmetric algorithms, without a public key, for programs that use the library or the service:
+/// aes-128-gcm, aes-256-gcm, chacha20-poly1305 and xchacha20-poly1305 encrypt. hmac-sha256,
+/// hmac-sha384, hmac-sha512 and blake3 make message authentication codes (MACs).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

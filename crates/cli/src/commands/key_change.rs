@@ -81,8 +81,14 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
         let why = "has only a public key: it only verifies";
         return refused(Code::NoPrivateKey, why, another.to_owned());
     }
-    if key.algorithm.usage() == KeyUsage::KeyEncapsulation {
-        let why = format!("does not sign: its algorithm is {}, which receives keys", key.algorithm);
+    let does = match key.algorithm.usage() {
+        KeyUsage::KeyEncapsulation => Some("receives keys"),
+        KeyUsage::Encryption => Some("encrypts"),
+        KeyUsage::Authentication => Some("makes MACs"),
+        _ => None,
+    };
+    if let Some(does) = does {
+        let why = format!("does not sign: its algorithm is {}, which {does}", key.algorithm);
         return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }
     match LabelOrId::parse(named)?.version() {

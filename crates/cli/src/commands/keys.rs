@@ -108,9 +108,14 @@ fn rotate(args: &KeyArgs) -> Result<()> {
 
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
-    if key.algorithm.usage() == KeyUsage::KeyEncapsulation {
-        let latest = key.head;
-        return out.line(format_args!("rotated {name}: version {latest} receives keys from now on"));
+    let does = match key.algorithm.usage() {
+        KeyUsage::KeyEncapsulation => Some("receives keys"),
+        KeyUsage::Encryption => Some("encrypts"),
+        KeyUsage::Authentication => Some("makes MACs"),
+        _ => None,
+    };
+    if let Some(does) = does {
+        return out.line(format_args!("rotated {name}: version {} {does} from now on", key.head));
     }
     out.line(format_args!("rotated {name}: version {} signs from now on", key.head))?;
     out.line("signatures by older versions still verify")?;
@@ -209,10 +214,9 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
         if version.origin == Origin::Imported {
             until.push_str(", imported");
         }
-        out.line(format_args!(
-            "v{:<9} {}  created {}  {until}",
-            version.version, version.public_key, version.created
-        ))?;
+        let public_key =
+            version.public_key.as_ref().map_or_else(|| "no public key".to_owned(), ToString::to_string);
+        out.line(format_args!("v{:<9} {public_key}  created {}  {until}", version.version, version.created))?;
     }
     Ok(())
 }
@@ -234,9 +238,13 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         PublicKeyFormat::Openssh => Some(PublicFormat::OpenSsh),
         PublicKeyFormat::Jwk => Some(PublicFormat::Jwk),
     };
+    let public_key = version.public_key.ok_or_else(|| {
+        let message = format!("has no public key: a key of {} is one secret", attestation.algorithm);
+        Error::new("key_usage_mismatch", message).about(args.key.clone())
+    })?;
     let text = match format {
-        None => NamedPublicKey { key: version.id, public_key: version.public_key }.to_string().into_bytes(),
-        Some(format) => write_public(&version.public_key, format)?,
+        None => NamedPublicKey { key: version.id, public_key }.to_string().into_bytes(),
+        Some(format) => write_public(&public_key, format)?,
     };
     // Any 32 bytes can be a raw public key, also a private key.
     let is_one = |found: &[u8]| found == text || is_public_key(found);

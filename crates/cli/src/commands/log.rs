@@ -275,8 +275,8 @@ fn print_witness_keys(args: &LogWitnessArgs) -> Result<Exit> {
     let mut out = Out::stdout();
     let log = store::open_log(None, &args.keystore)?.id()?;
     for version in source.log_key()?.versions {
-        if version.state != VersionState::Revoked {
-            out.line(verifier_key(log, &version.public_key))?;
+        if let Some(public_key) = version.public_key.filter(|_| version.state != VersionState::Revoked) {
+            out.line(verifier_key(log, &public_key))?;
         }
     }
     out.flush()?;

@@ -113,7 +113,7 @@ impl PreviousSignature {
         let key = keys.key(&file.key.key_id().to_string()).ok()?;
         let version = key.versions.iter().find(|version| version.version == file.key.version())?;
         check_usable(&key, version).ok()?;
-        if !file.verify_with(&version.public_key).is_valid() {
+        if !file.verify_with(version.public_key.as_ref()?).is_valid() {
             return None;
         }
         let mut reader = manifest::ManifestReader::new(reader);

@@ -132,8 +132,9 @@ fn wrapped(args: &KeysImportArgs, bytes: &[u8]) -> Result<Material> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| about(Error::new("malformed_key", "is not text, so it is not a wrapped key")))?;
     let wrapped: WrappedPrivateKey = text.parse().map_err(|error: KmsError| about(error.into()))?;
-    if args.algorithm.is_some_and(|algorithm| algorithm != wrapped.public_key.algorithm()) {
-        let message = format!("the key's algorithm is {}", wrapped.public_key.algorithm());
+    let found = wrapped.key.key_id().algorithm();
+    if args.algorithm.is_some_and(|algorithm| algorithm != found) {
+        let message = format!("the key's algorithm is {found}");
         return Err(about(Error::new("invalid_argument", message)));
     }
     let unwrap_with = args

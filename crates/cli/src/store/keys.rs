@@ -215,7 +215,7 @@ impl Material {
     pub fn algorithm(&self) -> Algorithm {
         match self {
             Self::Private(file) => file.key.algorithm(),
-            Self::Wrapped { wrapped, .. } => wrapped.public_key.algorithm(),
+            Self::Wrapped { wrapped, .. } => wrapped.key.key_id().algorithm(),
             Self::Public(key) => key.algorithm(),
         }
     }
@@ -250,7 +250,8 @@ fn unwrap(keystore: &Keystore, wrapped: &WrappedPrivateKey, unwrap_with: &str) -
     let found = find_key(keystore, unwrap_with)?;
     // It may have been wrapped for any version.
     let versions = keystore.attest(found.key_id())?.versions;
-    match versions.iter().find(|version| wrapped.check_recipient(&version.public_key).is_ok()) {
+    let is_recipient = |key: &PublicKey| wrapped.check_recipient(key).is_ok();
+    match versions.iter().find(|version| version.public_key.as_ref().is_some_and(is_recipient)) {
         Some(version) => Ok(keystore.unwrap_key(&version.id, wrapped)?),
         None => {
             let message = format!("the key was wrapped for another recipient, not for {}", found.key_id());

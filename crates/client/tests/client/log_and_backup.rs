@@ -46,7 +46,7 @@ fn a_log_is_read_proved_and_verified_and_a_backup_opens() {
     assert_eq!(entries[..page.entries.len()], page.entries);
     assert!(entries[0].time <= SystemTime::now() && entries[0].time > new.time - Duration::from_secs(60));
     let log_key = client.key("audit-log").unwrap();
-    let key = &log_key.versions[0].public_key;
+    let key = log_key.versions[0].public_key.as_ref().unwrap();
     let key = PublicKey::from_bytes(bulla_kms::Algorithm::Ed25519, key).unwrap();
     let proof: InclusionProof =
         serde_json::from_str(&client.inclusion_proof(signed.number).unwrap()).unwrap();

@@ -73,6 +73,18 @@ pub enum AuditOperation {
     Verify,
     /// A shared key was decapsulated from its ciphertext.
     Decapsulate,
+    /// Something was encrypted.
+    Encrypt,
+    /// Something was decrypted.
+    Decrypt,
+    /// A ciphertext was encrypted again with the latest version.
+    Rewrap,
+    /// A data key was made.
+    GenerateDataKey,
+    /// A MAC was made.
+    Mac,
+    /// A MAC was verified.
+    VerifyMac,
     /// An attestation of a key was signed.
     Attest,
     /// A key got another label, or none.
@@ -119,6 +131,12 @@ impl AuditOperation {
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
+        Self::Encrypt,
+        Self::Decrypt,
+        Self::Rewrap,
+        Self::GenerateDataKey,
+        Self::Mac,
+        Self::VerifyMac,
         Self::Attest,
         Self::Label,
         Self::Disable,
@@ -148,6 +166,12 @@ impl AuditOperation {
             Self::Sign => "sign",
             Self::Verify => "verify",
             Self::Decapsulate => "decapsulate",
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+            Self::Rewrap => "rewrap",
+            Self::GenerateDataKey => "generate_data_key",
+            Self::Mac => "mac",
+            Self::VerifyMac => "verify_mac",
             Self::Attest => "attest",
             Self::Label => "label",
             Self::Disable => "disable",
@@ -195,6 +219,12 @@ impl AuditOperation {
             | Self::Sign
             | Self::Verify
             | Self::Decapsulate
+            | Self::Encrypt
+            | Self::Decrypt
+            | Self::Rewrap
+            | Self::GenerateDataKey
+            | Self::Mac
+            | Self::VerifyMac
             | Self::Attest
             | Self::Backup
             | Self::Recover => false,
@@ -264,7 +294,8 @@ pub struct AuditEvent<'a> {
     pub key: Option<KeyRef<'a>>,
     /// How it ended.
     pub outcome: Outcome,
-    /// The BLAKE3 digest of the message that was signed or verified.
+    /// The BLAKE3 digest of the message that was signed or verified, or of the ciphertext that was
+    /// made or decrypted. There is none of a plaintext, or of a message with a MAC.
     pub digest: Option<Hash>,
 }
 

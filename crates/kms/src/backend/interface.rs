@@ -122,13 +122,87 @@ impl Encapsulated {
     }
 }
 
+/// The key that encrypts: see [`KeyDerivation`](crate::KeyDerivation).
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncryptionMode<'a> {
+    /// The version's own key, with a random nonce.
+    Direct,
+    /// The key that HKDF-SHA-256 (RFC 5869) derives from the version's key, without a salt, with
+    /// this context; with a random nonce.
+    PerContext(&'a [u8]),
+    /// As `PerContext`. The next 32 bytes of HKDF's output are a key of HMAC-SHA-256. The nonce is
+    /// the start of the plaintext's HMAC under it.
+    Convergent(&'a [u8]),
+}
+
+/// A plaintext to encrypt.
+#[non_exhaustive]
+#[derive(Clone, Copy)]
+pub struct EncryptRequest<'a> {
+    /// The key that encrypts.
+    pub mode: EncryptionMode<'a>,
+    /// The data that the tag covers, and that is not part of the ciphertext.
+    pub associated_data: &'a [u8],
+    /// The plaintext.
+    pub plaintext: &'a [u8],
+}
+
+impl<'a> EncryptRequest<'a> {
+    /// The request to encrypt `plaintext`.
+    pub fn new(mode: EncryptionMode<'a>, associated_data: &'a [u8], plaintext: &'a [u8]) -> Self {
+        Self { mode, associated_data, plaintext }
+    }
+}
+
+/// A ciphertext to decrypt.
+#[non_exhaustive]
+#[derive(Clone, Copy)]
+pub struct DecryptRequest<'a> {
+    /// The key that encrypted it.
+    pub mode: EncryptionMode<'a>,
+    /// The data that the tag covers, and that is not part of the ciphertext.
+    pub associated_data: &'a [u8],
+    /// The nonce of the algorithm's length.
+    pub nonce: &'a [u8],
+    /// The ciphertext with its tag.
+    pub ciphertext: &'a [u8],
+}
+
+impl<'a> DecryptRequest<'a> {
+    /// The request to decrypt `ciphertext`.
+    pub fn new(
+        mode: EncryptionMode<'a>,
+        associated_data: &'a [u8],
+        nonce: &'a [u8],
+        ciphertext: &'a [u8],
+    ) -> Self {
+        Self { mode, associated_data, nonce, ciphertext }
+    }
+}
+
 /// The error for an operation that the algorithm does not have.
 pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
-        KeyUsage::Signature => "signs and does not encapsulate keys",
-        KeyUsage::KeyEncapsulation => "encapsulates keys, and does not sign",
+        KeyUsage::Signature => "signs and verifies signatures, and does nothing else",
+        KeyUsage::KeyEncapsulation => "encapsulates keys, and does nothing else",
+        KeyUsage::Encryption => "encrypts and decrypts, and does nothing else: it has no public key",
+        KeyUsage::Authentication => "makes and verifies MACs, and does nothing else: it has no public key",
     };
     KmsError::new(Code::KeyUsageMismatch, format!("a key of {algorithm} {does}"))
+}
+
+/// An error unless keys of the algorithm have this usage.
+pub(crate) fn check_usage(algorithm: Algorithm, wanted: KeyUsage) -> Result<()> {
+    if algorithm.usage() == wanted { Ok(()) } else { Err(key_usage_mismatch(algorithm)) }
+}
+
+/// The one error for a ciphertext that was cut or changed, or was made with another key, version,
+/// context or associated data. It does not say which, because an answer to that could help to guess
+/// a plaintext.
+pub(crate) fn invalid_ciphertext() -> KmsError {
+    let message = "the ciphertext does not decrypt: it was changed, or it belongs to another key, key version, context or associated data";
+    KmsError::new(Code::InvalidCiphertext, message)
 }
 
 /// A backend makes and loads private keys, and verifies signatures.
@@ -198,7 +272,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// recovers it.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if the algorithm is one for signatures.
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not encapsulate keys.
     fn encapsulate(&self, public_key: &EncodedKey) -> Result<Encapsulated> {
         Err(key_usage_mismatch(public_key.algorithm()))
     }
@@ -216,14 +290,64 @@ pub trait Backend: fmt::Debug + Send + Sync {
     }
 }
 
-/// A private key that is ready for use. Implementations wipe it from memory on drop, and never
-/// print any part of it.
+/// A private key, or the secret of a symmetric algorithm, that is ready for use. Implementations
+/// wipe it from memory on drop, and never print any part of it.
 pub trait PrivateKey: Any + Send + Sync {
     /// The bytes of its public key.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// [`Code::KeyUsageMismatch`] if the algorithm is symmetric; errors of the device.
     fn public_key(&self) -> Result<Vec<u8>>;
+
+    /// A digest by which the keystore recognizes the secret of a symmetric algorithm, as it
+    /// recognizes a private key by its public key. It never leaves the encrypted record.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm has public keys, which is the default; errors of
+    /// the device.
+    fn check_value(&self) -> Result<[u8; 32]> {
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm has public keys"))
+    }
+
+    /// Encrypts, and appends the nonce, the ciphertext and the tag to `output`. After an error,
+    /// `output` is as it was.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not encrypt, which is the default;
+    /// [`Code::RandomUnavailable`]; errors of the device.
+    fn encrypt(&self, request: EncryptRequest<'_>, output: &mut Vec<u8>) -> Result<()> {
+        let _ = (request, output);
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not encrypt"))
+    }
+
+    /// Decrypts what [`PrivateKey::encrypt`] made. It returns the whole plaintext or nothing.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not encrypt, which is the default;
+    /// [`Code::InvalidCiphertext`], with one text for all causes; errors of the device.
+    fn decrypt(&self, request: DecryptRequest<'_>) -> Result<Zeroizing<Vec<u8>>> {
+        let _ = request;
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not encrypt"))
+    }
+
+    /// The MAC of a message.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm makes no MACs, which is the default; errors of
+    /// the device.
+    fn mac(&self, message: &[u8]) -> Result<Vec<u8>> {
+        let _ = message;
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm makes no MACs"))
+    }
+
+    /// Whether `mac` is the whole MAC of a message. It compares in constant time.
+    ///
+    /// # Errors
+    /// Those of [`PrivateKey::mac`].
+    fn verify_mac(&self, message: &[u8], mac: &[u8]) -> Result<Verdict> {
+        let _ = (message, mac);
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm makes no MACs"))
+    }
 
     /// Signs a message.
     ///
@@ -232,7 +356,7 @@ pub trait PrivateKey: Any + Send + Sync {
     /// the device.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let _ = message;
-        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm encapsulates keys, and does not sign"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not sign"))
     }
 
     /// The key of 32 bytes that the ciphertext carries. For a ciphertext of the right length that
@@ -244,7 +368,7 @@ pub trait PrivateKey: Any + Send + Sync {
     /// [`Code::InvalidCiphertext`]; errors of the device.
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let _ = ciphertext;
-        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm signs and does not encapsulate keys"))
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not encapsulate keys"))
     }
 
     /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255

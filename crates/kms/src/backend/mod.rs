@@ -4,6 +4,7 @@
 //! versions and policy. With the key's record, it keeps the encrypted data that the backend needs
 //! to find a private key again.
 
+mod aead;
 #[cfg(feature = "mldsa")]
 mod composite;
 mod ed25519;
@@ -11,6 +12,7 @@ mod ed25519_key;
 #[cfg(feature = "fast")]
 mod fast;
 mod interface;
+mod mac;
 #[cfg(feature = "mldsa")]
 mod mldsa;
 #[cfg(feature = "mlkem")]
@@ -30,11 +32,11 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 #[cfg(feature = "fast")]
 use self::fast::FastBackend;
-pub(crate) use self::interface::key_usage_mismatch;
 pub use self::interface::{
-    Backend, Capabilities, Encapsulated, EncodedKey, KeyMaterial, Prepared, PrivateKey, SOFTWARE, SharedKey,
-    SignRequest, VerifyRequest,
+    Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode,
+    KeyMaterial, Prepared, PrivateKey, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
+pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 
@@ -69,6 +71,8 @@ static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
         Arc::new(slhdsa::SlhDsaBackend),
         #[cfg(feature = "mlkem")]
         Arc::new(mlkem::MlKemBackend),
+        Arc::new(aead::AeadBackend),
+        Arc::new(mac::MacBackend),
     ])
 });
 

@@ -388,15 +388,13 @@ pub struct KeystoreRecipient(NamedPublicKey);
 
 impl KeystoreRecipient {
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] if its algorithm is one for signatures.
+    /// [`Code::KeyUsageMismatch`] if its algorithm does not encapsulate keys.
     pub fn new(key: NamedPublicKey) -> Result<Self> {
-        match key.public_key.algorithm().usage() {
-            KeyUsage::KeyEncapsulation => Ok(Self(key)),
-            KeyUsage::Signature => {
-                let message = format!("the key {} signs, and nothing can be encrypted to it", key.key);
-                Err(KmsError::new(Code::KeyUsageMismatch, message))
-            }
+        if key.public_key.algorithm().usage() == KeyUsage::KeyEncapsulation {
+            return Ok(Self(key));
         }
+        let message = format!("the key {} signs, and nothing can be encrypted to it", key.key);
+        Err(KmsError::new(Code::KeyUsageMismatch, message))
     }
 }
 

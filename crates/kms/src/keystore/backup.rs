@@ -303,10 +303,8 @@ impl Entry {
             let algorithm = key.algorithm();
             let loaded = backends.find(&record.backend, algorithm)?.load(algorithm, material)?;
             let version = record.version(id.version());
-            if version.is_none_or(|version| {
-                loaded.public_key().ok().as_deref() != Some(version.public_key.as_bytes())
-            }) {
-                return Err(malformed(&format!("the private key of {id} does not match its public key")));
+            if !version.is_some_and(|version| version.is_of(&*loaded).unwrap_or(false)) {
+                return Err(malformed(&format!("the private key of {id} does not match its record")));
             }
         }
         let attested = match &self.attestation {

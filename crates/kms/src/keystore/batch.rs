@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Keystore;
-use super::observe::Subject;
+use super::observe::{Report, Subject, report};
 use crate::algorithm::Algorithm;
 use crate::audit_log::{Actor, AuditOperation, Outcome};
 use crate::backend::{Backend, SignRequest, VerifyRequest};
@@ -136,7 +136,7 @@ impl Keystore {
             |place| Subject::message(AuditOperation::Verify, items[place].key, items[place].message),
             who,
             || self.verdicts(items, threads),
-            |verdict| (Outcome::Verdict(*verdict), None),
+            |verdict| Report { outcome: Outcome::Verdict(*verdict), key: None, message: None },
             |_| Verdict::Unusable,
         )
     }
@@ -149,7 +149,7 @@ impl Keystore {
             let Ok(version) = index.key(item.key.key_id()).and_then(|key| key.usable(item.key)) else {
                 continue;
             };
-            let public_key = &version.public_key;
+            let Some(public_key) = &version.public_key else { continue };
             let (places, requests) = by_algorithm.entry(public_key.algorithm()).or_default();
             places.push(place);
             let public_key = public_key.encoded();
@@ -168,11 +168,12 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`],
-    /// [`Code::UnsupportedAlgorithm`].
+    /// [`Code::UnsupportedAlgorithm`]; [`Code::KeyUsageMismatch`] if the algorithm has no public
+    /// keys.
     pub fn check_usable(&self, key: &KeyVersionId) -> Result<()> {
         let index = self.index.load();
         let version = index.key(key.key_id())?.usable(key)?;
-        self.backends.verifier(version.public_key.algorithm()).map(drop)
+        self.backends.verifier(version.public_key_of(key.key_id())?.algorithm()).map(drop)
     }
 
     /// Whether all items are valid; true for none.
@@ -211,10 +212,7 @@ impl Keystore {
             |place| Subject::message(AuditOperation::Sign, items[place].key, items[place].message),
             who,
             || self.signatures(items),
-            |result| match result {
-                Ok(signature) => (Outcome::Done, Some(KeyRef::Version(&signature.key))),
-                Err(error) => (Outcome::Failed(error.code), None),
-            },
+            report,
             |error| Err(error.clone()),
         )
     }

@@ -15,8 +15,8 @@ use crate::backend::{KeyMaterial, PrivateKey, SOFTWARE};
 use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
+use crate::key_identity::KeyIdentity;
 use crate::policy::Origin;
-use crate::public_key::PublicKey;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::rollback::{RollbackGuard, rolled_back};
 use crate::store::{Change, Changes, Row, STATE, Store, Table};
@@ -142,11 +142,11 @@ impl Keystore {
     ) -> Result<NewKeyPair> {
         let backend = self.backends.find(backend, algorithm)?;
         let loaded = backend.load(algorithm, &material).and_then(|private_key| {
-            let public_key = PublicKey::from_bytes(algorithm, &private_key.public_key()?)?;
-            Ok((private_key, public_key))
+            let identity = KeyIdentity::of(algorithm, &*private_key)?;
+            Ok((private_key, identity))
         });
         match loaded {
-            Ok((private_key, public_key)) => Ok(NewKeyPair { material, private_key, public_key }),
+            Ok((private_key, identity)) => Ok(NewKeyPair { material, private_key, identity }),
             Err(error) => {
                 // No record would mention it. Report why it is unusable, not that deleting it
                 // failed.
@@ -207,12 +207,12 @@ pub(super) struct Edit {
 pub(super) struct NewKeyPair {
     pub(super) material: KeyMaterial,
     pub(super) private_key: Arc<dyn PrivateKey>,
-    pub(super) public_key: PublicKey,
+    pub(super) identity: KeyIdentity,
 }
 
 /// The content of a key's next version.
 pub(super) struct NewVersion {
-    pub(super) public_key: PublicKey,
+    pub(super) identity: KeyIdentity,
     pub(super) origin: Origin,
     /// The private key; `None` if only the public key is known.
     pub(super) pair: Option<NewKeyPair>,
@@ -221,7 +221,7 @@ pub(super) struct NewVersion {
 impl NewVersion {
     /// A version with a new key pair.
     pub(super) fn generated(pair: NewKeyPair) -> Self {
-        Self { public_key: pair.public_key.clone(), origin: Origin::Generated, pair: Some(pair) }
+        Self { identity: pair.identity.clone(), origin: Origin::Generated, pair: Some(pair) }
     }
 }
 

@@ -5,7 +5,7 @@ use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
 use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
-use crate::backend::{SharedKey, key_usage_mismatch};
+use crate::backend::{SharedKey, check_usage};
 #[cfg(feature = "soft-seal")]
 use crate::encryption::{KEYSTORE_METHOD, KeyEncryptionKey, KeyProvider, WrappingParams};
 use crate::error::{Code, KmsError, Result};
@@ -21,7 +21,8 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`], also when
-    /// only this version's private key was destroyed.
+    /// only this version's private key was destroyed; [`Code::KeyUsageMismatch`] if the algorithm
+    /// has no public keys.
     pub fn recipient(&self, key: &KeyVersionId) -> Result<NamedPublicKey> {
         let index = self.index.load();
         let loaded = index.key(key.key_id())?;
@@ -31,7 +32,7 @@ impl Keystore {
             let message = format!("the private key of {key} was destroyed");
             return Err(KmsError::new(Code::KeyDestroyed, message));
         }
-        Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key.clone() })
+        Ok(NamedPublicKey { key: key.clone(), public_key: version.public_key_of(key.key_id())?.clone() })
     }
 
     /// Decapsulates a ciphertext that [`PublicKey::encapsulate`](crate::PublicKey::encapsulate)
@@ -40,7 +41,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`], [`Code::VersionNotUsable`];
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`];
-    /// [`Code::KeyUsageMismatch`] if the key is one for signatures; [`Code::InvalidCiphertext`];
+    /// [`Code::KeyUsageMismatch`] if the key does not encapsulate; [`Code::InvalidCiphertext`];
     /// errors of the backend.
     ///
     /// ```
@@ -63,9 +64,7 @@ impl Keystore {
             self.check_lease()?;
             let index = self.index.load();
             let loaded = index.key(key.key_id())?;
-            if key.key_id().algorithm().usage() == KeyUsage::Signature {
-                return Err(key_usage_mismatch(key.key_id().algorithm()));
-            }
+            check_usage(key.key_id().algorithm(), KeyUsage::KeyEncapsulation)?;
             check_enabled(&loaded.record)?;
             loaded.private_key(key, &self.cipher, &self.backends)?.decapsulate(ciphertext)
         })

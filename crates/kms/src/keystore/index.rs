@@ -97,8 +97,8 @@ pub(super) struct LoadedKey {
     /// The record's contribution to the store's state.
     pub(super) binding: [u8; 32],
     pub(super) latest_key: Arc<StoredPrivateKey>,
-    /// The private keys of older versions, for algorithms that need them: they decapsulate old
-    /// ciphertexts, and sign nothing.
+    /// The private keys of older versions, for algorithms that need them: they decrypt old
+    /// ciphertexts, and verify old MACs.
     pub(super) older: BTreeMap<u32, Arc<StoredPrivateKey>>,
 }
 
@@ -161,11 +161,19 @@ impl LoadedKey {
         Ok(version)
     }
 
+    /// The uses that are reserved for a version whose private key the keystore keeps.
+    pub(super) fn reserved(&self, id: &KeyVersionId) -> Option<&StoredPrivateKey> {
+        if id.version() == self.record.latest_number().get() {
+            return Some(&self.latest_key);
+        }
+        self.older.get(&id.version()).map(|stored| &**stored)
+    }
+
     /// The private key of this version, if `record` (a record of the same key) has the version with
-    /// the same public key. It may be open already, and keeps its reserved uses.
+    /// the same private key. It may be open already, and keeps its reserved uses.
     pub(super) fn stored_key(&self, record: &KeyRecord, version: u32) -> Option<&Arc<StoredPrivateKey>> {
         let was = self.record.version(version)?;
-        if !was.is_held() || was.public_key != record.version(version)?.public_key {
+        if !was.is_held() || !was.has_key_of(record.version(version)?) {
             return None;
         }
         if version == self.record.latest_number().get() {
@@ -240,8 +248,8 @@ impl LoadedKey {
         let algorithm = self.record.key.algorithm();
         let material = cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &stored.ciphertext)?;
         let key = backends.find(&self.record.backend, algorithm)?.load(algorithm, &material)?;
-        if key.public_key()? != self.version(&id)?.public_key.as_bytes() {
-            return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
+        if !self.version(&id)?.is_of(&*key)? {
+            return Err(KmsError::corrupt(format!("the private key of {id} does not match its record")));
         }
         Ok(stored.decrypted.get_or_init(|| key))
     }

@@ -7,14 +7,14 @@ use super::changes::{Edit, NewVersion};
 use super::index::Index;
 use super::lifecycle::{check_enabled, has_leftovers};
 use super::observe::Subject;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::attestation::Attestation;
 use crate::audit_log::AuditOperation;
 use crate::backend::{SOFTWARE, VerifyRequest};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::Verdict;
-use crate::policy::{KeyChange, KeyState, Origin, RotationPolicy, VersionState};
+use crate::policy::{KeyChange, KeyDerivation, KeyState, RotationPolicy};
 use crate::prehash::Prehashed;
 use crate::public_key::PublicKey;
 use crate::random;
@@ -68,9 +68,11 @@ pub struct NewKey {
     /// ECDSA. It cannot be changed later. Such a key signs no statements of the keystore: a digest
     /// could be that of a statement.
     pub signs_digests: bool,
-    /// The oldest version that signs when a caller names it; 0 and 1 allow all. None, the usual
-    /// value, if only the latest version signs: then it stays so.
+    /// The oldest version that signs, encrypts or makes MACs when a caller names it; 0 and 1 allow
+    /// all. None, the usual value, if only the latest version does: then it stays so.
     pub minimum_signing_version: Option<u32>,
+    /// The key that encrypts, for algorithms that encrypt. It cannot be changed later.
+    pub derivation: KeyDerivation,
     /// When the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
 }
@@ -87,6 +89,7 @@ impl NewKey {
             exportable: false,
             signs_digests: false,
             minimum_signing_version: None,
+            derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
         }
     }
@@ -126,6 +129,13 @@ impl NewKey {
         self
     }
 
+    /// Sets the key that encrypts.
+    #[must_use]
+    pub fn derivation(mut self, derivation: KeyDerivation) -> Self {
+        self.derivation = derivation;
+        self
+    }
+
     /// Sets when the keystore rotates the key by itself.
     #[must_use]
     pub fn rotation(mut self, rotation: RotationPolicy) -> Self {
@@ -141,7 +151,7 @@ impl Keystore {
     /// [`Code::LabelTaken`] if another key of the tenant has the label;
     /// [`Code::UnsupportedAlgorithm`]; [`Code::NotExportable`] if `new` is exportable but its
     /// backend cannot export private keys; [`Code::InvalidArgument`] if the algorithm has no keys
-    /// that sign digests; errors of the backend; errors of writing.
+    /// that sign digests or derive keys; errors of the backend; errors of writing.
     pub fn create_key(&self, new: NewKey) -> Result<KeyVersionId> {
         let (backend, algorithm, exportable) = (new.backend.clone(), new.algorithm, new.exportable);
         self.add_key(AuditOperation::Create, new, || {
@@ -183,7 +193,7 @@ impl Keystore {
     ) -> Result<KeyVersionId> {
         let key = self.edit(|index| {
             check_label(index, key_id, new.label.as_ref())?;
-            let NewVersion { public_key, origin, pair } = first()?;
+            let NewVersion { identity, origin, pair } = first()?;
             let record = KeyRecord {
                 key: key_id.clone(),
                 label: new.label.clone(),
@@ -196,7 +206,8 @@ impl Keystore {
                 minimum_version: 0,
                 minimum_signing_version: new.minimum_signing_version,
                 rotation: new.rotation,
-                versions: vec![first_use(now, public_key, origin)],
+                derivation: new.derivation,
+                versions: vec![VersionRecord::new(now, identity, origin)],
             };
             Ok(Some(Edit { record, new_private_key: pair }))
         })?;
@@ -211,11 +222,12 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::VersionNotUsable`] for a version
-    /// that was revoked or is below the key's minimum version.
+    /// that was revoked or is below the key's minimum version; [`Code::KeyUsageMismatch`] if the
+    /// algorithm is symmetric.
     pub fn verify(&self, key: &KeyVersionId, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         self.observed(Subject::message(AuditOperation::Verify, key, message), || {
             let index = self.index.load();
-            let public_key = &index.key(key.key_id())?.usable(key)?.public_key;
+            let public_key = index.key(key.key_id())?.usable(key)?.public_key_of(key.key_id())?;
             let backend = self.backends.verifier(public_key.algorithm())?;
             Ok(backend.verify(VerifyRequest { public_key: public_key.encoded(), message, signature }))
         })
@@ -236,16 +248,18 @@ impl Keystore {
             let index = self.index.load();
             let version = index.key(key.key_id())?.usable(key)?;
             message.form(key.key_id().algorithm())?;
-            Ok(version.public_key.verify_prehashed(message, signature))
+            Ok(version.public_key_of(key.key_id())?.verify_prehashed(message, signature))
         })
     }
 
     /// The public key of one version, whether or not it may be used.
     ///
     /// # Errors
-    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`].
+    /// [`Code::KeyNotFound`], [`Code::UnknownVersion`]; [`Code::KeyUsageMismatch`] if the algorithm
+    /// is symmetric.
     pub fn public_key(&self, key: &KeyVersionId) -> Result<PublicKey> {
-        Ok(self.index.load().key(key.key_id())?.version(key)?.public_key.clone())
+        let index = self.index.load();
+        index.key(key.key_id())?.version(key)?.public_key_of(key.key_id()).cloned()
     }
 
     /// Makes a key's next version, which becomes the latest. It is on the disk when this returns.
@@ -330,11 +344,11 @@ impl Keystore {
                 let message = format!("the key {key_id} has no version number left");
                 return Err(KmsError::new(Code::VersionsExhausted, message));
             }
-            let Some(NewVersion { public_key, origin, pair }) = next(&record)? else { return Ok(None) };
+            let Some(NewVersion { identity, origin, pair }) = next(&record)? else { return Ok(None) };
             // If the clock was set back, the new version must still not be older than the previous
             // one.
             let created = Timestamp::now()?.max(record.latest_version().created);
-            record.versions.push(first_use(created, public_key, origin));
+            record.versions.push(VersionRecord::new(created, identity, origin));
             record.revision += 1;
             Ok(Some(Edit { record, new_private_key: pair }))
         })?;
@@ -411,7 +425,7 @@ impl Keystore {
         self.index.load().attest(key_id)
     }
 
-    /// The key's latest version, the one that signs.
+    /// The key's latest version, the one that signs or encrypts.
     ///
     /// # Errors
     /// [`Code::KeyNotFound`].
@@ -515,16 +529,17 @@ impl Keystore {
     }
 }
 
-fn first_use(created: Timestamp, public_key: PublicKey, origin: Origin) -> VersionRecord {
-    VersionRecord { created, public_key, origin, state: VersionState::Usable, uses: 0, leftover: None }
-}
-
 fn check_new(new: &NewKey) -> Result<()> {
     if new.signs_digests && new.algorithm != Algorithm::EcdsaP256 {
         let message = format!(
             "keys of ecdsa-p256 alone are made to sign digests, not {} keys; every ed25519 key signs digests apart from messages",
             new.algorithm
         );
+        return Err(KmsError::new(Code::InvalidArgument, message));
+    }
+    if new.derivation != KeyDerivation::None && new.algorithm.usage() != KeyUsage::Encryption {
+        let message =
+            format!("a key of {} does not encrypt, and derives no keys from contexts", new.algorithm);
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     if new.minimum_signing_version.is_some_and(|minimum| minimum > 1) {

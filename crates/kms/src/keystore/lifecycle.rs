@@ -168,12 +168,12 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     }
 }
 
-/// Whether the private keys of older versions are still needed: to decapsulate, to sign for callers
-/// who name them, or because a device still has to delete them.
+/// Whether the private keys of older versions are still needed: to decapsulate, to decrypt, to
+/// verify MACs, to sign for callers who name them, or because a device still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
         KeyUsage::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
-        KeyUsage::KeyEncapsulation => true,
+        KeyUsage::KeyEncapsulation | KeyUsage::Encryption | KeyUsage::Authentication => true,
     }
 }
 

@@ -5,11 +5,13 @@
 //! who see one [`index`] of all keys at a time. The other modules have the methods that users call.
 //! [`observe`] wraps every operation, and reports it to the audit log and the metrics.
 
+mod authentication;
 #[cfg(feature = "soft-seal")]
 mod backup;
 mod batch;
 mod changes;
 mod decapsulation;
+mod encryption;
 mod follow;
 mod index;
 mod keys;
@@ -35,6 +37,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
+pub use self::authentication::VerifyMacItem;
 #[cfg(feature = "soft-seal")]
 pub use self::backup::{Backup, BackupSummary};
 pub(crate) use self::batch::Threads;

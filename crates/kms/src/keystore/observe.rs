@@ -74,6 +74,29 @@ pub(crate) trait AuditedResult {
     fn outcome(&self) -> Outcome {
         Outcome::Done
     }
+
+    /// The message, if it is known only afterwards. Only its digest is recorded.
+    fn message(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// The part of a result that is reported.
+pub(super) struct Report<'a> {
+    pub(super) outcome: Outcome,
+    /// The key, if it is known only afterwards.
+    pub(super) key: Option<KeyRef<'a>>,
+    /// The message, if it is known only afterwards.
+    pub(super) message: Option<&'a [u8]>,
+}
+
+pub(super) fn report<T: AuditedResult>(result: &Result<T>) -> Report<'_> {
+    let made = result.as_ref().ok();
+    Report {
+        outcome: outcome(result),
+        key: made.and_then(AuditedResult::key),
+        message: made.and_then(AuditedResult::message),
+    }
 }
 
 impl AuditedResult for KeyVersionId {
@@ -270,13 +293,12 @@ impl Keystore {
         #[cfg(feature = "with-metrics")]
         let _span = crate::metrics::span(subject.operation, subject.algorithm()).entered();
         let result = run();
-        let outcome = outcome(&result);
+        let Report { outcome, key, message } = report(&result);
         watch.stop(subject.operation, std::iter::once((subject, outcome)));
         if !self.records(subject.operation) {
             return result;
         }
-        let key = result.as_ref().ok().and_then(AuditedResult::key);
-        let digest = subject.message.map(bulla_blake3::hash);
+        let digest = subject.message.or(message).map(bulla_blake3::hash);
         let recorded = self.record(&[subject.event(key, outcome, self.actor(), digest)]);
         let made = result?;
         match recorded {
@@ -295,28 +317,41 @@ impl Keystore {
         subject: impl Fn(usize) -> Subject<'a>,
         who: &dyn Fn(usize) -> Actor,
         run: impl FnOnce() -> Vec<T>,
-        told: impl Fn(&T) -> (Outcome, Option<KeyRef<'_>>),
+        told: impl Fn(&T) -> Report<'_>,
         withheld: impl Fn(&KmsError) -> T,
     ) -> Vec<T> {
         let watch = self.watch();
         let mut results = run();
         let done = results.iter().enumerate();
-        watch.stop(operation, done.map(|(place, result)| (subject(place), told(result).0)));
+        watch.stop(operation, done.map(|(place, result)| (subject(place), told(result).outcome)));
         if self.records(operation) {
-            let messages: Vec<_> =
-                (0..results.len()).map(|place| subject(place).message.unwrap_or_default()).collect();
+            let message =
+                |(place, result)| -> Option<&[u8]> { subject(place).message.or(told(result).message) };
+            let messages: Vec<_> = results.iter().enumerate().map(message).collect();
+            let hashed: Vec<_> = messages.iter().map(|message| message.unwrap_or_default()).collect();
             let mut digests = vec![Hash::from_bytes([0; 32]); messages.len()];
-            bulla_blake3::hash_many(&messages, &mut digests);
+            bulla_blake3::hash_many(&hashed, &mut digests);
             let events = results.iter().enumerate().map(|(place, result)| {
-                let ((outcome, key), subject) = (told(result), subject(place));
-                let digest = subject.message.map(|_| digests[place]);
-                subject.event(key, outcome, who(place), digest)
+                let Report { outcome, key, .. } = told(result);
+                let digest = messages[place].map(|_| digests[place]);
+                subject(place).event(key, outcome, who(place), digest)
             });
             if let Err(error) = self.record(&events.collect::<Vec<_>>()) {
                 results.iter_mut().for_each(|result| *result = withheld(&error));
             }
         }
         results
+    }
+
+    /// Runs operations of one kind together, on behalf of this handle's actor, and reports each.
+    pub(super) fn observed_each<'a, T: AuditedResult>(
+        &self,
+        operation: AuditOperation,
+        subject: impl Fn(usize) -> Subject<'a>,
+        run: impl FnOnce() -> Vec<Result<T>>,
+    ) -> Vec<Result<T>> {
+        let withheld = |error: &KmsError| Err(error.clone());
+        self.observed_together(operation, subject, &|_| self.actor(), run, report, withheld)
     }
 
     /// Reports a change that was made in addition to an operation, in its reserved place.

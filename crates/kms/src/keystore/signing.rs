@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Keystore;
 use super::changes::Edit;
-use super::index::LoadedKey;
+use super::index::{LoadedKey, StoredPrivateKey};
 use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
@@ -14,12 +14,11 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
 };
-use crate::backend::{SOFTWARE, key_usage_mismatch};
+use crate::backend::{SOFTWARE, check_usage};
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::key_signature::Signature;
-use crate::policy::RotationPolicy;
 use crate::prehash::{Prehashed, SignedForm};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
@@ -108,9 +107,7 @@ impl Keystore {
                 "the message begins like the statement of a signature file; sign it as a file or as a message statement",
             ));
         }
-        if key.key_id().algorithm().usage() == KeyUsage::KeyEncapsulation {
-            return Err(key_usage_mismatch(key.key_id().algorithm()));
-        }
+        check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
         check_purpose(key)?;
         self.check_lease()?;
         self.version_for_one_use(key, SignedContent::Callers)
@@ -129,15 +126,17 @@ impl Keystore {
                 Ok(signing) => signing,
                 Err(error) => return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error)),
             };
-        let message = message(&signing.id, signing.public_key());
+        let message = message(&signing.id, &signing.public_key);
         self.observed(Subject::message(AuditOperation::Sign, key, &message), || signing.sign(&message))
     }
 
     /// The right to make one signature with a key's latest version. Taking it may rotate the key;
     /// using it changes nothing.
     fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
+        check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
         let (id, loaded) = self.version_for_one_use(key, SignedContent::Statement)?;
-        Ok(OneSignature { keystore: self, id, loaded })
+        let public_key = loaded.version(&id)?.public_key_of(key.key_id())?.clone();
+        Ok(OneSignature { keystore: self, id, loaded, public_key })
     }
 
     /// Signs the digest that `message` makes from the version's id and public key, once the version
@@ -154,10 +153,11 @@ impl Keystore {
             return Err(KmsError::new(Code::KeyUsageMismatch, message));
         }
         self.observed(Subject::key(AuditOperation::Sign, key), || {
+            check_usage(algorithm, KeyUsage::Signature)?;
             check_purpose(key)?;
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content)?;
-            let message = message(&id, &loaded.version(&id)?.public_key);
+            let message = message(&id, loaded.version(&id)?.public_key_of(id.key_id())?);
             let signer = || loaded.private_key(&id, &self.cipher, &self.backends);
             let bytes = match message.form(algorithm)? {
                 SignedForm::Message(framed) => signer()?.sign(&framed)?,
@@ -210,7 +210,8 @@ impl Keystore {
         })
     }
 
-    /// The version that signs, if one may; counts one use of a latest version.
+    /// The version that signs, encrypts or makes MACs, if one may; counts one use if the key's
+    /// policy or its algorithm limits the uses.
     pub(super) fn version_for_one_use(
         &self,
         key: KeyRef<'_>,
@@ -218,26 +219,28 @@ impl Keystore {
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         loop {
             let (id, loaded) = self.version_that_signs(key, content)?;
-            // The policy says when a latest version is replaced, and this one was.
-            if id.version() != loaded.record.latest_number().get() {
-                return Ok((id, loaded));
-            }
-            let policy = loaded.record.rotation;
-            if policy.is_too_old(loaded.record.latest_version().created, Timestamp::now)? {
+            let record = &loaded.record;
+            let is_latest = id.version() == record.latest_number().get();
+            let policy = record.rotation;
+            // The policy says when a latest version is replaced; an older one was.
+            if is_latest && policy.is_too_old(record.latest_version().created, Timestamp::now)? {
                 self.replace(&id, |record| {
                     policy.is_too_old(record.latest_version().created, Timestamp::now)
                 })?;
                 continue;
             }
-            match policy.max_uses {
-                None => return Ok((id, loaded)),
-                Some(_) if loaded.latest_key.take_use() => return Ok((id, loaded)),
-                Some(max_uses) if loaded.record.latest_version().uses < max_uses.get() => {
-                    self.reserve(&id)?
-                }
-                Some(max_uses) => {
-                    self.replace(&id, |record| Ok(record.latest_version().uses >= max_uses.get()))?;
-                }
+            let Some(limit) = record.use_limit() else { return Ok((id, loaded)) };
+            let max_uses = limit.max_uses.get();
+            // A version whose private key was destroyed has no uses to count.
+            if loaded.reserved(&id).is_none_or(StoredPrivateKey::take_use) {
+                return Ok((id, loaded));
+            }
+            if loaded.version(&id)?.uses < max_uses {
+                self.reserve(&id, is_latest)?;
+            } else if is_latest && limit.rotates {
+                self.replace(&id, |record| Ok(record.latest_version().uses >= max_uses))?;
+            } else {
+                return Err(uses_exhausted(&id, max_uses));
             }
         }
     }
@@ -254,21 +257,23 @@ impl Keystore {
         }
     }
 
-    /// Reserves further uses of a latest version: the store counts them before they are made.
-    fn reserve(&self, latest: &KeyVersionId) -> Result<()> {
+    /// Reserves further uses of a version: the store counts them before they are made. If the
+    /// version was the latest one, `is_latest`, it must still be.
+    fn reserve(&self, id: &KeyVersionId, is_latest: bool) -> Result<()> {
         let mut reserved = 0;
         let edited = self.edit(|index| {
-            let old = index.key(latest.key_id())?;
+            let old = index.key(id.key_id())?;
+            let is_still_latest = old.record.latest_number().get() == id.version();
             let mut record = old.record.clone();
-            let version = record.versions.last_mut().expect("a record has a version");
-            reserved =
-                record.rotation.max_uses.map_or(0, |max| RotationPolicy::reservation(max, version.uses));
+            let limit = record.use_limit();
+            let Some(version) = record.versions.get_mut(id.version() as usize - 1) else { return Ok(None) };
+            reserved = limit.map_or(0, |limit| limit.reservation(version.uses));
             version.uses += reserved;
-            let is_still_latest = old.record.latest_number().get() == latest.version();
-            Ok((is_still_latest && reserved > 0).then_some(Edit { record, new_private_key: None }))
+            let applies = version.is_held() && is_still_latest == is_latest && reserved > 0;
+            Ok(applies.then_some(Edit { record, new_private_key: None }))
         })?;
-        if let Some(key) = edited {
-            key.latest_key.reserve(reserved);
+        if let Some(stored) = edited.as_ref().and_then(|key| key.reserved(id)) {
+            stored.reserve(reserved);
         }
         Ok(())
     }
@@ -297,6 +302,13 @@ impl Keystore {
         }
         Ok((signs, Arc::clone(loaded)))
     }
+}
+
+fn uses_exhausted(id: &KeyVersionId, max_uses: u64) -> KmsError {
+    let message = format!(
+        "{id} was used {max_uses} times, which is its limit, and nothing says that the keystore rotates the key by itself: rotate it, or give it a rotation policy"
+    );
+    KmsError::new(Code::UsesExhausted, message)
 }
 
 /// An error unless this older version signs for a caller who names it.
@@ -337,14 +349,11 @@ struct OneSignature<'a> {
     keystore: &'a Keystore,
     id: KeyVersionId,
     loaded: Arc<LoadedKey>,
+    /// The public key that verifies the signature.
+    public_key: PublicKey,
 }
 
 impl OneSignature<'_> {
-    /// The public key that verifies the signature.
-    fn public_key(&self) -> &PublicKey {
-        &self.loaded.record.latest_version().public_key
-    }
-
     /// Signs without recording, and without taking a lock of the keystore.
     fn sign(&self, message: &[u8]) -> Result<Signature> {
         let Keystore { cipher, backends, .. } = self.keystore;
@@ -365,7 +374,7 @@ impl CheckpointSigner for Keystore {
 
 impl CheckpointSigningKey for OneSignature<'_> {
     fn public_key(&self) -> &PublicKey {
-        OneSignature::public_key(self)
+        &self.public_key
     }
 
     fn sign_checkpoint(&self, checkpoint: &UnsignedCheckpoint) -> Result<Signature> {
@@ -394,10 +403,7 @@ impl Keystore {
     /// [`Code::KeyUsageMismatch`]; errors of reading the store, of
     /// the backend, and of recording.
     pub fn successions(&self, key_id: &KeyId) -> Result<Vec<Succession>> {
-        let algorithm = key_id.algorithm();
-        if algorithm.usage() != KeyUsage::Signature {
-            return Err(key_usage_mismatch(algorithm));
-        }
+        check_usage(key_id.algorithm(), KeyUsage::Signature)?;
         check_purpose(key_id.into())?;
         // The private keys of older versions stay encrypted in the store until now.
         let rows = self.writer().store.load()?;
@@ -432,9 +438,9 @@ impl Keystore {
         let later = key.version(successor)?;
         let unsigned = Succession {
             key: id.clone(),
-            public_key: key.version(id)?.public_key.clone(),
+            public_key: key.version(id)?.public_key_of(id.key_id())?.clone(),
             successor: successor.clone(),
-            successor_public_key: later.public_key.clone(),
+            successor_public_key: later.public_key_of(successor.key_id())?.clone(),
             time: later.created,
             signature: Vec::new(),
         };
@@ -461,8 +467,8 @@ impl Keystore {
         let material = self.cipher.decrypt(&EnvelopeKind::PrivateKey(name), encrypted)?;
         let algorithm = id.key_id().algorithm();
         let private_key = self.backends.find(&key.record.backend, algorithm)?.load(algorithm, &material)?;
-        if private_key.public_key()? != key.version(id)?.public_key.as_bytes() {
-            return Err(KmsError::corrupt(format!("the private key of {id} does not match its public key")));
+        if !key.version(id)?.is_of(&*private_key)? {
+            return Err(KmsError::corrupt(format!("the private key of {id} does not match its record")));
         }
         private_key.sign(message)
     }

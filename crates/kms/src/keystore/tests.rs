@@ -1,5 +1,6 @@
 //! Tests that need internals: a store that is edited row by row, and passphrases at a low cost.
 
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -9,9 +10,11 @@ use super::changes::Edit;
 use super::*;
 use super::{load, open as opening};
 use crate::algorithm::Algorithm;
+use crate::ciphertext::{DataKeyLength, EncryptionOptions};
 use crate::encryption::{Argon2Cost, EnvelopeKind, Passphrase, Unlock};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
+use crate::policy::RotationPolicy;
 use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
 use crate::store::{Change, Changed, Changes, GUARD, MemoryStore, Rows, Store, Table};
 use crate::time::Timestamp;
@@ -460,4 +463,126 @@ fn unlock_error() -> KmsError {
     let rows = history(&[&create("a")]).pop().unwrap();
     let wrong = Unlock::Passphrase("correct horse but wrong".into());
     opening::open_store(Box::new(MemoryStore::new(rows)), &wrong).unwrap_err()
+}
+
+/// A keystore in memory with a key, of which one version was used so many times.
+fn used(new: NewKey, version: usize, uses: u64) -> (Keystore, KeyId) {
+    let keystore = Keystore::in_memory().unwrap();
+    let key = keystore.create_key(new).unwrap().key_id().clone();
+    while keystore.attest(&key).unwrap().versions.len() < version {
+        keystore.rotate(&key).unwrap();
+    }
+    set_uses(&keystore, &key, version, uses);
+    (keystore, key)
+}
+
+fn set_uses(keystore: &Keystore, key: &KeyId, version: usize, uses: u64) {
+    let changed = keystore.edit(|index| {
+        let mut record = index.key(key)?.record.clone();
+        record.versions[version - 1].uses = uses;
+        Ok(Some(Edit { record, new_private_key: None }))
+    });
+    changed.unwrap();
+}
+
+fn encrypting(algorithm: Algorithm) -> NewKey {
+    NewKey::new("local".parse().unwrap(), "rows".parse().unwrap(), algorithm)
+}
+
+#[test]
+fn a_version_encrypts_as_often_as_random_nonces_allow_and_not_once_more() {
+    for algorithm in [Algorithm::Aes128Gcm, Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305] {
+        let bound = algorithm.max_encryptions().unwrap().get();
+        assert_eq!(bound, 1 << 32);
+        let (keystore, key) = used(encrypting(algorithm), 1, bound - 3);
+        let encrypt = || keystore.encrypt(&key, b"text", &EncryptionOptions::NONE);
+        for _ in 0..3 {
+            assert_eq!(encrypt().unwrap().key.version(), 1);
+        }
+        for _ in 0..2 {
+            assert_eq!(encrypt().unwrap_err().code, Code::UsesExhausted);
+        }
+        let data_key = keystore.generate_data_key(&key, DataKeyLength::Bits256, &EncryptionOptions::NONE);
+        assert_eq!(data_key.unwrap_err().code, Code::UsesExhausted);
+        keystore.rotate(&key).unwrap();
+        assert_eq!(encrypt().unwrap().key.version(), 2);
+    }
+    // Nonces of 192 bits need no bound, and neither do MACs.
+    let (keystore, key) = used(encrypting(Algorithm::XChaCha20Poly1305), 1, 1 << 40);
+    keystore.encrypt(&key, b"text", &EncryptionOptions::NONE).unwrap();
+    let (keystore, key) = used(encrypting(Algorithm::HmacSha256), 1, 1 << 40);
+    keystore.mac(&key, b"message").unwrap();
+}
+
+#[test]
+fn a_key_that_rotates_by_itself_goes_on_after_the_bound() {
+    let policies = [
+        RotationPolicy::default().max_age_seconds(NonZeroU64::new(1 << 40)),
+        RotationPolicy::default().max_uses(NonZeroU64::new(1 << 50)),
+    ];
+    for policy in policies {
+        let new = encrypting(Algorithm::Aes256Gcm).rotation(policy);
+        let (keystore, key) = used(new, 1, (1 << 32) - 1);
+        let versions = [(); 3]
+            .map(|()| keystore.encrypt(&key, b"text", &EncryptionOptions::NONE).unwrap().key.version());
+        assert_eq!(versions, [1, 2, 2]);
+    }
+}
+
+#[test]
+fn an_older_version_that_encrypts_has_the_same_bound() {
+    let new = encrypting(Algorithm::Aes256Gcm).minimum_signing_version(0);
+    let (keystore, key) = used(new, 2, 0);
+    set_uses(&keystore, &key, 1, (1 << 32) - 1);
+    let first = key.version(NonZeroU32::MIN);
+    let encrypt = || keystore.encrypt(&first, b"text", &EncryptionOptions::NONE);
+    assert_eq!(encrypt().unwrap().key, first);
+    assert_eq!(encrypt().unwrap_err().code, Code::UsesExhausted);
+    assert_eq!(keystore.encrypt(&key, b"text", &EncryptionOptions::NONE).unwrap().key.version(), 2);
+}
+
+#[test]
+fn a_process_counts_encryptions_before_it_makes_them_and_in_portions() {
+    let (keystore, key) = used(encrypting(Algorithm::Aes256Gcm), 1, 0);
+    let uses = || keystore.index.load().key(&key).unwrap().record.versions[0].uses;
+    for _ in 0..3 {
+        keystore.encrypt(&key, b"text", &EncryptionOptions::NONE).unwrap();
+        assert_eq!(uses(), 1 << 16, "one change of the store for many encryptions");
+    }
+}
+
+/// The key of a store that somebody edits, for a private key of another version: the record has a
+/// digest of each symmetric key.
+#[test]
+fn a_symmetric_key_under_another_versions_name_is_noticed() {
+    let rows = history(&[&|keystore| {
+        let key = keystore.create_key(encrypting(Algorithm::Aes256Gcm).label("a".parse().unwrap())).unwrap();
+        keystore.rotate(key.key_id()).unwrap();
+    }]);
+    let keystore = open(&rows[0]).unwrap();
+    let key = key_a(&keystore);
+    let place = |version: u32| EnvelopeKind::PrivateKey(format!("{key}/v{version}"));
+    let mut edited = rows[0].clone();
+    let [first, second] = [1, 2].map(|version| format!("{key}/v{version}"));
+    let material = keystore.cipher.decrypt(&place(1), &edited.private_keys[&first]).unwrap();
+    let moved = keystore.cipher.encrypt(place(2), &material).unwrap();
+    edited.private_keys.insert(second, moved);
+    let error = open(&edited).unwrap().encrypt(&key, b"text", &EncryptionOptions::NONE).unwrap_err();
+    assert_eq!(error.code, Code::KeystoreCorrupt);
+}
+
+#[test]
+fn a_record_of_an_unknown_algorithm_is_of_a_newer_program() {
+    let rows = history(&[&create("a")]);
+    let keystore = open(&rows[0]).unwrap();
+    let record = keystore.index.load().key(&key_a(&keystore)).unwrap().record.to_bytes();
+    let text = String::from_utf8(record).unwrap();
+    let newer = text.replacen("/ed25519/", "/ed448/", 1);
+    let error = crate::record::KeyRecord::parse(newer.as_bytes()).unwrap_err();
+    assert_eq!(error.code, Code::KeystoreTooNew, "{error}");
+    assert!(error.message.contains("ed448"), "{error}");
+    for broken in [text.replacen("/ed25519/", "/aes-256-gcm/", 1), text.replacen("versions", "version", 1)] {
+        let error = crate::record::KeyRecord::parse(broken.as_bytes()).unwrap_err();
+        assert_eq!(error.code, Code::KeystoreCorrupt, "{error}");
+    }
 }

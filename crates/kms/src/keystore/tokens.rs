@@ -117,7 +117,7 @@ impl Keystore {
         check_state(&loaded.record)?;
         Ok(move |version: u32| {
             let id = root.version(version.try_into().ok()?);
-            Some(loaded.usable(&id).ok()?.public_key.clone())
+            loaded.usable(&id).ok()?.public_key.clone()
         })
     }
 

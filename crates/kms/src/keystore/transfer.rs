@@ -13,8 +13,10 @@ use crate::error::{Code, KmsError, Result};
 #[cfg(feature = "tokens")]
 use crate::id::TOKEN_ROOT_PURPOSE;
 use crate::id::{KeyId, KeyVersionId};
+use crate::key_identity::KeyIdentity;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
+use crate::record::VersionRecord;
 use crate::transfer::{PrivateKeyData, WrappedPrivateKey};
 
 impl Keystore {
@@ -62,7 +64,7 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Import, key_id), || {
             let id = self.add_version(key_id, |record| {
                 check_enabled(record)?;
-                check_new(record.versions.iter().map(|version| &version.public_key), key.public_key())?;
+                check_new(&record.versions, key.identity())?;
                 self.imported(&record.backend, key).map(Some)
             })?;
             Ok(id.expect("an import is made or refused"))
@@ -100,7 +102,7 @@ impl Keystore {
                     return Err(KmsError::new(Code::InvalidArgument, message));
                 }
                 check_state(record)?;
-                check_new(record.versions.iter().map(|version| &version.public_key), key)?;
+                check_new(&record.versions, &KeyIdentity::PublicKey(key.clone()))?;
                 Ok(Some(public_only(key)))
             })?;
             Ok(id.expect("an import is made or refused"))
@@ -157,12 +159,12 @@ impl Keystore {
         }
         let material = loaded.material(key, &self.cipher, &self.backends)?;
         let public_key = loaded.usable(key)?.public_key.clone();
-        WrappedPrivateKey::wrap(key, &public_key, &material, recipient)
+        WrappedPrivateKey::wrap(key, public_key.as_ref(), &material, recipient)
     }
 }
 
 fn public_only(key: &PublicKey) -> NewVersion {
-    NewVersion { public_key: key.clone(), origin: Origin::PublicOnly, pair: None }
+    NewVersion { identity: KeyIdentity::PublicKey(key.clone()), origin: Origin::PublicOnly, pair: None }
 }
 
 fn check_algorithm(wanted: Algorithm, found: Algorithm) -> Result<()> {
@@ -174,9 +176,12 @@ fn check_algorithm(wanted: Algorithm, found: Algorithm) -> Result<()> {
 }
 
 /// An error if a former version has this key: repeating it would replace nothing.
-fn check_new<'a>(mut versions: impl Iterator<Item = &'a PublicKey>, key: &PublicKey) -> Result<()> {
-    if versions.any(|version| version == key) {
-        let message = "the key already has a version with this public key";
+fn check_new(versions: &[VersionRecord], identity: &KeyIdentity) -> Result<()> {
+    if versions.iter().any(|version| version.has_identity(identity)) {
+        let message = match identity {
+            KeyIdentity::PublicKey(_) => "the key already has a version with this public key",
+            KeyIdentity::CheckValue(_) => "the key already has a version with this secret",
+        };
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(())

@@ -18,6 +18,18 @@ pub enum TokenOperation {
     Verify,
     /// Decapsulating a key.
     Decapsulate,
+    /// Encrypting.
+    Encrypt,
+    /// Decrypting.
+    Decrypt,
+    /// Encrypting a ciphertext again with the latest version. The plaintext stays in the keystore.
+    Rewrap,
+    /// Making data keys.
+    GenerateDataKey,
+    /// Making MACs.
+    Mac,
+    /// Verifying MACs.
+    VerifyMac,
     /// Making keys.
     Create,
     /// Importing keys and versions.
@@ -47,6 +59,12 @@ impl TokenOperation {
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
+        Self::Encrypt,
+        Self::Decrypt,
+        Self::Rewrap,
+        Self::GenerateDataKey,
+        Self::Mac,
+        Self::VerifyMac,
         Self::Create,
         Self::Import,
         Self::Export,
@@ -65,6 +83,12 @@ impl TokenOperation {
             Self::Sign => "sign",
             Self::Verify => "verify",
             Self::Decapsulate => "decapsulate",
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+            Self::Rewrap => "rewrap",
+            Self::GenerateDataKey => "generate_data_key",
+            Self::Mac => "mac",
+            Self::VerifyMac => "verify_mac",
             Self::Create => "create",
             Self::Import => "import",
             Self::Export => "export",

@@ -27,9 +27,9 @@ use crate::public_key::PublicKey;
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 
-/// The object identifier of an algorithm's keys and signatures.
-fn oid(algorithm: Algorithm) -> ObjectIdentifier {
-    ObjectIdentifier::new_unwrap(match algorithm {
+/// The object identifier of an algorithm's keys and signatures; none if it is symmetric.
+fn oid(algorithm: Algorithm) -> Option<ObjectIdentifier> {
+    Some(ObjectIdentifier::new_unwrap(match algorithm {
         Algorithm::Ed25519 => "1.3.101.112",
         Algorithm::EcdsaP256 => "1.2.840.10045.2.1",
         Algorithm::MlDsa44 => "2.16.840.1.101.3.4.3.17",
@@ -52,7 +52,15 @@ fn oid(algorithm: Algorithm) -> ObjectIdentifier {
         Algorithm::MlKem768 => "2.16.840.1.101.3.4.4.2",
         Algorithm::MlKem1024 => "2.16.840.1.101.3.4.4.3",
         Algorithm::XWing => "1.3.6.1.4.1.62253.25722",
-    })
+        Algorithm::Aes128Gcm
+        | Algorithm::Aes256Gcm
+        | Algorithm::ChaCha20Poly1305
+        | Algorithm::XChaCha20Poly1305
+        | Algorithm::HmacSha256
+        | Algorithm::HmacSha384
+        | Algorithm::HmacSha512
+        | Algorithm::Blake3 => return None,
+    }))
 }
 
 /// The curve P-256, which keys of elliptic curves name as a parameter (RFC 5480, section 2.1.1).
@@ -60,12 +68,13 @@ static P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.
 
 fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
     let parameters = (algorithm == Algorithm::EcdsaP256).then(|| AnyRef::from(&P256));
-    AlgorithmIdentifierRef { oid: oid(algorithm), parameters }
+    let oid = oid(algorithm).expect("a symmetric key has no public key and is not written as PKCS#8");
+    AlgorithmIdentifierRef { oid, parameters }
 }
 
 /// The algorithm of an identifier. The parameters must be those that we write, or none.
 fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
-    let found = Algorithm::ALL.iter().copied().find(|algorithm| oid(*algorithm) == identifier.oid);
+    let found = Algorithm::ALL.iter().copied().find(|algorithm| oid(*algorithm) == Some(identifier.oid));
     match found {
         Some(Algorithm::EcdsaP256)
             if identifier.parameters != self::identifier(Algorithm::EcdsaP256).parameters =>

@@ -10,14 +10,16 @@ use super::{der, openssh, public_key, vault};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backends, KeyMaterial, SOFTWARE};
 use crate::error::{Code, Result};
+use crate::key_identity::KeyIdentity;
 use crate::public_key::PublicKey;
 
-/// A private key that was read and checked. Its public key was computed, and matches the one that
-/// came with it, if any. It is wiped on drop, and its debug output shows only the public key.
+/// A private key, or the secret of a symmetric algorithm, that was read and checked. Its public key
+/// was computed, and matches the one that came with it, if any. It is wiped on drop, and its debug
+/// output shows only the algorithm and the public key.
 pub struct PrivateKeyData {
     algorithm: Algorithm,
     material: KeyMaterial,
-    public_key: PublicKey,
+    identity: KeyIdentity,
 }
 
 impl PrivateKeyData {
@@ -30,14 +32,15 @@ impl PrivateKeyData {
             }
             _ => error,
         })?;
-        let public_key = key.public_key()?;
-        if claimed.is_some_and(|claimed| claimed != public_key) {
+        let identity = KeyIdentity::of(algorithm, &*key)?;
+        let public_key = identity.public_key().map(PublicKey::as_bytes);
+        if claimed.is_some_and(|claimed| public_key != Some(claimed)) {
             return Err(malformed("the public key beside it is not its own"));
         }
         if !backend.is_consistent(algorithm, &material) {
             return Err(malformed("its parts do not fit each other"));
         }
-        Ok(Self { algorithm, material, public_key: PublicKey::from_bytes(algorithm, &public_key)? })
+        Ok(Self { algorithm, material, identity })
     }
 
     /// The algorithm.
@@ -45,9 +48,13 @@ impl PrivateKeyData {
         self.algorithm
     }
 
-    /// The public key that belongs to it.
-    pub fn public_key(&self) -> &PublicKey {
-        &self.public_key
+    /// The public key that belongs to it; none if the algorithm is symmetric.
+    pub fn public_key(&self) -> Option<&PublicKey> {
+        self.identity.public_key()
+    }
+
+    pub(crate) fn identity(&self) -> &KeyIdentity {
+        &self.identity
     }
 
     pub(crate) fn material(&self) -> &KeyMaterial {
@@ -57,7 +64,10 @@ impl PrivateKeyData {
 
 impl fmt::Debug for PrivateKeyData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PrivateKeyData").field("public_key", &self.public_key).finish_non_exhaustive()
+        f.debug_struct("PrivateKeyData")
+            .field("algorithm", &self.algorithm)
+            .field("public_key", &self.public_key())
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,7 +83,8 @@ pub enum PrivateFormat {
     Pkcs8Der,
     /// A private key file of OpenSSH, encrypted or not. Only Ed25519.
     OpenSsh,
-    /// Only the bytes that `spec/keystore.md` names for the algorithm: for Ed25519 the seed.
+    /// Only the bytes that `spec/keystore.md` names for the algorithm: for Ed25519 the seed. It is
+    /// the only form of symmetric keys.
     Raw,
     /// One value of `keys` as Vault and OpenBao export it from their transit engine: an Ed25519 key
     /// as the base64 of 64 bytes, or a P-256 key as PEM with the label `EC PRIVATE KEY`. A line

@@ -12,9 +12,12 @@
 //! wrapped-key: <base64>
 //! ```
 //!
+//! The wrapped key of a symmetric algorithm has no line `public-key`.
+//!
 //! The recipient's public key gives a shared key, and the ciphertext in line 5. BLAKE3 derives the
 //! wrapping key from the shared key and lines 1 to 5 with their line feeds, so that nobody can
-//! change a line. With it, AES-KWP (RFC 5649, 256 bits) wraps the private key as PKCS#8 in DER.
+//! change a line. With it, AES-KWP (RFC 5649, 256 bits) wraps the private key as PKCS#8 in DER, or
+//! the bytes of a symmetric key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,8 +51,8 @@ const KWP_OVERHEAD: usize = 16;
 pub struct WrappedPrivateKey {
     /// The key version that it was exported from.
     pub key: KeyVersionId,
-    /// Its public key.
-    pub public_key: PublicKey,
+    /// Its public key; none if the algorithm is symmetric.
+    pub public_key: Option<PublicKey>,
     /// The algorithm of the recipient's key.
     pub recipient_algorithm: Algorithm,
     /// The BLAKE3 digest of the recipient's public key.
@@ -63,21 +66,26 @@ impl WrappedPrivateKey {
     #[cfg(feature = "tokens")]
     pub(crate) fn wrap(
         key: &KeyVersionId,
-        public_key: &PublicKey,
+        public_key: Option<&PublicKey>,
         material: &crate::backend::KeyMaterial,
         recipient: &PublicKey,
     ) -> Result<Self> {
         let encapsulated = recipient.encapsulate()?;
         let mut file = Self {
             key: key.clone(),
-            public_key: public_key.clone(),
+            public_key: public_key.cloned(),
             recipient_algorithm: recipient.algorithm(),
             recipient: bulla_blake3::hash(recipient.as_bytes()),
             encapsulated: encapsulated.ciphertext,
             wrapped: Vec::new(),
         };
-        let document = der::private_der(public_key.algorithm(), material)?;
-        file.wrapped = wrap_aes_kwp(&file.wrapping_key(&encapsulated.shared_key), document.as_bytes())?;
+        let wrapping_key = file.wrapping_key(&encapsulated.shared_key);
+        let algorithm = key.key_id().algorithm();
+        file.wrapped = if algorithm.is_symmetric() {
+            wrap_aes_kwp(&wrapping_key, material)?
+        } else {
+            wrap_aes_kwp(&wrapping_key, der::private_der(algorithm, material)?.as_bytes())?
+        };
         Ok(file)
     }
 
@@ -109,8 +117,12 @@ impl WrappedPrivateKey {
     /// if the key inside is not the one that the file names.
     pub fn unwrap(&self, shared_key: &SharedKey) -> Result<PrivateKeyData> {
         let document = unwrap_aes_kwp(&self.wrapping_key(shared_key), &self.wrapped)?;
+        let algorithm = self.key.key_id().algorithm();
+        if algorithm.is_symmetric() {
+            return PrivateKeyData::new(algorithm, document, None);
+        }
         let key = der::parse_private_der(&document)?;
-        if *key.public_key() == self.public_key {
+        if key.public_key() == self.public_key.as_ref() {
             Ok(key)
         } else {
             Err(malformed("the key inside is not the one that the file names"))
@@ -123,11 +135,12 @@ impl WrappedPrivateKey {
         Zeroizing::new(bulla_blake3::derive_key(WRAPPING_CONTEXT, &input))
     }
 
-    /// Lines 1 to 5.
+    /// The lines before the last one.
     fn lines(&self) -> String {
         let Self { key, public_key, recipient_algorithm, recipient, encapsulated, wrapped: _ } = self;
+        let public_key = public_key.as_ref().map(|key| format!("public-key: {key}\n")).unwrap_or_default();
         format!(
-            "{FIRST_LINE}\nkey: {key}\npublic-key: {public_key}\nrecipient: {recipient_algorithm} {}\n\
+            "{FIRST_LINE}\nkey: {key}\n{public_key}recipient: {recipient_algorithm} {}\n\
              encapsulated: {}\n",
             recipient.to_hex(),
             encoding::base64(encapsulated),
@@ -158,7 +171,11 @@ impl FromStr for WrappedPrivateKey {
         };
         let invalid = |name: &str| malformed(format_args!("the line `{name}: ...` has another form"));
         let key: KeyVersionId = value("key")?.parse().map_err(|_| invalid("key"))?;
-        let public_key: PublicKey = value("public-key")?.parse().map_err(|_| invalid("public-key"))?;
+        let algorithm = key.key_id().algorithm();
+        let public_key: Option<PublicKey> = match algorithm.is_symmetric() {
+            true => None,
+            false => Some(value("public-key")?.parse().map_err(|_| invalid("public-key"))?),
+        };
         let (name, digest) = value("recipient")?.split_once(' ').ok_or_else(|| invalid("recipient"))?;
         let recipient_algorithm: Algorithm = name.parse().map_err(|_| invalid("recipient"))?;
         if recipient_algorithm.usage() != KeyUsage::KeyEncapsulation {
@@ -174,7 +191,7 @@ impl FromStr for WrappedPrivateKey {
                 .ok_or_else(|| invalid("encapsulated"))?,
             wrapped: encoding::from_base64(value("wrapped-key")?).ok_or_else(|| invalid("wrapped-key"))?,
         };
-        if file.public_key.algorithm() != file.key.key_id().algorithm() {
+        if file.public_key.as_ref().is_some_and(|key| key.algorithm() != algorithm) {
             return Err(malformed("its public key is of another algorithm than its key"));
         }
         if file.to_string() == text { Ok(file) } else { Err(malformed("nothing may follow the last line")) }

@@ -1,9 +1,14 @@
 //! Processes that are killed, and disks that are full.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use bulla_kms::{Algorithm, Code, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, Unlock, Verdict};
+use bulla_kms::{
+    Algorithm, Code, EncryptionOptions, KeyFile, KeyId, KeyVersionId, Keystore, NewKey, RotationPolicy,
+    Unlock, Verdict,
+};
 
 use crate::support::child::{Harm, child, limit_file_size, lines, tell_parent};
 use bulla_testing::strikes::strikes;
@@ -85,6 +90,53 @@ fn no_acknowledged_version_is_lost_when_the_process_is_killed() {
         assert!(now == head + new || now == head + new + 1, "{head} and {new} new ones, but {now}");
         head = now;
         new >= 40
+    });
+}
+
+/// Encrypts until it is stopped, and tells each ciphertext; rotates the key after every fiftieth.
+fn encrypt_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
+    let key = keystore.list().unwrap().swap_remove(0).key;
+    for number in 0_u32.. {
+        let made = keystore.encrypt(&key, MESSAGE, &EncryptionOptions::NONE);
+        let rotated = if number % 50 == 49 { keystore.rotate(&key).map(drop) } else { Ok(()) };
+        match made.and_then(|made| rotated.map(|()| made)) {
+            Ok(made) => tell_parent(serde_json::to_string(&made.bytes).unwrap()),
+            Err(error) => return error,
+        }
+    }
+    unreachable!("the loop has no end")
+}
+
+#[test]
+fn nothing_that_was_encrypted_is_lost_and_no_bound_is_exceeded_when_the_process_is_killed() {
+    const MAX_USES: u64 = 128;
+    if let Some(place) = child().map(KeystoreFixture) {
+        encrypt_until_stopped(&place.open());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = KeystoreFixture(folder.path().to_owned());
+    KeyFile::create(&folder.path().join("key")).unwrap();
+    let keystore = Keystore::create(&place.keystore(), &place.unlock()).unwrap();
+    let new = NewKey::new("local".parse().unwrap(), "rows".parse().unwrap(), Algorithm::Aes256Gcm);
+    let rotation = RotationPolicy::default().max_uses(NonZeroU64::new(MAX_USES));
+    let key = keystore.create_key(new.rotation(rotation)).unwrap().key_id().clone();
+    drop(keystore);
+    let mut told = Vec::new();
+    strikes(ROUNDS / 2, |delay| {
+        let before = told.len();
+        let test =
+            "crash::nothing_that_was_encrypted_is_lost_and_no_bound_is_exceeded_when_the_process_is_killed";
+        let lines = lines(test, folder.path(), Harm::Kill(delay));
+        told.extend(lines.iter().map(|line| serde_json::from_str::<Vec<u8>>(line).unwrap()));
+        let keystore = place.open();
+        let mut uses = BTreeMap::new();
+        for ciphertext in &told {
+            let found = keystore.decrypt(&key, ciphertext, &EncryptionOptions::NONE).unwrap();
+            assert_eq!(**found.bytes, *MESSAGE);
+            *uses.entry(found.key.version()).or_insert(0) += 1;
+        }
+        assert!(uses.values().all(|uses| *uses <= MAX_USES), "{uses:?}");
+        told.len() - before >= 40
     });
 }
 

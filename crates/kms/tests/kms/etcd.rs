@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::{
-    Algorithm, Code, EtcdOptions, KeyFile, KeyId, Keystore, KmsError, NewKey, RotationPolicy, Signature,
-    Unlock, UnlockMethod, Verdict,
+    Algorithm, Code, EncryptionOptions, EtcdOptions, KeyFile, KeyId, Keystore, KmsError, NewKey,
+    RotationPolicy, Signature, Unlock, UnlockMethod, Verdict,
 };
 
 use bulla_testing::etcd::{Cluster, free_port};
@@ -219,6 +219,40 @@ fn no_version_makes_more_signatures_than_its_bound_on_all_nodes_together() {
     for version in 1..=last {
         let made = versions.iter().filter(|made| **made == version).count();
         assert!(made as u64 <= BOUND, "version {version} made {made} signatures");
+    }
+}
+
+#[test]
+fn nodes_decrypt_what_others_encrypted_and_count_its_uses_together() {
+    const BOUND: u64 = 128;
+    let (_cluster, _secret, keystores, _) = three();
+    let rotation = RotationPolicy::default().max_uses(BOUND.try_into().ok());
+    let new = NewKey::new("local".parse().unwrap(), "rows".parse().unwrap(), Algorithm::Aes256Gcm);
+    let key = keystores[0].create_key(new.rotation(rotation)).unwrap().key_id().clone();
+    keystores.iter().for_each(|keystore| keystore.catch_up().unwrap());
+    let encrypt = |keystore: &Keystore| {
+        let made = |_| loop {
+            match keystore.encrypt(&key, MESSAGE, &EncryptionOptions::NONE) {
+                Ok(made) => return made,
+                Err(error) => assert_eq!(error.code, Code::Busy, "{error}"),
+            }
+        };
+        (0..100).map(made).collect::<Vec<_>>()
+    };
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let threads = keystores.each_ref().map(|keystore| scope.spawn(move || encrypt(keystore)));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    for version in 1..=made.iter().map(|made| made.key.version()).max().unwrap() {
+        let uses = made.iter().filter(|made| made.key.version() == version).count();
+        assert!(uses as u64 <= BOUND, "version {version} encrypted {uses} times");
+    }
+    for keystore in &keystores {
+        keystore.catch_up().unwrap();
+        for made in &made {
+            let found = keystore.decrypt(&key, &made.bytes, &EncryptionOptions::NONE).unwrap();
+            assert_eq!((&found.key, &**found.bytes), (&made.key, MESSAGE));
+        }
     }
 }
 

@@ -105,8 +105,11 @@ fn an_attestation_tells_all_versions_and_their_times() {
     assert_eq!(attestation.versions[2].retired, None);
     let signature = keystore.sign(&key, MESSAGE).unwrap();
     assert_eq!(attestation.versions[2].id, signature.key);
-    assert_eq!(attestation.versions[2].public_key.verify(MESSAGE, &signature.bytes), Verdict::Valid);
-    assert_eq!(keystore.public_key(&signature.key).unwrap(), attestation.versions[2].public_key);
+    assert_eq!(
+        attestation.versions[2].public_key.as_ref().unwrap().verify(MESSAGE, &signature.bytes),
+        Verdict::Valid
+    );
+    assert_eq!(Some(keystore.public_key(&signature.key).unwrap()), attestation.versions[2].public_key);
 }
 
 #[test]

@@ -132,7 +132,8 @@ fn nothing_in_the_file_is_a_secret_in_the_clear() {
     let store = place();
     let keystore = store.create();
     let key = create_key(&keystore);
-    let public_key = keystore.attest(&key).unwrap().versions[0].public_key.as_bytes().to_vec();
+    let public_key =
+        keystore.attest(&key).unwrap().versions[0].public_key.as_ref().unwrap().as_bytes().to_vec();
     drop(keystore);
     let file = fs::read(&store.path).unwrap();
     let contains = |bytes: &[u8]| file.windows(bytes.len()).any(|window| window == bytes);

@@ -19,7 +19,9 @@ const FORMATS: [PublicFormat; 6] = [
 ];
 
 fn served() -> impl Iterator<Item = Algorithm> {
-    Algorithm::ALL.iter().copied().filter(|algorithm| Backends::software().verifier(*algorithm).is_ok())
+    let has_public_keys = |algorithm: &Algorithm| !algorithm.is_symmetric();
+    let is_served = |algorithm: &Algorithm| Backends::software().verifier(*algorithm).is_ok();
+    Algorithm::ALL.iter().copied().filter(has_public_keys).filter(is_served)
 }
 
 fn new_key(algorithm: Algorithm) -> NewKey {
@@ -253,11 +255,14 @@ fn pkcs8_of_both_versions_is_read() {
     let v2 =
         [bytes("3051020101300506032b657004220420"), bytes(SEED), bytes("812100"), bytes(PUBLIC)].concat();
     for der in [&v1, &v2] {
-        assert_eq!(*read(der, PrivateFormat::Pkcs8Der).unwrap().public_key(), example());
-        assert_eq!(*read(pem(der).as_bytes(), PrivateFormat::Pkcs8Pem).unwrap().public_key(), example());
+        assert_eq!(*read(der, PrivateFormat::Pkcs8Der).unwrap().public_key().unwrap(), example());
+        assert_eq!(
+            *read(pem(der).as_bytes(), PrivateFormat::Pkcs8Pem).unwrap().public_key().unwrap(),
+            example()
+        );
     }
     let raw = PrivateKeyData::read(&bytes(SEED), PrivateFormat::Raw, Some(Algorithm::Ed25519), None).unwrap();
-    assert_eq!(*raw.public_key(), example());
+    assert_eq!(*raw.public_key().unwrap(), example());
     assert_eq!(read(&bytes(SEED), PrivateFormat::Raw).unwrap_err().code, Code::InvalidArgument);
 }
 
@@ -276,7 +281,7 @@ fn keys_are_read_as_vault_exports_them() {
     for (text, public_key) in public {
         for text in [text.to_owned(), format!("{text}\n")] {
             let key = read(text.as_bytes(), PrivateFormat::Vault).unwrap();
-            assert_eq!(key.public_key().to_string(), public_key);
+            assert_eq!(key.public_key().unwrap().to_string(), public_key);
         }
         let others = [
             format!("{text}\n\n"),
@@ -346,7 +351,7 @@ fn every_cut_and_flipped_bit_of_pkcs8_is_another_key_or_none() {
             let mut flipped = good.clone();
             flipped[index] ^= 1 << bit;
             if let Ok(key) = read(&flipped, PrivateFormat::Pkcs8Der) {
-                assert_ne!(*key.public_key(), example(), "byte {index}, bit {bit}");
+                assert_ne!(*key.public_key().unwrap(), example(), "byte {index}, bit {bit}");
             }
         }
     }
@@ -422,7 +427,7 @@ fn an_imported_key_signs_and_is_marked_as_imported() {
     assert_eq!(origin(2), Origin::Imported);
     assert_eq!(
         keystore.public_key(&keystore.sign(id.key_id(), b"m").unwrap().key).unwrap(),
-        *other.public_key()
+        *other.public_key().unwrap()
     );
 }
 

@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::{
-    Algorithm, Attestation, KeyChange, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy, Timestamp,
-    VersionState,
+    Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy,
+    Timestamp, VersionState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -72,6 +72,12 @@ struct CreateKey {
     /// changed later. Such a key signs no statements.
     #[serde(default)]
     signs_digests: bool,
+    /// The key that encrypts: `none` for the version's own, `per_context` for one that is derived
+    /// from the context of each request, or `convergent`, where equal plaintexts in one context
+    /// also have equal ciphertexts. It cannot be changed later.
+    #[serde(default)]
+    #[schema(value_type = String, example = "none", default = "none")]
+    derivation: KeyDerivation,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
     /// What makes and keeps the private keys: `pkcs11` is the device with which the service was
@@ -98,7 +104,8 @@ async fn create(
     BodyBytes(body): BodyBytes,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(TokenOperation::Create)?;
-    let CreateKey { purpose, algorithm, label, exportable, signs_digests, rotation, backend } = parse(&body)?;
+    let CreateKey { purpose, algorithm, label, exportable, signs_digests, derivation, rotation, backend } =
+        parse(&body)?;
     // The caller could mint tokens with a root key.
     if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden());
@@ -108,6 +115,7 @@ async fn create(
     let mut new = NewKey::new(tenant, purpose, algorithm)
         .exportable(exportable)
         .signs_digests(signs_digests)
+        .derivation(derivation)
         .rotation(rotation);
     new.label = label;
     if let Some(backend) = backend {
@@ -406,6 +414,9 @@ pub(crate) struct KeyView {
     /// and 1 allow all. Absent if only the latest version signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     minimum_signing_version: Option<u32>,
+    /// `per_context` or `convergent`; absent if the version's own key encrypts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derivation: Option<&'static str>,
     /// When the keystore rotates the key by itself.
     rotation: RotationView,
     /// The latest version, the one that signs.
@@ -432,8 +443,9 @@ pub(crate) struct VersionView {
     id: String,
     /// The version's number, from 1.
     version: u32,
-    /// The public key, base64.
-    public_key: String,
+    /// The public key, base64; absent if the algorithm is symmetric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<String>,
     /// When it was made.
     #[schema(example = "2026-01-31T09:30:00.000Z")]
     created: String,
@@ -457,7 +469,7 @@ impl From<&Attestation> for KeyView {
         let versions = key.versions.iter().map(|version| VersionView {
             id: version.id.to_string(),
             version: version.version,
-            public_key: encode(version.public_key.as_bytes()),
+            public_key: version.public_key.as_ref().map(|key| encode(key.as_bytes())),
             created: version.created.to_string(),
             retired: version.retired.map(|time| time.to_string()),
             state: match version.state {
@@ -486,6 +498,11 @@ impl From<&Attestation> for KeyView {
             signs_digests: key.signs_digests,
             minimum_version: key.minimum_version,
             minimum_signing_version: key.minimum_signing_version,
+            derivation: match key.derivation {
+                KeyDerivation::PerContext => Some("per_context"),
+                KeyDerivation::Convergent => Some("convergent"),
+                _ => None,
+            },
             rotation: RotationView {
                 max_age_seconds: key.rotation.max_age_seconds.map(Into::into),
                 max_uses: key.rotation.max_uses.map(Into::into),

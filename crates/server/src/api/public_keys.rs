@@ -206,7 +206,7 @@ async fn jwks(
 fn jwks_of(keystore: &Keystore, key: &Attestation) -> bulla_kms::Result<Vec<Jwk>> {
     let usable = key.versions.iter().filter(|version| keystore.check_usable(&version.id).is_ok());
     let made = usable.filter_map(|version| {
-        let jwk = jwk(&version.public_key).transpose()?;
+        let jwk = jwk(version.public_key.as_ref()?).transpose()?;
         Some(jwk.map(|jwk| Jwk { kid: version.id.to_string(), ..jwk }))
     });
     made.collect()

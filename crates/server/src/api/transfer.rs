@@ -219,7 +219,8 @@ impl ImportSource {
                 // It may have been wrapped for any version.
                 let versions = keystore.attest(&recipient)?.versions;
                 let is_recipient = |key: &PublicKey| wrapped.check_recipient(key).is_ok();
-                let version = versions.iter().find(|version| is_recipient(&version.public_key));
+                let version =
+                    versions.iter().find(|version| version.public_key.as_ref().is_some_and(is_recipient));
                 let other = || {
                     let message = format!("the key was wrapped for another recipient, not for {recipient}");
                     KmsError::new(Code::InvalidArgument, message)

@@ -192,8 +192,9 @@ pub(super) struct VersionData {
     /// The name of the curve or of the type.
     #[schema(example = "ed25519")]
     name: &'static str,
-    /// The public key: PEM for `ecdsa-p256`, otherwise base64.
-    public_key: String,
+    /// The public key: PEM for `ecdsa-p256`, otherwise base64. Absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_key: Option<String>,
     /// When it was made.
     #[schema(example = "2026-01-31T09:30:00.000Z")]
     creation_time: String,
@@ -207,7 +208,7 @@ impl From<&Attestation> for KeyData {
             version.version >= key.minimum_version && version.state != VersionState::Revoked
         });
         let keys = verify.map(|version| {
-            let public_key = public_key(&version.public_key);
+            let public_key = version.public_key.as_ref().map(public_key);
             (version.version, VersionData { name, public_key, creation_time: version.created.to_string() })
         });
         let imported = |origin| origin != Origin::Generated;

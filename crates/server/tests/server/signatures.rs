@@ -28,7 +28,10 @@ fn an_attestation_is_the_keystores_and_its_signature_verifies() {
         assert_eq!(view["key"], attested.attestation.key.to_string());
         assert_eq!(view["head"], 2);
         let newest = attested.attestation.versions.last().unwrap();
-        assert_eq!(from_base64(&view["versions"][1]["public_key"]), newest.public_key.as_bytes());
+        assert_eq!(
+            from_base64(&view["versions"][1]["public_key"]),
+            newest.public_key.as_ref().unwrap().as_bytes()
+        );
     }
     service.post(None, "/api/v1/keys", &json!({ "label": "kem", "algorithm": "x-wing" })).ok();
     let kem = service.post(None, "/api/v1/keys/kem/attest", &json!({}));

@@ -32,6 +32,10 @@ fn key_ids() -> Value {
         ("x", "y", "ml-dsa-65-ed25519", 2),
         ("x", "y", "x-wing", 3),
         ("x", "y", "ecdsa-p256", 4),
+        ("x", "y", "aes-256-gcm", 5),
+        ("x", "y", "xchacha20-poly1305", 6),
+        ("x", "y", "hmac-sha384", 7),
+        ("x", "y", "blake3", 8),
     ];
     let valid = valid.map(|(tenant, purpose, algorithm, version)| {
         json!({

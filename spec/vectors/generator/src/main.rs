@@ -15,6 +15,7 @@ mod keys;
 mod post_quantum;
 mod sealing;
 mod state;
+mod symmetric;
 mod tokens;
 
 use crate::json::Value;
@@ -35,6 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("keys.json", keys::cases())?;
     write("post-quantum.json", post_quantum::cases())?;
     write("sealing.json", sealing::cases())?;
+    write("symmetric.json", symmetric::cases())?;
     write("tokens.json", tokens::cases())?;
     Ok(())
 }

@@ -1,0 +1,109 @@
+//! Message authentication codes.
+
+use super::Keystore;
+use super::batch::KeyMessage;
+use super::lifecycle::check_enabled;
+use super::observe::{AuditedResult, Subject};
+use super::signing::SignedContent;
+use crate::algorithm::KeyUsage;
+use crate::audit_log::AuditOperation;
+use crate::error::Result;
+use crate::id::{KeyRef, KeyVersionId};
+use crate::key_signature::{Mac, Verdict};
+
+/// A MAC to verify: see [`Keystore::verify_mac_batch`].
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyMacItem<'a> {
+    /// The key version that supposedly made it.
+    pub key: &'a KeyVersionId,
+    /// The message.
+    pub message: &'a [u8],
+    /// The MAC.
+    pub mac: &'a [u8],
+}
+
+impl Keystore {
+    /// Makes the MAC of a message with a key's latest version, or with the older version that is
+    /// named, if the key was made for that
+    /// ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)). The key's
+    /// rotation policy applies as for signatures.
+    ///
+    /// The audit log has no digest of the message: whoever reads the log could find a short message
+    /// by guessing.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "cookies".parse()?, Algorithm::HmacSha256);
+    /// let key = keystore.create_key(new)?;
+    /// let mac = keystore.mac(key.key_id(), b"user 7")?;
+    /// assert!(keystore.verify_mac(&mac.key, b"user 7", &mac.bytes)?.is_valid());
+    /// assert!(!keystore.verify_mac(&mac.key, b"user 8", &mac.bytes)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`], with [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch)
+    /// if the key makes no MACs.
+    pub fn mac<'a>(&self, key: impl Into<KeyRef<'a>>, message: &[u8]) -> Result<Mac> {
+        let key = key.into();
+        self.observed(Subject::key(AuditOperation::Mac, key), || self.make_mac(key, message))
+    }
+
+    /// Whether `mac` is the whole MAC of `message` by exactly this version of a key. A shorter one
+    /// is invalid.
+    ///
+    /// Unlike a signature, a MAC cannot be verified without the secret: a disabled key does not
+    /// verify.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`](crate::Code::KeyNotFound),
+    /// [`Code::UnknownVersion`](crate::Code::UnknownVersion),
+    /// [`Code::VersionNotUsable`](crate::Code::VersionNotUsable),
+    /// [`Code::KeyDisabled`](crate::Code::KeyDisabled),
+    /// [`Code::KeyPendingDestruction`](crate::Code::KeyPendingDestruction),
+    /// [`Code::KeyDestroyed`](crate::Code::KeyDestroyed),
+    /// [`Code::KeyUsageMismatch`](crate::Code::KeyUsageMismatch); errors of the backend.
+    pub fn verify_mac(&self, key: &KeyVersionId, message: &[u8], mac: &[u8]) -> Result<Verdict> {
+        self.observed(Subject::key(AuditOperation::VerifyMac, key), || self.check_mac(key, message, mac))
+    }
+
+    /// The result of [`Keystore::mac`] for each item, in their order.
+    pub fn mac_batch(&self, items: &[KeyMessage<'_>]) -> Vec<Result<Mac>> {
+        self.observed_each(
+            AuditOperation::Mac,
+            |place| Subject::key(AuditOperation::Mac, items[place].key),
+            || items.iter().map(|item| self.make_mac(item.key, item.message)).collect(),
+        )
+    }
+
+    /// The result of [`Keystore::verify_mac`] for each item, in their order.
+    pub fn verify_mac_batch(&self, items: &[VerifyMacItem<'_>]) -> Vec<Result<Verdict>> {
+        self.observed_each(
+            AuditOperation::VerifyMac,
+            |place| Subject::key(AuditOperation::VerifyMac, items[place].key),
+            || items.iter().map(|item| self.check_mac(item.key, item.message, item.mac)).collect(),
+        )
+    }
+
+    fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {
+        self.symmetric_key(key, KeyUsage::Authentication)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
+        let bytes = loaded.private_key(&id, &self.cipher, &self.backends)?.mac(message)?;
+        Ok(Mac { key: id, bytes })
+    }
+
+    fn check_mac(&self, key: &KeyVersionId, message: &[u8], mac: &[u8]) -> Result<Verdict> {
+        let loaded = self.symmetric_key(key.into(), KeyUsage::Authentication)?;
+        loaded.version(key)?;
+        check_enabled(&loaded.record)?;
+        loaded.private_key(key, &self.cipher, &self.backends)?.verify_mac(message, mac)
+    }
+}
+
+impl AuditedResult for Mac {
+    fn key(&self) -> Option<KeyRef<'_>> {
+        Some((&self.key).into())
+    }
+}
