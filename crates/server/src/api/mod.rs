@@ -12,6 +12,7 @@ mod prehash;
 mod public_keys;
 mod signatures;
 mod statement;
+mod symmetric;
 mod tokens;
 mod transfer;
 
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(prehash::routes())
         .merge(statement::routes())
         .merge(encryption::routes())
+        .merge(symmetric::routes())
         .merge(transfer::routes())
         .merge(backup::routes())
 }

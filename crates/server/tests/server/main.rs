@@ -21,6 +21,7 @@ mod public_keys;
 mod reload;
 mod signatures;
 mod support;
+mod symmetric;
 mod tokens;
 mod transit;
 mod transit_clients;
