@@ -2,7 +2,7 @@
 //! throughput: 14 operations a quarter round, and the transpose of the message. With one lane it is
 //! the plain scalar algorithm.
 
-use super::{SIGMA, all_rounds};
+use super::{SIGMA, all_rounds, next_block};
 use crate::job::{CompressJob, Finalization, StepEnd, StridedInput};
 use crate::word::Word;
 use bulla_simd::lanes::Lanes;
@@ -135,10 +135,7 @@ pub(crate) unsafe fn compress_input<V: Rounds>(
         }
         loop {
             let is_last = len <= V::Word::BLOCK;
-            if len < V::Word::BLOCK {
-                V::copy_padded(from, len, padded.as_mut_ptr().cast());
-                from = padded.as_ptr().cast();
-            }
+            from = next_block::<V>(from, len, &mut padded);
             let flags = if is_last { last.flags() } else { Finalization::None.flags() };
             counter = V::Word::advance(counter, len.min(V::Word::BLOCK));
             let m = V::load_blocks(&raw const from, 0);
@@ -255,11 +252,7 @@ unsafe fn compress_blocks<V: Rounds, const W: usize>(jobs: &mut [CompressJob<'_,
             } else {
                 first
             };
-            tails[i] = tail.from;
-            if tail.len < V::Word::BLOCK {
-                V::copy_padded(tail.from, tail.len, padded[i].as_mut_ptr().cast());
-                tails[i] = padded[i].as_ptr().cast();
-            }
+            tails[i] = next_block::<V>(tail.from, tail.len, &mut padded[i]);
             i += 1;
         }
         let states = states.as_ptr().cast::<*mut V::Word>();

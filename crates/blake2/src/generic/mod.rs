@@ -13,6 +13,10 @@ pub(crate) mod columns;
 ))]
 pub(crate) mod rows;
 
+use crate::word::Word;
+use bulla_simd::Vector;
+use core::mem::MaybeUninit;
+
 /// `SIGMA[r][i]` is the message word that round r uses at place i. Places 2j and 2j + 1 belong to
 /// the j-th of the round's eight quarter rounds (RFC 7693, section 2.7). Rounds 10 and 11 repeat 0
 /// and 1.
@@ -28,6 +32,33 @@ pub(crate) const SIGMA: [[usize; 16]; 10] = [
     [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
+
+/// A block of zeros, the last one of an empty input.
+#[repr(align(64))]
+struct ZeroBlock([u8; 128]);
+
+static ZERO_BLOCK: ZeroBlock = ZeroBlock([0; 128]);
+
+/// The next block of an input, of which `len` bytes are left at `from`: that place, or the last block
+/// padded in `padded`. Of an empty input nothing is read: a slice without bytes may point to no memory, and a
+/// load from there takes longer than a compression, even with a mask without bits.
+#[inline(always)]
+unsafe fn next_block<V: Vector<Word: Word>>(
+    from: *const u8,
+    len: usize,
+    padded: &mut MaybeUninit<[u8; 128]>,
+) -> *const u8 {
+    if len >= V::Word::BLOCK {
+        return from;
+    }
+    if len == 0 {
+        return ZERO_BLOCK.0.as_ptr();
+    }
+    // SAFETY: the caller has the instruction set of V, and so many readable bytes; there is room for
+    // a block.
+    unsafe { V::copy_padded(from, len, padded.as_mut_ptr().cast()) };
+    padded.as_ptr().cast()
+}
 
 /// The rounds in order, for words of either size.
 macro_rules! all_rounds {
@@ -49,3 +80,25 @@ macro_rules! all_rounds {
     };
 }
 use all_rounds;
+
+#[cfg(test)]
+mod tests {
+    use super::{ZERO_BLOCK, next_block};
+    use bulla_simd::scalar::{U32x1, U64x1};
+    use core::mem::MaybeUninit;
+    use core::ptr;
+
+    /// A pointer to no memory, as slices without bytes have.
+    const NOWHERE: *const u8 = ptr::dangling();
+
+    #[test]
+    fn the_block_of_an_empty_input_is_a_constant() {
+        let mut padded = MaybeUninit::uninit();
+        // SAFETY: no byte has to be readable.
+        let blocks = unsafe {
+            [next_block::<U64x1>(NOWHERE, 0, &mut padded), next_block::<U32x1>(NOWHERE, 0, &mut padded)]
+        };
+        assert_eq!(blocks, [ZERO_BLOCK.0.as_ptr(); 2]);
+        assert_eq!(ZERO_BLOCK.0, [0; 128]);
+    }
+}

@@ -4,7 +4,7 @@
 //! For the diagonal half of a round, rows a, c and d rotate and b does not: b is the last row to be
 //! ready, so no shuffle is on the critical path.
 
-use super::{SIGMA, all_rounds};
+use super::{SIGMA, all_rounds, next_block};
 use crate::job::{Finalization, StridedInput};
 use crate::word::Word;
 use bulla_simd::{Vector, WordRows};
@@ -118,10 +118,7 @@ pub(crate) unsafe fn compress_input<R: Rounds>(
             len -= block_len;
         }
         let mut padded = MaybeUninit::<[u8; 128]>::uninit();
-        if len < block_len {
-            R::Row::copy_padded(from, len, padded.as_mut_ptr().cast());
-            from = padded.as_ptr().cast();
-        }
+        from = next_block::<R::Row>(from, len, &mut padded);
         counter = Word::advance(counter, len);
         let [low, high] = compress::<R>(state, from, counter, last.flags());
         low.store(words.as_mut_ptr());
