@@ -58,7 +58,7 @@
 //! be kept ready: [`PreparedKey`], [`KeyCache`].
 //!
 //! AVX-512 IFMA has eight lanes. AVX2 with FMA has four, which only verify. Lane i of every vector
-//! belongs to signature i; a few signatures are computed one by one, each with all lanes. Where
+//! belongs to signature i; if there are only a few, each has several lanes or all of them. Where
 //! there are no vectors, `curve25519-dalek` does a part of the work: see [`kernel`].
 //!
 //! Verification in lanes needs 74 to 91 KiB of stack: give a verifying thread 128 KiB or more. In a

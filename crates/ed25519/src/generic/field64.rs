@@ -341,7 +341,7 @@ mod tests {
     use crate::generic::field::Element;
     use crate::generic::point::decode_points;
     use crate::lanes::model::Model;
-    use crate::lanes::{LANES, Lanes};
+    use crate::lanes::{LANES, Limbs};
 
     /// Words at the ends of their range and in between.
     fn samples() -> Vec<[u64; 4]> {

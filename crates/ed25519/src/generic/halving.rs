@@ -33,6 +33,8 @@ impl HalvedFactors {
     /// c is shorter than this. 128 bits are usual. Longer ones are rare, unless somebody searches
     /// for messages that have them.
     pub(crate) const BITS: u32 = 150;
+    /// Both factors 0, for lanes without a signature.
+    pub(crate) const ZERO: Self = Self { c: [0; 3], negative: false, d: 0 };
 
     /// A pair for `k`, which is below l. `None` if c would be too long.
     pub(crate) fn of(k: &[u64; 4]) -> Option<Self> {
@@ -46,6 +48,14 @@ impl HalvedFactors {
         let [c @ .., _] = pair.r[1];
         let short = bits(&pair.r[1]) <= Self::BITS && !pair.t[1].is_multiple_of(2);
         short.then_some(Self { c: [c[0], c[1], c[2]], negative: !pair.positive, d: pair.t[1] })
+    }
+
+    /// c and d as little-endian words, and the number of bits of the longer one.
+    #[cfg(any(test, lanes))]
+    pub(crate) fn words(&self) -> ([[u64; 4]; 2], u32) {
+        let c = [self.c[0], self.c[1], self.c[2], 0];
+        let d = [self.d as u64, (self.d >> 64) as u64, 0, 0];
+        ([c, d], bits(&c).max(bits(&d)))
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::field::{self, Multiply};
 use super::field64::Element64;
-use crate::lanes::{EightLanes, LANES, Mask};
+use crate::lanes::{EightLanes, LANES, Limbs, Mask, Products51};
 
 /// The low 51 bits.
 const M51: u64 = (1 << 51) - 1;
@@ -42,6 +42,20 @@ pub(crate) struct Columns<V>(pub(crate) [V; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair<V>(pub(crate) Columns<V>);
 
+/// The factors of the product that completes a sum or a doubling.
+#[derive(Clone, Copy)]
+struct HalfDone<V> {
+    left: Coordinates<V>,
+    right: Coordinates<V>,
+}
+
+impl<V: EightLanes> HalfDone<V> {
+    #[inline(always)]
+    fn complete(&self) -> Pair<V> {
+        Pair(Columns::product(&self.left, &self.right))
+    }
+}
+
 /// Two points that are added to a pair, in four lanes each: Y - X, Y + X, 2dT and 2Z.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addends<V>(pub(crate) Coordinates<V>);
@@ -56,7 +70,7 @@ impl Row {
     pub(crate) const NEUTRAL: Self = Self([[1, 1, 0, 2], [0; 4], [0; 4], [0; 4], [0; 4]]);
 }
 
-impl<V: EightLanes> Columns<V> {
+impl<V: Products51> Columns<V> {
     #[inline(always)]
     fn product(a: &Coordinates<V>, b: &Coordinates<V>) -> Self {
         Self(V::product_51(&a.0, &b.0))
@@ -77,7 +91,9 @@ impl<V: EightLanes> Columns<V> {
         }
         Coordinates(out)
     }
+}
 
+impl<V: EightLanes> Columns<V> {
     #[inline(always)]
     fn add(mut self, other: &Self) -> Self {
         for k in 0..5 {
@@ -142,21 +158,33 @@ impl<V: EightLanes> Coordinates<V> {
     fn shuffle_fours<const ORDER: i32>(&self) -> Self {
         Self(Columns(self.0).shuffle_fours::<ORDER>().0)
     }
+}
 
+impl<V: Limbs> Coordinates<V> {
     /// The element of one lane.
     #[inline(always)]
     fn lane(&self, lane: usize) -> Element64 {
         let mut limbs = [0; 5];
-        for (limb, vector) in limbs.iter_mut().zip(self.0) {
-            *limb = vector.store()[lane];
+        for (limb, words) in limbs.iter_mut().zip(self.stored()) {
+            *limb = words[lane];
         }
         Element64::from_limbs(limbs)
+    }
+
+    /// The limbs in memory.
+    #[inline(always)]
+    fn stored(&self) -> [[u64; LANES]; 5] {
+        let mut limbs = [[0; LANES]; 5];
+        for (limb, vector) in limbs.iter_mut().zip(self.0) {
+            *limb = vector.store();
+        }
+        limbs
     }
 }
 
 /// Loads four elements for each half.
 #[inline(always)]
-fn load<V: EightLanes>(like: V, halves: &[[Element64; 4]; 2]) -> [V; 5] {
+fn load<V: Limbs>(like: V, halves: &[[Element64; 4]; 2]) -> [V; 5] {
     let (mut lanes, mut columns) = ([[0; LANES]; 5], [like; 5]);
     for (lane, element) in halves.as_flattened().iter().enumerate() {
         for (lanes, limb) in lanes.iter_mut().zip(element.limbs()) {
@@ -169,7 +197,7 @@ fn load<V: EightLanes>(like: V, halves: &[[Element64; 4]; 2]) -> [V; 5] {
     columns
 }
 
-impl<V: EightLanes> Multiply for Coordinates<V> {
+impl<V: Products51> Multiply for Coordinates<V> {
     #[inline(always)]
     fn squares(mut self, times: u32) -> Self {
         for _ in 0..times {
@@ -184,11 +212,30 @@ impl<V: EightLanes> Multiply for Coordinates<V> {
     }
 }
 
-/// [`field::root_power`] of two elements.
+/// [`field::root_power`] of up to eight elements.
 #[inline(always)]
-pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &[Element64; 2]) -> [Element64; 2] {
-    let powers = field::root_power(Coordinates(load(like, &[[elements[0]; 4], [elements[1]; 4]])));
-    [powers.lane(0), powers.lane(4)]
+pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &mut [Element64]) {
+    if elements.len() <= LANES / 2 {
+        powers(like.narrow(), elements);
+    } else {
+        powers(like, elements);
+    }
+}
+
+#[inline(always)]
+fn powers<V: Products51>(like: V, elements: &mut [Element64]) {
+    let mut lanes = [[Element64::ZERO; LANES / 2]; 2];
+    for (lane, element) in lanes.as_flattened_mut().iter_mut().zip(&*elements) {
+        *lane = *element;
+    }
+    let powers = field::root_power(Coordinates(load(like, &lanes))).stored();
+    for (lane, element) in elements.iter_mut().take(LANES).enumerate() {
+        let mut limbs = [0; 5];
+        for (limb, words) in limbs.iter_mut().zip(&powers) {
+            *limb = words[lane];
+        }
+        *element = Element64::from_limbs(limbs);
+    }
 }
 
 impl<V: EightLanes> Pair<V> {
@@ -215,6 +262,25 @@ impl<V: EightLanes> Pair<V> {
     /// Twice each point.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
+        self.doubling().complete()
+    }
+
+    /// [`Pair::double`] of each pair, side by side.
+    #[inline(always)]
+    pub(crate) fn double_each<const K: usize>(pairs: &[Self; K]) -> [Self; K] {
+        let (mut halves, mut out) = ([pairs[0].doubling(); K], *pairs);
+        for k in 1..K {
+            halves[k] = pairs[k].doubling();
+        }
+        for k in 0..K {
+            out[k] = halves[k].complete();
+        }
+        out
+    }
+
+    /// A doubling up to the factors of its last product.
+    #[inline(always)]
+    fn doubling(&self) -> HalfDone<V> {
         // X X, Y Y, Z T and Z Z
         let right = self.0.carry();
         let z = right.shuffle_fours::<{ order([0, 1, 3, 3]) }>();
@@ -228,7 +294,7 @@ impl<V: EightLanes> Pair<V> {
         let factors = f.where_or(FOURTH, &sums).carry();
         // E F, G H, E H and F G
         let left = factors.shuffle_fours::<{ order([2, 0, 2, 3]) }>();
-        Self(Columns::product(&left, &factors.shuffle_fours::<{ order([3, 1, 1, 0]) }>()))
+        HalfDone { left, right: factors.shuffle_fours::<{ order([3, 1, 1, 0]) }>() }
     }
 
     /// [`Pair::double`], any number of times.
@@ -243,12 +309,31 @@ impl<V: EightLanes> Pair<V> {
     /// The sum of each point and its addend.
     #[inline(always)]
     pub(crate) fn add(&self, other: &Addends<V>) -> Self {
+        self.addition(other).complete()
+    }
+
+    /// [`Pair::add`] of each pair, side by side.
+    #[inline(always)]
+    pub(crate) fn add_each<const K: usize>(pairs: &[Self; K], others: &[Addends<V>; K]) -> [Self; K] {
+        let (mut halves, mut out) = ([pairs[0].addition(&others[0]); K], *pairs);
+        for k in 1..K {
+            halves[k] = pairs[k].addition(&others[k]);
+        }
+        for k in 0..K {
+            out[k] = halves[k].complete();
+        }
+        out
+    }
+
+    /// A sum up to the factors of its last product.
+    #[inline(always)]
+    fn addition(&self, other: &Addends<V>) -> HalfDone<V> {
         // (Y - X) (Y' - X'), (Y + X) (Y' + X'), 2d T T' and 2 Z Z'
         let products = Columns::product(&self.sums(), &other.0);
         // E, H, F and G
         let factors = products.sums_and_differences(FIRST | THIRD).carry();
         let left = factors.shuffle_fours::<{ order([0, 3, 0, 2]) }>();
-        Self(Columns::product(&left, &factors.shuffle_fours::<{ order([2, 1, 1, 3]) }>()))
+        HalfDone { left, right: factors.shuffle_fours::<{ order([2, 1, 1, 3]) }>() }
     }
 
     /// Y - X, Y + X, T and Z.
@@ -336,7 +421,9 @@ mod tests {
 
     fn pair(points: &[EdwardsPoint; 2]) -> Pair<Model> {
         let decoding = PointDecoder::new(&points.each_ref().map(words));
-        let decoded = decoding.finish(&root_powers(LIKE, &decoding.uv7));
+        let mut powers = decoding.uv7;
+        root_powers(LIKE, &mut powers);
+        let decoded = decoding.finish(&powers);
         Pair::from_affine(
             LIKE,
             &decoded.map(|(x, y, valid)| {

@@ -161,30 +161,52 @@ fn select_rows<V: EightLanes, const ROWS: usize>(
 }
 
 /// Whether the sum of the multiples of -A and -R in `rows` and of the base point's, by the digits,
-/// is neutral.
+/// is neutral, for each of `K` signatures. They go side by side: while one waits for the results of
+/// its products, the other has work.
 #[inline(always)]
-pub(crate) fn is_neutral<V: EightLanes>(
+pub(crate) fn are_neutral<V: EightLanes, const K: usize>(
     like: V,
-    factors: &HalvedDigits,
-    rows: &OwnRows,
+    factors: &[HalvedDigits; K],
+    rows: &[OwnRows; K],
     base: &BaseRows,
-) -> bool {
+) -> [bool; K] {
     let base = [&base[0], &base[TABLES / 2]];
-    let mut sum = Pair::neutral(like);
-    let mut at = factors.top.min(OWN_DIGITS - 1);
+    let mut sums = [Pair::neutral(like); K];
+    let mut at = 0;
+    for factors in factors {
+        at = factors.top.min(OWN_DIGITS - 1).max(at);
+    }
     loop {
-        let digits = [factors.own[0][at].into(), factors.own[1][at].into()];
-        sum = sum.add(&select_rows(like, [&rows[0], &rows[1]], digits));
+        let mut addends = [own_addends(like, &factors[0], &rows[0], at); K];
+        for k in 1..K {
+            addends[k] = own_addends(like, &factors[k], &rows[k], at);
+        }
+        sums = Pair::add_each(&sums, &addends);
         if at.is_multiple_of(2) && at / 2 < BASE_DIGITS {
-            let digits = [factors.base[0][at / 2].into(), factors.base[1][at / 2].into()];
-            sum = sum.add(&select_rows(like, base, digits));
+            for k in 0..K {
+                let digits = [factors[k].base[0][at / 2].into(), factors[k].base[1][at / 2].into()];
+                addends[k] = select_rows(like, base, digits);
+            }
+            sums = Pair::add_each(&sums, &addends);
         }
         if at == 0 {
-            return sum.is_opposite();
+            let mut neutral = [false; K];
+            for k in 0..K {
+                neutral[k] = sums[k].is_opposite();
+            }
+            return neutral;
         }
         at -= 1;
-        sum = sum.double_times(OWN_BITS as u32);
+        for _ in 0..OWN_BITS {
+            sums = Pair::double_each(&sums);
+        }
     }
+}
+
+/// The rows of a signature's points.
+#[inline(always)]
+fn own_addends<V: EightLanes>(like: V, factors: &HalvedDigits, rows: &OwnRows, at: usize) -> Addends<V> {
+    select_rows(like, [&rows[0], &rows[1]], [factors.own[0][at].into(), factors.own[1][at].into()])
 }
 
 /// The bits of a digit of k: -8 to 7.

@@ -294,26 +294,95 @@ pub(crate) fn multiply_own<V: Lanes>(
     keys: &OwnTables,
     base: &BaseTable,
 ) -> Projective<V> {
+    sum_own::<V, false>(k, s, keys, [base; 2], (KEY_WINDOWS.count - 1, 0))
+}
+
+/// The factors of the points of half as many signatures as there are lanes: see
+/// [`super::halving`]. A signature has a lane in the lower half of the lanes, with -A, and one in
+/// the upper half, with -R.
+pub(crate) struct HalvedLanes<V> {
+    /// |c| and d, as little-endian words.
+    pub(crate) own: [V; 4],
+    /// d s modulo l, in both lanes. The lower lane takes its lower half.
+    pub(crate) base: [V; 4],
+    /// The lanes in which c is negative.
+    pub(crate) negative: Mask,
+    /// The number of bits of the longest c or d.
+    pub(crate) bits: u32,
+}
+
+/// The number of windows of half of the base point's factor.
+const HALF_BASE_WINDOWS: u32 = base_step(2);
+
+/// The sums of the multiples in each lane. `base` has the multiples of the base point, and those
+/// after as many doublings as [`HALF_BASE_WINDOWS`] have bits.
+#[inline(always)]
+pub(crate) fn multiply_halved<V: Lanes>(
+    factors: &HalvedLanes<V>,
+    points: &OwnTables,
+    base: [&BaseTable; 2],
+) -> Projective<V> {
+    let (own, of_base) = (Scalar::from_words(&factors.own), Scalar::from_words(&factors.base));
+    // The digit above the top window is a carry, unless that window has a bit to spare.
+    let top = (factors.bits + 1) / KEY_WINDOWS.bits;
+    let top = top.clamp(2 * (HALF_BASE_WINDOWS - 1), KEY_WINDOWS.count - 1);
+    sum_own::<V, true>(&own, &of_base, points, base, (top, factors.negative))
+}
+
+/// The digits of the base point's factor for a stop. If the factor is halved, the upper half of
+/// the lanes has those of the upper half.
+#[inline(always)]
+fn base_digit<V: Lanes, const HALVED: bool>(s: &Scalar<V>, window: u32) -> V {
+    let digit = BASE_WINDOWS.digit(s, window);
+    if !HALVED {
+        return digit;
+    }
+    V::select(lower_half::<V>(), digit, BASE_WINDOWS.digit(s, window + HALF_BASE_WINDOWS))
+}
+
+/// The lower half of the lanes.
+#[inline(always)]
+const fn lower_half<V: Lanes>() -> Mask {
+    (1 << (V::COUNT / 2)) - 1
+}
+
+/// The sum of the multiples of a group's own points by the digits of `k`, and of the base point by
+/// those of `s`, from window `top` on. The digits of `k` are negated in some lanes.
+#[inline(always)]
+fn sum_own<V: Lanes, const HALVED: bool>(
+    k: &Scalar<V>,
+    s: &Scalar<V>,
+    keys: &OwnTables,
+    base: [&BaseTable; 2],
+    (top, negated): (u32, Mask),
+) -> Projective<V> {
     const STEPS: usize = KEY_WINDOWS.bits as usize - 1;
     let at_once = V::COUNT / STEPS;
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
     let like = k.0[0];
+    let mut bases = [base[0]; LANES];
+    if HALVED {
+        bases[V::COUNT / 2..].fill(base[1]);
+    }
     let (mut key, mut other) = (StagedRows::<4>::EMPTY, StagedRows::<3>::EMPTY);
     let mut sum = Completed::identity(like);
-    let mut at = KEY_WINDOWS.count - 1;
+    let mut at = top;
     loop {
-        let with_base = at.is_multiple_of(2);
-        key.choose(KEY_WINDOWS.digit(&k, at));
-        other.choose(BASE_WINDOWS.digit(&s, at / 2));
+        let with_base = at.is_multiple_of(2) && (!HALVED || at < 2 * HALF_BASE_WINDOWS);
+        let digit = KEY_WINDOWS.digit(&k, at);
+        key.choose(if HALVED { digit.negate_where(negated) } else { digit });
+        if !HALVED || with_base {
+            other.choose(base_digit::<V, HALVED>(&s, at / 2));
+        }
         // Copy a few lanes during each doubling, so that there is room for the stores, and they are
         // long done when the sums load them.
         let mut point = sum.projective();
-        let first = at + 1 == KEY_WINDOWS.count;
+        let first = at == top;
         for step in 0..STEPS {
             for lane in at_once * step..at_once * (step + 1) {
                 key.stage(like, lane, 16, |multiple, e, n| keys[multiple][e].0[n][lane]);
                 if with_base {
-                    other.stage(like, lane, 512, |multiple, e, n| base[multiple].0[5 * e + n]);
+                    other.stage(like, lane, 512, |multiple, e, n| bases[lane][multiple].0[5 * e + n]);
                 }
             }
             if !first {
@@ -331,8 +400,8 @@ pub(crate) fn multiply_own<V: Lanes>(
             return sum.projective();
         }
         at -= 1;
-        if !with_base {
-            prefetch_rows(BASE_WINDOWS.digit(&s, at / 2), &[base; LANES]);
+        if !with_base && (!HALVED || at < 2 * HALF_BASE_WINDOWS) {
+            prefetch_rows(base_digit::<V, HALVED>(&s, at / 2), &bases);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::point::{Addend, AffineAddend, Completed, DecodedPoint, Point, Project
 use super::scalar::Scalar;
 use crate::lanes::model::Model;
 use crate::lanes::test_lanes::{Interval, Radix51};
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{LANES, Lanes, Limbs, Mask};
 
 /// Intervals in one of the two radices.
 trait Intervals: Lanes {
@@ -272,7 +272,7 @@ mod against_the_model {
     }
 
     fn limbs<V: Lanes>(elements: &[Element<V>]) -> Vec<[u64; LANES]> {
-        elements.iter().flat_map(|element| element.0.map(Lanes::store)).collect()
+        elements.iter().flat_map(|element| element.0.map(Limbs::store)).collect()
     }
 
     /// A point with random limbs. It is not on the curve, which these formulas do not require.
@@ -306,7 +306,7 @@ mod against_the_model {
             std::array::from_fn(|lane| std::array::from_fn(|n| [block[2 * n][lane], block[2 * n + 1][lane]]));
         steps.compress(&mut state, &blocks, 0b1011_0110);
         let scalar = Scalar::from_digest(&state);
-        [state.map(Lanes::store).to_vec(), scalar.0.map(Lanes::store).to_vec()]
+        [state.map(Limbs::store).to_vec(), scalar.0.map(Limbs::store).to_vec()]
     }
 
     #[test]

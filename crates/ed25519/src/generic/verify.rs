@@ -6,7 +6,7 @@ use super::field64::{Decoded64, Element64};
 use super::pair_sums::{self, KeyRows};
 use super::point::{DecodedPoint, decode_points, has_small_order};
 use super::scalar::Scalar;
-use super::table::{self, BaseTable, KeyTable, OwnTables};
+use super::table::{self, BaseTable, HalvedLanes, KeyTable, OwnTables};
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 
 /// The state of a group's signatures between two steps.
@@ -153,6 +153,17 @@ pub(crate) fn decode_keys<V: Lanes, const K: usize>(groups: &mut [Group<V>; K]) 
     }
 }
 
+/// Decodes the points of signatures with two lanes each ([`HalvedLanes`]). `group.key` has A in the
+/// lower half of the lanes, and R in the upper half. `passed.equation` gets the lanes with the
+/// canonical encoding of a point.
+#[inline(always)]
+pub(crate) fn decode_halves<V: Lanes>(group: &mut Group<V>) {
+    let [point] = decode_points(&[group.negative_key()]);
+    let canonical = point.1.canonical().equal(&Element::from_words(&group.key));
+    group.passed.equation = point.2 & canonical;
+    group.take_key(point);
+}
+
 /// Decodes the keys of one group, and its R.
 #[inline(always)]
 pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> DecodedPoint<V> {
@@ -181,6 +192,24 @@ pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded6
         *out = (Element64::from_words(&x_words), Element64::from_words(&words[lane]), valid >> lane & 1 == 1);
     }
     out
+}
+
+/// Multiplies the points of signatures with two lanes each. Leaves in `passed.equation` those lanes
+/// of the lower half whose R is canonical and whose two points have the neutral element as sum.
+#[inline(always)]
+pub(crate) fn multiply_halved<V: Lanes>(
+    group: &mut Group<V>,
+    factors: &HalvedLanes<V>,
+    tables: &OwnTables,
+    base: [&BaseTable; 2],
+) {
+    let sum = table::multiply_halved(factors, tables, base);
+    let half = V::COUNT / 2;
+    let (x, y, z) = (sum.x.rotated(half), sum.y.rotated(half), sum.z.rotated(half));
+    let x_sum = sum.x.mul(&z).add(&x.mul(&sum.z)).canonical();
+    let y_is_equal = sum.y.mul(&z).canonical().equal(&y.mul(&sum.z).canonical());
+    let is_neutral = x_sum.equal(&Element::small(x.0[0], 0)) & y_is_equal;
+    group.passed.equation = group.passed.equation >> half & is_neutral;
 }
 
 /// Compares every group with its R, with one inversion for all groups (Montgomery's trick,

@@ -8,7 +8,7 @@ use crate::generic::point::{Addend, DecodedPoint, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::table::{AffineRow, EMPTY_OWN_TABLES};
 use crate::generic::verify::Group;
-use crate::lanes::{EightLanes, LANES, Lanes};
+use crate::lanes::{EightLanes, LANES, Lanes, Limbs};
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use curve25519_dalek::Scalar as OneScalar;
 
@@ -198,7 +198,7 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
         let z = Scalar::from_words(&words.map(|lanes| group.x.0[0].load(&lanes)));
         let mut rows = [[AffineRow::EMPTY; LANES]; 2];
         self.steps.weigh(&mut group, &z, &r, &mut rows);
-        let (k, s) = (group.k.to_words().map(Lanes::store), group.s.to_words().map(Lanes::store));
+        let (k, s) = (group.k.to_words().map(Limbs::store), group.s.to_words().map(Limbs::store));
         for lane in 0..items.len() {
             let [k, s] = [k, s].map(|words| words.map(|lanes| lanes[lane]));
             terms.push([&rows[0][lane], &rows[1][lane]], &k, coefficients[lane], s);

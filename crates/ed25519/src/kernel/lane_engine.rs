@@ -1,7 +1,7 @@
 //! The engines with vectors: a group of signatures at a time, one in each lane, by [`LaneSteps`].
 //! What is left after the groups is verified one by one.
 
-use super::halved::{self, SingleVerifier};
+use super::halved::SingleVerifier;
 use super::lane_steps::{EightLaneSteps, LaneSteps};
 use super::portable::{GeneralRegisters, Portable};
 use super::{Engine, EngineKey};
@@ -14,7 +14,7 @@ use crate::generic::sha512::{self, Block, FramedMessage};
 use crate::generic::sign::Comb;
 use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
-use crate::lanes::{EightLanes, LANES, Lanes, Mask};
+use crate::lanes::{EightLanes, LANES, Lanes, Limbs, Mask};
 use crate::signing_key::SignItem;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use std::marker::PhantomData;
@@ -24,8 +24,8 @@ use std::sync::OnceLock;
 /// more stack than a small thread has.
 const MAX_GROUPS: usize = 16;
 
-/// The maximum number of signatures that are verified one by one, if eight lanes work for each: a
-/// group takes less time than three.
+/// The maximum number of signatures for each of which eight lanes work: more take less time with two
+/// lanes each.
 pub(super) const MAX_SINGLES: usize = 2;
 
 /// How often the base point is doubled before each of its tables is made: for one, two and four
@@ -106,21 +106,19 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         }
     }
 
-    /// Strict verdicts. If at most so many are left for the last group, each takes less time by the
-    /// steps for one.
+    /// Strict verdicts. If the last group would be at most half full, [`LaneEngine::verify_few`]
+    /// takes less time.
     pub(super) fn verify_all(
         &self,
-        (one, singles): (&impl SingleVerifier, usize),
+        single: (&impl SingleVerifier, usize),
         domain: &[u8],
         items: &[VerifyItem<'_>],
         out: &mut [Verdict],
     ) {
-        let last = Some(items.len() % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
+        let last = Some(items.len() % V::COUNT).filter(|last| *last <= V::COUNT / 2).unwrap_or(0);
         let (items, last) = items.split_at(items.len() - last);
         let (out, last_out) = out.split_at_mut(items.len());
-        for (item, verdict) in last.iter().zip(last_out) {
-            *verdict = halved::verify(one, domain, item);
-        }
+        self.verify_few(single, domain, last, last_out);
         if items.is_empty() {
             return;
         }
@@ -141,7 +139,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
             for (framed, message) in framed.iter_mut().zip(messages) {
                 *framed = FramedMessage::new([message, empty, empty, empty]);
             }
-            for (n, lanes) in digests(self.steps, &mut framed).map(Lanes::store).iter().enumerate() {
+            for (n, lanes) in digests(self.steps, &mut framed).map(Limbs::store).iter().enumerate() {
                 for (digest, word) in out.iter_mut().zip(lanes) {
                     digest.as_chunks_mut().0[n] = word.to_le_bytes();
                 }
@@ -182,7 +180,7 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> Engine for LaneEngine<V, M> 
 
 /// Hashes a group's items and takes their scalars. Lanes without an item have zeros, and their
 /// verdicts are not used.
-fn take_items<V: Lanes, M: LaneSteps<V>>(
+pub(super) fn take_items<V: Lanes, M: LaneSteps<V>>(
     steps: M,
     group: &mut Group<V>,
     domain: &[u8],
@@ -283,19 +281,37 @@ fn base_table<V: Lanes, M: LaneSteps<V>>(steps: M, doublings: u32) -> Box<BaseTa
 }
 
 impl<V: EightLanes + 'static, M: EightLaneSteps<V>> SingleVerifier for LaneEngine<V, M> {
-    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
-        let decoding = PointDecoder::new(words);
-        let mut powers = [Element64::ZERO; 2];
-        self.steps.root_powers(&self.steps.splat(0), &decoding.uv7, &mut powers);
-        decoding.finish(&powers)
+    fn decode<const N: usize>(&self, words: &[[[u64; 4]; 2]; N]) -> [[Decoded64; 2]; N] {
+        let decoders = words.map(|words| PointDecoder::new(&words));
+        let mut powers = decoders.map(|decoder| decoder.uv7);
+        let like = self.steps.splat(0);
+        for powers in powers.as_flattened_mut().chunks_mut(LANES) {
+            self.steps.root_powers(&like, powers);
+        }
+        std::array::from_fn(|n| decoders[n].finish(&powers[n]))
     }
 
-    fn is_neutral(&self, points: &[[Element64; 2]; 2], halved: &HalvedFactors, base: &[u64; 4]) -> bool {
-        let (mut rows, mut neutral) = (EMPTY_OWN_ROWS, false);
+    fn are_neutral<const N: usize>(
+        &self,
+        points: &[[[Element64; 2]; 2]; N],
+        halved: &[HalvedFactors; N],
+        base: &[[u64; 4]; N],
+    ) -> [bool; N] {
+        let (mut rows, mut neutral) = ([EMPTY_OWN_ROWS; N], [false; N]);
         let like = self.steps.splat(0);
-        self.steps.fill_own_rows(&Pair::from_affine(like, points), &mut rows);
-        let factors = HalvedDigits::new(halved, base);
-        self.steps.is_neutral(&like, &factors, &rows, self.base_rows(), &mut neutral);
+        for (points, rows) in points.iter().zip(&mut rows) {
+            self.steps.fill_own_rows(&Pair::from_affine(like, points), rows);
+        }
+        let factors: [_; N] = std::array::from_fn(|n| HalvedDigits::new(&halved[n], &base[n]));
+        let (factors, last) = factors.as_chunks();
+        let (twos, last_rows) = rows.as_chunks();
+        let (out, last_out) = neutral.as_chunks_mut();
+        for ((factors, rows), out) in factors.iter().zip(twos).zip(out) {
+            self.steps.are_neutral(&like, factors, rows, self.base_rows(), out);
+        }
+        for ((factors, rows), out) in last.iter().zip(last_rows).zip(last_out) {
+            self.steps.is_neutral(&like, factors, rows, self.base_rows(), out);
+        }
         neutral
     }
 }
@@ -312,9 +328,9 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
     }
 }
 
-/// The maximum number of signatures that are verified one by one with four lanes: a group takes
-/// less time than more.
-const MAX_SINGLES_OF_FOUR: usize = 2;
+/// The maximum number of signatures that are verified one by one with four lanes: two take less time
+/// with two lanes each.
+const MAX_SINGLES_OF_FOUR: usize = 1;
 
 /// The engine of vectors with four lanes. Signing, and the cofactored predicate, are those of
 /// [`Portable`].
@@ -328,14 +344,21 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> FourLaneEngine<V, M> {
 
 /// One signature: both points are decoded in lanes, and the sums are computed in general registers.
 impl<V: Lanes + 'static, M: LaneSteps<V>> SingleVerifier for FourLaneEngine<V, M> {
-    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
-        let mut out = [(Element64::ZERO, Element64::ZERO, false); 2];
-        self.0.steps.decode_pair(&self.0.steps.splat(0), words, &mut out);
+    fn decode<const N: usize>(&self, words: &[[[u64; 4]; 2]; N]) -> [[Decoded64; 2]; N] {
+        let mut out = [[(Element64::ZERO, Element64::ZERO, false); 2]; N];
+        for (words, out) in words.iter().zip(&mut out) {
+            self.0.steps.decode_pair(&self.0.steps.splat(0), words, out);
+        }
         out
     }
 
-    fn is_neutral(&self, points: &[[Element64; 2]; 2], halved: &HalvedFactors, base: &[u64; 4]) -> bool {
-        GeneralRegisters.is_neutral(points, halved, base)
+    fn are_neutral<const N: usize>(
+        &self,
+        points: &[[[Element64; 2]; 2]; N],
+        halved: &[HalvedFactors; N],
+        base: &[[u64; 4]; N],
+    ) -> [bool; N] {
+        GeneralRegisters.are_neutral(points, halved, base)
     }
 }
 
@@ -350,10 +373,11 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> Engine for FourLaneEngine<V, M> {
 
     fn verify_prepared(&self, items: &[VerifyItem<'_>], keys: &[&EngineKey], out: &mut [Verdict]) {
         // Two under keys with more tables take less time as a group.
-        let singles =
-            if keys.first().is_some_and(|key| key.tables.len() > 1) { 1 } else { MAX_SINGLES_OF_FOUR };
-        let one = |item: &VerifyItem<'_>, _: &EngineKey| halved::verify(self, &[], item);
-        self.0.verify_under_by((one, singles), items, keys, out);
+        let few = if keys.first().is_some_and(|key| key.tables.len() > 1) { 1 } else { 2 };
+        let verify = |items: &[VerifyItem<'_>], _: &[&EngineKey], out: &mut [Verdict]| {
+            self.0.verify_few((self, MAX_SINGLES_OF_FOUR), &[], items, out);
+        };
+        self.0.verify_under_by((verify, few), items, keys, out);
     }
 
     fn verify_cofactored(&self, items: &[VerifyItem<'_>], random: &[[u8; 16]], out: &mut [Verdict]) {

@@ -9,7 +9,7 @@ use crate::generic::point::{Addend, DecodedPoint, Point};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Comb, Signing};
-use crate::generic::table::{self, AffineRow, BaseTable, KeyTable, OwnTables};
+use crate::generic::table::{self, AffineRow, BaseTable, HalvedLanes, KeyTable, OwnTables};
 use crate::generic::verify::{self, Group};
 #[cfg(any(test, feature = "scalar-model"))]
 use crate::lanes::model::Model;
@@ -40,6 +40,14 @@ macro_rules! steps {
             /// [`verify::decode_key_and_r`].
             fn decode_key_and_r(group: &mut Group<V>, r: &mut DecodedPoint<V>) {
                 *r = verify::decode_key_and_r(group)
+            }
+            /// [`verify::decode_halves`].
+            fn decode_halves(group: &mut Group<V>) {
+                verify::decode_halves(group)
+            }
+            /// [`verify::multiply_halved`].
+            fn multiply_halved(group: &mut Group<V>, factors: &HalvedLanes<V>, tables: &OwnTables, base: [&BaseTable; 2]) {
+                verify::multiply_halved(group, factors, tables, base)
             }
             /// [`verify::decode_pair`].
             #[cfg_attr(
@@ -166,8 +174,8 @@ macro_rules! eight_steps {
                 *out = msm::is_torsion(point)
             }
             /// [`pair::root_powers`].
-            fn root_powers(like: &V, elements: &[Element64; 2], out: &mut [Element64; 2]) {
-                *out = pair::root_powers(*like, elements)
+            fn root_powers(like: &V, elements: &mut [Element64]) {
+                pair::root_powers(*like, elements)
             }
             /// [`pair_sums::fill_own_rows`].
             fn fill_own_rows(points: &Pair<V>, rows: &mut OwnRows) {
@@ -177,9 +185,13 @@ macro_rules! eight_steps {
             fn fill_base_rows(like: &V, rows: &mut BaseRows) {
                 pair_sums::fill_base_rows(*like, Element64::BASE, rows)
             }
-            /// [`pair_sums::is_neutral`].
+            /// [`pair_sums::are_neutral`], for one signature.
             fn is_neutral(like: &V, factors: &HalvedDigits, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
-                *out = pair_sums::is_neutral(*like, factors, rows, base)
+                [*out] = pair_sums::are_neutral(*like, std::array::from_ref(factors), std::array::from_ref(rows), base)
+            }
+            /// [`pair_sums::are_neutral`], for two signatures.
+            fn are_neutral(like: &V, factors: &[HalvedDigits; 2], rows: &[OwnRows; 2], base: &BaseRows, out: &mut [bool; 2]) {
+                *out = pair_sums::are_neutral(*like, factors, rows, base)
             }
         }
     };

@@ -11,6 +11,8 @@
 mod cofactored;
 mod halved;
 #[cfg(any(test, lanes))]
+mod halved_lanes;
+#[cfg(any(test, lanes))]
 mod lane_engine;
 #[cfg(any(test, lanes))]
 pub(crate) mod lane_steps;

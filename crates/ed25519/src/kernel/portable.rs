@@ -37,17 +37,22 @@ pub(super) struct GeneralRegisters;
 static BASE_TABLES: LazyLock<BaseTables64> = LazyLock::new(point64::base_tables);
 
 impl SingleVerifier for GeneralRegisters {
-    fn decode(&self, words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
-        point64::decode(words)
+    fn decode<const N: usize>(&self, words: &[[[u64; 4]; 2]; N]) -> [[Decoded64; 2]; N] {
+        words.map(|words| point64::decode(&words))
     }
 
-    fn is_neutral(&self, points: &[[Element64; 2]; 2], halved: &HalvedFactors, base: &[u64; 4]) -> bool {
-        point64::is_neutral(points, halved, base, &BASE_TABLES)
+    fn are_neutral<const N: usize>(
+        &self,
+        points: &[[[Element64; 2]; 2]; N],
+        halved: &[HalvedFactors; N],
+        base: &[[u64; 4]; N],
+    ) -> [bool; N] {
+        std::array::from_fn(|n| point64::is_neutral(&points[n], &halved[n], &base[n], &BASE_TABLES))
     }
 }
 
 fn by_halves(domain: &[u8], item: &VerifyItem<'_>) -> Verdict {
-    halved::verify(&GeneralRegisters, domain, item)
+    halved::verify(&GeneralRegisters, domain, [item])[0]
 }
 
 fn by_dalek(domain: &[u8], item: &VerifyItem<'_>) -> Verdict {

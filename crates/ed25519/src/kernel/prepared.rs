@@ -1,7 +1,7 @@
 //! Keys with tables that are kept.
 
 use super::EngineKey;
-use super::halved::{self, words};
+use super::halved::words;
 use super::lane_engine::{self, LaneEngine};
 use super::lane_steps::{EightLaneSteps, LaneSteps};
 use super::portable;
@@ -63,22 +63,21 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
     }
 
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
-    /// tables. If at most `singles` are left for the last group, each takes less time by `one`.
+    /// tables. If at most so many as the number beside it are left for the last group, they take less
+    /// time by `verify`.
     pub(super) fn verify_under_by(
         &self,
-        (one, singles): (impl Fn(&VerifyItem<'_>, &EngineKey) -> Verdict, usize),
+        (verify, few): (impl Fn(&[VerifyItem<'_>], &[&EngineKey], &mut [Verdict]), usize),
         items: &[VerifyItem<'_>],
         keys: &[&EngineKey],
         out: &mut [Verdict],
     ) {
         const MAX_GROUPS: usize = 16;
         let count = items.len();
-        let last = Some(count % V::COUNT).filter(|last| *last <= singles).unwrap_or(0);
+        let last = Some(count % V::COUNT).filter(|last| *last <= few).unwrap_or(0);
         let ((items, last), (keys, last_keys)) = (items.split_at(count - last), keys.split_at(count - last));
         let (out, last_out) = out.split_at_mut(items.len());
-        for ((item, key), verdict) in last.iter().zip(last_keys).zip(last_out) {
-            *verdict = one(item, key);
-        }
+        verify(last, last_keys, last_out);
         let together = MAX_GROUPS * V::COUNT;
         for ((items, keys), out) in
             items.chunks(together).zip(keys.chunks(together)).zip(out.chunks_mut(together))
@@ -138,25 +137,29 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
     /// tables.
     pub(crate) fn verify_under(&self, items: &[VerifyItem<'_>], keys: &[&EngineKey], out: &mut [Verdict]) {
-        let singles = match keys {
+        let few = match keys {
             [EngineKey { rows: Some(_), .. }, ..] => MAX_SINGLES,
             _ => lane_engine::MAX_SINGLES,
         };
-        let one = |item: &VerifyItem<'_>, key: &EngineKey| match &key.rows {
-            Some(rows) => self.verify_one(item, key.fault, rows),
-            None => halved::verify(self, &[], item),
+        let verify = |items: &[VerifyItem<'_>], keys: &[&EngineKey], out: &mut [Verdict]| match keys {
+            [EngineKey { rows: Some(_), .. }, ..] => {
+                for ((item, key), verdict) in items.iter().zip(keys).zip(out) {
+                    *verdict = self.verify_one(item, key);
+                }
+            }
+            _ => self.verify_few((self, lane_engine::MAX_SINGLES), &[], items, out),
         };
-        self.verify_under_by((one, singles), items, keys, out);
+        self.verify_under_by((verify, few), items, keys, out);
     }
 
     /// The strict verdict on one signature under a key with tables for that.
-    fn verify_one(&self, item: &VerifyItem<'_>, fault: Option<InvalidReason>, rows: &KeyRows) -> Verdict {
-        let reason = match fault {
+    fn verify_one(&self, item: &VerifyItem<'_>, key: &EngineKey) -> Verdict {
+        let reason = match (key.fault, &key.rows) {
             _ if !serial::is_canonical_scalar(item.s()) => InvalidReason::ScalarNotCanonical,
-            Some(fault) => fault,
-            None if serial::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
-            None if self.is_sum(item, rows) => return Verdict::Valid,
-            None => InvalidReason::Mismatch,
+            (Some(fault), _) => fault,
+            _ if serial::has_small_order_y(item.r()) => InvalidReason::ROfSmallOrder,
+            (None, Some(rows)) if self.is_sum(item, rows) => return Verdict::Valid,
+            _ => InvalidReason::Mismatch,
         };
         Verdict::Invalid(reason)
     }

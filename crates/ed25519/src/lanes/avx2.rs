@@ -1,7 +1,7 @@
 //! AVX2 with FMA: four lanes in a ymm register, and products by double-precision arithmetic.
 
 use super::radix51::{self, SplitProducts};
-use super::{LANES, Lanes, Mask};
+use super::{LANES, Lanes, Limbs, Mask};
 use core::arch::x86_64::*;
 
 /// Four lanes. The first one comes from [`Vector::new`], whose caller has checked the CPU.
@@ -95,17 +95,51 @@ macro_rules! forward {
     )* };
 }
 
+impl Limbs for Vector {
+    forward! {
+        fn like(self, word: u64) -> Self = Self(_mm256_set1_epi64x(word.cast_signed()));
+        fn load(self, words: &[u64; LANES]) -> Self = Self(_mm256_loadu_si256(words.as_ptr().cast()));
+        fn add(self, other: Self) -> Self = Self(_mm256_add_epi64(self.0, other.0));
+        fn and(self, other: Self) -> Self = Self(_mm256_and_si256(self.0, other.0));
+    }
+
+    #[inline(always)]
+    fn store(self) -> [u64; LANES] {
+        let mut words = Words([0; 4]);
+        // SAFETY: the features as above; 32 bytes are there to be written.
+        unsafe { _mm256_store_si256(words.0.as_mut_ptr().cast(), self.0) };
+        let [a, b, c, d] = words.0;
+        [a, b, c, d, 0, 0, 0, 0]
+    }
+
+    #[inline(always)]
+    fn shr<const N: u32>(self) -> Self {
+        self.shr_by(N)
+    }
+
+    #[inline(always)]
+    fn madd_lo(self, a: Self, b: Self) -> Self {
+        self.add(a.halves_52(b)[0])
+    }
+
+    #[inline(always)]
+    fn madd_hi(self, a: Self, b: Self) -> Self {
+        self.add(a.halves_52(b)[1])
+    }
+
+    #[inline(always)]
+    fn times_19(self) -> Self {
+        self.add(self.shl::<1>()).add(self.shl::<4>())
+    }
+}
+
 impl Lanes for Vector {
     const COUNT: usize = 4;
     const RADIX: u32 = radix51::RADIX;
     const BIAS: [u64; 5] = radix51::BIAS;
 
     forward! {
-        fn like(self, word: u64) -> Self = Self(_mm256_set1_epi64x(word.cast_signed()));
-        fn load(self, words: &[u64; LANES]) -> Self = Self(_mm256_loadu_si256(words.as_ptr().cast()));
-        fn add(self, other: Self) -> Self = Self(_mm256_add_epi64(self.0, other.0));
         fn sub(self, other: Self) -> Self = Self(_mm256_sub_epi64(self.0, other.0));
-        fn and(self, other: Self) -> Self = Self(_mm256_and_si256(self.0, other.0));
         fn or(self, other: Self) -> Self = Self(_mm256_or_si256(self.0, other.0));
         fn xor(self, other: Self) -> Self = Self(_mm256_xor_si256(self.0, other.0));
         fn shl_by(self, count: u32) -> Self = Self(_mm256_sll_epi64(self.0, _mm_cvtsi32_si128(count.cast_signed())));
@@ -140,10 +174,6 @@ impl Lanes for Vector {
         self.shl_by(N)
     }
     #[inline(always)]
-    fn shr<const N: u32>(self) -> Self {
-        self.shr_by(N)
-    }
-    #[inline(always)]
     fn sar<const N: u32>(self) -> Self {
         // SAFETY: as above.
         let negative = unsafe { Self(_mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0)) };
@@ -162,20 +192,8 @@ impl Lanes for Vector {
     }
 
     #[inline(always)]
-    fn madd_lo(self, a: Self, b: Self) -> Self {
-        self.add(a.halves_52(b)[0])
-    }
-    #[inline(always)]
-    fn madd_hi(self, a: Self, b: Self) -> Self {
-        self.add(a.halves_52(b)[1])
-    }
-    #[inline(always)]
     fn madd_small(self, a: Self, b: Self) -> Self {
         self.add(a.times(b))
-    }
-    #[inline(always)]
-    fn times_19(self) -> Self {
-        self.add(self.shl::<1>()).add(self.shl::<4>())
     }
     #[inline(always)]
     fn negate_where(self, mask: Mask) -> Self {
@@ -191,14 +209,6 @@ impl Lanes for Vector {
         self.shl::<63>().highest_bits()
     }
 
-    #[inline(always)]
-    fn store(self) -> [u64; LANES] {
-        let mut words = Words([0; 4]);
-        // SAFETY: the features as above; 32 bytes are there to be written.
-        unsafe { _mm256_store_si256(words.0.as_mut_ptr().cast(), self.0) };
-        let [a, b, c, d] = words.0;
-        [a, b, c, d, 0, 0, 0, 0]
-    }
     #[inline(always)]
     fn scatter(pair: [Self; 2]) -> [[u64; 2]; LANES] {
         let (first, second) = (pair[0].store(), pair[1].store());

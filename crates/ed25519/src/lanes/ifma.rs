@@ -1,6 +1,8 @@
 //! AVX-512 IFMA: eight lanes in a zmm register.
 
-use super::{EightLanes, LANES, Lanes, Mask, carry, product, product_51, square, square_51};
+use super::{
+    EightLanes, LANES, Lanes, Limbs, Mask, Products51, carry, product, product_51, square, square_51,
+};
 use core::arch::x86_64::*;
 
 /// Eight lanes. The first one comes from [`Vector::new`], whose caller has checked the CPU.
@@ -33,20 +35,42 @@ macro_rules! forward {
     )* };
 }
 
-impl Lanes for Vector {
+impl Limbs for Vector {
     forward! {
         fn like(self, word: u64) -> Self = Self(_mm512_set1_epi64(word.cast_signed()));
         fn load(self, words: &[u64; LANES]) -> Self = Self(_mm512_loadu_si512(words.as_ptr().cast()));
         fn add(self, other: Self) -> Self = Self(_mm512_add_epi64(self.0, other.0));
-        fn sub(self, other: Self) -> Self = Self(_mm512_sub_epi64(self.0, other.0));
         fn and(self, other: Self) -> Self = Self(_mm512_and_si512(self.0, other.0));
+        fn shr<const N: u32>(self) -> Self = Self(_mm512_srli_epi64::<N>(self.0));
+        fn madd_lo(self, a: Self, b: Self) -> Self = Self(_mm512_madd52lo_epu64(self.0, a.0, b.0));
+        fn madd_hi(self, a: Self, b: Self) -> Self = Self(_mm512_madd52hi_epu64(self.0, a.0, b.0));
+    }
+
+    /// Not by a multiplication of 64 bits: on some CPUs that is three operations, which take 15
+    /// cycles.
+    #[inline(always)]
+    fn times_19(self) -> Self {
+        self.shl::<4>().add(self).add(self.add(self))
+    }
+
+    #[inline(always)]
+    fn store(self) -> [u64; LANES] {
+        let mut words = [0; LANES];
+        // SAFETY: the features by the contract of `Vector::new`; 64 bytes are there to be written.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) };
+        words
+    }
+}
+
+impl Lanes for Vector {
+    forward! {
+        fn sub(self, other: Self) -> Self = Self(_mm512_sub_epi64(self.0, other.0));
         fn or(self, other: Self) -> Self = Self(_mm512_or_si512(self.0, other.0));
         fn xor(self, other: Self) -> Self = Self(_mm512_xor_si512(self.0, other.0));
         fn xor3(self, b: Self, c: Self) -> Self = Self(_mm512_ternarylogic_epi64::<0x96>(self.0, b.0, c.0));
         fn choose(self, yes: Self, no: Self) -> Self = Self(_mm512_ternarylogic_epi64::<0xca>(self.0, yes.0, no.0));
         fn majority(self, b: Self, c: Self) -> Self = Self(_mm512_ternarylogic_epi64::<0xe8>(self.0, b.0, c.0));
         fn shl<const N: u32>(self) -> Self = Self(_mm512_slli_epi64::<N>(self.0));
-        fn shr<const N: u32>(self) -> Self = Self(_mm512_srli_epi64::<N>(self.0));
         fn sar<const N: u32>(self) -> Self = Self(_mm512_srai_epi64::<N>(self.0));
         fn rotr<const N: i32>(self) -> Self = Self(_mm512_ror_epi64::<N>(self.0));
         fn shl_by(self, count: u32) -> Self = Self(_mm512_sll_epi64(self.0, _mm_cvtsi32_si128(count.cast_signed())));
@@ -55,9 +79,6 @@ impl Lanes for Vector {
             0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607,
             0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607,
         )));
-        fn madd_lo(self, a: Self, b: Self) -> Self = Self(_mm512_madd52lo_epu64(self.0, a.0, b.0));
-        fn madd_hi(self, a: Self, b: Self) -> Self = Self(_mm512_madd52hi_epu64(self.0, a.0, b.0));
-        fn times_19(self) -> Self = Self(_mm512_mullo_epi64(self.0, _mm512_set1_epi64(19)));
         fn select(mask: Mask, yes: Self, no: Self) -> Self = Self(_mm512_mask_blend_epi64(mask, no.0, yes.0));
         fn negate_where(self, mask: Mask) -> Self =
             Self(_mm512_mask_sub_epi64(self.0, mask, _mm512_setzero_si512(), self.0));
@@ -98,18 +119,13 @@ impl Lanes for Vector {
     fn prefetch<T>(self, row: &T) {
         super::prefetch(row);
     }
-
-    #[inline(always)]
-    fn store(self) -> [u64; LANES] {
-        let mut words = [0; LANES];
-        // SAFETY: the features by the contract of `Vector::new`; 64 bytes are there to be written.
-        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) };
-        words
-    }
 }
 
 impl EightLanes for Vector {
+    type Narrow = Narrow;
+
     forward! {
+        fn narrow(self) -> Narrow = Narrow(_mm512_castsi512_si256(self.0));
         fn shuffle_fours<const ORDER: i32>(self) -> Self = Self(_mm512_permutex_epi64::<ORDER>(self.0));
         fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self = {
             let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
@@ -121,14 +137,58 @@ impl EightLanes for Vector {
             Self(_mm512_permutex2var_epi64(low, self.0, high))
         };
     }
+}
+
+/// The products of a vector type, inlined.
+macro_rules! products_51 {
+    ($($Vector:ty)*) => { $(
+        impl Products51 for $Vector {
+            #[inline(always)]
+            fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
+                product_51(a, b)
+            }
+            #[inline(always)]
+            fn square_51(a: &[Self; 5]) -> [Self; 5] {
+                square_51(a)
+            }
+        }
+    )* };
+}
+
+products_51!(Vector Narrow);
+
+/// Four lanes in a ymm register, for chains of products of a few elements: CPUs whose multiplier has
+/// half the width of a zmm register, or that have fewer ports for zmm registers, do the same in less
+/// time. The first one is half of a [`Vector`].
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Narrow(__m256i);
+
+impl Limbs for Narrow {
+    forward! {
+        fn like(self, word: u64) -> Self = Self(_mm256_set1_epi64x(word.cast_signed()));
+        fn load(self, words: &[u64; LANES]) -> Self = Self(_mm256_loadu_si256(words.as_ptr().cast()));
+        fn add(self, other: Self) -> Self = Self(_mm256_add_epi64(self.0, other.0));
+        fn and(self, other: Self) -> Self = Self(_mm256_and_si256(self.0, other.0));
+        fn shr<const N: u32>(self) -> Self = Self(_mm256_srl_epi64(self.0, _mm_cvtsi32_si128(N.cast_signed())));
+        fn madd_lo(self, a: Self, b: Self) -> Self = Self(_mm256_madd52lo_epu64(self.0, a.0, b.0));
+        fn madd_hi(self, a: Self, b: Self) -> Self = Self(_mm256_madd52hi_epu64(self.0, a.0, b.0));
+    }
+
+    /// As for [`Vector`].
+    #[inline(always)]
+    fn times_19(self) -> Self {
+        // SAFETY: the features by the contract of `Vector::new`.
+        let sixteen = unsafe { Self(_mm256_slli_epi64::<4>(self.0)) };
+        sixteen.add(self).add(self.add(self))
+    }
 
     #[inline(always)]
-    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
-        product_51(a, b)
-    }
-    #[inline(always)]
-    fn square_51(a: &[Self; 5]) -> [Self; 5] {
-        square_51(a)
+    fn store(self) -> [u64; LANES] {
+        let mut words = [0; LANES];
+        // SAFETY: the features by the contract of `Vector::new`; 32 bytes are there to be written.
+        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) };
+        words
     }
 }
 

@@ -3,12 +3,12 @@
 //! Lane i of every vector belongs to item i. Only [`Lanes::gather`] and [`Lanes::scatter`] move
 //! data between lanes and memory in another order, and only an inversion for all lanes moves it
 //! from lane to lane ([`Lanes::rotated`]), which gives each lane its own inverse. So no item can
-//! affect its neighbor's verdict. For a single item, all lanes are parts of it, and [`EightLanes`]
-//! moves them too.
+//! affect its neighbor's verdict. An item may also have two lanes, which are compared in the end,
+//! or all of them, and [`EightLanes`] moves them too.
 //!
 //! The methods are safe: a vector exists only on a CPU that can compute with it. A
 //! [`Kernel`](crate::kernel::Kernel) makes the first vector of a computation; a value of that type
-//! proves that detection has checked the CPU. [`Lanes::like`] makes constants from an existing
+//! proves that detection has checked the CPU. [`Limbs::like`] makes constants from an existing
 //! vector.
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -29,7 +29,7 @@ pub(crate) const LANES: usize = 8;
 /// One bit per lane; lane 0 has the lowest.
 pub(crate) type Mask = u8;
 
-/// The low 52 bits: the part of their factors that [`Lanes::madd_lo`] and [`Lanes::madd_hi`] use.
+/// The low 52 bits: the part of their factors that [`Limbs::madd_lo`] and [`Limbs::madd_hi`] use.
 pub(crate) const M52: u64 = (1 << 52) - 1;
 
 /// The low 47 bits: those of a reduced element's top limb.
@@ -49,9 +49,50 @@ impl Staged {
     pub(crate) const EMPTY: Self = Self([[0; LANES]; 5]);
 }
 
+/// Words of 64 bits in lanes, and what products in radix 2^51 consist of.
+pub(crate) trait Limbs: Copy {
+    /// `word` in every lane. `self` only proves that this CPU supports the vectors.
+    fn like(self, word: u64) -> Self;
+    /// The vector whose lane i is `words[i]`.
+    fn load(self, words: &[u64; LANES]) -> Self;
+    /// The lanes.
+    fn store(self) -> [u64; LANES];
+    /// Lane-wise sum modulo 2^64.
+    fn add(self, other: Self) -> Self;
+    /// Lane-wise and.
+    fn and(self, other: Self) -> Self;
+    /// Every lane shifted right, zeros from the left.
+    fn shr<const N: u32>(self) -> Self;
+    /// `self` plus the low 52 bits of the product of the low 52 bits of `a` and `b`.
+    fn madd_lo(self, a: Self, b: Self) -> Self;
+    /// `self` plus the product's bits from 52 on.
+    fn madd_hi(self, a: Self, b: Self) -> Self;
+    /// [`Limbs::madd_lo`] of a product that is below 2^52 as a whole.
+    #[inline(always)]
+    fn madd_whole(self, a: Self, b: Self) -> Self {
+        self.madd_lo(a, b)
+    }
+    /// Every lane times 19, modulo 2^64.
+    fn times_19(self) -> Self;
+}
+
+/// Products in radix 2^51.
+pub(crate) trait Products51: Limbs {
+    /// [`product_51`], as [`Lanes::product`].
+    #[inline(never)]
+    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
+        product_51(a, b)
+    }
+    /// [`square_51`], as [`Lanes::product`].
+    #[inline(never)]
+    fn square_51(a: &[Self; 5]) -> [Self; 5] {
+        square_51(a)
+    }
+}
+
 /// Lanes of 64 bits, and the field's arithmetic in them: an element is five limbs, of which the top
 /// one has the bits from 4 [`Lanes::RADIX`] to 255.
-pub(crate) trait Lanes: Copy {
+pub(crate) trait Lanes: Limbs {
     /// The number of lanes. Masks and memory may have more: what they contain is not used.
     const COUNT: usize = LANES;
     /// The bits of a limb.
@@ -60,19 +101,8 @@ pub(crate) trait Lanes: Copy {
     /// first keeps differences of columns from becoming negative.
     const BIAS: [u64; 5] = BIAS_52;
 
-    /// `word` in every lane. `self` only proves that this CPU supports the vectors.
-    fn like(self, word: u64) -> Self;
-    /// The vector whose lane i is `words[i]`.
-    fn load(self, words: &[u64; LANES]) -> Self;
-    /// The lanes.
-    fn store(self) -> [u64; LANES];
-
-    /// Lane-wise sum modulo 2^64.
-    fn add(self, other: Self) -> Self;
     /// Lane-wise difference modulo 2^64.
     fn sub(self, other: Self) -> Self;
-    /// Lane-wise and.
-    fn and(self, other: Self) -> Self;
     /// Lane-wise or.
     fn or(self, other: Self) -> Self;
     /// Lane-wise exclusive or.
@@ -85,8 +115,6 @@ pub(crate) trait Lanes: Copy {
     fn majority(self, b: Self, c: Self) -> Self;
     /// Every lane shifted left.
     fn shl<const N: u32>(self) -> Self;
-    /// Every lane shifted right, zeros from the left.
-    fn shr<const N: u32>(self) -> Self;
     /// Every lane shifted right as a signed number.
     fn sar<const N: u32>(self) -> Self;
     /// Every lane rotated right.
@@ -98,23 +126,12 @@ pub(crate) trait Lanes: Copy {
     /// The bytes of every lane in reverse order.
     fn swap_bytes(self) -> Self;
 
-    /// `self` plus the low 52 bits of the product of the low 52 bits of `a` and `b`.
-    fn madd_lo(self, a: Self, b: Self) -> Self;
-    /// `self` plus the product's bits from 52 on.
-    fn madd_hi(self, a: Self, b: Self) -> Self;
-    /// [`Lanes::madd_lo`] of a product that is below 2^52 as a whole.
-    #[inline(always)]
-    fn madd_whole(self, a: Self, b: Self) -> Self {
-        self.madd_lo(a, b)
-    }
-    /// [`Lanes::madd_whole`] of factors below 2^32.
+    /// [`Limbs::madd_whole`] of factors below 2^32.
     #[inline(always)]
     fn madd_small(self, a: Self, b: Self) -> Self {
         self.madd_whole(a, b)
     }
 
-    /// Every lane times 19, modulo 2^64.
-    fn times_19(self) -> Self;
     /// Lane i of `yes` where bit i of `mask` is set, else of `no`.
     fn select(mask: Mask, yes: Self, no: Self) -> Self;
     /// Lanes whose bit is set negated modulo 2^64.
@@ -174,22 +191,17 @@ pub(crate) trait Lanes: Copy {
 }
 
 /// Eight lanes, which may all be parts of one item.
-pub(crate) trait EightLanes: Lanes {
+pub(crate) trait EightLanes: Lanes + Products51 {
+    /// Vectors with as many lanes or half as many, for chains of products of a few elements.
+    type Narrow: Products51;
+
+    /// The lower lanes.
+    fn narrow(self) -> Self::Narrow;
     /// Lanes in another order within the lower four lanes, and in the same order within the upper
     /// four: lane i gets lane `ORDER >> 2 i & 3` of its half.
     fn shuffle_fours<const ORDER: i32>(self) -> Self;
     /// Four lanes from `low`, and four from `high`.
     fn load_fours(self, low: &[u64; 4], high: &[u64; 4]) -> Self;
-    /// [`product_51`], as [`Lanes::product`].
-    #[inline(never)]
-    fn product_51(a: &[Self; 5], b: &[Self; 5]) -> [Self; 5] {
-        product_51(a, b)
-    }
-    /// [`square_51`], as [`Lanes::product`].
-    #[inline(never)]
-    fn square_51(a: &[Self; 5]) -> [Self; 5] {
-        square_51(a)
-    }
     /// Word number `self` of the sixteen of `row`, separately in every lane; only the low four bits
     /// of a lane are used. No address depends on a lane.
     fn look_up(self, row: &[u64; 16]) -> Self;
@@ -251,7 +263,7 @@ fn prefetch<T>(row: &T) {
 /// The order in which limbs are multiplied: limb 0 is the last one of a carry.
 const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
 
-/// The folded columns of a product in radix 2^51: the implementation of [`EightLanes::product_51`].
+/// The folded columns of a product in radix 2^51: the implementation of [`Products51::product_51`].
 ///
 /// A multiply-add divides products at bit 52, so the upper halves count twice. The upper columns
 /// come first, so that they are folded while the lower ones are still computed: a single chain of
@@ -261,7 +273,7 @@ const ORDER: [usize; 5] = [2, 1, 3, 4, 0];
     clippy::needless_range_loop,
     reason = "loops over values are not unrolled, which keeps the columns in memory"
 )]
-pub(crate) fn product_51<V: EightLanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
+pub(crate) fn product_51<V: Limbs>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
     let zero = a[0].like(0);
     let (mut lo, mut hi) = ([zero; 9], [zero; 10]);
     // Each column gets one product in turn: the next one waits for it.
@@ -300,7 +312,7 @@ pub(crate) fn product_51<V: EightLanes>(a: &[V; 5], b: &[V; 5]) -> [V; 5] {
 /// Columns of 2^255 and above, folded into the lower columns, of which each is `one` plus twice
 /// `two`.
 #[inline(always)]
-fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
+fn fold_51<V: Limbs>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
     let mut out = upper;
     for k in 0..5 {
         out[k] = one[k].add(two[k]).add(two[k]).add(upper[k].times_19());
@@ -311,7 +323,7 @@ fn fold_51<V: Lanes>(one: [V; 5], two: [V; 5], upper: [V; 5]) -> [V; 5] {
 /// Like [`product_51`] of `a` and `a`: each product of two different limbs is computed once and
 /// doubled.
 #[inline(always)]
-pub(crate) fn square_51<V: EightLanes>(a: &[V; 5]) -> [V; 5] {
+pub(crate) fn square_51<V: Limbs>(a: &[V; 5]) -> [V; 5] {
     let zero = a[0].like(0);
     // What counts once, twice, and four times.
     let (mut one, mut two, mut four) = ([zero; 10], [zero; 10], [zero; 10]);

@@ -4,7 +4,7 @@
 //! It is slow, and only its name chooses it. The tests run every formula on it and compare the
 //! limbs with those of the vector kernels.
 
-use super::{EightLanes, LANES, Lanes, M52, Mask};
+use super::{EightLanes, LANES, Lanes, Limbs, M52, Mask, Products51};
 
 /// Eight lanes as an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ fn product52(a: u64, b: u64) -> u128 {
     u128::from(a & M52) * u128::from(b & M52)
 }
 
-impl Lanes for Model {
+impl Limbs for Model {
     fn like(self, word: u64) -> Self {
         Self([word; LANES])
     }
@@ -41,11 +41,26 @@ impl Lanes for Model {
     fn add(self, other: Self) -> Self {
         lanes(|i| self.0[i].wrapping_add(other.0[i]))
     }
-    fn sub(self, other: Self) -> Self {
-        lanes(|i| self.0[i].wrapping_sub(other.0[i]))
-    }
     fn and(self, other: Self) -> Self {
         lanes(|i| self.0[i] & other.0[i])
+    }
+    fn shr<const N: u32>(self) -> Self {
+        lanes(|i| self.0[i] >> N)
+    }
+    fn madd_lo(self, a: Self, b: Self) -> Self {
+        lanes(|i| self.0[i].wrapping_add(product52(a.0[i], b.0[i]) as u64 & M52))
+    }
+    fn madd_hi(self, a: Self, b: Self) -> Self {
+        lanes(|i| self.0[i].wrapping_add((product52(a.0[i], b.0[i]) >> 52) as u64))
+    }
+    fn times_19(self) -> Self {
+        lanes(|i| self.0[i].wrapping_mul(19))
+    }
+}
+
+impl Lanes for Model {
+    fn sub(self, other: Self) -> Self {
+        lanes(|i| self.0[i].wrapping_sub(other.0[i]))
     }
     fn or(self, other: Self) -> Self {
         lanes(|i| self.0[i] | other.0[i])
@@ -65,9 +80,6 @@ impl Lanes for Model {
     fn shl<const N: u32>(self) -> Self {
         lanes(|i| self.0[i] << N)
     }
-    fn shr<const N: u32>(self) -> Self {
-        lanes(|i| self.0[i] >> N)
-    }
     fn sar<const N: u32>(self) -> Self {
         lanes(|i| (self.0[i].cast_signed() >> N).cast_unsigned())
     }
@@ -82,15 +94,6 @@ impl Lanes for Model {
     }
     fn swap_bytes(self) -> Self {
         lanes(|i| self.0[i].swap_bytes())
-    }
-    fn madd_lo(self, a: Self, b: Self) -> Self {
-        lanes(|i| self.0[i].wrapping_add(product52(a.0[i], b.0[i]) as u64 & M52))
-    }
-    fn madd_hi(self, a: Self, b: Self) -> Self {
-        lanes(|i| self.0[i].wrapping_add((product52(a.0[i], b.0[i]) >> 52) as u64))
-    }
-    fn times_19(self) -> Self {
-        lanes(|i| self.0[i].wrapping_mul(19))
     }
     fn select(mask: Mask, yes: Self, no: Self) -> Self {
         lanes(|i| if mask >> i & 1 == 1 { yes.0[i] } else { no.0[i] })
@@ -115,7 +118,14 @@ impl Lanes for Model {
     }
 }
 
+impl Products51 for Model {}
+
 impl EightLanes for Model {
+    type Narrow = Self;
+
+    fn narrow(self) -> Self {
+        self
+    }
     fn shuffle_fours<const ORDER: i32>(self) -> Self {
         lanes(|i| self.0[(i & 4) + (ORDER >> (2 * (i & 3)) & 3) as usize])
     }

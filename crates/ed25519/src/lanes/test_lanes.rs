@@ -6,7 +6,7 @@
 
 use super::model::Model;
 use super::radix51::{self, SplitProducts};
-use super::{EightLanes, LANES, Lanes, M52, Mask};
+use super::{EightLanes, LANES, Lanes, Limbs, M52, Mask, Products51};
 
 /// Every lane is at least `low` and at most `high`: as an unsigned number of 64 bits or, if `low`
 /// is negative, as a signed one.
@@ -43,7 +43,7 @@ impl Interval {
 
 const NO_LANES: &str = "an interval has no lanes";
 
-impl Lanes for Interval {
+impl Limbs for Interval {
     fn like(self, word: u64) -> Self {
         Self::new(word.into(), word.into())
     }
@@ -56,12 +56,35 @@ impl Lanes for Interval {
     fn add(self, other: Self) -> Self {
         Self::new(self.low + other.low, self.high + other.high)
     }
-    fn sub(self, other: Self) -> Self {
-        Self::new(self.low - other.high, self.high - other.low)
-    }
     fn and(self, other: Self) -> Self {
         assert!(other.low == other.high && (other.high + 1).count_ones() == 1, "a mask of low bits");
         if self.low >= 0 && self.high <= other.high { self } else { Self::new(0, other.high) }
+    }
+    fn shr<const N: u32>(self) -> Self {
+        Self::new(self.unsigned().low >> N, self.high >> N)
+    }
+    fn madd_lo(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        let all = i128::from(M52);
+        self.add(if high <= all { Self::new(low, high) } else { Self::new(0, all) })
+    }
+    fn madd_hi(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        self.add(Self::new(low >> 52, high >> 52))
+    }
+    fn madd_whole(self, a: Self, b: Self) -> Self {
+        let (low, high) = a.times(b);
+        assert!(high <= i128::from(M52), "{a:x?} times {b:x?} in 52 bits");
+        self.add(Self::new(low, high))
+    }
+    fn times_19(self) -> Self {
+        Self::new(19 * self.low, 19 * self.high)
+    }
+}
+
+impl Lanes for Interval {
+    fn sub(self, other: Self) -> Self {
+        Self::new(self.low - other.high, self.high - other.low)
     }
     fn or(self, other: Self) -> Self {
         let end = (self.unsigned().high | other.unsigned().high) + 1;
@@ -81,9 +104,6 @@ impl Lanes for Interval {
     }
     fn shl<const N: u32>(self) -> Self {
         self.shl_by(N)
-    }
-    fn shr<const N: u32>(self) -> Self {
-        Self::new(self.unsigned().low >> N, self.high >> N)
     }
     fn sar<const N: u32>(self) -> Self {
         assert!(self.high < 1 << 63, "{self:x?} is read as signed");
@@ -107,29 +127,12 @@ impl Lanes for Interval {
     fn swap_bytes(self) -> Self {
         Self::new(0, u64::MAX.into())
     }
-    fn madd_lo(self, a: Self, b: Self) -> Self {
-        let (low, high) = a.times(b);
-        let all = i128::from(M52);
-        self.add(if high <= all { Self::new(low, high) } else { Self::new(0, all) })
-    }
-    fn madd_hi(self, a: Self, b: Self) -> Self {
-        let (low, high) = a.times(b);
-        self.add(Self::new(low >> 52, high >> 52))
-    }
-    fn madd_whole(self, a: Self, b: Self) -> Self {
-        let (low, high) = a.times(b);
-        assert!(high <= i128::from(M52), "{a:x?} times {b:x?} in 52 bits");
-        self.add(Self::new(low, high))
-    }
     fn madd_small(self, a: Self, b: Self) -> Self {
         assert!(
             a.unsigned().high < 1 << 32 && b.unsigned().high < 1 << 32,
             "{a:x?} times {b:x?} in 32 bits each"
         );
         self.madd_whole(a, b)
-    }
-    fn times_19(self) -> Self {
-        Self::new(19 * self.low, 19 * self.high)
     }
     fn select(_: Mask, yes: Self, no: Self) -> Self {
         Self::new(yes.low.min(no.low), yes.high.max(no.high))
@@ -154,7 +157,14 @@ impl Lanes for Interval {
     }
 }
 
+impl Products51 for Interval {}
+
 impl EightLanes for Interval {
+    type Narrow = Self;
+
+    fn narrow(self) -> Self {
+        self
+    }
     fn shuffle_fours<const ORDER: i32>(self) -> Self {
         self
     }
@@ -232,29 +242,14 @@ macro_rules! forward {
     )* };
 }
 
-impl<V: SplitsInTests> Lanes for Radix51<V> {
-    const COUNT: usize = 4;
-    const RADIX: u32 = radix51::RADIX;
-    const BIAS: [u64; 5] = radix51::BIAS;
-
+impl<V: SplitsInTests> Limbs for Radix51<V> {
     forward! {
         fn add(self, other);
-        fn sub(self, other);
         fn and(self, other);
-        fn or(self, other);
-        fn xor(self, other);
-        fn xor3(self, b, c);
-        fn choose(self, yes, no);
-        fn majority(self, b, c);
-        fn shl<const N: u32>(self);
         fn shr<const N: u32>(self);
-        fn sar<const N: u32>(self);
-        fn rotr<const N: i32>(self);
-        fn swap_bytes(self);
         fn madd_lo(self, a, b);
         fn madd_hi(self, a, b);
         fn madd_whole(self, a, b);
-        fn madd_small(self, a, b);
         fn times_19(self);
     }
 
@@ -267,6 +262,27 @@ impl<V: SplitsInTests> Lanes for Radix51<V> {
     fn store(self) -> [u64; LANES] {
         self.0.store()
     }
+}
+
+impl<V: SplitsInTests> Lanes for Radix51<V> {
+    const COUNT: usize = 4;
+    const RADIX: u32 = radix51::RADIX;
+    const BIAS: [u64; 5] = radix51::BIAS;
+
+    forward! {
+        fn sub(self, other);
+        fn or(self, other);
+        fn xor(self, other);
+        fn xor3(self, b, c);
+        fn choose(self, yes, no);
+        fn majority(self, b, c);
+        fn shl<const N: u32>(self);
+        fn sar<const N: u32>(self);
+        fn rotr<const N: i32>(self);
+        fn swap_bytes(self);
+        fn madd_small(self, a, b);
+    }
+
     fn shl_by(self, count: u32) -> Self {
         Self(self.0.shl_by(count))
     }

@@ -142,6 +142,45 @@ fn every_size_of_batches() {
     }
 }
 
+/// Batches of 1 to 17 signatures go different ways: one kind at every place beside valid signatures,
+/// and mixtures of all kinds.
+#[test]
+fn every_kind_at_every_place_of_small_batches() {
+    const LONGEST: usize = 17;
+    let mut random = fastrand::Rng::with_seed(17);
+    let odd = cases::odd_encodings();
+    let valid: Vec<_> =
+        (0..LONGEST).map(|n| cases::case(0, vec![n as u8; 9 * n], &odd, &mut random)).collect();
+    let kinds = cases::cases(4 * KINDS.len(), 300, 18);
+    let dalek = Kernel::by_name("dalek").unwrap();
+    let expected: Vec<_> = kinds.iter().map(|case| verify(dalek, std::slice::from_ref(case))[0]).collect();
+    for (case, verdict) in kinds.iter().zip(&expected) {
+        assert_eq!(verdict.is_valid(), case.dalek_strict(), "{case:x?}");
+    }
+    for kernel in kernel::available().filter(|kernel| kernel.name() != "scalar-model") {
+        for count in 1..=LONGEST {
+            for place in 0..count {
+                let mut batch = valid[..count].to_vec();
+                for (case, expected) in
+                    kinds.iter().zip(&expected).skip(place % 4 * KINDS.len()).take(KINDS.len())
+                {
+                    batch[place] = case.clone();
+                    for (n, verdict) in verify(kernel, &batch).into_iter().enumerate() {
+                        let expected = if n == place { *expected } else { Verdict::Valid };
+                        assert_eq!(verdict, expected, "{kernel}, {n} of {count}: {case:x?}");
+                    }
+                }
+            }
+            for _ in 0..8 {
+                let places: Vec<_> = (0..count).map(|_| random.usize(..kinds.len())).collect();
+                let batch: Vec<_> = places.iter().map(|n| kinds[*n].clone()).collect();
+                let all: Vec<_> = places.iter().map(|n| expected[*n]).collect();
+                assert_eq!(verify(kernel, &batch), all, "{kernel}, {count}: {batch:x?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn order_splits_and_neighbors_change_nothing() {
     let mut cases = cases::cases(400, 200, 4);
