@@ -68,8 +68,8 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("Java: a client from the description, and one of Vault", |context| {
         java(context, &clients.join("java"), &service)
     });
-    runner
-        .check("hvac, Vault's client for Python", |context| hvac(context, &clients.join("python"), &service));
+    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 13, &service));
+    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 12, &service));
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));
@@ -135,9 +135,10 @@ fn javascript(context: &Context) -> Result<Command> {
     Ok(node)
 }
 
-fn hvac(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
+fn vault(context: &Context, script: &str, tests: usize, service: &Serving) -> Result<()> {
+    let folder = context.root.join("crates/server/tests/clients/python");
     let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
-    unittest(&python, &folder.join("test_hvac.py"), service, 13)
+    unittest(&python, &folder.join(script), service, tests)
 }
 
 /// Our clients as registries deliver them, in folders outside of the checkout.

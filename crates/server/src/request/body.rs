@@ -1,7 +1,7 @@
 //! The body of a request: its limits, its JSON, its base64, and secrets in it.
 //!
-//! entries.
-//! their copies.
+//! Every list has a bound, and reading stops there: a long list takes no memory for its entries.
+//! Bodies with secrets are wiped, and so are their copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,8 @@ use base64_simd::STANDARD;
 use bulla_kms::{Code, KmsError};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes};
-use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::timeout;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -145,6 +146,10 @@ fn append(bytes: &mut Vec<u8>, more: &[u8]) {
 /// # Errors
 /// It is not the JSON of a `T`.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    // The library would take a list of values for an object.
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(ApiError::malformed("the body is a list, and must be an object"));
+    }
     serde_json::from_slice(body).map_err(|error| {
         // The library's error quotes the body, which may contain a secret.
         let at = format!("line {}, column {}", error.line(), error.column());
@@ -195,7 +200,38 @@ pub(super) const LIST_BOUND: &str = "a list of at most ";
 pub(crate) struct List<T, const MAX_LEN: usize>(Vec<T>);
 
 /// The items of a batch: at most as many as the setting `limits.max_batch_items` may say.
-pub(crate) type Items<T> = List<T, { crate::config::MAX_ITEMS }>;
+pub(crate) type Items<T> = List<Object<T>, { crate::config::MAX_ITEMS }>;
+
+/// A value that is read from an object alone. For a struct, the library would also take a list of
+/// the fields' values.
+#[derive(Debug, Default)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<T> Deref for Object<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
 
 // Derived, it would need a default of the entries.
 impl<T, const MAX_LEN: usize> Default for List<T, MAX_LEN> {

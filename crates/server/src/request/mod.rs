@@ -6,8 +6,8 @@ mod cross_site;
 mod parameters;
 
 pub(crate) use self::body::{
-    BodyBytes, Items, List, SecretContent, SecretProof, SecretText, decode, decode_into, decode_secret,
-    encode, no_store, parse, secret_json,
+    BodyBytes, Items, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
+    decode_secret, encode, no_store, parse, secret_json,
 };
 pub(crate) use self::caller::{Caller, CallerSlot, Connection, ConnectionCaller, Peer, token};
 pub(crate) use self::cross_site::ConnectionProof;

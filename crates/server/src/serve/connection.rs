@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its end: requests, bodies, idle time, access log.
 //!
-//! query or a body.
+//! The access log names the method and the path of a request. It never has a query or a body.
 
 use std::fmt;
 use std::pin::Pin;

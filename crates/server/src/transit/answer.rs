@@ -1,6 +1,7 @@
 //! Answers in Vault's form: the envelope around data, and errors.
 //!
-//! in every answer.
+//! An envelope is written by hand, because the names of most of its fields are the same in every
+//! answer.
 
 use std::borrow::Cow;
 

@@ -184,6 +184,8 @@ pub(super) struct KeyData {
     supports_derivation: bool,
     /// Whether keys of the type sign.
     supports_signing: bool,
+    /// Always false.
+    soft_deleted: bool,
 }
 
 /// One version of a key.
@@ -198,6 +200,8 @@ pub(super) struct VersionData {
     /// When it was made.
     #[schema(example = "2026-01-31T09:30:00.000Z")]
     creation_time: String,
+    /// Always empty: bulla keeps no certificates.
+    certificate_chain: &'static str,
 }
 
 impl From<&Attestation> for KeyData {
@@ -209,7 +213,8 @@ impl From<&Attestation> for KeyData {
         });
         let keys = verify.map(|version| {
             let public_key = version.public_key.as_ref().map(public_key);
-            (version.version, VersionData { name, public_key, creation_time: version.created.to_string() })
+            let creation_time = version.created.to_string();
+            (version.version, VersionData { name, public_key, creation_time, certificate_chain: "" })
         });
         let imported = |origin| origin != Origin::Generated;
         Self {
@@ -231,6 +236,7 @@ impl From<&Attestation> for KeyData {
             supports_decryption: false,
             supports_derivation: false,
             supports_signing: key.algorithm.usage() == KeyUsage::Signature,
+            soft_deleted: false,
         }
     }
 }
@@ -256,6 +262,28 @@ fn public_key(key: &PublicKey) -> String {
 struct ListQuery {
     /// `true`, in any case: clients that cannot send the method LIST send GET with this.
     list: Option<String>,
+    /// Only names that come after this one.
+    after: Option<String>,
+    /// At most so many names; all of them if it is 0, less, or absent.
+    #[param(value_type = Option<i64>)]
+    limit: Option<String>,
+}
+
+impl ListQuery {
+    fn of(query: Result<Query<Self>, QueryRejection>) -> Result<Self> {
+        let Query(query) = query.map_err(|_| VaultError::invalid("a parameter is given more than once"))?;
+        Ok(query)
+    }
+
+    /// # Errors
+    /// The limit is no number.
+    fn limit(&self) -> Result<usize> {
+        let Some(text) = self.limit.as_deref().filter(|text| !text.is_empty()) else {
+            return Ok(usize::MAX);
+        };
+        let limit: i64 = text.parse().map_err(|_| VaultError::invalid("`limit` is not a whole number"))?;
+        Ok(usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX))
+    }
 }
 
 /// The names of keys.
@@ -275,7 +303,7 @@ async fn transit_list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Response> {
     check_may_read(&caller)?;
-    let Query(query) = query.map_err(|_| VaultError::invalid("`list` is given more than once"))?;
+    let query = ListQuery::of(query)?;
     // Python's clients send `True`.
     let wants = |text: &String| ["true", "t", "1"].iter().any(|word| text.eq_ignore_ascii_case(word));
     if !query.list.as_ref().is_some_and(wants) {
@@ -285,19 +313,25 @@ async fn transit_list(
         )
         .into());
     }
-    list(&worker, &caller).await
+    list(&worker, &caller, &query).await
 }
 
 /// The method LIST. HTTP does not define it.
-async fn list_method(method: Method, State(worker): State<Worker>, caller: Result<VaultCaller>) -> Response {
+async fn list_method(
+    method: Method,
+    State(worker): State<Worker>,
+    caller: Result<VaultCaller>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Response {
     if method.as_str() != "LIST" {
         let message = format!("/v1/transit/keys does not take the method {method}");
         return VaultError::from(ApiError::new(ApiErrorCode::MethodNotAllowed, message)).into_response();
     }
-    match caller {
-        Ok(VaultCaller(caller)) => list(&worker, &caller).await.into_response(),
-        Err(error) => error.into_response(),
-    }
+    let listed = async {
+        let VaultCaller(caller) = caller?;
+        list(&worker, &caller, &ListQuery::of(query)?).await
+    };
+    listed.await.into_response()
 }
 
 /// # Errors
@@ -307,8 +341,9 @@ fn check_may_read(caller: &Caller) -> Result<()> {
     if may_read { Ok(()) } else { Err(ApiError::forbidden().into()) }
 }
 
-async fn list(worker: &Worker, caller: &Caller) -> Result<Response> {
+async fn list(worker: &Worker, caller: &Caller, query: &ListQuery) -> Result<Response> {
     check_may_read(caller)?;
+    let limit = query.limit()?;
     let session = Arc::clone(&caller.session);
     let found = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
@@ -318,10 +353,14 @@ async fn list(worker: &Worker, caller: &Caller) -> Result<Response> {
         Ok(names.collect::<Vec<_>>())
     });
     let mut keys = found.await?;
-    if keys.is_empty() {
-        return Err(VaultError::empty_not_found("the caller may read no key with a label"));
-    }
     keys.sort_unstable();
+    if let Some(after) = &query.after {
+        keys.retain(|key| key > after);
+    }
+    keys.truncate(limit);
+    if keys.is_empty() {
+        return Err(VaultError::empty_not_found("the caller may read no such key with a label"));
+    }
     Ok(answer::data(worker, &KeyNames { keys }))
 }
 

@@ -11,6 +11,7 @@ mod request;
 mod scheme;
 mod signatures;
 mod sys;
+mod utilities;
 
 use axum::http::Uri;
 use axum::middleware::from_fn;
@@ -36,6 +37,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(change::routes())
         .merge(signatures::routes())
         .merge(sys::routes())
+        .merge(utilities::routes())
         .merge(unsupported_routes())
         .layer(from_fn(request::root_only))
 }
@@ -48,7 +50,7 @@ fn unsupported_routes() -> OpenApiRouter<Worker> {
 }
 
 /// How the paths below `/v1/transit/` begin, and what to use instead.
-const UNSUPPORTED_PATHS: [(&str, &str); 16] = [
+const UNSUPPORTED_PATHS: [(&str, &str); 14] = [
     ("encrypt", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
     ("decrypt", "bulla has keys that sign, and decrypts nothing for clients of Vault"),
     ("rewrap", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
@@ -56,8 +58,6 @@ const UNSUPPORTED_PATHS: [(&str, &str); 16] = [
     ("derived-keys", "bulla derives no keys"),
     ("hmac", "bulla has no keys for HMAC: sign with an ed25519 key"),
     ("cmac", "bulla has no keys for CMAC: sign with an ed25519 key"),
-    ("random", "bulla gives out no random bytes"),
-    ("hash", "bulla hashes nothing for clients"),
     ("export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("byok-export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("backup", "bulla's own API makes backups, of the whole keystore"),

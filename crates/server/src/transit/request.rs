@@ -1,7 +1,7 @@
 //! What handlers take from a request of a Vault client: paths, lenient JSON, namespaces.
 //!
-//! form.
-//! counts as absent.
+//! A value may be given as text, as Vault's command line sends it. A value of `null` counts as
+//! absent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,8 +16,9 @@ use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
 
 use super::answer::{Result, VaultError};
+use crate::config::MAX_ITEMS;
 use crate::error::{ApiError, ApiErrorCode};
-use crate::request::{self, BodyBytes, Caller, Items, SecretProof, parse};
+use crate::request::{self, BodyBytes, Caller, List, Object, SecretProof, parse};
 use crate::service::Worker;
 
 /// The verified caller.
@@ -192,13 +193,17 @@ impl Lenient for bool {
     }
 
     fn from_number(value: i64) -> Option<Self> {
-        Some(value != 0)
+        match value {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
     }
 
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+            "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
             _ => None,
         }
     }
@@ -207,12 +212,16 @@ impl Lenient for bool {
 impl Lenient for i64 {
     const EXPECTED: &'static str = "a whole number";
 
+    fn from_bool(value: bool) -> Option<Self> {
+        Some(value.into())
+    }
+
     fn from_number(value: i64) -> Option<Self> {
         Some(value)
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
+        if text.is_empty() { Some(0) } else { text.parse().ok() }
     }
 }
 
@@ -265,8 +274,8 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 pub(super) fn items<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
-    let items = Option::<Items<Option<T>>>::deserialize(deserializer)?;
-    Ok(items.map(|items| items.into_iter().map(Option::unwrap_or_default).collect()))
+    let items = Option::<List<Option<Object<T>>, MAX_ITEMS>>::deserialize(deserializer)?;
+    Ok(items.map(|items| items.into_iter().map(|item| item.unwrap_or_default().0).collect()))
 }
 
 /// The text without line breaks, which Go's decoders of base64 skip.
@@ -384,7 +393,9 @@ mod tests {
         assert_eq!(read(r#"{"flag":null,"number":null,"text":null}"#), form(None, None, None));
         assert_eq!(read(r#"{"flag":"true","number":"-2","text":""}"#), form(Some(true), Some(-2), Some("")));
         assert_eq!(read(r#"{"flag":0,"number":7,"text":"\u0061"}"#), form(Some(false), Some(7), Some("a")));
-        for wrong in [r#"{"flag":"maybe"}"#, r#"{"number":true}"#, r#"{"number":1.5}"#, r#"{"text":1}"#] {
+        assert_eq!(read(r#"{"flag":"","number":true,"text":"x"}"#), form(Some(false), Some(1), Some("x")));
+        assert_eq!(read(r#"{"flag":1,"number":"","text":"x"}"#), form(Some(true), Some(0), Some("x")));
+        for wrong in [r#"{"flag":"maybe"}"#, r#"{"flag":2}"#, r#"{"number":1.5}"#, r#"{"text":1}"#] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -234,7 +234,7 @@ pub(super) fn read_signature(
     let begin = buffer.len();
     let decoded = match scheme.marshaling {
         Marshaling::Asn1 => decode_into(bytes, "signature", buffer).is_ok(),
-        Marshaling::Jws => URL_SAFE_NO_PAD.decode_append(&*joined(bytes), buffer).is_ok(),
+        Marshaling::Jws => decode_url_safe_into(bytes, buffer),
     };
     if !decoded {
         return Err(VaultError::invalid("invalid base64 signature value"));
@@ -264,6 +264,26 @@ pub(super) fn read_signature(
             Err(VaultError::in_words(VERSION_TOO_OLD, ApiError::from(error)))
         }
     }
+}
+
+/// Appends what base64 encodes in the alphabet for URLs, without padding. Like Go's decoder it
+/// skips line breaks, and the bits that are left over at the end. Returns whether that is so.
+fn decode_url_safe_into(text: &str, bytes: &mut Vec<u8>) -> bool {
+    let (begin, text) = (bytes.len(), joined(text));
+    if URL_SAFE_NO_PAD.decode_append(&*text, bytes).is_ok() {
+        return true;
+    }
+    bytes.truncate(begin);
+    // The forgiving decoder reads the other alphabet, padding, and white space.
+    if text.contains(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')) {
+        return false;
+    }
+    let text = text.replace('-', "+").replace('_', "/");
+    let decoded = base64_simd::forgiving_decode_to_vec(text.as_bytes());
+    decoded.is_ok_and(|decoded| {
+        bytes.extend_from_slice(&decoded);
+        true
+    })
 }
 
 #[cfg(test)]

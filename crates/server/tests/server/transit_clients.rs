@@ -52,6 +52,75 @@ fn a_list_is_asked_for_by_true_in_any_case() {
     }
 }
 
+#[test]
+fn a_list_is_read_in_pages() {
+    let service = Service::open();
+    for name in ["a", "b", "c", "d"] {
+        service.post(None, &format!("/v1/transit/keys/{name}"), &json!({ "type": "ed25519" })).ok();
+    }
+    let listed = |method: &str, query: &str| {
+        service.send(method, None, &format!("/v1/transit/keys?list=true{query}"), b"").ok()["data"]["keys"]
+            .clone()
+    };
+    for method in ["GET", "LIST"] {
+        assert_eq!(listed(method, "&limit=3"), json!(["a", "b", "c"]));
+        assert_eq!(listed(method, "&after=b&limit=1"), json!(["c"]));
+        assert_eq!(listed(method, "&after=bb"), json!(["c", "d"]));
+        let last = service.send(method, None, "/v1/transit/keys?list=true&after=d", b"");
+        assert_eq!((last.status, last.json()), (404, json!({ "errors": [] })));
+        for limit in ["0", "-1", ""] {
+            assert_eq!(listed(method, &format!("&limit={limit}")), json!(["a", "b", "c", "d"]), "{limit}");
+        }
+        let wrong = service.send(method, None, "/v1/transit/keys?list=true&limit=x", b"");
+        assert_eq!(refused(&wrong).0, 400);
+    }
+}
+
+#[test]
+fn a_list_of_values_is_no_object() {
+    let service = with_key("ed25519");
+    for path in ["/v1/transit/sign/a", "/v1/transit/verify/a"] {
+        let body = json!({ "batch_input": [["aGVsbG8="]] });
+        assert_eq!(refused(&service.post(None, path, &body)).0, 400, "{path}");
+    }
+    for (path, body) in [
+        ("/api/v1/keys", json!(["ed25519", null, null, null, null, null, null])),
+        ("/api/v1/sign", json!({ "key": "a", "items": [["a", "aGVsbG8="]] })),
+        ("/api/v1/verify", json!({ "key": "a", "items": [["a", "aGVsbG8=", "aaaa"]] })),
+    ] {
+        let (status, code) = service.post(None, path, &body).error();
+        assert_eq!((status, code.as_str()), (400, "malformed_request"), "{path}");
+    }
+}
+
+#[test]
+fn random_bytes_and_hashes_need_no_key() {
+    let service = Service::open();
+    let random = |path: &str, body: &Value| {
+        let made = service.post(None, &format!("/v1/transit/random{path}"), body).ok();
+        made["data"]["random_bytes"].as_str().unwrap().to_owned()
+    };
+    let bytes = random("/platform/48", &json!({ "format": "hex", "bytes": 3 }));
+    assert_eq!(hex::decode(&bytes).unwrap().len(), 48);
+    assert_ne!(random("", &json!({})), random("", &json!({})));
+    let digest = |path: &str, body: &Value| {
+        service.post(None, &format!("/v1/transit/hash{path}"), body).ok()["data"]["sum"].clone()
+    };
+    // FIPS 180-4 and FIPS 202: the digests of "abc", and BLAKE3 of it.
+    let known = [
+        ("sha2-256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ("sha3-256", "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
+        ("blake3", "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
+    ];
+    for (name, expected) in known {
+        assert_eq!(digest(&format!("/{name}"), &json!({ "input": "YWJj" })), expected);
+        assert_eq!(digest("", &json!({ "input": "YWJj", "algorithm": name })), expected);
+    }
+    let long = vec![7; 1 << 20];
+    let body = json!({ "input": base64(&long), "algorithm": "blake3" });
+    assert_eq!(digest("", &body), bulla_blake3::hash(&long).to_hex().as_str());
+}
+
 /// `bao status` asks for it, also of a sealed service.
 #[test]
 fn one_node_has_no_leader() {

@@ -28,11 +28,13 @@ fn a_key_is_made_as_vault_shows_it() {
     let version = data["keys"]["1"].take();
     assert_eq!(version["name"], "ed25519");
     assert!(version["creation_time"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(version["certificate_chain"], "");
     let expected = json!({
         "name": "a", "type": "ed25519", "keys": { "1": null }, "latest_version": 1, "min_available_version": 0,
         "min_decryption_version": 1, "min_encryption_version": 0, "deletion_allowed": false, "auto_rotate_period": 86400,
         "exportable": false, "allow_plaintext_backup": false, "derived": false, "imported_key": false,
         "supports_encryption": false, "supports_decryption": false, "supports_derivation": false, "supports_signing": true,
+        "soft_deleted": false,
     });
     assert_eq!(data, expected);
     let again = service.send("PUT", None, "/v1/transit/keys/a", br#"{"type":"ed25519"}"#).ok();
