@@ -234,6 +234,14 @@ impl Algorithm {
     }
 
     /// Whether its keys have no public key: one secret does both halves of the work.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    ///
+    /// assert!(Algorithm::Aes256Gcm.is_symmetric() && !Algorithm::Ed25519.is_symmetric());
+    /// assert_eq!(Algorithm::Aes256Gcm.max_encryptions().map(|most| most.get()), Some(1 << 32));
+    /// assert_eq!(Algorithm::XChaCha20Poly1305.max_encryptions(), None);
+    /// ```
     pub const fn is_symmetric(self) -> bool {
         self.usage().is_symmetric()
     }

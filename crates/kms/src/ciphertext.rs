@@ -69,6 +69,13 @@ impl<'a> EncryptionOptions<'a> {
     }
 
     /// Sets the context from which the key is derived.
+    ///
+    /// ```
+    /// use bulla_kms::EncryptionOptions;
+    ///
+    /// let options = EncryptionOptions::default().context(b"customer 17");
+    /// assert_eq!(options.context, b"customer 17");
+    /// ```
     #[must_use]
     pub fn context(mut self, context: &'a [u8]) -> Self {
         self.context = context;
@@ -104,6 +111,7 @@ impl Ciphertext {
 /// let ciphertext = keystore.encrypt(&key, b"4 crates", &Default::default())?;
 /// let parts = CiphertextParts::parse(key.algorithm(), &ciphertext.bytes)?;
 /// assert_eq!((parts.key_version.get(), parts.nonce().len()), (1, 12));
+/// assert_eq!(parts.ciphertext().len(), 8 + 16, "as long as the plaintext, and a tag");
 /// // The bytes of the text `vault:v1:BASE64`, and back.
 /// let vault = parts.nonce_and_ciphertext();
 /// let same = CiphertextParts::new(key.algorithm(), parts.key_version, vault)?;
@@ -214,6 +222,14 @@ pub enum DataKeyLength {
 
 impl DataKeyLength {
     /// The length of this number of bits.
+    ///
+    /// ```
+    /// use bulla_kms::DataKeyLength;
+    ///
+    /// assert_eq!(DataKeyLength::from_bits(256)?.bytes(), 32);
+    /// assert!(DataKeyLength::from_bits(255).is_err());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] for other numbers than 128, 256 and 512.

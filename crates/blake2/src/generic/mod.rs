@@ -39,9 +39,9 @@ struct ZeroBlock([u8; 128]);
 
 static ZERO_BLOCK: ZeroBlock = ZeroBlock([0; 128]);
 
-/// The next block of an input, of which `len` bytes are left at `from`: that place, or the last block
-/// padded in `padded`. Of an empty input nothing is read: a slice without bytes may point to no memory, and a
-/// load from there takes longer than a compression, even with a mask without bits.
+/// The next block of an input, of which `len` bytes are left at `from`: that place, or the last
+/// block padded in `padded`. Of an empty input nothing is read: a slice without bytes may point to
+/// no memory, and a load from there takes longer than a compression, even with a mask without bits.
 #[inline(always)]
 unsafe fn next_block<V: Vector<Word: Word>>(
     from: *const u8,
@@ -54,8 +54,8 @@ unsafe fn next_block<V: Vector<Word: Word>>(
     if len == 0 {
         return ZERO_BLOCK.0.as_ptr();
     }
-    // SAFETY: the caller has the instruction set of V, and so many readable bytes; there is room for
-    // a block.
+    // SAFETY: the caller has the instruction set of V, and so many readable bytes; there is room
+    // for a block.
     unsafe { V::copy_padded(from, len, padded.as_mut_ptr().cast()) };
     padded.as_ptr().cast()
 }

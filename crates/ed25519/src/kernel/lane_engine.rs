@@ -24,8 +24,8 @@ use std::sync::OnceLock;
 /// more stack than a small thread has.
 const MAX_GROUPS: usize = 16;
 
-/// The maximum number of signatures for each of which eight lanes work: more take less time with two
-/// lanes each.
+/// The maximum number of signatures for each of which eight lanes work: more take less time with
+/// two lanes each.
 pub(super) const MAX_SINGLES: usize = 2;
 
 /// How often the base point is doubled before each of its tables is made: for one, two and four
@@ -328,8 +328,8 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
     }
 }
 
-/// The maximum number of signatures that are verified one by one with four lanes: two take less time
-/// with two lanes each.
+/// The maximum number of signatures that are verified one by one with four lanes: two take less
+/// time with two lanes each.
 const MAX_SINGLES_OF_FOUR: usize = 1;
 
 /// The engine of vectors with four lanes. Signing, and the cofactored predicate, are those of

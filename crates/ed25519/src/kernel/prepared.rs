@@ -63,8 +63,8 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
     }
 
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
-    /// tables. If at most so many as the number beside it are left for the last group, they take less
-    /// time by `verify`.
+    /// tables. If at most so many as the number beside it are left for the last group, they take
+    /// less time by `verify`.
     pub(super) fn verify_under_by(
         &self,
         (verify, few): (impl Fn(&[VerifyItem<'_>], &[&EngineKey], &mut [Verdict]), usize),

@@ -157,9 +157,9 @@ macro_rules! products_51 {
 
 products_51!(Vector Narrow);
 
-/// Four lanes in a ymm register, for chains of products of a few elements: CPUs whose multiplier has
-/// half the width of a zmm register, or that have fewer ports for zmm registers, do the same in less
-/// time. The first one is half of a [`Vector`].
+/// Four lanes in a ymm register, for chains of products of a few elements: CPUs whose multiplier
+/// has half the width of a zmm register, or that have fewer ports for zmm registers, do the same in
+/// less time. The first one is half of a [`Vector`].
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Narrow(__m256i);

@@ -142,8 +142,8 @@ fn every_size_of_batches() {
     }
 }
 
-/// Batches of 1 to 17 signatures go different ways: one kind at every place beside valid signatures,
-/// and mixtures of all kinds.
+/// Batches of 1 to 17 signatures go different ways: one kind at every place beside valid
+/// signatures, and mixtures of all kinds.
 #[test]
 fn every_kind_at_every_place_of_small_batches() {
     const LONGEST: usize = 17;

@@ -70,6 +70,19 @@ impl Keystore {
     }
 
     /// The result of [`Keystore::mac`] for each item, in their order.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyMessage, Keystore, NewKey, VerifyMacItem};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "cookies".parse()?, Algorithm::HmacSha256);
+    /// let key = keystore.create_key(new)?.key_id().clone();
+    /// let users = [b"user 7", b"user 8"].map(|message| KeyMessage { key: (&key).into(), message });
+    /// let macs = keystore.mac_batch(&users).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// let items = [VerifyMacItem { key: &macs[0].key, message: b"user 7", mac: &macs[0].bytes }];
+    /// assert!(keystore.verify_mac_batch(&items).remove(0)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn mac_batch(&self, items: &[KeyMessage<'_>]) -> Vec<Result<Mac>> {
         self.observed_each(
             AuditOperation::Mac,

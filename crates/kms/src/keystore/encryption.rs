@@ -139,6 +139,26 @@ impl Keystore {
     }
 
     /// The result of [`Keystore::encrypt`] for each item, in their order.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, DecryptItem, EncryptItem, EncryptionOptions, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "rows".parse()?, Algorithm::Aes256Gcm);
+    /// let key = keystore.create_key(new)?.key_id().clone();
+    /// let options = EncryptionOptions::default().associated_data(b"table 7");
+    /// let rows = [b"first", b"again"]
+    ///     .map(|plaintext| EncryptItem { key: (&key).into(), plaintext, options });
+    /// let ciphertexts = keystore.encrypt_batch(&rows).into_iter().collect::<Result<Vec<_>, _>>()?;
+    ///
+    /// keystore.rotate(&key)?;
+    /// let old = [DecryptItem { key: &key, ciphertext: &ciphertexts[0].bytes, options }];
+    /// let rewrapped = keystore.rewrap_batch(&old).remove(0)?;
+    /// assert_eq!(rewrapped.key.version(), 2);
+    /// let new = [DecryptItem { key: &key, ciphertext: &rewrapped.bytes, options }];
+    /// assert_eq!(*keystore.decrypt_batch(&new).remove(0)?.bytes, b"first");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn encrypt_batch(&self, items: &[EncryptItem<'_>]) -> Vec<Result<Ciphertext>> {
         let run = |item: &EncryptItem<'_>| self.make_ciphertext(item.key, item.plaintext, &item.options);
         self.observed_each(

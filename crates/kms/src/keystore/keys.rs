@@ -130,6 +130,19 @@ impl NewKey {
     }
 
     /// Sets the key that encrypts.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, EncryptionOptions, KeyDerivation, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "names".parse()?, Algorithm::Aes256Gcm)
+    ///     .derivation(KeyDerivation::Convergent);
+    /// let key = keystore.create_key(new)?.key_id().clone();
+    /// let options = EncryptionOptions::default().context(b"customers");
+    /// let once = keystore.encrypt(&key, b"Ada", &options)?;
+    /// assert_eq!(keystore.encrypt(&key, b"Ada", &options)?.bytes, once.bytes);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     #[must_use]
     pub fn derivation(mut self, derivation: KeyDerivation) -> Self {
         self.derivation = derivation;

@@ -38,13 +38,16 @@ impl Keystore {
     /// let private_key = read(&seed)?;
     /// let new = NewKey::new("local".parse()?, "files".parse()?, private_key.algorithm());
     /// let key = keystore.import_key(new.clone(), &private_key)?;
-    /// assert_eq!(keystore.public_key(&key)?, *private_key.public_key());
+    /// let public_key = private_key.public_key().expect("keys that sign have a public key");
+    /// assert_eq!(keystore.public_key(&key)?, *public_key);
     ///
-    /// keystore.import_version(key.key_id(), &read(&[8; 32])?)?;
+    /// let next = read(&[8; 32])?;
+    /// keystore.import_version(key.key_id(), &next)?;
     /// // A key that only verifies:
     /// let verifier = Keystore::in_memory()?;
-    /// let key = verifier.import_public_key(new, private_key.public_key())?;
-    /// verifier.import_public_version(key.key_id(), read(&[8; 32])?.public_key())?;
+    /// let key = verifier.import_public_key(new, public_key)?;
+    /// let public_key = next.public_key().expect("keys that sign have a public key");
+    /// verifier.import_public_version(key.key_id(), public_key)?;
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     pub fn import_key(&self, new: NewKey, key: &PrivateKeyData) -> Result<KeyVersionId> {
