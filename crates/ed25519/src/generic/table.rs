@@ -349,6 +349,7 @@ const fn lower_half<V: Lanes>() -> Mask {
 /// The sum of the multiples of a group's own points by the digits of `k`, and of the base point by
 /// those of `s`, from window `top` on. The digits of `k` are negated in some lanes.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "tables and digits of a lane have the same index")]
 fn sum_own<V: Lanes, const HALVED: bool>(
     k: &Scalar<V>,
     s: &Scalar<V>,

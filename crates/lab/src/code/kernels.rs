@@ -35,6 +35,8 @@ const STEP_FUNCTIONS: &[&str] = &[
     "decode_two",
     "decode_four",
     "decode_key_and_r",
+    "decode_halves",
+    "multiply_halved",
     "compare_decoded",
     "compare",
     "base_point",
@@ -70,6 +72,7 @@ const STEPS_OF_EIGHT: &[&str] = &[
     "fill_own_rows",
     "fill_base_rows",
     "is_neutral",
+    "are_neutral",
 ];
 
 /// That of four lanes alone.
