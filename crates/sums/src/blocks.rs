@@ -9,7 +9,7 @@ use bulla_mmap::MappedFile;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -34,6 +34,11 @@ pub(crate) const READ_LEN: usize = 128 << 10;
 /// some hundred KiB.
 pub(crate) const MIN_MAPPED_LEN: u64 = 8 << 20;
 
+/// With more threads, a file on tmpfs is read. Each of its pages is entered into the page table by
+/// itself there, and the threads wait for each other. The trial does not show that: while it
+/// measures one way, half of the threads take the other one.
+const MAX_TMPFS_MAP_THREADS: usize = 7;
+
 /// The blocks of one file. Threads take them in the order of the file, so that a disk sees one
 /// nearly sequential read.
 pub(crate) struct Blocks {
@@ -42,6 +47,8 @@ pub(crate) struct Blocks {
     block_len: u64,
     map: Option<MappedFile>,
     trial: Trial,
+    /// The number of threads that take blocks.
+    threads: AtomicUsize,
     next: AtomicU64,
     results: Mutex<BlockResults>,
     /// Notified when the last block is done.
@@ -70,8 +77,10 @@ impl Blocks {
         debug_assert!(blocks >= 2, "the root needs two children");
         let values = vec![ChainingValue::default(); blocks as usize];
         let results = Mutex::new(BlockResults { values, done: 0, failure: None });
-        let next = AtomicU64::new(0);
-        Self { len, block_len, map, trial: Trial::new(blocks), next, results, all_done: Condvar::new() }
+        let max_map_threads = if is_on_tmpfs(file) { MAX_TMPFS_MAP_THREADS } else { usize::MAX };
+        let trial = Trial::new(blocks, max_map_threads);
+        let (threads, next) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { len, block_len, map, trial, threads, next, results, all_done: Condvar::new() }
     }
 
     /// How many threads hash the file in the shortest time, if enough processors are idle. Starting
@@ -88,6 +97,7 @@ impl Blocks {
 
     /// Takes and hashes blocks until none is left.
     pub(crate) fn work(&self, source: BlockSource<'_>, buffer: &mut [u8], meter: &dyn Meter) {
+        self.threads.fetch_add(1, Ordering::Relaxed);
         loop {
             let block = self.next.fetch_add(1, Ordering::Relaxed);
             let at = block * self.block_len;
@@ -123,7 +133,7 @@ impl Blocks {
     ) -> Result<ChainingValue, ReadError> {
         let range = block * self.block_len..self.len.min((block + 1) * self.block_len);
         let Some(map) = &self.map else { return read_block(source, range, buffer, meter) };
-        let way = self.trial.way_of(block);
+        let way = self.trial.way_of(block, self.threads.load(Ordering::Relaxed));
         let start = Instant::now();
         if way == Way::Map {
             if meter.is_stopped() {
@@ -155,6 +165,18 @@ impl Blocks {
         let (left, right) = results.values.split_at(left_blocks(results.values.len()));
         Ok(merge_subtrees_root_xof(&merge(left, mode), &merge(right, mode), mode.tree()))
     }
+}
+
+/// Whether the file is in memory alone, on tmpfs.
+#[cfg(target_os = "linux")]
+fn is_on_tmpfs(file: &File) -> bool {
+    const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_on_tmpfs(_file: &File) -> bool {
+    false
 }
 
 /// The length of the blocks of a mapped file of `len` bytes.

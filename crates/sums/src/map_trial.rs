@@ -33,19 +33,25 @@ pub(crate) enum Way {
 pub(crate) struct Trial {
     /// The number of blocks of the trial.
     blocks: u64,
+    /// With more threads, every block is read.
+    max_map_threads: usize,
     read_time: AtomicU64,
     map_time: AtomicU64,
 }
 
 impl Trial {
-    /// The trial of a file with `file_blocks` blocks.
-    pub(crate) fn new(file_blocks: u64) -> Self {
+    /// The trial of a file with `file_blocks` blocks, which more than `max_map_threads` threads
+    /// read without a trial.
+    pub(crate) fn new(file_blocks: u64, max_map_threads: usize) -> Self {
         let blocks = (file_blocks / FILE_PER_TRIAL).clamp(2, MAX_TRIAL_BLOCKS);
-        Self { blocks, read_time: AtomicU64::new(0), map_time: AtomicU64::new(0) }
+        Self { blocks, max_map_threads, read_time: AtomicU64::new(0), map_time: AtomicU64::new(0) }
     }
 
-    /// The way for block number `block`.
-    pub(crate) fn way_of(&self, block: u64) -> Way {
+    /// The way for block number `block`, while so many threads take blocks.
+    pub(crate) fn way_of(&self, block: u64, threads: usize) -> Way {
+        if threads > self.max_map_threads {
+            return Way::Read;
+        }
         let [read, map] = [&self.read_time, &self.map_time].map(|time| time.load(Ordering::Relaxed));
         if map == u64::MAX {
             return Way::Read;
@@ -91,7 +97,7 @@ mod tests {
     /// How many of a file's blocks are mapped if each way takes this time.
     fn mapped_blocks(trial: &Trial, blocks: u64, read: Duration, map: Duration) -> usize {
         let count = |block: &u64| {
-            let way = trial.way_of(*block);
+            let way = trial.way_of(*block, 1);
             trial.record(way, if way == Way::Read { read } else { map });
             way == Way::Map
         };
@@ -101,29 +107,32 @@ mod tests {
     #[test]
     fn the_quicker_way_hashes_the_file() {
         // The trial has 16, and each 128th block is one of the slower way.
-        assert_eq!(mapped_blocks(&Trial::new(1024), 1024, SLOW, FAST), 1024 - 16 - 7);
-        assert_eq!(mapped_blocks(&Trial::new(1024), 1024, FAST, SLOW), 16 + 7);
+        assert_eq!(mapped_blocks(&Trial::new(1024, usize::MAX), 1024, SLOW, FAST), 1024 - 16 - 7);
+        assert_eq!(mapped_blocks(&Trial::new(1024, usize::MAX), 1024, FAST, SLOW), 16 + 7);
     }
 
     #[test]
     fn the_trial_of_a_small_file_is_short() {
-        assert_eq!(mapped_blocks(&Trial::new(16), 16, SLOW, FAST), 15);
-        assert_eq!(mapped_blocks(&Trial::new(16), 16, FAST, SLOW), 1);
+        assert_eq!(mapped_blocks(&Trial::new(16, usize::MAX), 16, SLOW, FAST), 15);
+        assert_eq!(mapped_blocks(&Trial::new(16, usize::MAX), 16, FAST, SLOW), 1);
     }
 
     #[test]
     fn a_way_without_a_time_is_neither_slow_nor_quick() {
-        let trial = Trial::new(16);
+        let trial = Trial::new(16, usize::MAX);
         trial.record(Way::Map, FAST);
-        assert_eq!([2, 3, 4, 5].map(|block| trial.way_of(block)), [Way::Map, Way::Read, Way::Map, Way::Read]);
+        assert_eq!(
+            [2, 3, 4, 5].map(|block| trial.way_of(block, 1)),
+            [Way::Map, Way::Read, Way::Map, Way::Read]
+        );
     }
 
     #[test]
     fn a_way_that_becomes_quicker_is_taken() {
-        let trial = Trial::new(4096);
+        let trial = Trial::new(4096, usize::MAX);
         mapped_blocks(&trial, 1024, FAST, SLOW);
         let later = (1024..4096).filter(|block| {
-            let way = trial.way_of(*block);
+            let way = trial.way_of(*block, 1);
             trial.record(way, if way == Way::Read { 4 * SLOW } else { FAST });
             way == Way::Map
         });
@@ -132,9 +141,16 @@ mod tests {
 
     #[test]
     fn a_map_that_failed_is_not_tried_again() {
-        let trial = Trial::new(4096);
+        let trial = Trial::new(4096, usize::MAX);
         trial.give_up_map();
         trial.record(Way::Map, FAST);
-        assert!((0..1000).all(|block| trial.way_of(block) == Way::Read));
+        assert!((0..1000).all(|block| trial.way_of(block, 1) == Way::Read));
+    }
+
+    #[test]
+    fn more_threads_than_may_map_read() {
+        let trial = Trial::new(1024, 7);
+        mapped_blocks(&trial, 1024, SLOW, FAST);
+        assert_eq!([1, 7, 8].map(|threads| trial.way_of(1001, threads)), [Way::Map, Way::Map, Way::Read]);
     }
 }
