@@ -127,7 +127,13 @@ const KEPT: &str = "crates/kms/fuzz/seeds.json";
 /// character of a body chooses the operation.
 const SERVICE: &str = "crates/server/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 12] = [
+const SEEDS: [Seeds; 13] = [
+    Seeds {
+        target: "ciphertext",
+        file: "spec/vectors/symmetric.json",
+        place: "/ciphertexts",
+        fields: &[("ciphertext", Encoding::Hex)],
+    },
     Seeds { target: "key_id", file: KEYS, place: "/key_ids/valid", fields: &[("id", Encoding::Text)] },
     Seeds {
         target: "public_key",
