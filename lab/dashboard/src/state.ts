@@ -67,7 +67,9 @@ export interface Options {
 /** An existing choice: a wished value that does not exist becomes the first one that does. */
 export function settle(page: Page, wish: Partial<Choice>): { choice: Choice; options: Options; run: Run; history: Run[] } {
   const newest = [...page.runs].reverse();
-  const lanes = distinct(newest.map((run) => run.lane)).sort((a, b) => Number(a === "") - Number(b === ""));
+  // First the lanes with the suite that most readers look for, and last the machines without one.
+  const lacks = (lane: string) => Number(!newest.some((run) => run.lane === lane && run.suite === MAIN_SUITE)) + 2 * Number(lane === "");
+  const lanes = distinct(newest.map((run) => run.lane)).sort((a, b) => lacks(a) - lacks(b));
   const lane = pick(lanes, wish.lane);
   const ofLane = newest.filter((run) => run.lane === lane);
   const suites = distinct(ofLane.map((run) => run.suite)).sort(bySuite);
@@ -95,8 +97,11 @@ function pick(there: string[], wish: string | undefined): string {
   return wish !== undefined && there.includes(wish) ? wish : (there[0] ?? "");
 }
 
-/** The suite that most readers look for comes first. */
+/** The suite that most readers look for. */
+const MAIN_SUITE = "oneshot";
+
+/** The main suite comes first. */
 function bySuite(a: string, b: string): number {
-  const first = (suite: string) => Number(suite !== "oneshot");
+  const first = (suite: string) => Number(suite !== MAIN_SUITE);
   return first(a) - first(b) || a.localeCompare(b);
 }

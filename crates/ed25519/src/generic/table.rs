@@ -380,6 +380,7 @@ fn sum_own<V: Lanes, const HALVED: bool>(
         let mut point = sum.projective();
         let first = at == top;
         for step in 0..STEPS {
+            #[allow(clippy::needless_range_loop, reason = "the lane is also a place in the vectors")]
             for lane in at_once * step..at_once * (step + 1) {
                 key.stage(like, lane, 16, |multiple, e, n| keys[multiple][e].0[n][lane]);
                 if with_base {
