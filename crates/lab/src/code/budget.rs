@@ -75,8 +75,9 @@ pub fn read() -> Result<Budgets> {
 /// The text of the record of `kernels`.
 pub fn text(kernels: &[Kernel]) -> String {
     let mut out = format!(
-        "# What the kernels for {} consist of: the test `kernels` of crates/lab holds the build to within {MARGIN_PERCENT} %.\n\
-         # Stores and loads are those of vector registers to and from the stack. Recorded by: {COMMAND}\n",
+        "# What the kernels for {} consist of: the test `kernels` of crates/lab holds\n\
+         # the build to within {MARGIN_PERCENT} %. Stores and loads are those of vector registers to and from the stack.\n\
+         # Recorded by: {COMMAND}\n",
         image::TARGET
     );
     for set in LIBRARIES.iter().flat_map(|library| library.sets) {

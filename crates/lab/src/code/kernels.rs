@@ -358,7 +358,8 @@ impl Kernel {
         // make counters.
         let least = match self.function {
             function if WIDE_FUNCTIONS.contains(&function) => self.counts.vector() * 3 / 4,
-            // It is there in two widths: a few elements take less time in registers of half the width.
+            // It is there in two widths: a few elements take less time in registers of half the
+            // width.
             "root_powers" => self.counts.vector() / 3,
             // Some write rows of one lane each, in pairs of words.
             function if is_step(function) => self.counts.vector() * 2 / 3,
