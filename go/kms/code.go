@@ -83,6 +83,7 @@ const (
 	CodeUnknownVersion         Code = "unknown_version"
 	CodeUnsupportedAlgorithm   Code = "unsupported_algorithm"
 	CodeUnsupportedFormat      Code = "unsupported_format"
+	CodeUsesExhausted          Code = "uses_exhausted"
 	CodeVersionNotUsable       Code = "version_not_usable"
 	CodeVersionsExhausted      Code = "versions_exhausted"
 	CodeWrongDecryptionKey     Code = "wrong_decryption_key"

@@ -75,6 +75,7 @@ export type ServiceCode =
   | "unknown_version"
   | "unsupported_algorithm"
   | "unsupported_format"
+  | "uses_exhausted"
   | "version_not_usable"
   | "versions_exhausted"
   | "wrong_decryption_key"

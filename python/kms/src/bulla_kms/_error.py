@@ -87,6 +87,7 @@ class Code(StrEnum):
     UNKNOWN_VERSION = "unknown_version"
     UNSUPPORTED_ALGORITHM = "unsupported_algorithm"
     UNSUPPORTED_FORMAT = "unsupported_format"
+    USES_EXHAUSTED = "uses_exhausted"
     VERSION_NOT_USABLE = "version_not_usable"
     VERSIONS_EXHAUSTED = "versions_exhausted"
     WRONG_DECRYPTION_KEY = "wrong_decryption_key"
