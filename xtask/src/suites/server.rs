@@ -68,7 +68,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("Java: a client from the description, and one of Vault", |context| {
         java(context, &clients.join("java"), &service)
     });
-    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 13, &service));
+    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 14, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 12, &service));
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
