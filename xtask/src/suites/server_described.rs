@@ -17,7 +17,7 @@ const SECONDS: &str = "30";
 /// How many requests must have been made by then.
 const MIN_REQUESTS: u32 = 300;
 
-/// Every operation that a token can permit.
+/// The operations that its token permits. Those of symmetric keys are not among them.
 const OPERATIONS: [&str; 13] = [
     "sign",
     "verify",

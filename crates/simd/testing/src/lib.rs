@@ -46,8 +46,9 @@ pub fn expected_best_kernel() -> Option<String> {
     env::var(BEST_KERNEL).ok()
 }
 
-/// `all`, or `few` in an emulator, which takes a hundred times as long: how much of something a
-/// test does that is tested whole on a real processor.
+/// `all`, or `few` in an emulator of x86-64: how much of something a test does. The emulator takes
+/// a hundred times as long, and real processors run the same kernels through the whole test.
+/// Kernels of other architectures are tested whole in their emulators.
 pub fn sample<T>(all: T, few: T) -> T {
     if env::var_os(EMULATED).is_some() { few } else { all }
 }
