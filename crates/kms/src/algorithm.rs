@@ -28,6 +28,21 @@ pub enum Algorithm {
     /// signatures are r and s, two values of s satisfy the equation, and only the lower one is
     /// accepted.
     EcdsaP256,
+    /// ECDSA on the curve P-384 with SHA-384 (FIPS 186-5). Public keys are uncompressed points.
+    /// Otherwise as [`Algorithm::EcdsaP256`].
+    EcdsaP384,
+    /// ECDSA on the curve P-521 with SHA-512 (FIPS 186-5). Public keys are uncompressed points.
+    /// Otherwise as [`Algorithm::EcdsaP256`].
+    EcdsaP521,
+    /// RSA with a modulus of 2048 bits and the exponent 65537 (RFC 8017). Signatures are of PSS
+    /// with SHA-256 and a salt of 32 bytes, unless a call asks for something else
+    /// ([`Keystore::sign_hashed`](crate::Keystore::sign_hashed)). The keys also encrypt, by OAEP
+    /// with SHA-256. Public keys are an `RSAPublicKey` in DER.
+    Rsa2048,
+    /// RSA with a modulus of 3072 bits. Otherwise as [`Algorithm::Rsa2048`].
+    Rsa3072,
+    /// RSA with a modulus of 4096 bits. Otherwise as [`Algorithm::Rsa2048`].
+    Rsa4096,
     /// ML-DSA-44 (FIPS 204), pure, hedged, with an empty context.
     MlDsa44,
     /// ML-DSA-65 (FIPS 204), pure, hedged, with an empty context.
@@ -146,6 +161,11 @@ impl Algorithm {
     pub const ALL: &[Self] = &[
         Self::Ed25519,
         Self::EcdsaP256,
+        Self::EcdsaP384,
+        Self::EcdsaP521,
+        Self::Rsa2048,
+        Self::Rsa3072,
+        Self::Rsa4096,
         Self::MlDsa44,
         Self::MlDsa65,
         Self::MlDsa87,
@@ -180,6 +200,11 @@ impl Algorithm {
         match self {
             Self::Ed25519 => signature("ed25519", 32, 64),
             Self::EcdsaP256 => signature("ecdsa-p256", 33, 64),
+            Self::EcdsaP384 => signature("ecdsa-p384", 97, 96),
+            Self::EcdsaP521 => signature("ecdsa-p521", 133, 132),
+            Self::Rsa2048 => signature("rsa-2048", 270, 256),
+            Self::Rsa3072 => signature("rsa-3072", 398, 384),
+            Self::Rsa4096 => signature("rsa-4096", 526, 512),
             Self::MlDsa44 => signature("ml-dsa-44", 1312, 2420),
             Self::MlDsa65 => signature("ml-dsa-65", 1952, 3309),
             Self::MlDsa87 => signature("ml-dsa-87", 2592, 4627),
@@ -228,9 +253,59 @@ impl Algorithm {
         names
     }
 
-    /// What its keys are for.
+    /// What its keys are for. RSA keys sign, and have a second use, which is encryption:
+    /// [`Algorithm::has_usage`].
     pub const fn usage(self) -> KeyUsage {
         self.facts().usage
+    }
+
+    /// Whether its keys may be used for this.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyUsage};
+    ///
+    /// assert!(Algorithm::Rsa3072.has_usage(KeyUsage::Signature));
+    /// assert!(Algorithm::Rsa3072.has_usage(KeyUsage::Encryption));
+    /// assert!(!Algorithm::Ed25519.has_usage(KeyUsage::Encryption));
+    /// ```
+    pub fn has_usage(self, usage: KeyUsage) -> bool {
+        self.usage() == usage || (self.is_rsa() && usage == KeyUsage::Encryption)
+    }
+
+    /// Whether it is RSA, of any length.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    ///
+    /// assert!(Algorithm::Rsa4096.is_rsa() && !Algorithm::EcdsaP384.is_rsa());
+    /// ```
+    pub const fn is_rsa(self) -> bool {
+        matches!(self, Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096)
+    }
+
+    /// Whether it is ECDSA, on any curve.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    ///
+    /// assert!(Algorithm::EcdsaP521.is_ecdsa() && !Algorithm::Ed25519.is_ecdsa());
+    /// ```
+    pub const fn is_ecdsa(self) -> bool {
+        matches!(self, Self::EcdsaP256 | Self::EcdsaP384 | Self::EcdsaP521)
+    }
+
+    /// Whether a key can be made to sign digests that callers hash themselves, so that it signs no
+    /// statements: see [`NewKey::signs_digests`](crate::NewKey::signs_digests).
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    ///
+    /// assert!(Algorithm::EcdsaP256.can_sign_digests() && Algorithm::Rsa2048.can_sign_digests());
+    /// // Every key of Ed25519 signs digests, apart from messages.
+    /// assert!(!Algorithm::Ed25519.can_sign_digests());
+    /// ```
+    pub const fn can_sign_digests(self) -> bool {
+        self.is_ecdsa() || self.is_rsa()
     }
 
     /// Whether its keys have no public key: one secret does both halves of the work.
@@ -252,13 +327,13 @@ impl Algorithm {
     }
 
     /// The length in bytes of a signature, of a MAC, or of the ciphertext that carries an
-    /// encapsulated key. For an algorithm that encrypts, the bytes that a ciphertext has more than
-    /// its plaintext.
+    /// encapsulated key. For a symmetric algorithm that encrypts, the bytes that a ciphertext has
+    /// more than its plaintext.
     pub const fn output_length(self) -> usize {
         self.facts().output
     }
 
-    /// The length in bytes of the nonces of an algorithm that encrypts; 0 for all others.
+    /// The length in bytes of the nonces of a symmetric algorithm that encrypts; 0 for all others.
     pub(crate) const fn nonce_length(self) -> usize {
         match self.usage() {
             KeyUsage::Encryption => self.output_length() - HEADER_LEN - TAG_LEN,

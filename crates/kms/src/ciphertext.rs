@@ -8,6 +8,9 @@
 //! tag          16
 //! ```
 //!
+//! A ciphertext of RSA has no nonce and no tag: after the version come the bytes of RSAES-OAEP, as
+//! many as the modulus has. The associated data is the label of OAEP.
+//!
 //! The tag covers the caller's associated data and the ciphertext. It need not cover the version,
 //! because each version has its own key. So the nonce, the ciphertext and the tag are also the
 //! bytes in a ciphertext of Vault's transit engine, `vault:vN:BASE64`.
@@ -123,7 +126,7 @@ pub struct CiphertextParts<'a> {
     /// The number of the key version that encrypted.
     pub key_version: NonZeroU32,
     nonce: &'a [u8],
-    /// Nonce, ciphertext and tag.
+    /// Nonce, ciphertext and tag; for RSA the ciphertext.
     body: &'a [u8],
 }
 
@@ -141,17 +144,20 @@ impl<'a> CiphertextParts<'a> {
         Self::new(algorithm, version, body)
     }
 
-    /// The ciphertext of a key version from its nonce, ciphertext and tag in a row.
+    /// The ciphertext of a key version from its nonce, ciphertext and tag in a row; for RSA from
+    /// the ciphertext of OAEP.
     ///
     /// # Errors
-    /// [`Code::InvalidCiphertext`] if these are too short; [`Code::KeyUsageMismatch`] if the
+    /// [`Code::InvalidCiphertext`] if these have a wrong length; [`Code::KeyUsageMismatch`] if the
     /// algorithm does not encrypt.
     pub fn new(algorithm: Algorithm, key_version: NonZeroU32, body: &'a [u8]) -> Result<Self> {
         check_usage(algorithm, KeyUsage::Encryption)?;
+        let lengths = match algorithm.is_rsa() {
+            true => algorithm.output_length()..=algorithm.output_length(),
+            false => TAG_LEN..=MAX_PLAINTEXT_LEN + TAG_LEN,
+        };
         match body.split_at_checked(algorithm.nonce_length()) {
-            Some((nonce, rest)) if (TAG_LEN..=MAX_PLAINTEXT_LEN + TAG_LEN).contains(&rest.len()) => {
-                Ok(Self { key_version, nonce, body })
-            }
+            Some((nonce, rest)) if lengths.contains(&rest.len()) => Ok(Self { key_version, nonce, body }),
             _ => Err(invalid_ciphertext()),
         }
     }
@@ -161,7 +167,7 @@ impl<'a> CiphertextParts<'a> {
         self.nonce
     }
 
-    /// The ciphertext and its tag.
+    /// The ciphertext and its tag, if it has one.
     pub fn ciphertext(&self) -> &'a [u8] {
         &self.body[self.nonce.len()..]
     }

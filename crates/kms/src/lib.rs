@@ -35,6 +35,7 @@
 //! | feature | brings |
 //! |---|---|
 //! | `p256` | ECDSA on P-256 |
+//! | `nist` | RSA, and ECDSA on P-384 and P-521, by `aws-lc-rs`, which needs a C compiler |
 //! | `mldsa` | ML-DSA, alone and together with Ed25519 |
 //! | `slhdsa` | SLH-DSA |
 //! | `mlkem` | ML-KEM and X-Wing: keys that encapsulate |
@@ -98,6 +99,7 @@ mod record;
 mod reserved;
 pub mod rollback;
 pub mod signature;
+mod signature_scheme;
 mod store;
 pub mod succession;
 mod time;

@@ -5,8 +5,8 @@
 //! their bytes. A context separates the uses of one key: a signature under one context does not
 //! verify under another.
 //!
-//! ECDSA has no context, and its signature of a digest is that of the message. So a key signs
-//! digests only if it was made for that ([`NewKey::signs_digests`](crate::NewKey::signs_digests)),
+//! ECDSA and RSA have no context, and their signature of a digest is that of the message. So a key
+//! signs digests only if it was made for that ([`NewKey::signs_digests`](crate::NewKey::signs_digests)),
 //! and then it signs no statements of the keystore.
 
 use std::fmt;
@@ -15,11 +15,12 @@ use std::str::FromStr;
 use bulla_ed25519::prehash::verify_ed25519ph_digest;
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, DecodedKey, ed25519_verdict};
+use crate::backend::{Backends, DecodedKey, RsaMessage, ed25519_verdict};
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
 use crate::public_key::PublicKey;
 use crate::reserved;
+pub use crate::signature_scheme::{HashFunction, PssSaltLength, RsaPadding};
 
 /// The beginning of contexts that the keystore itself uses.
 const RESERVED_CONTEXT: &[u8] = b"bulla ";
@@ -84,12 +85,63 @@ impl fmt::Display for Prehash {
 pub enum Digest {
     /// For [`Prehash::Blake3`].
     Blake3(bulla_blake3::Hash),
-    /// For ECDSA.
+    /// For ECDSA and RSA.
     Sha256([u8; 32]),
-    /// For ECDSA.
+    /// For ECDSA and RSA.
     Sha384([u8; 48]),
-    /// For [`Prehash::Ed25519ph`], and for ECDSA.
+    /// For [`Prehash::Ed25519ph`], and for ECDSA and RSA.
     Sha512([u8; 64]),
+}
+
+impl Digest {
+    /// The hash function of the SHA-2 family and the digest; none for BLAKE3.
+    fn sha2(&self) -> Option<(HashFunction, &[u8])> {
+        match self {
+            Self::Blake3(_) => None,
+            Self::Sha256(digest) => Some((HashFunction::Sha256, digest)),
+            Self::Sha384(digest) => Some((HashFunction::Sha384, digest)),
+            Self::Sha512(digest) => Some((HashFunction::Sha512, digest)),
+        }
+    }
+}
+
+impl HashFunction {
+    /// The digest of a message, to be signed or verified by a key of ECDSA or RSA; by RSA with the
+    /// default padding, or with that of [`Prehashed::rsa_padding`].
+    ///
+    /// ```
+    /// use bulla_kms::prehash::HashFunction;
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// # if cfg!(not(feature = "p256")) { return Ok(()) }
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::EcdsaP256);
+    /// let key = keystore.create_key(new)?;
+    /// let signature = keystore.sign(&key, b"a message")?;
+    /// let digest = HashFunction::Sha256.of(b"a message");
+    /// assert!(keystore.verify_prehashed(&key, &digest, &signature.bytes)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn of(self, message: &[u8]) -> Prehashed {
+        let digest = self.digest(&self.hash(message)).expect("a digest has its length");
+        Prehashed { digest, context: Vec::new(), rsa_padding: RsaPadding::default() }
+    }
+
+    /// A digest that a caller made; none if it does not have the length of one.
+    ///
+    /// ```
+    /// use bulla_kms::prehash::{Digest, HashFunction};
+    ///
+    /// assert_eq!(HashFunction::Sha256.digest(&[7; 32]), Some(Digest::Sha256([7; 32])));
+    /// assert_eq!(HashFunction::Sha256.digest(&[7; 31]), None);
+    /// ```
+    pub fn digest(self, digest: &[u8]) -> Option<Digest> {
+        match self {
+            Self::Sha256 => digest.try_into().ok().map(Digest::Sha256),
+            Self::Sha384 => digest.try_into().ok().map(Digest::Sha384),
+            Self::Sha512 => digest.try_into().ok().map(Digest::Sha512),
+        }
+    }
 }
 
 /// A digest and the context under which it is signed.
@@ -113,6 +165,8 @@ pub enum Digest {
 pub struct Prehashed {
     digest: Digest,
     context: Vec<u8>,
+    /// Of interest to RSA keys only.
+    rsa_padding: RsaPadding,
 }
 
 impl Prehashed {
@@ -130,12 +184,27 @@ impl Prehashed {
             let message = "a context has at most 255 bytes; shorten it, or hash it";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        Ok(Self { digest, context: context.to_vec() })
+        Ok(Self { digest, context: context.to_vec(), rsa_padding: RsaPadding::default() })
+    }
+
+    /// Sets the padding of an RSA key. Keys of other algorithms ignore it.
+    ///
+    /// ```
+    /// use bulla_kms::prehash::{HashFunction, RsaPadding};
+    ///
+    /// let message = HashFunction::Sha256.of(b"a message").rsa_padding(RsaPadding::Pkcs1v15);
+    /// assert_ne!(message, HashFunction::Sha256.of(b"a message"));
+    /// ```
+    #[must_use]
+    pub fn rsa_padding(mut self, padding: RsaPadding) -> Self {
+        self.rsa_padding = padding;
+        self
     }
 
     /// The digest that a signature file signs.
     pub(crate) fn of_file(prehash: Prehash, signed_bytes: &[u8]) -> Self {
-        Self { digest: prehash.digest(signed_bytes), context: SIGNATURE_FILE.to_vec() }
+        let (digest, context) = (prehash.digest(signed_bytes), SIGNATURE_FILE.to_vec());
+        Self { digest, context, rsa_padding: RsaPadding::default() }
     }
 
     pub(crate) fn context(&self) -> &[u8] {
@@ -160,19 +229,28 @@ impl Prehashed {
                 let message = "ed25519 keys sign digests of BLAKE3, and of SHA-512 as Ed25519ph";
                 Err(KmsError::new(Code::KeyUsageMismatch, message))
             }
-            (Algorithm::EcdsaP256, Digest::Blake3(_)) => {
-                let message = "ecdsa-p256 keys sign digests of SHA-256, SHA-384 and SHA-512";
-                Err(KmsError::new(Code::KeyUsageMismatch, message))
-            }
-            (Algorithm::EcdsaP256, _) if !self.context.is_empty() => {
-                let message = "ecdsa-p256 keys sign digests without a context: leave the context out";
-                Err(KmsError::new(Code::InvalidArgument, message))
-            }
-            (Algorithm::EcdsaP256, Digest::Sha256(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
-            (Algorithm::EcdsaP256, Digest::Sha384(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
-            (Algorithm::EcdsaP256, Digest::Sha512(digest)) => Ok(SignedForm::Ecdsa(digest.to_vec())),
+            (algorithm, digest) if algorithm.can_sign_digests() => self.sha2_form(algorithm, &digest),
             (algorithm, _) => Err(not_prehashed(algorithm)),
         }
+    }
+}
+
+impl Prehashed {
+    /// [`Prehashed::form`] for ECDSA and RSA.
+    fn sha2_form(&self, algorithm: Algorithm, digest: &Digest) -> Result<SignedForm> {
+        let Some((hash, digest)) = digest.sha2() else {
+            let message = format!("{algorithm} keys sign digests of SHA-256, SHA-384 and SHA-512");
+            return Err(KmsError::new(Code::KeyUsageMismatch, message));
+        };
+        if !self.context.is_empty() {
+            let message = format!("{algorithm} keys sign digests without a context: leave the context out");
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
+        let digest = digest.to_vec();
+        Ok(match algorithm.is_rsa() {
+            true => SignedForm::Rsa { hash, padding: self.rsa_padding, digest },
+            false => SignedForm::Ecdsa(digest),
+        })
     }
 }
 
@@ -182,6 +260,7 @@ pub(crate) enum SignedForm {
     Message(Vec<u8>),
     Ed25519ph([u8; 64]),
     Ecdsa(Vec<u8>),
+    Rsa { hash: HashFunction, padding: RsaPadding, digest: Vec<u8> },
 }
 
 impl PublicKey {
@@ -196,6 +275,13 @@ impl PublicKey {
                 Ok(backend) => backend.verify_digest(self.encoded(), &digest, signature),
                 Err(_) => Verdict::Invalid,
             },
+            Ok(SignedForm::Rsa { hash, padding, digest }) => {
+                let message = RsaMessage::new(hash, padding, &digest);
+                match Backends::software().verifier(self.algorithm()) {
+                    Ok(backend) => backend.verify_rsa(self.encoded(), message, signature),
+                    Err(_) => Verdict::Invalid,
+                }
+            }
             Ok(SignedForm::Ed25519ph(digest)) => {
                 let key = self.encoded().prepared::<DecodedKey>().map(DecodedKey::key);
                 let (Some(key), Ok(signature)) = (key, signature.try_into()) else { return Verdict::Invalid };
@@ -210,7 +296,7 @@ impl PublicKey {
 pub(crate) fn not_prehashed(algorithm: Algorithm) -> KmsError {
     KmsError::new(
         Code::KeyUsageMismatch,
-        format!("ed25519 and ecdsa-p256 keys sign digests, not {algorithm} keys"),
+        format!("keys of ed25519, ECDSA and RSA sign digests, not {algorithm} keys"),
     )
 }
 

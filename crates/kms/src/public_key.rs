@@ -115,6 +115,40 @@ impl PublicKey {
     pub fn encapsulate(&self) -> Result<Encapsulated> {
         Backends::software().verifier(self.algorithm())?.encapsulate(self.encoded())
     }
+
+    /// Encrypts for the holder of an RSA key: RSAES-OAEP with SHA-256, with `label`, which may be
+    /// empty, as its label (RFC 8017, section 7.1). The plaintext has at most 66 bytes less than
+    /// the modulus: 190, 318 or 446.
+    ///
+    /// The ciphertext is that of OpenSSL and of others, without the version of the key.
+    /// [`CiphertextParts::new`](crate::CiphertextParts::new) adds that for
+    /// [`Keystore::decrypt`](crate::Keystore::decrypt), where the label is the associated data.
+    ///
+    /// ```
+    /// # #[cfg(feature = "nist")]
+    /// # (|| {
+    /// use std::num::NonZeroU32;
+    ///
+    /// use bulla_kms::{Algorithm, CiphertextParts, EncryptionOptions, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "mail".parse()?, Algorithm::Rsa2048);
+    /// let key = keystore.create_key(new)?;
+    /// let sent = keystore.public_key(&key)?.encrypt(b"a secret", b"letter 7")?;
+    ///
+    /// let sent = CiphertextParts::new(Algorithm::Rsa2048, NonZeroU32::MIN, &sent)?.to_bytes();
+    /// let options = EncryptionOptions::default().associated_data(b"letter 7");
+    /// assert_eq!(**keystore.decrypt(key.key_id(), &sent, &options)?.bytes, *b"a secret");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] for other algorithms; [`Code::InvalidArgument`] for a plaintext
+    /// that is too long; [`Code::UnsupportedAlgorithm`].
+    pub fn encrypt(&self, plaintext: &[u8], label: &[u8]) -> Result<Vec<u8>> {
+        Backends::software().verifier(self.algorithm())?.encrypt(self.encoded(), label, plaintext)
+    }
 }
 
 /// The bytes, as [`PublicKey::as_bytes`] returns them.

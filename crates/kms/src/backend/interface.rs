@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::signature_scheme::{HashFunction, RsaPadding};
 
 /// The data by which a backend finds a private key again: for a software key, the key itself; for a
 /// key in a device, its handle. The keystore encrypts it and does not interpret it.
@@ -103,6 +104,33 @@ impl<'a> SignRequest<'a> {
     }
 }
 
+/// A digest that an RSA key signs.
+///
+/// ```
+/// use bulla_kms::backend::RsaMessage;
+/// use bulla_kms::prehash::{HashFunction, RsaPadding};
+///
+/// let message = RsaMessage::new(HashFunction::Sha256, RsaPadding::Pkcs1v15, &[7; 32]);
+/// assert_eq!(message.digest.len(), message.hash.digest_length());
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
+pub struct RsaMessage<'a> {
+    /// The hash function.
+    pub hash: HashFunction,
+    /// The padding.
+    pub padding: RsaPadding,
+    /// The digest, of the hash function's length.
+    pub digest: &'a [u8],
+}
+
+impl<'a> RsaMessage<'a> {
+    /// The digest of a message, to be padded so.
+    pub fn new(hash: HashFunction, padding: RsaPadding, digest: &'a [u8]) -> Self {
+        Self { hash, padding, digest }
+    }
+}
+
 /// A key that two parties share after an encapsulation.
 pub type SharedKey = Zeroizing<[u8; 32]>;
 
@@ -163,9 +191,9 @@ pub struct DecryptRequest<'a> {
     pub mode: EncryptionMode<'a>,
     /// The data that the tag covers, and that is not part of the ciphertext.
     pub associated_data: &'a [u8],
-    /// The nonce of the algorithm's length.
+    /// The nonce of the algorithm's length, which is 0 for RSA.
     pub nonce: &'a [u8],
-    /// The ciphertext with its tag.
+    /// The ciphertext with its tag, if the algorithm has tags.
     pub ciphertext: &'a [u8],
 }
 
@@ -184,6 +212,7 @@ impl<'a> DecryptRequest<'a> {
 /// The error for an operation that the algorithm does not have.
 pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
     let does = match algorithm.usage() {
+        _ if algorithm.is_rsa() => "signs, verifies, encrypts and decrypts, and does nothing else",
         KeyUsage::Signature => "signs and verifies signatures, and does nothing else",
         KeyUsage::KeyEncapsulation => "encapsulates keys, and does nothing else",
         KeyUsage::Encryption => "encrypts and decrypts, and does nothing else: it has no public key",
@@ -194,7 +223,7 @@ pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
 
 /// An error unless keys of the algorithm have this usage.
 pub(crate) fn check_usage(algorithm: Algorithm, wanted: KeyUsage) -> Result<()> {
-    if algorithm.usage() == wanted { Ok(()) } else { Err(key_usage_mismatch(algorithm)) }
+    if algorithm.has_usage(wanted) { Ok(()) } else { Err(key_usage_mismatch(algorithm)) }
 }
 
 /// The one error for a ciphertext that was cut or changed, or was made with another key, version,
@@ -266,6 +295,23 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn verify_digest(&self, public_key: &EncodedKey, digest: &[u8], signature: &[u8]) -> Verdict {
         let _ = (public_key, digest, signature);
         Verdict::Invalid
+    }
+
+    /// Whether the signature is valid for a message with this digest, under a key of RSA. It is
+    /// `Invalid` for other algorithms, which is the default.
+    fn verify_rsa(&self, public_key: &EncodedKey, message: RsaMessage<'_>, signature: &[u8]) -> Verdict {
+        let _ = (public_key, message, signature);
+        Verdict::Invalid
+    }
+
+    /// Encrypts for the holder of the private key: RSAES-OAEP with SHA-256 and this label.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one than RSA, which is the default;
+    /// [`Code::InvalidArgument`] if the plaintext is too long for the key.
+    fn encrypt(&self, public_key: &EncodedKey, label: &[u8], plaintext: &[u8]) -> Result<Vec<u8>> {
+        let _ = (label, plaintext);
+        Err(key_usage_mismatch(public_key.algorithm()))
     }
 
     /// Makes a key of 32 bytes, and the ciphertext from which the holder of the private key
@@ -380,6 +426,17 @@ pub trait PrivateKey: Any + Send + Sync {
     fn sign_ed25519ph(&self, digest: &[u8; 64], context: &[u8]) -> Result<Vec<u8>> {
         let _ = (digest, context);
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not make signatures of Ed25519ph"))
+    }
+
+    /// Signs a digest by RSA.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm is another one, which is the default;
+    /// [`Code::InvalidArgument`] for a length of the salt that the backend does not make; errors of
+    /// the device.
+    fn sign_rsa(&self, message: RsaMessage<'_>) -> Result<Vec<u8>> {
+        let _ = message;
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm is not RSA"))
     }
 
     /// Signs a digest of 32 to 64 bytes by ECDSA (FIPS 186-5, section 6.4.1), which uses its

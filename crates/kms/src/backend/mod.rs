@@ -17,10 +17,14 @@ mod mac;
 mod mldsa;
 #[cfg(feature = "mlkem")]
 mod mlkem;
+#[cfg(feature = "nist")]
+pub(crate) mod nist_curves;
 #[cfg(feature = "p256")]
 pub(crate) mod p256;
 #[cfg(any(feature = "mldsa", feature = "slhdsa"))]
 mod post_quantum;
+#[cfg(feature = "nist")]
+pub(crate) mod rsa;
 #[cfg(feature = "slhdsa")]
 mod slhdsa;
 #[cfg(test)]
@@ -34,7 +38,7 @@ pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 use self::fast::FastBackend;
 pub use self::interface::{
     Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode,
-    KeyMaterial, Prepared, PrivateKey, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
+    KeyMaterial, Prepared, PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
 use crate::algorithm::Algorithm;
@@ -63,6 +67,10 @@ static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
         Arc::new(ed25519::Ed25519Backend),
         #[cfg(feature = "p256")]
         Arc::new(p256::P256Backend),
+        #[cfg(feature = "nist")]
+        Arc::new(nist_curves::CurveBackend),
+        #[cfg(feature = "nist")]
+        Arc::new(rsa::RsaBackend),
         #[cfg(feature = "mldsa")]
         Arc::new(mldsa::MlDsaBackend),
         #[cfg(feature = "mldsa")]
@@ -124,12 +132,7 @@ impl Backends {
         self.0
             .iter()
             .find(|backend| backend.name() == name && backend.capabilities(algorithm).is_some())
-            .ok_or_else(|| {
-                KmsError::new(
-                    Code::UnsupportedAlgorithm,
-                    format!("this keystore has no backend {name} for the algorithm {algorithm}"),
-                )
-            })
+            .ok_or_else(|| unsupported(name, algorithm))
     }
 
     /// The backend that verifies an algorithm's signatures: the software backend or, without one,
@@ -144,6 +147,17 @@ impl Backends {
             Err(error) => any().ok_or(error),
         }
     }
+}
+
+/// The error for an algorithm that no backend of this name has.
+fn unsupported(name: &str, algorithm: Algorithm) -> KmsError {
+    let is_of_nist = algorithm.is_rsa() || matches!(algorithm, Algorithm::EcdsaP384 | Algorithm::EcdsaP521);
+    let message = if name == SOFTWARE && is_of_nist && !cfg!(feature = "nist") {
+        format!("this program was built without {algorithm}; the service, `bulla-serve`, has it")
+    } else {
+        format!("this keystore has no backend {name} for the algorithm {algorithm}")
+    };
+    KmsError::new(Code::UnsupportedAlgorithm, message)
 }
 
 impl fmt::Debug for Backends {

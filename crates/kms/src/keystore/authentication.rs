@@ -101,14 +101,14 @@ impl Keystore {
     }
 
     fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {
-        self.symmetric_key(key, KeyUsage::Authentication)?;
+        self.key_for(key, KeyUsage::Authentication)?;
         let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
         let bytes = loaded.private_key(&id, &self.cipher, &self.backends)?.mac(message)?;
         Ok(Mac { key: id, bytes })
     }
 
     fn check_mac(&self, key: &KeyVersionId, message: &[u8], mac: &[u8]) -> Result<Verdict> {
-        let loaded = self.symmetric_key(key.into(), KeyUsage::Authentication)?;
+        let loaded = self.key_for(key.into(), KeyUsage::Authentication)?;
         loaded.version(key)?;
         check_enabled(&loaded.record)?;
         loaded.private_key(key, &self.cipher, &self.backends)?.verify_mac(message, mac)

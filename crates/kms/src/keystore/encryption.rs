@@ -1,4 +1,4 @@
-//! Encryption with symmetric keys, and keys for data.
+//! Encryption with symmetric keys and with RSA keys, and keys for data.
 
 use std::num::NonZeroU32;
 
@@ -54,7 +54,8 @@ impl Keystore {
     /// version that does not encrypt, [`Code::VersionNotUsable`] for one that was revoked or is
     /// below the minimum version, [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`],
     /// [`Code::KeyDestroyed`], [`Code::KeyUsageMismatch`], [`Code::UsesExhausted`];
-    /// [`Code::InvalidArgument`] for a plaintext of more than [`MAX_PLAINTEXT_LEN`] bytes, for
+    /// [`Code::InvalidArgument`] for a plaintext of more than [`MAX_PLAINTEXT_LEN`] bytes, or too
+    /// long for an RSA key ([`PublicKey::encrypt`](crate::PublicKey::encrypt)), for
     /// options of more than [`EncryptionOptions::MAX_LEN`], and for a context that the key does not
     /// take or that is missing; errors of the backend; errors of writing.
     pub fn encrypt<'a>(
@@ -201,15 +202,22 @@ impl Keystore {
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
         // Before a use is counted.
-        mode(&self.symmetric_key(key, KeyUsage::Encryption)?.record, options)?;
+        mode(&self.key_for(key, KeyUsage::Encryption)?.record, options)?;
         let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
         let mode = mode(&loaded.record, options)?;
-        let cipher = loaded.private_key(&id, &self.cipher, &self.backends)?;
         let version = NonZeroU32::new(id.version()).expect("versions are numbered from 1");
         let length = key.key_id().algorithm().output_length() + plaintext.len();
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&header(version));
-        cipher.encrypt(EncryptRequest::new(mode, options.associated_data, plaintext), &mut bytes)?;
+        if id.key_id().algorithm().is_symmetric() {
+            let cipher = loaded.private_key(&id, &self.cipher, &self.backends)?;
+            cipher.encrypt(EncryptRequest::new(mode, options.associated_data, plaintext), &mut bytes)?;
+        } else {
+            let public_key = loaded.version(&id)?.public_key_of(id.key_id())?;
+            let backend = self.backends.verifier(id.key_id().algorithm())?;
+            let ciphertext = backend.encrypt(public_key.encoded(), options.associated_data, plaintext)?;
+            bytes.extend_from_slice(&ciphertext);
+        }
         Ok(Ciphertext::new(id, bytes))
     }
 
@@ -219,7 +227,7 @@ impl Keystore {
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
     ) -> Result<Plaintext> {
-        let loaded = self.symmetric_key(key_id.into(), KeyUsage::Encryption)?;
+        let loaded = self.key_for(key_id.into(), KeyUsage::Encryption)?;
         check_enabled(&loaded.record)?;
         let mode = mode(&loaded.record, options)?;
         let parts = CiphertextParts::parse(key_id.algorithm(), ciphertext)?;
@@ -243,11 +251,7 @@ impl Keystore {
     }
 
     /// The key, if it has this usage and its secrets may be used now.
-    pub(super) fn symmetric_key(
-        &self,
-        key: KeyRef<'_>,
-        usage: KeyUsage,
-    ) -> Result<std::sync::Arc<LoadedKey>> {
+    pub(super) fn key_for(&self, key: KeyRef<'_>, usage: KeyUsage) -> Result<std::sync::Arc<LoadedKey>> {
         // Before the keys are read: they are then at least as current as the lease says.
         self.check_lease()?;
         let loaded = self.index.load().key(key.key_id())?.clone();

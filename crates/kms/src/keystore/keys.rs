@@ -65,7 +65,7 @@ pub struct NewKey {
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
     /// Whether it signs digests that callers hash themselves ([`Keystore::sign_prehashed`]), for
-    /// ECDSA. It cannot be changed later. Such a key signs no statements of the keystore: a digest
+    /// ECDSA and RSA. It cannot be changed later. Such a key signs no statements of the keystore: a digest
     /// could be that of a statement.
     pub signs_digests: bool,
     /// The oldest version that signs, encrypts or makes MACs when a caller names it; 0 and 1 allow
@@ -543,9 +543,9 @@ impl Keystore {
 }
 
 fn check_new(new: &NewKey) -> Result<()> {
-    if new.signs_digests && new.algorithm != Algorithm::EcdsaP256 {
+    if new.signs_digests && !new.algorithm.can_sign_digests() {
         let message = format!(
-            "keys of ecdsa-p256 alone are made to sign digests, not {} keys; every ed25519 key signs digests apart from messages",
+            "only keys of ECDSA and RSA are made to sign digests, not {} keys; every ed25519 key signs digests apart from messages",
             new.algorithm
         );
         return Err(KmsError::new(Code::InvalidArgument, message));

@@ -14,12 +14,12 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
 };
-use crate::backend::{SOFTWARE, check_usage};
+use crate::backend::{PrivateKey, RsaMessage, SOFTWARE, check_usage};
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::key_signature::Signature;
-use crate::prehash::{Prehashed, SignedForm};
+use crate::prehash::{HashFunction, Prehashed, RsaPadding, SignedForm};
 use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved::RESERVED_PREFIXES;
@@ -162,14 +162,62 @@ impl Keystore {
             let bytes = match message.form(algorithm)? {
                 SignedForm::Message(framed) => signer()?.sign(&framed)?,
                 SignedForm::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
-                SignedForm::Ecdsa(digest) if loaded.record.signs_digests => signer()?.sign_digest(&digest)?,
-                SignedForm::Ecdsa(_) => return Err(signs_no_digests(key.key_id())),
+                SignedForm::Ecdsa(_) | SignedForm::Rsa { .. } if !loaded.record.signs_digests => {
+                    return Err(signs_no_digests(key.key_id()));
+                }
+                form => sign_digest(&**signer()?, form)?,
             };
             Ok(Signature { key: id, bytes })
         })
     }
 
-    /// Signs a digest with an Ed25519 key, or with an ECDSA key that was made for that
+    /// Signs `message` like [`Keystore::sign`], with this hash function and, for RSA, this padding.
+    /// Only for keys of ECDSA and RSA, whose algorithms leave these open.
+    /// [`HashFunction::of`](crate::prehash::HashFunction::of) is what verifies the signature.
+    ///
+    /// ```
+    /// # #[cfg(feature = "nist")]
+    /// # (|| {
+    /// use bulla_kms::prehash::{HashFunction, RsaPadding};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "tokens".parse()?, Algorithm::Rsa2048);
+    /// let key = keystore.create_key(new)?;
+    /// let (hash, padding) = (HashFunction::Sha256, RsaPadding::Pkcs1v15);
+    /// let signature = keystore.sign_hashed(&key, b"a message", hash, padding)?;
+    /// let digest = hash.of(b"a message").rsa_padding(padding);
+    /// assert!(keystore.public_key(&key)?.verify_prehashed(&digest, &signature.bytes).is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] for other algorithms; [`Code::InvalidArgument`] for a length of
+    /// the salt that is neither that of a digest nor the longest one; the errors of
+    /// [`Keystore::sign`].
+    pub fn sign_hashed<'a>(
+        &self,
+        key: impl Into<KeyRef<'a>>,
+        message: &[u8],
+        hash: HashFunction,
+        padding: RsaPadding,
+    ) -> Result<Signature> {
+        let key = key.into();
+        let algorithm = key.key_id().algorithm();
+        self.observed(Subject::message(AuditOperation::Sign, key, message), || {
+            if !algorithm.can_sign_digests() {
+                let message = format!("{algorithm} says how its keys hash messages: nothing is to be chosen");
+                return Err(KmsError::new(Code::KeyUsageMismatch, message));
+            }
+            let form = hash.of(message).rsa_padding(padding).form(algorithm)?;
+            let (id, loaded) = self.version_for_message(key, message)?;
+            let bytes = sign_digest(&**loaded.private_key(&id, &self.cipher, &self.backends)?, form)?;
+            Ok(Signature { key: id, bytes })
+        })
+    }
+
+    /// Signs a digest with an Ed25519 key, or with an ECDSA or RSA key that was made for that
     /// ([`NewKey::signs_digests`](crate::NewKey::signs_digests)): like [`Keystore::sign`], for a
     /// message that is already hashed.
     ///
@@ -327,7 +375,17 @@ fn check_older(key: &LoadedKey, id: &KeyVersionId, content: SignedContent) -> Re
     }
 }
 
-/// The error for a key of ECDSA that was not made to sign digests.
+/// The signature of what a key of ECDSA or RSA signs.
+fn sign_digest(key: &dyn PrivateKey, form: SignedForm) -> Result<Vec<u8>> {
+    match form {
+        SignedForm::Message(message) => key.sign(&message),
+        SignedForm::Ed25519ph(digest) => key.sign_ed25519ph(&digest, &[]),
+        SignedForm::Ecdsa(digest) => key.sign_digest(&digest),
+        SignedForm::Rsa { hash, padding, digest } => key.sign_rsa(RsaMessage::new(hash, padding, &digest)),
+    }
+}
+
+/// The error for a key of ECDSA or RSA that was not made to sign digests.
 fn signs_no_digests(key: &KeyId) -> KmsError {
     let message = format!(
         "the key {key} signs messages, not digests: send the message, or make a key that signs digests (and no statements of bulla)"

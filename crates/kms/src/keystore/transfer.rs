@@ -156,6 +156,7 @@ impl Keystore {
         check_enabled(&loaded.record)?;
         if key.version() != loaded.record.latest_number().get()
             && key.key_id().algorithm().usage() == KeyUsage::Signature
+            && !key.key_id().algorithm().is_rsa()
         {
             let message = format!("{key} is an older version: a signing key exports only its latest version");
             return Err(KmsError::new(Code::NotLatestVersion, message));

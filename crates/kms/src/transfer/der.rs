@@ -6,10 +6,9 @@
 //! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935,
 //!   section 6). We keep the seed, so an expanded key alone is refused, and an expanded key beside
 //!   a seed must be derived from it;
-//! - ECDSA on P-256: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public
-//!   key;
-//! - SLH-DSA, the composite and X-Wing: the bytes as they are (RFC 9909, section 6, and the
-//!   drafts).
+//! - ECDSA: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public key;
+//! - RSA (RFC 8017, appendix A.1), SLH-DSA, the composite and X-Wing: the bytes as they are (RFC
+//!   9909, section 6, and the drafts).
 
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, OctetStringRef};
 use pkcs8::der::{Decode, Encode, Reader, SliceReader, TagNumber};
@@ -31,7 +30,8 @@ const PRIVATE_LABEL: &str = "PRIVATE KEY";
 fn oid(algorithm: Algorithm) -> Option<ObjectIdentifier> {
     Some(ObjectIdentifier::new_unwrap(match algorithm {
         Algorithm::Ed25519 => "1.3.101.112",
-        Algorithm::EcdsaP256 => "1.2.840.10045.2.1",
+        Algorithm::EcdsaP256 | Algorithm::EcdsaP384 | Algorithm::EcdsaP521 => "1.2.840.10045.2.1",
+        Algorithm::Rsa2048 | Algorithm::Rsa3072 | Algorithm::Rsa4096 => "1.2.840.113549.1.1.1",
         Algorithm::MlDsa44 => "2.16.840.1.101.3.4.3.17",
         Algorithm::MlDsa65 => "2.16.840.1.101.3.4.3.18",
         Algorithm::MlDsa87 => "2.16.840.1.101.3.4.3.19",
@@ -63,29 +63,44 @@ fn oid(algorithm: Algorithm) -> Option<ObjectIdentifier> {
     }))
 }
 
-/// The curve P-256, which keys of elliptic curves name as a parameter (RFC 5480, section 2.1.1).
+/// The curves, which keys of elliptic curves name as a parameter (RFC 5480, section 2.1.1).
 static P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+static P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
+static P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
 fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
-    let parameters = (algorithm == Algorithm::EcdsaP256).then(|| AnyRef::from(&P256));
+    let parameters = match algorithm {
+        Algorithm::EcdsaP256 => Some(AnyRef::from(&P256)),
+        Algorithm::EcdsaP384 => Some(AnyRef::from(&P384)),
+        Algorithm::EcdsaP521 => Some(AnyRef::from(&P521)),
+        algorithm if algorithm.is_rsa() => Some(AnyRef::NULL),
+        _ => None,
+    };
     let oid = oid(algorithm).expect("a symmetric key has no public key and is not written as PKCS#8");
     AlgorithmIdentifierRef { oid, parameters }
 }
 
-/// The algorithm of an identifier. The parameters must be those that we write, or none.
-fn algorithm(identifier: &AlgorithmIdentifierRef<'_>) -> Result<Algorithm, String> {
-    let found = Algorithm::ALL.iter().copied().find(|algorithm| oid(*algorithm) == Some(identifier.oid));
-    match found {
-        Some(Algorithm::EcdsaP256)
-            if identifier.parameters != self::identifier(Algorithm::EcdsaP256).parameters =>
-        {
-            Err("it is a key of another elliptic curve than P-256".into())
+/// The algorithm of an identifier. The parameters must be those that we write, or none. All RSA
+/// keys have one identifier; `is_rsa_of` tells whether this key is of that length.
+fn algorithm(
+    identifier: &AlgorithmIdentifierRef<'_>,
+    is_rsa_of: impl Fn(Algorithm) -> bool,
+) -> Result<Algorithm, String> {
+    let of_oid = || Algorithm::ALL.iter().copied().filter(|known| oid(*known) == Some(identifier.oid));
+    let mut found = of_oid().filter(|known| *identifier == self::identifier(*known));
+    match (found.clone().find(|known| !known.is_rsa() || is_rsa_of(*known)), found.next(), of_oid().next()) {
+        (Some(algorithm), ..) => Ok(algorithm),
+        (None, Some(_), _) => Err("it is an RSA key with a modulus of another length than 2048, 3072 or 4096 bits, or with another exponent than 65537".into()),
+        (None, None, Some(algorithm)) if algorithm.is_ecdsa() => {
+            Err("it is a key of another elliptic curve than P-256, P-384 and P-521".into())
         }
-        Some(algorithm) if algorithm != Algorithm::EcdsaP256 && identifier.parameters.is_some() => {
-            Err("its algorithm has parameters, and must have none".into())
+        (None, None, Some(algorithm)) if algorithm.is_rsa() => {
+            Err("the parameter of its algorithm is not NULL".into())
         }
-        Some(algorithm) => Ok(algorithm),
-        None => Err(format!("it is of an algorithm that is not known here ({})", identifier.oid)),
+        (None, None, Some(_)) => Err("its algorithm has parameters, and must have none".into()),
+        (None, None, None) => {
+            Err(format!("it is of an algorithm that is not known here ({})", identifier.oid))
+        }
     }
 }
 
@@ -119,8 +134,9 @@ pub(super) fn public_pem(key: &PublicKey) -> Result<String> {
 pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
     let info = SubjectPublicKeyInfoRef::from_der(bytes)
         .map_err(|_| invalid_public("it is not a SubjectPublicKeyInfo in DER"))?;
-    let algorithm = algorithm(&info.algorithm).map_err(invalid_public)?;
     let bits = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
+    let is_rsa_of = |algorithm: Algorithm| bits.len() == algorithm.public_key_length();
+    let algorithm = algorithm(&info.algorithm, is_rsa_of).map_err(invalid_public)?;
     let compressed = match algorithm {
         // An uncompressed point begins with 04.
         Algorithm::EcdsaP256 if bits.first() == Some(&4) => p256::compress(bits),
@@ -161,17 +177,10 @@ enum Shape {
     Raw,
 }
 
-/// An ECPrivateKey of 32 bytes, up to its scalar: alone, and followed by an uncompressed public
-/// key.
-const EC_ALONE: &[u8] = &[0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20];
-const EC_WITH_PUBLIC: &[u8] = &[0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
-/// The bytes before that public key: tag 1, BIT STRING without unused bits.
-const EC_PUBLIC: &[u8] = &[0xa1, 0x44, 0x03, 0x42, 0x00];
-
 fn shape(algorithm: Algorithm) -> Shape {
     match algorithm {
         Algorithm::Ed25519 => Shape::OctetString,
-        Algorithm::EcdsaP256 => Shape::EcPrivateKey,
+        algorithm if algorithm.is_ecdsa() => Shape::EcPrivateKey,
         Algorithm::MlDsa44
         | Algorithm::MlDsa65
         | Algorithm::MlDsa87
@@ -197,7 +206,7 @@ pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Resul
                 value: octets,
             }
             .to_der()?,
-            Shape::EcPrivateKey => [EC_ALONE, material].concat(),
+            Shape::EcPrivateKey => ec_private_key(material, None, None).to_vec(),
             Shape::Raw => material.to_vec(),
         });
         let info = PrivateKeyInfoRef::new(identifier(algorithm), OctetStringRef::new(&inner)?);
@@ -230,14 +239,16 @@ pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
 
 pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
     let info = PrivateKeyInfoRef::from_der(bytes).map_err(|_| malformed("it is not PKCS#8 in DER"))?;
-    let algorithm = algorithm(&info.algorithm).map_err(malformed)?;
+    let inner = info.private_key.as_bytes();
+    let is_rsa_of = |algorithm: Algorithm| is_rsa_private_key(algorithm, inner);
+    let algorithm = algorithm(&info.algorithm, is_rsa_of).map_err(malformed)?;
     // Refuse what the parser skipped, attributes and fields of later versions: we would ignore
     // them.
     let again = SecretDocument::encode_msg(&info).map_err(unwritable)?;
     if again.as_bytes() != bytes {
         return Err(malformed("it has attributes or fields that are not known here"));
     }
-    let material = material(algorithm, info.private_key.as_bytes())?;
+    let material = material(algorithm, inner)?;
     let claimed = match info.public_key {
         Some(bits) => Some(bits.as_bytes().ok_or_else(|| malformed("its public key's bits are no bytes"))?),
         None => None,
@@ -251,7 +262,7 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     let whole = |octets: &OctetStringRef| Zeroizing::new(octets.as_bytes().to_vec());
     match shape(algorithm) {
         Shape::Raw => Ok(Zeroizing::new(inner.to_vec())),
-        Shape::EcPrivateKey => ec_scalar(inner).ok_or_else(error),
+        Shape::EcPrivateKey => ec_scalar(algorithm, inner).ok_or_else(error),
         Shape::OctetString => <&OctetStringRef>::from_der(inner).map(whole).map_err(|_| error()),
         Shape::SeedOrExpanded => match inner.first() {
             Some(0x04) => Err(malformed(
@@ -276,19 +287,70 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     }
 }
 
+/// Whether the bytes begin like an RSAPrivateKey with a modulus of the algorithm's length (RFC 8017,
+/// appendix A.1.2).
+pub(super) fn is_rsa_private_key(algorithm: Algorithm, bytes: &[u8]) -> bool {
+    let Some((begin, rest)) = bytes.split_at_checked(4) else { return false };
+    let modulus = u16::try_from(algorithm.output_length() + 1).unwrap_or_default().to_be_bytes();
+    let [high, low] = modulus;
+    begin.starts_with(&[0x30, 0x82]) && rest.starts_with(&[0x02, 0x01, 0x00, 0x02, 0x82, high, low, 0])
+}
+
+/// A tag, the length, and the content of at most 255 bytes.
+fn element(tag: u8, content: &[&[u8]]) -> Zeroizing<Vec<u8>> {
+    let content = Zeroizing::new(content.concat());
+    let length = u8::try_from(content.len()).expect("the key of a curve has less than 256 bytes");
+    let begin: &[u8] = if length < 0x80 { &[tag, length] } else { &[tag, 0x81, length] };
+    Zeroizing::new([begin, &content].concat())
+}
+
+/// An ECPrivateKey (RFC 5915, section 3), with or without its curve and its public key.
+fn ec_private_key(scalar: &[u8], curve: Option<&[u8]>, point: Option<&[u8]>) -> Zeroizing<Vec<u8>> {
+    let part = |tag, content: Option<Zeroizing<Vec<u8>>>| {
+        content.map_or_else(Default::default, |content| element(tag, &[&content]))
+    };
+    let curve = part(0xa0, curve.map(|curve| element(0x06, &[curve])));
+    let point = part(0xa1, point.map(|point| element(0x03, &[&[0], point])));
+    element(0x30, &[&[0x02, 0x01, 0x01], &element(0x04, &[scalar]), &curve, &point])
+}
+
 /// The scalar of an ECPrivateKey. A public key beside it must match the scalar.
-fn ec_scalar(inner: &[u8]) -> Option<KeyMaterial> {
-    let (scalar, rest) = match (inner.strip_prefix(EC_ALONE), inner.strip_prefix(EC_WITH_PUBLIC)) {
-        (Some(rest), _) | (_, Some(rest)) => rest.split_at_checked(32)?,
-        _ => return None,
+fn ec_scalar(algorithm: Algorithm, inner: &[u8]) -> Option<KeyMaterial> {
+    let (Some(bytes), point) = ec_parts(algorithm, inner) else { return None };
+    let scalar = Zeroizing::new(bytes.to_vec());
+    let is_alone = ec_private_key(&scalar, None, None).as_slice() == inner;
+    let is_with = |point| {
+        ec_private_key(&scalar, None, Some(point)).as_slice() == inner && is_pair(algorithm, &scalar, point)
     };
+    (is_alone || point.is_some_and(is_with)).then_some(scalar)
+}
+
+/// The scalar and the public key of an ECPrivateKey that names its curve, as Vault writes it.
+pub(super) fn ec_pair_of_curve(algorithm: Algorithm, bytes: &[u8]) -> Option<KeyMaterial> {
+    let (Some(scalar), Some(point)) = ec_parts(algorithm, bytes) else { return None };
+    let parameters = identifier(algorithm).parameters?;
+    let is_form = ec_private_key(scalar, Some(parameters.value()), Some(point)).as_slice() == bytes;
     let scalar = Zeroizing::new(scalar.to_vec());
-    let is_alone = inner.starts_with(EC_ALONE);
-    let fits = match rest.strip_prefix(EC_PUBLIC) {
-        None => is_alone && rest.is_empty(),
-        Some(point) => !is_alone && p256::is_pair(&scalar, point),
-    };
-    fits.then_some(scalar)
+    (is_form && is_pair(algorithm, &scalar, point)).then_some(scalar)
+}
+
+/// The bytes where the scalar and the uncompressed point of an ECPrivateKey would be. Whoever takes
+/// them checks the rest.
+fn ec_parts(algorithm: Algorithm, bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
+    let scalar_length = algorithm.output_length() / 2;
+    let begin = if bytes.get(1) == Some(&0x81) { 8 } else { 7 };
+    let point = bytes.len().checked_sub(2 * scalar_length + 1).and_then(|begin| bytes.get(begin..));
+    (bytes.get(begin..begin + scalar_length), point.filter(|point| point[0] == 4))
+}
+
+/// Whether an uncompressed point is the public key of a scalar.
+fn is_pair(algorithm: Algorithm, scalar: &KeyMaterial, point: &[u8]) -> bool {
+    if algorithm == Algorithm::EcdsaP256 {
+        return p256::is_pair(scalar, point);
+    }
+    let key = || Backends::software().find(SOFTWARE, algorithm)?.load(algorithm, scalar)?.public_key();
+    // A build without the algorithm says so later.
+    key().map_or(true, |public_key| public_key == point)
 }
 
 /// The seed and the expanded key beside it.

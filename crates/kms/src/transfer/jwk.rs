@@ -1,4 +1,5 @@
-//! JSON Web Keys: `OKP` (RFC 8037), `EC` (RFC 7518, section 6.2) and `AKP` (RFC 9964).
+//! JSON Web Keys: `OKP` (RFC 8037), `EC` and `RSA` (RFC 7518, sections 6.2 and 6.3) and `AKP` (RFC
+//! 9964).
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::public_key::{invalid_public, unsupported};
 use crate::algorithm::Algorithm;
 use crate::backend::p256;
-use crate::error::Result;
+use crate::error::{KmsError, Result};
 use crate::public_key::PublicKey;
 
 #[derive(Serialize, Deserialize)]
@@ -21,6 +22,10 @@ struct Jwk {
     x: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     y: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    e: Option<String>,
     #[serde(rename = "pub", default, skip_serializing_if = "Option::is_none")]
     public: Option<String>,
     // The owner's name for the key: ignored.
@@ -32,8 +37,20 @@ struct Jwk {
     key_ops: Option<Vec<String>>,
 }
 
-/// The bytes of a coordinate of P-256: leading zeros stay.
-const COORDINATE: usize = 32;
+/// The value of `crv` and of `alg` for the curves of ECDSA.
+fn curve(algorithm: Algorithm) -> Option<(&'static str, &'static str)> {
+    match algorithm {
+        Algorithm::EcdsaP256 => Some(("P-256", "ES256")),
+        Algorithm::EcdsaP384 => Some(("P-384", "ES384")),
+        Algorithm::EcdsaP521 => Some(("P-521", "ES512")),
+        _ => None,
+    }
+}
+
+/// The algorithms of RSA signatures with any of our keys.
+const RSA_ALGORITHMS: [&str; 6] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"];
+/// The exponent of all our RSA keys, 65537, in base64url.
+const RSA_EXPONENT: &str = "AQAB";
 
 /// The value of `alg` for algorithms with the key type `AKP`.
 fn akp(algorithm: Algorithm) -> Option<&'static str> {
@@ -55,6 +72,8 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
         alg: None,
         x: None,
         y: None,
+        n: None,
+        e: None,
         public: None,
         _kid: None,
         usage: None,
@@ -62,11 +81,15 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
     };
     let jwk = match (key.algorithm(), akp(key.algorithm())) {
         (Algorithm::Ed25519, _) => Jwk { crv: Some("Ed25519".to_owned()), x: encoded, ..empty },
-        (Algorithm::EcdsaP256, _) => {
-            let point = p256::uncompressed(key.as_bytes());
-            let point = point.ok_or_else(|| invalid_public("it is not a point of P-256"))?;
-            let (x, y) = point[1..].split_at(COORDINATE);
-            Jwk { kty: "EC".to_owned(), crv: Some("P-256".to_owned()), x: text(x), y: text(y), ..empty }
+        (algorithm, _) if algorithm.is_ecdsa() => {
+            let (crv, _) = curve(algorithm).ok_or_else(|| unsupported("a JSON Web Key", algorithm))?;
+            let point = uncompressed(key).ok_or_else(|| not_a_point(crv))?;
+            let (x, y) = point[1..].split_at(algorithm.output_length() / 2);
+            Jwk { kty: "EC".to_owned(), crv: Some(crv.to_owned()), x: text(x), y: text(y), ..empty }
+        }
+        (algorithm, _) if algorithm.is_rsa() => {
+            let modulus = &key.as_bytes()[RSA_MODULUS..][..algorithm.output_length()];
+            Jwk { kty: "RSA".to_owned(), n: text(modulus), e: Some(RSA_EXPONENT.to_owned()), ..empty }
         }
         (_, Some(name)) => {
             Jwk { kty: "AKP".to_owned(), alg: Some(name.to_owned()), public: encoded, ..empty }
@@ -87,18 +110,22 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         invalid_public(format_args!("it is not a JSON Web Key that is understood here: {why}"))
     })?;
     check_use(&jwk)?;
+    let has_no_rsa = jwk.n.is_none() && jwk.e.is_none();
     let (algorithm, encoded) = match (jwk.kty.as_str(), jwk.crv.as_deref(), jwk.alg.as_deref()) {
         ("OKP", Some("Ed25519"), None | Some("EdDSA" | "Ed25519"))
-            if jwk.public.is_none() && jwk.y.is_none() =>
+            if jwk.public.is_none() && jwk.y.is_none() && has_no_rsa =>
         {
             (Algorithm::Ed25519, jwk.x)
         }
-        ("EC", Some("P-256"), None | Some("ES256")) if jwk.public.is_none() => return parse_point(&jwk),
-        ("AKP", None, Some(name)) if jwk.x.is_none() && jwk.y.is_none() => {
+        ("EC", Some(crv), alg) if jwk.public.is_none() && has_no_rsa => return parse_point(&jwk, crv, alg),
+        ("RSA", None, alg) if jwk.public.is_none() && jwk.x.is_none() && jwk.y.is_none() => {
+            return parse_rsa(&jwk, alg);
+        }
+        ("AKP", None, Some(name)) if jwk.x.is_none() && jwk.y.is_none() && has_no_rsa => {
             let known = Algorithm::ALL.iter().copied().find(|algorithm| akp(*algorithm) == Some(name));
             (known.ok_or_else(|| invalid_public("its `alg` is not known here"))?, jwk.public)
         }
-        _ => return Err(invalid_public("its members are not those of an Ed25519, a P-256 or an ML-DSA key")),
+        _ => return Err(other_members()),
     };
     PublicKey::from_bytes(algorithm, &decode(encoded.as_deref())?)
 }
@@ -109,16 +136,58 @@ fn decode(encoded: Option<&str>) -> Result<Vec<u8>> {
         .map_err(|_| invalid_public("its key is not base64url without padding"))
 }
 
-/// A key of P-256 by both coordinates of its point.
-fn parse_point(jwk: &Jwk) -> Result<PublicKey> {
+fn other_members() -> KmsError {
+    invalid_public("its members are not those of a key of Ed25519, ECDSA, RSA or ML-DSA")
+}
+
+fn not_a_point(crv: &str) -> KmsError {
+    invalid_public(format_args!("it is not a point of {crv}"))
+}
+
+fn uncompressed(key: &PublicKey) -> Option<Vec<u8>> {
+    match key.algorithm() {
+        Algorithm::EcdsaP256 => p256::uncompressed(key.as_bytes()),
+        _ => Some(key.as_bytes().to_vec()),
+    }
+}
+
+/// A key of a curve by both coordinates of its point. Leading zeros stay.
+fn parse_point(jwk: &Jwk, crv: &str, alg: Option<&str>) -> Result<PublicKey> {
+    let names = |algorithm: &Algorithm| {
+        curve(*algorithm).is_some_and(|(name, known)| name == crv && alg.is_none_or(|alg| alg == known))
+    };
+    let algorithm = Algorithm::ALL.iter().copied().find(names).ok_or_else(other_members)?;
     let (x, y) = (decode(jwk.x.as_deref())?, decode(jwk.y.as_deref())?);
-    let point = [&[4], x.as_slice(), y.as_slice()].concat();
-    let is_long = x.len() == COORDINATE && y.len() == COORDINATE;
-    let key = is_long.then(|| p256::compress(&point)).flatten();
-    PublicKey::from_bytes(
-        Algorithm::EcdsaP256,
-        &key.ok_or_else(|| invalid_public("it is not a point of P-256"))?,
-    )
+    let mut point = [&[4], x.as_slice(), y.as_slice()].concat();
+    let length = algorithm.output_length() / 2;
+    if (x.len(), y.len()) != (length, length) {
+        return Err(not_a_point(crv));
+    }
+    if algorithm == Algorithm::EcdsaP256 {
+        point = p256::compress(&point).ok_or_else(|| not_a_point(crv))?;
+    }
+    PublicKey::from_bytes(algorithm, &point)
+}
+
+/// The bytes of an RSAPublicKey before its modulus: a SEQUENCE, an INTEGER, and a byte 0.
+const RSA_MODULUS: usize = 9;
+
+/// An RSA key by its modulus, without leading zeros, and its exponent.
+fn parse_rsa(jwk: &Jwk, alg: Option<&str>) -> Result<PublicKey> {
+    if alg.is_some_and(|alg| !RSA_ALGORITHMS.contains(&alg)) {
+        return Err(other_members());
+    }
+    let modulus = decode(jwk.n.as_deref())?;
+    let is_of = |algorithm: &Algorithm| algorithm.is_rsa() && algorithm.output_length() == modulus.len();
+    let algorithm =
+        Algorithm::ALL.iter().copied().find(is_of).filter(|_| jwk.e.as_deref() == Some(RSA_EXPONENT));
+    let algorithm = algorithm.ok_or_else(|| {
+        invalid_public("the RSA key does not have 2048, 3072 or 4096 bits and the exponent 65537")
+    })?;
+    let be = |length: usize| u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+    let (whole, integer) = (be(modulus.len() + 10), be(modulus.len() + 1));
+    let begin = [0x30, 0x82, whole[0], whole[1], 0x02, 0x82, integer[0], integer[1], 0];
+    PublicKey::from_bytes(algorithm, &[&begin[..], &modulus, &[0x02, 0x03, 0x01, 0x00, 0x01]].concat())
 }
 
 /// An error if the owner made the key for a purpose other than verifying.

@@ -27,6 +27,9 @@ impl PrivateKeyData {
     pub(super) fn new(algorithm: Algorithm, material: KeyMaterial, claimed: Option<&[u8]>) -> Result<Self> {
         let backend = Backends::software().find(SOFTWARE, algorithm)?;
         let key = backend.load(algorithm, &material).map_err(|error| match error.code {
+            Code::KeystoreCorrupt if algorithm.is_rsa() => malformed(format_args!(
+                "it is not an RSAPrivateKey of {algorithm} with the exponent 65537 whose parts fit each other"
+            )),
             Code::KeystoreCorrupt => {
                 malformed(format_args!("a private key of {algorithm} has another length"))
             }
@@ -87,8 +90,8 @@ pub enum PrivateFormat {
     /// the only form of symmetric keys.
     Raw,
     /// One value of `keys` as Vault and OpenBao export it from their transit engine: an Ed25519 key
-    /// as the base64 of 64 bytes, or a P-256 key as PEM with the label `EC PRIVATE KEY`. A line
-    /// feed may follow.
+    /// as the base64 of 64 bytes, a key of ECDSA as PEM with the label `EC PRIVATE KEY`, or an RSA
+    /// key as PEM with the label `RSA PRIVATE KEY`. A line feed may follow.
     Vault,
 }
 

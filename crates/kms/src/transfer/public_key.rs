@@ -11,8 +11,8 @@ use crate::public_key::PublicKey;
 pub enum PublicFormat {
     /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`,
     /// lines of 64 characters, only line feeds. The object identifiers and the bytes are those of
-    /// RFC 8410 (Ed25519), RFC 5480 (P-256: the point is written uncompressed, and may be
-    /// compressed when read), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
+    /// RFC 8410 (Ed25519), RFC 5480 (ECDSA: the point is written uncompressed, and may be
+    /// compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
     /// draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// SubjectPublicKeyInfo as DER.
@@ -22,7 +22,8 @@ pub enum PublicFormat {
     /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519
     /// BASE64`. Only Ed25519.
     OpenSsh,
-    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for P-256 (RFC 7518), `AKP` for ML-DSA
+    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA`
+    /// (RFC 7518), `AKP` for ML-DSA
     /// (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and `key_ops`. Other
     /// members are refused, and so is a private key.
     Jwk,

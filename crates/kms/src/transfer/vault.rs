@@ -1,36 +1,31 @@
 //! Private keys as the transit engine of Vault and OpenBao exports them: an Ed25519 key as the
-//! base64 of its seed and its public key, and a P-256 key as PEM of an ECPrivateKey (RFC 5915) with
-//! the curve and the public key.
+//! base64 of its seed and its public key, a key of ECDSA as PEM of an ECPrivateKey (RFC 5915) with
+//! the curve and the public key, and an RSA key as PEM of an RSAPrivateKey (RFC 8017).
 
 use pkcs8::{LineEnding, SecretDocument};
 use zeroize::Zeroizing;
 
+use super::der;
 use super::private_key::PrivateKeyData;
 use super::public_key::malformed;
 use crate::algorithm::Algorithm;
-use crate::backend::p256;
 use crate::encoding;
 use crate::error::Result;
 
 const EC_LABEL: &str = "EC PRIVATE KEY";
-
-/// An ECPrivateKey up to its scalar, and between its scalar and its public key: the curve P-256,
-/// and a BIT STRING.
-const EC_BEGIN: &[u8] = &[0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
-const EC_MIDDLE: &[u8] =
-    &[0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0xa1, 0x44, 0x03, 0x42, 0x00];
+const RSA_LABEL: &str = "RSA PRIVATE KEY";
 
 /// Reads one value of `keys` in the answer of `export/signing-key/NAME`. It may end with a line
 /// feed, as programs print it.
 pub(super) fn parse_private(text: &str) -> Result<PrivateKeyData> {
     let text = text.strip_suffix('\n').unwrap_or(text);
-    if text.starts_with("-----") { parse_ec(text) } else { parse_ed25519(text) }
+    if text.starts_with("-----") { parse_pem(text) } else { parse_ed25519(text) }
 }
 
 fn parse_ed25519(text: &str) -> Result<PrivateKeyData> {
     let wrong = || {
         malformed(
-            "it is neither the base64 of an Ed25519 key's 64 bytes nor PEM with the label EC PRIVATE KEY: \
+            "it is neither the base64 of an Ed25519 key's 64 bytes nor PEM with the label EC PRIVATE KEY or RSA PRIVATE KEY: \
              take one value of `keys` of what Vault exports",
         )
     };
@@ -40,23 +35,30 @@ fn parse_ed25519(text: &str) -> Result<PrivateKeyData> {
     PrivateKeyData::new(Algorithm::Ed25519, Zeroizing::new(seed.to_vec()), Some(public_key))
 }
 
-fn parse_ec(text: &str) -> Result<PrivateKeyData> {
-    let wrong = || malformed("it is not PEM of one ECPrivateKey of the curve P-256, as Vault writes it");
+fn parse_pem(text: &str) -> Result<PrivateKeyData> {
+    let wrong = || {
+        malformed(
+            "it is not PEM of one ECPrivateKey of P-256, P-384 or P-521, or of one RSAPrivateKey of 2048, 3072 or 4096 bits, as Vault writes it",
+        )
+    };
     let (label, document) = SecretDocument::from_pem(text).map_err(|_| wrong())?;
-    if label != EC_LABEL {
-        return Err(malformed("its label is not EC PRIVATE KEY"));
-    }
-    let again = document.to_pem(EC_LABEL, LineEnding::LF).map_err(|_| wrong())?;
+    let label = [EC_LABEL, RSA_LABEL]
+        .into_iter()
+        .find(|known| *known == label)
+        .ok_or_else(|| malformed("its label is neither EC PRIVATE KEY nor RSA PRIVATE KEY"))?;
+    let again = document.to_pem(label, LineEnding::LF).map_err(|_| wrong())?;
     if again.trim_end() != text {
         return Err(wrong());
     }
-    let rest = document.as_bytes().strip_prefix(EC_BEGIN).ok_or_else(wrong)?;
-    let (scalar, rest) = rest.split_at_checked(32).ok_or_else(wrong)?;
-    let point =
-        rest.strip_prefix(EC_MIDDLE).filter(|point| p256::is_pair(scalar, point)).ok_or_else(wrong)?;
-    PrivateKeyData::new(
-        Algorithm::EcdsaP256,
-        Zeroizing::new(scalar.to_vec()),
-        p256::compress(point).as_deref(),
-    )
+    let bytes = document.as_bytes();
+    if label == RSA_LABEL {
+        let algorithms = [Algorithm::Rsa2048, Algorithm::Rsa3072, Algorithm::Rsa4096];
+        let algorithm = algorithms.into_iter().find(|known| der::is_rsa_private_key(*known, bytes));
+        let material = Zeroizing::new(bytes.to_vec());
+        return PrivateKeyData::new(algorithm.ok_or_else(wrong)?, material, None);
+    }
+    let curves = [Algorithm::EcdsaP256, Algorithm::EcdsaP384, Algorithm::EcdsaP521];
+    let key = curves.into_iter().find_map(|curve| Some((curve, der::ec_pair_of_curve(curve, bytes)?)));
+    let (algorithm, scalar) = key.ok_or_else(wrong)?;
+    PrivateKeyData::new(algorithm, scalar, None)
 }
