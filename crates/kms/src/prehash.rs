@@ -6,8 +6,9 @@
 //! verify under another.
 //!
 //! ECDSA and RSA have no context, and their signature of a digest is that of the message. So a key
-//! signs digests only if it was made for that ([`NewKey::signs_digests`](crate::NewKey::signs_digests)),
-//! and then it signs no statements of the keystore.
+//! signs digests only if it was made for that
+//! ([`NewKey::signs_digests`](crate::NewKey::signs_digests)), and then it signs no statements of
+//! the keystore.
 
 use std::fmt;
 use std::str::FromStr;

@@ -18,7 +18,7 @@ const LIBRARIES: [(&str, usize); 8] = [
     ("crates/ed25519", 0),
     ("crates/files", 0),
     ("crates/keystore", 52),
-    ("crates/kms", 85),
+    ("crates/kms", 84),
     ("crates/sums", 47),
 ];
 

@@ -65,8 +65,8 @@ pub struct NewKey {
     /// Whether its private keys may ever be exported. It cannot be changed later.
     pub exportable: bool,
     /// Whether it signs digests that callers hash themselves ([`Keystore::sign_prehashed`]), for
-    /// ECDSA and RSA. It cannot be changed later. Such a key signs no statements of the keystore: a digest
-    /// could be that of a statement.
+    /// ECDSA and RSA. It cannot be changed later. Such a key signs no statements of the keystore: a
+    /// digest could be that of a statement.
     pub signs_digests: bool,
     /// The oldest version that signs, encrypts or makes MACs when a caller names it; 0 and 1 allow
     /// all. None, the usual value, if only the latest version does: then it stays so.

@@ -287,8 +287,8 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
     }
 }
 
-/// Whether the bytes begin like an RSAPrivateKey with a modulus of the algorithm's length (RFC 8017,
-/// appendix A.1.2).
+/// Whether the bytes begin like an RSAPrivateKey with a modulus of the algorithm's length (RFC
+/// 8017, appendix A.1.2).
 pub(super) fn is_rsa_private_key(algorithm: Algorithm, bytes: &[u8]) -> bool {
     let Some((begin, rest)) = bytes.split_at_checked(4) else { return false };
     let modulus = u16::try_from(algorithm.output_length() + 1).unwrap_or_default().to_be_bytes();

@@ -12,8 +12,8 @@ pub enum PublicFormat {
     /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`,
     /// lines of 64 characters, only line feeds. The object identifiers and the bytes are those of
     /// RFC 8410 (Ed25519), RFC 5480 (ECDSA: the point is written uncompressed, and may be
-    /// compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC 9935 (ML-KEM),
-    /// draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
+    /// compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC
+    /// 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// SubjectPublicKeyInfo as DER.
     Der,
