@@ -17,6 +17,7 @@ mod cosigning;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod login;
 mod request;
 mod router;
 mod serve;
@@ -27,9 +28,9 @@ mod ui;
 
 pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
-    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, KeystoreConfig, LimitsConfig,
-    ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, ServiceConfig, SocketMode, StoreKind,
-    TlsConfig, TraceConfig, WitnessConfig,
+    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, IssuerConfig, KeystoreConfig,
+    LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, RoleConfig, ServiceConfig,
+    SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;

@@ -36,13 +36,14 @@ const LAUNCHES: u32 = 5;
     service-cluster measures nodes that share a keystore in etcd, and says by a model what many nodes would do. \
     The others take no option except --launches. \
     service-soak measures the service's memory under load, and its start with many keys; it takes half an hour and no option. \
-    service-cluster-keys measures nodes over a million keys in etcd; it takes minutes, and no option.\n\n\
+    service-cluster-keys measures nodes over a million keys in etcd; it takes minutes, and no option. \
+    service-vault sends the requests of Vault's clients to the service and to OpenBao, each on the same processor; it takes --launches.\n\n\
     A ratio is peer/ours: above 1, ours is faster. A forced kernel is compared with a peer that is restricted to the same instruction set. \
     Measure on an otherwise idle machine. spec/bench-record.md describes the records.\n\n\
     Exit status: 0 measured, 1 with blake2-builds: a build is more than 2 % slower than the best, 2 not measured.")]
 pub(crate) struct Args {
     /// The suite to measure; `blake3` means all suites that measure BLAKE3 in Rust
-    #[arg(value_parser = [suites::names(), vec![builds::NAME, files_tree::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME]].concat())]
+    #[arg(value_parser = [suites::names(), vec![builds::NAME, files_tree::NAME, service::NAME, service::cluster::NAME, service::cluster::keys::NAME, service::soak::NAME, service::vault::NAME]].concat())]
     suite: String,
     /// Force one of our kernels, for example x86_64/avx2; `all` measures the default and then each
     /// kernel
@@ -88,6 +89,9 @@ fn without_peers(suite: &str) -> Option<Measurement> {
             ensure!(launches.is_none(), "{} takes no option", service::cluster::keys::NAME);
             service::cluster::keys::run(context)
         }),
+        service::vault::NAME => {
+            Some(|context, launches| service::vault::run(context, launches.unwrap_or(LAUNCHES)))
+        }
         service::soak::NAME => Some(|context, launches| {
             ensure!(launches.is_none(), "{} takes no option", service::soak::NAME);
             service::soak::run(context)

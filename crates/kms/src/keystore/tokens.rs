@@ -46,7 +46,8 @@ impl Keystore {
     /// let now = Timestamp::now()?;
     /// let tomorrow = Timestamp::from_unix_millis(now.unix_millis() + 86_400_000)?;
     /// let operations = vec![TokenOperation::Sign, TokenOperation::Verify];
-    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, operations, tomorrow);
+    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, operations, tomorrow)
+    ///     .holder("build/release".parse()?);
     /// let token = keystore.mint_token(&grant)?;
     ///
     /// // Its holder passes on less, without the keystore.
@@ -64,6 +65,7 @@ impl Keystore {
     ///
     /// let rights = keystore.rights(&weaker, &revoked)?;
     /// assert!(rights.permits(&sign).is_ok() && rights.expires() <= tomorrow);
+    /// assert_eq!(rights.holder().map(|holder| holder.as_str()), Some("build/release"));
     ///
     /// let id = token.inspect()?.blocks[0].revocation_id.clone();
     /// revoked.add(id);

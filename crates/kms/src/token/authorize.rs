@@ -11,7 +11,7 @@ use biscuit_auth::{AuthorizerLimits, Biscuit, error};
 use super::biscuit::{Token, invalid};
 use super::datalog;
 use super::grant::TokenRequest;
-use super::grant::{GrantedKeys, TokenOperation};
+use super::grant::{GrantedKeys, Holder, TokenOperation};
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, Name};
@@ -120,6 +120,7 @@ pub struct Rights {
     /// None for all keys, and for operations without a key.
     keys: Option<BTreeSet<KeyId>>,
     expires: Timestamp,
+    holder: Option<Holder>,
     token: VerifiedToken,
 }
 
@@ -144,6 +145,7 @@ impl Token {
                 GrantedKeys::These(keys) => Some(keys.into_iter().collect()),
             },
             expires: grant.expires,
+            holder: grant.holder,
             token: verified,
         };
         for limit in limits {
@@ -208,6 +210,11 @@ impl Rights {
     /// Until when, to the second.
     pub fn expires(&self) -> Timestamp {
         self.expires
+    }
+
+    /// To whom the token was given, if its minter said so.
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
     }
 
     /// The ids of the token, for the audit log.

@@ -5,7 +5,8 @@
 //! rule that joins a few hundred facts four times would fill the memory within the first round. So
 //! a token has only the statements that this module writes. They are parsed from the printed
 //! source, then written and built again, and compared: names in a token may be any text, and could
-//! make one block print like another. Key names and ids have no character that needs escaping.
+//! make one block print like another. Names of keys and holders, and ids have no character that needs
+//! escaping.
 
 use std::fmt::Write as _;
 
@@ -27,6 +28,9 @@ fn date(time: Timestamp) -> String {
 /// The first block.
 pub(super) fn write_grant(grant: &Grant) -> String {
     let mut code = format!("tenant(\"{}\");\n", grant.tenant);
+    if let Some(holder) = &grant.holder {
+        let _ = writeln!(code, "holder(\"{holder}\");");
+    }
     for operation in &grant.operations {
         let _ = writeln!(code, "operation(\"{operation}\");");
     }
@@ -132,11 +136,11 @@ fn argument<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 fn parse_grant(source: &str) -> Option<Grant> {
     let mut lines = source.lines();
     let tenant: Name = argument(lines.next()?, "tenant")?.parse().ok()?;
-    let (mut operations, mut keys, mut all) = (Vec::new(), Vec::new(), false);
+    let (mut operations, mut keys, mut all, mut holder) = (Vec::new(), Vec::new(), false, None);
     for line in lines {
         if let Some(expires) = parse_expiry(line) {
             let keys = if all { GrantedKeys::All } else { GrantedKeys::These(keys) };
-            return Some(Grant { tenant, keys, operations, expires });
+            return Some(Grant { tenant, keys, operations, expires, holder });
         }
         if let Some(operation) = argument(line, "operation") {
             operations.push(operation.parse().ok()?);
@@ -144,6 +148,8 @@ fn parse_grant(source: &str) -> Option<Grant> {
             keys.push(key.parse::<KeyId>().ok()?);
         } else if line == "all_keys(true);" {
             all = true;
+        } else if let Some(name) = argument(line, "holder") {
+            holder = Some(name.parse().ok()?);
         } else {
             return None;
         }

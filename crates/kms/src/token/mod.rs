@@ -24,5 +24,5 @@ mod grant;
 
 pub use self::authorize::{Revocations, Rights, VerifiedToken};
 pub use self::biscuit::{Block, Inspection, MAX_BLOCKS, MAX_TOKEN_LEN, Token};
-pub use self::grant::{Grant, GrantedKeys, TokenLimits, TokenOperation, TokenRequest};
+pub use self::grant::{Grant, GrantedKeys, Holder, TokenLimits, TokenOperation, TokenRequest};
 pub use crate::id::TOKEN_ROOT_PURPOSE;

@@ -2,13 +2,14 @@
 //! guards.
 #![cfg(all(feature = "tokens", feature = "transfer", feature = "mlkem"))]
 
+use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
 use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 use bulla_kms::token::{
-    Grant, GrantedKeys, MAX_BLOCKS, MAX_TOKEN_LEN, Revocations, TOKEN_ROOT_PURPOSE, Token, TokenLimits,
-    TokenOperation, TokenRequest,
+    Grant, GrantedKeys, Holder, MAX_BLOCKS, MAX_TOKEN_LEN, Revocations, TOKEN_ROOT_PURPOSE, Token,
+    TokenLimits, TokenOperation, TokenRequest,
 };
 use bulla_kms::transfer::WrappedPrivateKey;
 use bulla_kms::{
@@ -210,6 +211,44 @@ fn a_block_that_only_prints_like_one_of_ours_is_refused() {
     assert_eq!(Token::from_str(&forged.to_base64().unwrap()).unwrap_err().code, Code::InvalidToken);
     let honest = Token::from_str(&honest).unwrap();
     assert_eq!(ask(&keystore, &honest, TokenOperation::Verify, key.key_id()), Ok(()));
+}
+
+#[test]
+fn a_token_names_its_holder_and_no_holder_names_himself() {
+    let (keystore, _) = keystore();
+    let none = Revocations::default();
+    let grant = grant(GrantedKeys::All, &[TokenOperation::Sign]);
+    for text in ["release", "github/repo:acme/app:ref:refs/heads/main", &"x".repeat(96)] {
+        let token = keystore.mint_token(&grant.clone().holder(text.parse().unwrap())).unwrap();
+        let weaker = token.attenuate(&TokenLimits::default().expires(after(60))).unwrap();
+        for token in [token, weaker] {
+            assert_eq!(keystore.rights(&token, &none).unwrap().holder().unwrap().as_str(), text);
+        }
+    }
+    let token = keystore.mint_token(&grant).unwrap();
+    assert_eq!(keystore.rights(&token, &none).unwrap().holder(), None);
+    let named = append(&token, "holder(\"root\");");
+    assert_eq!(named.parse::<Token>().unwrap_err().code, Code::InvalidToken);
+    for text in ["", " ", "a b", "a\"b", "a\\b", "a\n", "\u{e9}", &"x".repeat(97)] {
+        assert_eq!(text.parse::<Holder>().unwrap_err().code, Code::InvalidArgument, "{text:?}");
+    }
+}
+
+#[test]
+fn two_names_never_give_one_holder() {
+    let long = |end: &str| format!("{}{end}", "x".repeat(100));
+    let names =
+        ["", "a", "a b", "a%20b", "a\"b", "a\\b", "a\0", "\u{e9}", "/", "a/b", &long("a"), &long("b")];
+    let holders = names.map(|name| Holder::named("ci", name));
+    let distinct: BTreeSet<_> = holders.iter().map(Holder::as_str).collect();
+    assert_eq!(distinct.len(), names.len());
+    for holder in &holders {
+        assert_eq!(holder.as_str().parse::<Holder>().unwrap(), *holder);
+        // What was shortened is the name of nobody else.
+        let (namespace, name) = holder.as_str().split_once('/').unwrap();
+        let same = Holder::named(namespace, name) == *holder;
+        assert_eq!(same, !holder.as_str().contains('%'), "{holder}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(crate) mod batch;
 mod encryption;
 mod idempotency;
 mod keys;
+mod login;
 pub(crate) mod operator;
 mod prehash;
 mod public_keys;
@@ -21,6 +22,7 @@ use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::idempotency::idempotent;
+pub(crate) use self::login::{MadeLogin, log_in};
 use crate::service::Worker;
 
 /// The endpoints of version 1 that change nothing in the keystore, with their descriptions.
@@ -30,6 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(operator::routes())
         .merge(signatures::routes())
         .merge(tokens::routes())
+        .merge(login::routes())
         .merge(attest::routes())
         .merge(public_keys::routes())
         .merge(prehash::routes())

@@ -36,8 +36,8 @@ type NamedKeys = List<String, 256>;
 #[serde(deny_unknown_fields)]
 struct MintToken {
     /// What the token permits. The caller must be permitted it, too.
-    #[schema(value_type = Vec<String>, min_items = 1, max_items = 16, example = json!(["sign", "verify"]))]
-    operations: List<TokenOperation, 16>,
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 32, example = json!(["sign", "verify"]))]
+    operations: List<TokenOperation, 32>,
     /// The keys, by their labels or names. When absent: all keys of the tenant, and the operations
     /// that concern no key.
     #[schema(value_type = Option<Vec<String>>, max_items = 256, example = json!(["invoices"]))]
@@ -93,7 +93,7 @@ async fn mint(State(worker): State<Worker>, caller: Caller, BodyBytes(body): Bod
 }
 
 /// Makes the tenant's root key, if it has none.
-fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
+pub(super) fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
     if keystore.find(tenant, &TOKEN_ROOT_PURPOSE.parse()?)?.is_some() {
         return Ok(());
     }
@@ -104,11 +104,16 @@ fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
     }
 }
 
-fn minted(token: &Token, expires: Option<Timestamp>) -> bulla_kms::Result<Minted> {
+/// The id that revokes a token, and all tokens that are made from it.
+pub(super) fn last_revocation_id(token: &Token) -> bulla_kms::Result<String> {
     let last = token.inspect()?.blocks.pop();
+    Ok(last.map(|block| block.revocation_id).unwrap_or_default())
+}
+
+fn minted(token: &Token, expires: Option<Timestamp>) -> bulla_kms::Result<Minted> {
     Ok(Minted {
         token: token.expose().to_owned(),
-        revocation_id: last.map(|block| block.revocation_id).unwrap_or_default(),
+        revocation_id: last_revocation_id(token)?,
         expires: expires.map(|expires| expires.to_string()),
     })
 }
@@ -154,8 +159,8 @@ fn key_ids(caller: &Caller, keys: &[String], operations: &[TokenOperation]) -> R
 #[serde(deny_unknown_fields)]
 struct AttenuateToken {
     /// Only these operations.
-    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 16, example = json!(["sign"]))]
-    operations: Option<List<TokenOperation, 16>>,
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 32, example = json!(["sign"]))]
+    operations: Option<List<TokenOperation, 32>>,
     /// Only these keys, by their labels or names.
     #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 256, example = json!(["invoices"]))]
     keys: Option<NamedKeys>,

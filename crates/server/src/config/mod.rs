@@ -6,6 +6,7 @@ mod etcd;
 mod limits;
 mod listen;
 mod log;
+mod login;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -24,6 +25,8 @@ pub use self::limits::LimitsConfig;
 pub(crate) use self::limits::MAX_ITEMS;
 pub use self::listen::{ListenConfig, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
+pub(crate) use self::login::is_protected;
+pub use self::login::{IssuerConfig, RoleConfig};
 pub use crate::access::RequestRate;
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
@@ -44,6 +47,10 @@ pub struct Config {
     pub witness: Vec<WitnessConfig>,
     /// Callers who prove themselves by a client certificate or as a user of this machine.
     pub caller: Vec<CallerConfig>,
+    /// Issuers of JWTs, with which callers log in.
+    pub issuer: Vec<IssuerConfig>,
+    /// What the JWTs of an issuer give.
+    pub role: Vec<RoleConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
     /// What the service writes to standard error.
@@ -239,6 +246,7 @@ impl Config {
         self.listen.iter().try_for_each(ListenConfig::check)?;
         self.keystore.check()?;
         self.etcd.check(self.keystore.store)?;
+        login::check(&self.issuer, &self.role)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for caller in &self.caller {
             if caller.uid.is_some() == caller.certificate_sha256.is_some() {
@@ -411,6 +419,22 @@ mod tests {
         Config::load(Some(&path), variables)
     }
 
+    /// An issuer and a role, with more lines at the end, and another line in place of one.
+    fn role(more: &str, to: &str, from: &str) -> String {
+        let text = "[[issuer]]\nname = \"ci\"\nissuer = \"https://ci.example.org\"\n\
+                    [[role]]\nname = \"release\"\nissuer = \"ci\"\naudiences = [\"bulla\"]\nsubjects = [\"*\"]\n\
+                    tenant = \"local\"\noperations = [\"sign\"]\n";
+        let (issuer, role) = text.split_once("[[role]]").unwrap();
+        let role = if from.is_empty() { role.to_owned() } else { role.replace(from, to) };
+        format!("{issuer}[[role]]{role}{more}\n")
+    }
+
+    #[test]
+    fn a_role_binds_claims_of_an_issuer() {
+        let config = load(&role("[role.claims]\nref = [\"refs/tags/*\"]", "", ""), &[]).unwrap();
+        assert_eq!((config.issuer[0].leeway_seconds, config.role[0].lifetime_seconds), (30, 600));
+    }
+
     #[test]
     fn nothing_is_a_configuration() {
         let config = load("", &[]).unwrap();
@@ -451,6 +475,28 @@ mod tests {
             "[audit]\nwitness_interval_seconds = 0",
             "[[witness]]\nurl = \"https://a\"\nkey = \"a+00000000+BA==\"",
             "[limits]\nmax_body_bytes = 0",
+            // Issuers and roles.
+            "[[issuer]]\nname = \"a\"\nissuer = \"http://a.example.org\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"a\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"\"\nkeys_file = \"a\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\nkeys_file = \"a\"\njwks_url = \"https://a\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\nkeys_file = \"a\"\nca = \"a\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\njwks_url = \"http://a\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\nleeway_seconds = 601",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\n[[issuer]]\nname = \"a\"\nissuer = \"https://b\"",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\n[[issuer]]\nname = \"b\"\nissuer = \"https://a\"",
+            &role("", "issuer = \"nobody\"", "issuer = \"ci\""),
+            &role("", "audiences = []", "audiences = [\"bulla\"]"),
+            &role("", "", "subjects = [\"*\"]"),
+            &role("[role.claims]\nref = []", "", ""),
+            &role("[role.claims]\nsub = [\"a\"]", "", ""),
+            &role("lifetime_seconds = 0", "", ""),
+            &role("lifetime_seconds = 86401", "", ""),
+            &role("", "operations = []", "operations = [\"sign\"]"),
+            &role("keys = []", "", ""),
+            &role("keys = [\"A B\"]", "", ""),
+            &role("keys = [\"other/files/ed25519/00000000-0000-7000-8000-000000000001\"]", "", ""),
+            &(role("", "", "") + &role("", "", "")),
             "not toml",
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");

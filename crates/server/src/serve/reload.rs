@@ -11,6 +11,7 @@ use super::tls;
 use super::tls::{ListenerTls, LoadedCertificate};
 use crate::access::NodeCount;
 use crate::config::{Config, ListenConfig};
+use crate::login::Logins;
 use crate::service::Service;
 
 /// The settings that a reload replaces while the service runs. `Service` has the list of revoked
@@ -62,6 +63,7 @@ impl LiveSettings {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
         let (peers, certificates) = read(&new, self.service.nodes())?;
+        let logins = Logins::new(&new.issuer, &new.role, &self.service.logins())?;
         self.service.reload_revocations()?;
         for (listen, tls) in config.listen.iter().zip(&self.tls) {
             let same = certificates.iter().find(|(address, _)| *address == listen.address);
@@ -72,10 +74,12 @@ impl LiveSettings {
         self.report_certificate_expiry();
         self.peers.store(Arc::new(peers));
         self.service.set_limits(new.limits);
+        self.service.set_logins(logins);
         let needing_restart = config.needing_restart(&new);
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
         (config.limits, config.caller) = (new.limits, new.caller);
+        (config.issuer, config.role) = (new.issuer, new.role);
         Ok(needing_restart)
     }
 }

@@ -25,6 +25,7 @@ use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, LimitsConfig, StoreKind};
 use crate::cosigning::CosigningThread;
 use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::login::Logins;
 
 /// A keystore and its audit log, as a [`KeystoreSource`] opens them.
 #[derive(Debug)]
@@ -172,6 +173,7 @@ pub(crate) struct Service {
     opening: Mutex<()>,
     /// How often callers try to unseal: each caller of the settings, and all others together.
     tries: Mutex<HashMap<Option<Actor>, RateLimiter>>,
+    logins: ArcSwap<Logins>,
     revoked_tokens: ArcSwap<RevokedTokens>,
     /// The list of revoked tokens, with its file.
     revoked: Mutex<RevocationFile>,
@@ -231,6 +233,7 @@ impl Service {
             unsealed: ArcSwapOption::empty(),
             opening: Mutex::new(()),
             tries: Mutex::default(),
+            logins: ArcSwap::from_pointee(Logins::new(&config.issuer, &config.role, &Logins::default())?),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
@@ -258,6 +261,16 @@ impl Service {
         self.limits.store(Arc::new(limits));
         self.limiters.set_rate(limits.request_rate);
         self.forget_sessions();
+    }
+
+    /// The issuers and roles as they are now.
+    pub(crate) fn logins(&self) -> Arc<Logins> {
+        self.logins.load_full()
+    }
+
+    /// Sets the issuers and roles for all logins from now on. Tokens of earlier logins stay valid.
+    pub(crate) fn set_logins(&self, logins: Logins) {
+        self.logins.store(Arc::new(logins));
     }
 
     /// How many nodes share the rates of callers.
@@ -462,7 +475,11 @@ impl Service {
             return Err(KmsError::new(Code::Forbidden, "the token was revoked"));
         }
         let last = ids.last().map_or("", |id| &id[..id.len().min(16)]);
-        let actor: Actor = format!("token {last}").parse()?;
+        let actor: Actor = match rights.holder() {
+            Some(holder) => format!("{holder} token {last}"),
+            None => format!("token {last}"),
+        }
+        .parse()?;
         // The first block is the minted token. All tokens that are made from it share one rate.
         let limiter = ids.first().and_then(|minted| self.limiters.limiter_for(minted));
         Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids })

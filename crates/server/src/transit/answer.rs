@@ -160,6 +160,16 @@ impl VaultError {
         self.words.as_deref().unwrap_or_default()
     }
 
+    /// The same error in other words.
+    pub(super) fn with_words(self, words: impl Into<Cow<'static, str>>) -> Self {
+        Self { words: Some(words.into()), ..self }
+    }
+
+    /// The message in bulla's words.
+    pub(super) fn message(&self) -> &str {
+        &self.body.message
+    }
+
     pub(super) fn code(&self) -> &str {
         self.body.code
     }

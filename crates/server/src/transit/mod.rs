@@ -7,6 +7,7 @@
 mod answer;
 mod change;
 mod keys;
+mod login;
 mod request;
 mod scheme;
 mod signatures;
@@ -34,6 +35,7 @@ pub(crate) const PREFIX: &str = "/v1/";
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .merge(keys::routes())
+        .merge(login::routes())
         .merge(change::routes())
         .merge(signatures::routes())
         .merge(sys::routes())

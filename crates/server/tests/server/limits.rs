@@ -428,9 +428,9 @@ fn every_list_has_a_bound() {
     let sign = json!(["sign"]);
     for (token, path, body) in [
         (Some(&caller), "/api/v1/tokens/attenuate", json!({ "keys": names(257) })),
-        (Some(&caller), "/api/v1/tokens/attenuate", json!({ "operations": vec!["sign"; 17] })),
+        (Some(&caller), "/api/v1/tokens/attenuate", json!({ "operations": vec!["sign"; 33] })),
         (None, "/api/v1/tokens", json!({ "keys": names(257), "operations": sign, "expires_in_seconds": 9 })),
-        (None, "/api/v1/tokens", json!({ "operations": vec!["sign"; 17], "expires_in_seconds": 9 })),
+        (None, "/api/v1/tokens", json!({ "operations": vec!["sign"; 33], "expires_in_seconds": 9 })),
         (None, "/api/v1/encrypt", json!({ "data": "", "keys": names(9) })),
         (None, "/api/v1/encrypt", json!({ "data": "", "recipients": names(9) })),
         (None, "/api/v1/backup", json!({ "recipients": names(9) })),

@@ -13,6 +13,7 @@ mod idempotency;
 mod import;
 mod keys;
 mod limits;
+mod login;
 #[cfg(feature = "etcd")]
 mod metrics;
 mod operator;

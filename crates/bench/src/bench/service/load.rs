@@ -193,7 +193,7 @@ impl Caller {
     }
 
     fn read(&mut self) -> Result<(u16, String)> {
-        let (mut status, mut length) = (None, 0);
+        let (mut status, mut length) = (None, Some(0));
         loop {
             let mut line = String::new();
             self.stream.read_line(&mut line)?;
@@ -201,13 +201,39 @@ impl Caller {
             if let Some(rest) = line.strip_prefix("http/1.1 ") {
                 status = rest.get(..3).and_then(|number| number.parse().ok());
             } else if let Some(number) = line.strip_prefix("content-length: ") {
-                length = number.parse()?;
+                length = Some(number.parse()?);
+            } else if line == "transfer-encoding: chunked" {
+                length = None;
             } else if line.is_empty() {
                 break;
             }
         }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
+        let body = match length {
+            Some(length) => self.bytes(length)?,
+            None => self.chunks()?,
+        };
         Ok((status.context("the service answers no HTTP")?, String::from_utf8(body)?))
+    }
+
+    /// A body in chunks, each with its length in hexadecimal before it; the last one is empty.
+    fn chunks(&mut self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim_end(), 16)?;
+            body.extend(self.bytes(length)?);
+            // A line ends after each chunk.
+            self.bytes(2)?;
+            if length == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 }

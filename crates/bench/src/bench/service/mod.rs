@@ -9,6 +9,7 @@ pub(crate) mod cluster;
 mod load;
 mod served;
 pub(crate) mod soak;
+pub(crate) mod vault;
 
 use std::{
     collections::BTreeMap, panic::resume_unwind, path::PathBuf, process::ExitCode, thread, time::Duration,

@@ -78,8 +78,9 @@ impl Served {
         if matches!(way, Way::AtCheckpoints | Way::Grouped) {
             bulla(&["log", "init"])?;
         }
-        let operations = ["--operation", "sign", "--operation", "verify", "--operation", "create"];
-        let token = bulla(&[&["token", "new", "--expires", "1d"], &operations[..]].concat())?;
+        let operations = OPERATIONS.iter().flat_map(|operation| ["--operation", operation]);
+        let token =
+            bulla(&["token", "new", "--expires", "1d"].into_iter().chain(operations).collect::<Vec<_>>())?;
         let (address, tls_address) = (free_address()?, free_address()?);
         fs::write(folder.join(CONFIG), settings(&folder, way, &address, &tls_address)?)?;
         let process = spawn(built, &folder)?;
@@ -130,6 +131,9 @@ impl Served {
         used_memory(self.process.id())
     }
 }
+
+/// What the token permits.
+const OPERATIONS: [&str; 6] = ["sign", "verify", "create", "encrypt", "decrypt", "mac"];
 
 /// The names of the configuration and the keystore in the folder of a service.
 const CONFIG: &str = "serve.toml";

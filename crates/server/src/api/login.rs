@@ -1,0 +1,156 @@
+//! Logging in with a JWT: a token for minutes.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
+use bulla_kms::{KeyId, KeySelector, Keystore, Name, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::tokens::{ensure_root, last_revocation_id};
+use crate::access::{Authority, Session};
+use crate::config::RoleConfig;
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
+use crate::login::{LoggedIn, Refusal};
+use crate::request::{SecretProof, parse};
+use crate::service::Worker;
+
+pub(crate) fn routes() -> OpenApiRouter<Worker> {
+    OpenApiRouter::new().routes(routes!(login))
+}
+
+/// A login.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct LogIn {
+    /// A role of the settings.
+    #[schema(example = "release")]
+    role: String,
+    /// The JWT that an issuer of the settings has made for the caller.
+    jwt: String,
+}
+
+/// The token of a caller who has logged in.
+#[derive(Serialize, ToSchema)]
+struct LoginToken {
+    /// The token. The service does not keep it.
+    token: String,
+    /// The id that revokes it, and all tokens that are made from it.
+    revocation_id: String,
+    /// When it expires.
+    #[schema(example = "2026-01-31T09:30:00.000Z")]
+    expires: String,
+    /// The caller's name in the audit log: the issuer's name, and the subject of the JWT.
+    #[schema(example = "github/repo:acme/app:ref:refs/tags/v1")]
+    holder: String,
+    /// What the token permits.
+    #[schema(value_type = Vec<String>, example = json!(["sign"]))]
+    operations: Vec<TokenOperation>,
+}
+
+/// Log in with a JWT.
+///
+/// The settings name issuers of JWTs, for example a CI system, and roles: which JWTs give which
+/// token. A refused login says why only if the issuer has signed the JWT.
+#[utoipa::path(post, path = "/api/v1/login", tag = "tokens", request_body = LogIn,
+    security(()), extensions(("x-permission" = json!("open"))),
+    responses((status = 201, description = "The token", body = LoginToken), (status = "default", body = ErrorBody)))]
+async fn login(State(worker): State<Worker>, body: SecretProof) -> Result<Response> {
+    let LogIn { role, jwt } = parse(&body)?;
+    let made = log_in(&worker, &role, &jwt).await?;
+    let answer = LoginToken {
+        token: made.token,
+        revocation_id: made.revocation_id,
+        expires: made.expires.to_string(),
+        holder: made.holder,
+        operations: made.role.operations,
+    };
+    let mut response = (StatusCode::CREATED, Json(answer)).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What a login makes.
+pub(crate) struct MadeLogin {
+    pub(crate) token: String,
+    pub(crate) revocation_id: String,
+    pub(crate) expires: Timestamp,
+    pub(crate) holder: String,
+    pub(crate) role: RoleConfig,
+}
+
+/// Verifies a JWT, and mints the token of the role.
+///
+/// # Errors
+/// The login is refused; the service is sealed; a key of the role does not exist.
+pub(crate) async fn log_in(worker: &Worker, role: &str, jwt: &str) -> Result<MadeLogin> {
+    let logins = worker.service.logins();
+    let LoggedIn { role, holder } = logins.login(role, jwt).await.map_err(refused)?;
+    let unsealed = worker.service.unsealed()?;
+    let now = Timestamp::now()?.unix_millis();
+    let expires =
+        Timestamp::from_unix_millis(now.saturating_add(role.lifetime_seconds.saturating_mul(1000)))?;
+    let authority = Authority {
+        tenant: role.tenant.clone(),
+        operations: role.operations.iter().collect(),
+        keys: None,
+        expires: Some(expires),
+        can_mint_tokens: false,
+    };
+    // The audit log names who logs in as the one who makes the token.
+    let session =
+        Session { authority, actor: holder.as_str().parse()?, limiter: None, revocation_ids: Vec::new() };
+    let session = Arc::new(session);
+    let minting = worker.run_blocking(&unsealed, &session, move |keystore| {
+        let keys = granted_keys(keystore, &role)?;
+        ensure_root(keystore, &role.tenant)?;
+        let grant = Grant::new(role.tenant.clone(), keys, role.operations.clone(), expires);
+        let token = keystore.mint_token(&grant.holder(holder.clone()))?;
+        let revocation_id = last_revocation_id(&token)?;
+        let token = token.expose().to_owned();
+        Ok(MadeLogin { token, revocation_id, expires, holder: holder.to_string(), role })
+    });
+    let made = minting.await?;
+    tracing::info!(role = %made.role.name, holder = made.holder, id = &made.revocation_id[..16], "a caller has logged in");
+    Ok(made)
+}
+
+/// The error for a refused login.
+fn refused(refusal: Refusal) -> ApiError {
+    match refusal {
+        Refusal::NotProven(reason) => {
+            tracing::debug!("a login is refused: {reason}");
+            ApiError::new(ApiErrorCode::Forbidden, "the login is refused: the service's log says why")
+        }
+        Refusal::NotPermitted(reason) => {
+            tracing::info!("a login is refused: {reason}");
+            ApiError::new(ApiErrorCode::Forbidden, format!("the login is refused: {reason}"))
+        }
+        Refusal::NoKeys => {
+            let message = "the keys of the issuer cannot be fetched: the service's log says why";
+            bulla_kms::KmsError::new(bulla_kms::Code::Unavailable, message).into()
+        }
+    }
+}
+
+/// The keys of a role, by their labels or names.
+fn granted_keys(keystore: &Keystore, role: &RoleConfig) -> bulla_kms::Result<GrantedKeys> {
+    let Some(keys) = &role.keys else { return Ok(GrantedKeys::All) };
+    let key_id = |text: &String| -> bulla_kms::Result<KeyId> {
+        if text.contains('/') {
+            return Ok(text.parse::<KeySelector>()?.as_ref().key_id().clone());
+        }
+        let label: Name = text.parse()?;
+        keystore.find(&role.tenant, &label)?.ok_or_else(|| {
+            let message = format!("the role {}: there is no key {label}", role.name);
+            bulla_kms::KmsError::new(bulla_kms::Code::KeyNotFound, message)
+        })
+    };
+    Ok(GrantedKeys::These(keys.iter().map(key_id).collect::<bulla_kms::Result<_>>()?))
+}

@@ -1,0 +1,201 @@
+//! Issuers of JWTs, and the roles that their JWTs give.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use bulla_kms::token::TokenOperation;
+use bulla_kms::{KeyId, Name, Result};
+use serde::{Deserialize, Serialize};
+
+use super::invalid;
+
+/// An issuer of JWTs: a CI system, a cluster, a provider of identities.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerConfig {
+    /// The name by which roles refer to it, and with which the names of holders begin.
+    pub name: Name,
+    /// The claim `iss` of its JWTs. Without `jwks_url` and `keys_file`, its keys are found below
+    /// this URL: at `.well-known/openid-configuration`.
+    pub issuer: String,
+    /// The URL of its keys (JWK set).
+    pub jwks_url: Option<String>,
+    /// A file with its keys: a JWK set, or public keys in PEM.
+    pub keys_file: Option<PathBuf>,
+    /// The authorities of its server's certificate, in PEM; those of the operating system by
+    /// default.
+    pub ca: Option<PathBuf>,
+    /// By how many seconds its clock may differ.
+    #[serde(default = "default_leeway")]
+    pub leeway_seconds: u64,
+}
+
+/// What the holder of a JWT gets: a token for some operations, for some minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleConfig {
+    /// The name that a login asks for.
+    pub name: Name,
+    /// The name of the issuer.
+    pub issuer: Name,
+    /// The audiences: the claim `aud` must contain one of them.
+    pub audiences: Vec<String>,
+    /// Patterns of the claim `sub`, of which one must match. A `*` stands for any text.
+    #[serde(default)]
+    pub subjects: Vec<String>,
+    /// Patterns of other claims: of each, one must match. `/a/b` is the claim `b` in the object `a`.
+    #[serde(default)]
+    pub claims: BTreeMap<String, Vec<String>>,
+    /// The tenant whose keys the token is for.
+    pub tenant: Name,
+    /// What the token permits.
+    pub operations: Vec<TokenOperation>,
+    /// The keys, by their labels or names; all of the tenant by default.
+    pub keys: Option<Vec<String>>,
+    /// The token's lifetime.
+    #[serde(default = "default_lifetime")]
+    pub lifetime_seconds: u64,
+}
+
+const fn default_leeway() -> u64 {
+    30
+}
+
+const fn default_lifetime() -> u64 {
+    600
+}
+
+/// More would accept JWTs long after their end.
+const MAX_LEEWAY_SECONDS: u64 = 600;
+/// A day: a login is for one job, and the next job logs in itself.
+const MAX_LIFETIME_SECONDS: u64 = 86_400;
+
+impl IssuerConfig {
+    fn check(&self) -> Result<()> {
+        let wrong = |message: &str| Err(invalid(format!("the issuer {}: {message}", self.name)));
+        if self.jwks_url.is_some() && self.keys_file.is_some() {
+            return wrong("name only one of `jwks_url` and `keys_file`");
+        }
+        if self.issuer.is_empty() {
+            return wrong("`issuer` is the claim `iss` of its JWTs");
+        }
+        let url = match &self.jwks_url {
+            Some(url) => Some(url),
+            None if self.keys_file.is_none() => Some(&self.issuer),
+            None => None,
+        };
+        // Whoever could change the keys on their way could log in as anybody.
+        if url.is_some_and(|url| !is_protected(url)) {
+            return wrong("its keys must come by https, or by http from this machine");
+        }
+        if url.is_none() && self.ca.is_some() {
+            return wrong("`ca` is for keys that come by https");
+        }
+        if self.leeway_seconds > MAX_LEEWAY_SECONDS {
+            return wrong(&format!("`leeway_seconds` is at most {MAX_LEEWAY_SECONDS}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether nobody between this machine and a URL can change its answer.
+pub(crate) fn is_protected(url: &str) -> bool {
+    if let Some(rest) = url.strip_prefix("https://") {
+        return !rest.is_empty();
+    }
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+impl RoleConfig {
+    fn check(&self) -> Result<()> {
+        let wrong = |message: &str| Err(invalid(format!("the role {}: {message}", self.name)));
+        if self.audiences.is_empty() || self.audiences.iter().any(String::is_empty) {
+            return wrong("name at least one of `audiences`, which the JWT must be for");
+        }
+        if self.subjects.is_empty() && self.claims.is_empty() {
+            return wrong(
+                "it accepts everybody to whom the issuer gives a JWT: bind `subjects` or `claims`, or write `subjects = [\"*\"]`",
+            );
+        }
+        if self.claims.values().any(Vec::is_empty) {
+            return wrong("a claim without patterns matches nothing");
+        }
+        if let Some(claim) =
+            self.claims.keys().find(|claim| matches!(claim.as_str(), "" | "iss" | "sub" | "aud"))
+        {
+            return wrong(&format!("the claim {claim:?} is not bound by `claims`"));
+        }
+        if self.operations.is_empty() {
+            return wrong("name at least one of `operations`");
+        }
+        if !(1..=MAX_LIFETIME_SECONDS).contains(&self.lifetime_seconds) {
+            return wrong(&format!("`lifetime_seconds` is from 1 to {MAX_LIFETIME_SECONDS}"));
+        }
+        let Some(keys) = &self.keys else { return Ok(()) };
+        if keys.is_empty() {
+            return wrong("name at least one of `keys`");
+        }
+        for key in keys {
+            if key.contains('/') {
+                let id: KeyId = key.parse()?;
+                if *id.tenant() != self.tenant {
+                    return wrong(&format!("the key {key} is one of another tenant"));
+                }
+            } else {
+                key.parse::<Name>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// [`bulla_kms::Code::InvalidArgument`] for settings that contradict each other.
+pub(super) fn check(issuers: &[IssuerConfig], roles: &[RoleConfig]) -> Result<()> {
+    let (mut names, mut urls) = (HashSet::new(), HashSet::new());
+    for issuer in issuers {
+        issuer.check()?;
+        if !names.insert(&issuer.name) || !urls.insert(&issuer.issuer) {
+            return Err(invalid(format!("the issuer {} is there twice", issuer.name)));
+        }
+    }
+    let mut role_names = HashSet::new();
+    for role in roles {
+        role.check()?;
+        if !names.contains(&role.issuer) {
+            return Err(invalid(format!("the role {}: there is no issuer {}", role.name, role.issuer)));
+        }
+        if !role_names.insert(&role.name) {
+            return Err(invalid(format!("the role {} is there twice", role.name)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_by_https_or_from_this_machine() {
+        for (url, expected) in [
+            ("https://example.org", true),
+            ("https://", false),
+            ("http://example.org", false),
+            ("http://127.0.0.1:5556/dex", true),
+            ("http://localhost/dex", true),
+            ("http://[::1]:80", true),
+            ("http://127.0.0.1.example.org", false),
+            ("http://localhost.example.org:80/", false),
+            ("http://127.0.0.1@example.org/", false),
+            ("http://user:127.0.0.1@example.org/", false),
+            ("file:///etc/keys", false),
+            ("example.org", false),
+        ] {
+            assert_eq!(is_protected(url), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Logins: a caller shows a JWT of an issuer that the settings name, and gets a token for minutes.
+//!
+//! - [`Logins`] has the issuers and the roles of the settings.
+//! - [`IssuerKeys`] are an issuer's public keys. They come from a file, or are fetched.
+//!
+//! `docs/login.md` says how roles are written.
+
+mod claims;
+mod fetched_keys;
+mod keys;
+mod signatures;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::{fmt, fs};
+
+use bulla_kms::token::Holder;
+use bulla_kms::{Code, KmsError, Name, Timestamp};
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use serde_json::{Map, Value};
+
+use self::claims::{BoundClaim, Pattern};
+use self::fetched_keys::FetchedKeys;
+pub(crate) use self::keys::IssuerKeys;
+use crate::config::{IssuerConfig, RoleConfig};
+
+/// The issuers and the roles of the settings.
+#[derive(Debug, Default)]
+pub(crate) struct Logins {
+    issuers: HashMap<Name, Arc<Issuer>>,
+    roles: HashMap<Name, Arc<Role>>,
+}
+
+#[derive(Debug)]
+struct Issuer {
+    config: IssuerConfig,
+    keys: KeySource,
+}
+
+#[derive(Debug)]
+enum KeySource {
+    File(IssuerKeys),
+    Server(FetchedKeys),
+}
+
+#[derive(Debug)]
+struct Role {
+    config: RoleConfig,
+    subjects: Vec<Pattern>,
+    claims: Vec<BoundClaim>,
+}
+
+/// A caller who has logged in: the role, and the name for the audit log.
+#[derive(Debug)]
+pub(crate) struct LoggedIn {
+    pub(crate) role: RoleConfig,
+    pub(crate) holder: Holder,
+}
+
+/// Why a login is refused.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The JWT is not one of the issuer, or there is no such role. The caller learns no more: the
+    /// text is for the log.
+    NotProven(String),
+    /// The issuer has signed the JWT, but the role asks for something else, which the caller may
+    /// know.
+    NotPermitted(String),
+    /// The issuer's keys are not there.
+    NoKeys,
+}
+
+impl Refusal {
+    fn unproven(reason: impl fmt::Display) -> Self {
+        Self::NotProven(reason.to_string())
+    }
+}
+
+impl Logins {
+    /// Reads the files of keys, and starts to fetch the keys of the other issuers. Issuers that
+    /// `before` has with the same settings are kept with their keys.
+    ///
+    /// # Errors
+    /// A file cannot be used; a thread cannot be started.
+    pub(crate) fn new(
+        issuers: &[IssuerConfig],
+        roles: &[RoleConfig],
+        before: &Self,
+    ) -> bulla_kms::Result<Self> {
+        signatures::install();
+        let issuer = |config: &IssuerConfig| {
+            let same = before.issuers.get(&config.name).filter(|issuer| issuer.config == *config);
+            let issuer = match same {
+                Some(same) if matches!(same.keys, KeySource::Server(_)) => Arc::clone(same),
+                _ => Arc::new(Issuer::new(config)?),
+            };
+            Ok((config.name.clone(), issuer))
+        };
+        Ok(Self {
+            issuers: issuers.iter().map(issuer).collect::<bulla_kms::Result<_>>()?,
+            roles: roles.iter().map(|role| (role.name.clone(), Arc::new(Role::new(role)))).collect(),
+        })
+    }
+
+    /// Verifies a JWT, and compares it with what the role asks for. If the JWT names a key that is
+    /// not known, it waits until the keys are fetched again.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub(crate) async fn login(&self, role: &str, jwt: &str) -> Result<LoggedIn, Refusal> {
+        let role = role.parse::<Name>().ok().and_then(|name| self.roles.get(&name));
+        let role = Arc::clone(role.ok_or_else(|| Refusal::unproven("there is no such role"))?);
+        let issuer = self.issuers.get(&role.config.issuer);
+        let issuer = Arc::clone(issuer.ok_or_else(|| Refusal::unproven("there is no such issuer"))?);
+        let claims = issuer.claims(jwt, &role.config).await?;
+        let subject = role.check(&claims)?;
+        let holder = Holder::named(issuer.config.name.as_str(), subject);
+        Ok(LoggedIn { role: role.config.clone(), holder })
+    }
+}
+
+impl Issuer {
+    fn new(config: &IssuerConfig) -> bulla_kms::Result<Self> {
+        let keys = match &config.keys_file {
+            None => KeySource::Server(FetchedKeys::start(config)?),
+            Some(file) => {
+                let unusable = |why: String| {
+                    let message =
+                        format!("the keys of the issuer {}: {}: {why}", config.name, file.display());
+                    KmsError::new(Code::InvalidArgument, message)
+                };
+                let text = fs::read(file).map_err(|error| unusable(error.to_string()))?;
+                KeySource::File(IssuerKeys::read(&text).map_err(unusable)?)
+            }
+        };
+        Ok(Self { config: config.clone(), keys })
+    }
+
+    /// The claims of a JWT that this issuer has signed, for one of the audiences.
+    async fn claims(&self, jwt: &str, role: &RoleConfig) -> Result<Map<String, Value>, Refusal> {
+        let (id, algorithm) = header(jwt)?;
+        let expected = self.expected(role, algorithm);
+        match &self.keys {
+            KeySource::File(keys) => {
+                verify(jwt, keys, id.as_deref(), &expected).unwrap_or_else(|| Err(unknown_key()))
+            }
+            KeySource::Server(keys) => {
+                let verify = |fetched: &FetchedKeys| {
+                    let keys = fetched.current()?;
+                    verify(jwt, &keys.0, id.as_deref(), &expected)
+                };
+                if let Some(verdict) = verify(keys) {
+                    return verdict;
+                }
+                keys.fetched_again().await;
+                let missing = || if keys.current().is_none() { Refusal::NoKeys } else { unknown_key() };
+                verify(keys).unwrap_or_else(|| Err(missing()))
+            }
+        }
+    }
+
+    fn expected(&self, role: &RoleConfig, algorithm: Algorithm) -> Validation {
+        let mut expected = Validation::new(algorithm);
+        expected.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        expected.set_issuer(&[&self.config.issuer]);
+        expected.set_audience(&role.audiences);
+        expected.leeway = self.config.leeway_seconds;
+        expected.validate_nbf = true;
+        expected
+    }
+}
+
+fn unknown_key() -> Refusal {
+    Refusal::unproven("the issuer has no key that could have signed it")
+}
+
+/// The name of the key, and the algorithm.
+fn header(jwt: &str) -> Result<(Option<String>, Algorithm), Refusal> {
+    let header = decode_header(jwt).map_err(Refusal::unproven)?;
+    if !signatures::ALGORITHMS.contains(&header.alg) {
+        return Err(Refusal::unproven(format_args!("the algorithm {:?} is not accepted", header.alg)));
+    }
+    // Nothing that a header can say is critical to us, so whatever it says is unknown.
+    if header.crit.is_some() || header.zip.is_some() || header.enc.is_some() {
+        return Err(Refusal::unproven("the header has `crit`, `zip` or `enc`"));
+    }
+    Ok((header.kid, header.alg))
+}
+
+/// The verdict about a JWT; none if no key of that name is known.
+fn verify(
+    jwt: &str,
+    keys: &IssuerKeys,
+    id: Option<&str>,
+    expected: &Validation,
+) -> Option<Result<Map<String, Value>, Refusal>> {
+    let algorithm = *expected.algorithms.first()?;
+    let mut verdict = None;
+    for key in keys.candidates(id, algorithm) {
+        match decode::<Map<String, Value>>(jwt, key, expected) {
+            Ok(decoded) => return Some(Ok(decoded.claims)),
+            // Another key may have signed it.
+            Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
+                verdict = Some(Err(Refusal::unproven(error)));
+            }
+            Err(error) => return Some(Err(refused(&error))),
+        }
+    }
+    verdict
+}
+
+/// A JWT with a good signature says something else, or cannot be read.
+fn refused(error: &jsonwebtoken::errors::Error) -> Refusal {
+    let reason = match error.kind() {
+        ErrorKind::ExpiredSignature => "the JWT has expired",
+        ErrorKind::ImmatureSignature => "the JWT is not valid yet",
+        ErrorKind::InvalidAudience => "the JWT is for another audience",
+        ErrorKind::InvalidIssuer => "the JWT is of another issuer",
+        ErrorKind::MissingRequiredClaim(claim) => {
+            return Refusal::NotPermitted(format!("the JWT has no claim `{claim}`"));
+        }
+        ErrorKind::InvalidClaimFormat(claim) => {
+            return Refusal::NotPermitted(format!("the claim `{claim}` of the JWT has a wrong form"));
+        }
+        _ => return Refusal::unproven(error),
+    };
+    Refusal::NotPermitted(reason.to_owned())
+}
+
+impl Role {
+    fn new(config: &RoleConfig) -> Self {
+        Self {
+            config: config.clone(),
+            subjects: config.subjects.iter().map(|text| Pattern::new(text)).collect(),
+            claims: config.claims.iter().map(|(name, patterns)| BoundClaim::new(name, patterns)).collect(),
+        }
+    }
+
+    /// The subject of a JWT with these claims.
+    ///
+    /// # Errors
+    /// A claim is not what the role asks for.
+    fn check<'a>(&self, claims: &'a Map<String, Value>) -> Result<&'a str, Refusal> {
+        let other = |claim: &str| {
+            Refusal::NotPermitted(format!("the claim `{claim}` of the JWT is not what the role asks for"))
+        };
+        // The library takes a list of issuers, too.
+        if !claims.get("iss").is_some_and(Value::is_string) {
+            return Err(other("iss"));
+        }
+        let now = Timestamp::now().map_err(Refusal::unproven)?.unix_millis() / 1000;
+        let is_later = |at: &Value| at.as_f64().is_none_or(|at| at > (now + 600) as f64);
+        if claims.get("iat").is_some_and(is_later) {
+            return Err(other("iat"));
+        }
+        let subject = claims.get("sub").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let subject = subject.ok_or_else(|| other("sub"))?;
+        if !self.subjects.is_empty() && !self.subjects.iter().any(|pattern| pattern.matches(subject)) {
+            return Err(other("sub"));
+        }
+        match self.claims.iter().find(|bound| !bound.is_in(claims)) {
+            Some(bound) => Err(other(&bound.name)),
+            None => Ok(subject),
+        }
+    }
+}
