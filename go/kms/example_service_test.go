@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type exampleService struct {
 // newExampleClient starts a service with the key "invoices", and returns a client of it.
 func newExampleClient() *kms.Client {
 	service := new(exampleService)
-	service.create("invoices")
+	service.create("invoices", "ed25519")
 	server := httptest.NewServer(service)
 	client, err := kms.New(server.URL)
 	if err != nil {
@@ -38,8 +39,14 @@ func newExampleClient() *kms.Client {
 	return client
 }
 
-func (s *exampleService) create(label string) *exampleKey {
-	id := fmt.Sprintf("local/files/ed25519/0197a5c0-4c1e-7e0b-9a37-%012d", len(s.keys)+1)
+func (s *exampleService) create(label, algorithm string) *exampleKey {
+	if algorithm == "" {
+		algorithm = "ed25519"
+	}
+	id := fmt.Sprintf("local/files/%s/0197a5c0-4c1e-7e0b-9a37-%012d", algorithm, len(s.keys)+1)
+	if algorithm != "ed25519" {
+		id = fmt.Sprintf("local/files/%s/%s", algorithm, label)
+	}
 	key := &exampleKey{id: id, label: label, state: "enabled"}
 	s.keys = append(s.keys, key)
 	key.rotate()
@@ -49,6 +56,11 @@ func (s *exampleService) create(label string) *exampleKey {
 func (k *exampleKey) rotate() {
 	seed := fmt.Sprintf("%-32.32s", fmt.Sprint(len(k.versions), k.label, k.id))
 	k.versions = append(k.versions, ed25519.NewKeyFromSeed([]byte(seed)))
+}
+
+// version is the id of a version.
+func (k *exampleKey) version(number int) string {
+	return fmt.Sprintf("%s/v%d", k.id, number)
 }
 
 // view is the key in JSON.
@@ -80,15 +92,32 @@ func (s *exampleService) find(name string) (*exampleKey, int) {
 	return nil, 0
 }
 
+// plaintext is bytes, or true where a data key is asked for.
+type plaintext []byte
+
+func (p *plaintext) UnmarshalJSON(text []byte) error {
+	if string(text) == "true" || string(text) == "false" {
+		return nil
+	}
+	return json.Unmarshal(text, (*[]byte)(p))
+}
+
 // exampleItem is the body of a request, or one item of it.
 type exampleItem struct {
-	Label     string        `json:"label"`
-	Enabled   bool          `json:"enabled"`
-	Key       string        `json:"key"`
-	Message   []byte        `json:"message"`
-	Digest    []byte        `json:"digest"`
-	Signature []byte        `json:"signature"`
-	Items     []exampleItem `json:"items"`
+	Label          string        `json:"label"`
+	Algorithm      string        `json:"algorithm"`
+	Enabled        bool          `json:"enabled"`
+	Key            string        `json:"key"`
+	Message        []byte        `json:"message"`
+	Digest         []byte        `json:"digest"`
+	Signature      []byte        `json:"signature"`
+	Plaintext      plaintext     `json:"plaintext"`
+	AssociatedData []byte        `json:"associated_data"`
+	Ciphertext     []byte        `json:"ciphertext"`
+	MAC            []byte        `json:"mac"`
+	Version        int           `json:"version"`
+	Bytes          int           `json:"bytes"`
+	Items          []exampleItem `json:"items"`
 }
 
 func (s *exampleService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -97,9 +126,11 @@ func (s *exampleService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	path := strings.TrimPrefix(r.URL.Path, "/api/v1/")
 	name, verb := strings.TrimPrefix(path, "keys/"), ""
-	for _, known := range []string{"rotate", "sign", "verify", "sign-digest"} {
-		if cut, ok := strings.CutSuffix(name, "/"+known); ok {
-			name, verb = cut, known
+	for _, known := range append([]string{"rotate", "sign", "verify", "sign-digest"}, symmetricVerbs...) {
+		for _, suffix := range []string{known, known + "/batch"} {
+			if cut, ok := strings.CutSuffix(name, "/"+suffix); ok {
+				name, verb = cut, suffix
+			}
 		}
 	}
 	answer := s.answer(r.Method, path, name, verb, body)
@@ -115,13 +146,15 @@ func (s *exampleService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *exampleService) answer(method, path, name, verb string, body exampleItem) map[string]any {
 	switch {
 	case path == "keys" && method == http.MethodPost:
-		return s.create(body.Label).view()
+		return s.create(body.Label, body.Algorithm).view()
 	case path == "keys":
 		views := make([]map[string]any, len(s.keys))
 		for i, key := range s.keys {
 			views[i] = key.view()
 		}
 		return map[string]any{"keys": views}
+	case path == "random":
+		return map[string]any{"random": make([]byte, body.Bytes)}
 	case path == "audit-log/entries":
 		entry := map[string]any{"number": 0, "time": time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC), "who": "app", "operation": "create", "result": "ok"}
 		return map[string]any{"entries": []any{entry}}
@@ -131,6 +164,14 @@ func (s *exampleService) answer(method, path, name, verb string, body exampleIte
 			results[i] = s.use(item.Key, path, item)
 		}
 		return map[string]any{"results": results}
+	case strings.HasSuffix(verb, "/batch"):
+		results := make([]map[string]any, len(body.Items))
+		for i, item := range body.Items {
+			results[i] = s.useSymmetric(name, verb, item)
+		}
+		return map[string]any{"results": results}
+	case slices.Contains(symmetricVerbs, verb):
+		return s.useSymmetric(name, verb, body)
 	case verb == "rotate":
 		key, _ := s.find(name)
 		key.rotate()

@@ -20,20 +20,25 @@ type Key struct {
 	Backend    string `json:"backend"`
 	Exportable bool   `json:"exportable"`
 	// SignsDigests is true for a key of ECDSA that signs digests, and so no statements.
-	SignsDigests   bool     `json:"signs_digests"`
-	MinimumVersion uint32   `json:"minimum_version"`
-	Rotation       Rotation `json:"rotation"`
-	// LatestVersion is the number of the version that signs.
+	SignsDigests   bool   `json:"signs_digests"`
+	MinimumVersion uint32 `json:"minimum_version"`
+	// Derivation is DerivationPerContext or DerivationConvergent for a key that encrypts with keys
+	// derived from a context; otherwise it is empty.
+	Derivation string   `json:"derivation"`
+	Rotation   Rotation `json:"rotation"`
+	// LatestVersion is the number of the version that signs, encrypts or makes MACs.
 	LatestVersion uint32 `json:"head"`
 	// Versions are all versions, version 1 first.
 	Versions []Version `json:"versions"`
 }
 
-// A Version is one version of a key. The latest signs, and all verify.
+// A Version is one version of a key. The latest signs, encrypts or makes MACs, and all verify or
+// decrypt.
 type Version struct {
 	// ID is the key version id: the key id, and /vN.
-	ID        string    `json:"id"`
-	Version   uint32    `json:"version"`
+	ID      string `json:"id"`
+	Version uint32 `json:"version"`
+	// PublicKey is nil if the algorithm is symmetric.
 	PublicKey []byte    `json:"public_key"`
 	Created   time.Time `json:"created"`
 	// Retired is when the next version took its place; nil for the latest.
@@ -57,12 +62,24 @@ type NewKey struct {
 	Label      string `json:"label,omitempty"`
 	Exportable bool   `json:"exportable,omitempty"`
 	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
-	SignsDigests bool      `json:"signs_digests,omitempty"`
-	Rotation     *Rotation `json:"rotation,omitempty"`
+	SignsDigests bool `json:"signs_digests,omitempty"`
+	// Derivation is DerivationPerContext or DerivationConvergent for a key that encrypts with keys
+	// derived from a context. It cannot be changed later.
+	Derivation string    `json:"derivation,omitempty"`
+	Rotation   *Rotation `json:"rotation,omitempty"`
 	// Backend makes and keeps the private keys: "pkcs11" is the device with which the service was
 	// started. Empty for software.
 	Backend string `json:"backend,omitempty"`
 }
+
+// The derivations of keys that encrypt.
+const (
+	// DerivationPerContext derives a key from each context that callers give.
+	DerivationPerContext = "per_context"
+	// DerivationConvergent also gives equal plaintexts in one context equal ciphertexts, and takes
+	// no associated data. Use it only to search for equal values.
+	DerivationConvergent = "convergent"
+)
 
 // CreateKey makes a key with its version 1.
 func (c *Client) CreateKey(ctx context.Context, key NewKey) (*Key, error) {
@@ -74,17 +91,17 @@ func (c *Client) Key(ctx context.Context, key string) (*Key, error) {
 	return c.key(ctx, http.MethodGet, keyPath(key, ""), nil, reads)
 }
 
-// Rotate adds a version to a key. The new version signs from now on.
+// Rotate adds a version to a key. The new version signs, encrypts or makes MACs from now on.
 func (c *Client) Rotate(ctx context.Context, key string) (*Key, error) {
 	return c.key(ctx, http.MethodPost, keyPath(key, "/rotate"), nil, changes)
 }
 
-// Enable makes a disabled key sign again.
+// Enable lets a disabled key be used again.
 func (c *Client) Enable(ctx context.Context, key string) (*Key, error) {
 	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": true}, changes)
 }
 
-// Disable keeps a key from signing. Its signatures still verify.
+// Disable keeps a key from being used. Its signatures still verify.
 func (c *Client) Disable(ctx context.Context, key string) (*Key, error) {
 	return c.key(ctx, http.MethodPatch, keyPath(key, ""), map[string]bool{"enabled": false}, changes)
 }

@@ -1,9 +1,13 @@
-// Package kms is a client of bulla's key management service (bulla serve). It signs and verifies
-// with keys that never leave the service.
+// Package kms is a client of bulla's key management service (bulla serve). It signs, verifies,
+// encrypts, decrypts and makes message authentication codes (MACs) with keys that never leave the
+// service.
 //
 //	client, err := kms.New("http://127.0.0.1:8200", kms.WithToken(token))
 //	signature, err := client.Sign(ctx, "invoices", message)
 //	valid, err := client.Verify(ctx, signature.Key, message, signature.Bytes)
+//
+// Encrypt and Decrypt are for values of up to 64 MiB, with a key whose algorithm encrypts, and
+// GenerateDataKey is for more data. MAC and VerifyMAC are for keys that make MACs.
 //
 // A [Signer] is a crypto.Signer: what crypto/x509 and other packages sign with.
 //

@@ -55,30 +55,13 @@ type SignResult struct {
 // others. The error that it returns itself is that of a request as a whole. Then it returns the
 // results of the requests before as well, which belong to the first items.
 func (c *Client) SignMany(ctx context.Context, items []SignItem) ([]SignResult, error) {
-	results := make([]SignResult, 0, len(items))
-	for _, part := range parts(items) {
-		body := make([]SignItem, len(part))
-		for i, item := range part {
-			body[i] = SignItem{item.Key, orEmpty(item.Message)}
-		}
-		var answer struct {
-			Results []struct {
-				Signature
-				Error *Error `json:"error"`
-			} `json:"results"`
-		}
-		err := c.call(ctx, http.MethodPost, "/api/v1/sign", map[string]any{"items": body}, &answer, reads)
-		if err == nil && len(answer.Results) != len(part) {
-			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
-		}
-		if err != nil {
-			return results, err
-		}
-		for _, one := range answer.Results {
-			results = append(results, SignResult{one.Signature, errorOrNil(one.Error)})
-		}
+	type answer struct {
+		Signature
+		Error *Error `json:"error"`
 	}
-	return results, nil
+	each := func(item SignItem) any { return SignItem{item.Key, orEmpty(item.Message)} }
+	result := func(one answer) SignResult { return SignResult{one.Signature, errorOrNil(one.Error)} }
+	return many(ctx, c, "/api/v1/sign", items, each, result)
 }
 
 // A VerifyItem is one signature of a batch.
@@ -98,19 +81,34 @@ type VerifyResult struct {
 // another item. If a request fails, it returns the verdicts of the requests before as well, which
 // belong to the first items.
 func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyResult, error) {
-	results := make([]VerifyResult, 0, len(items))
+	each := func(item VerifyItem) any {
+		return VerifyItem{item.Key, orEmpty(item.Message), orEmpty(item.Signature)}
+	}
+	return many(ctx, c, "/api/v1/verify", items, each, verifyResult)
+}
+
+type verdictAnswer struct {
+	Valid bool   `json:"valid"`
+	Error *Error `json:"error"`
+}
+
+func verifyResult(one verdictAnswer) VerifyResult {
+	return VerifyResult{one.Valid && one.Error == nil, errorOrNil(one.Error)}
+}
+
+// many makes as many requests as the items take. each is an item as a request has it, and result
+// reads its part of the answer. If a request fails, it returns the results of the requests before.
+func many[I, A, R any](ctx context.Context, c *Client, path string, items []I, each func(I) any, result func(A) R) ([]R, error) {
+	results := make([]R, 0, len(items))
 	for _, part := range parts(items) {
-		body := make([]VerifyItem, len(part))
+		body := make([]any, len(part))
 		for i, item := range part {
-			body[i] = VerifyItem{item.Key, orEmpty(item.Message), orEmpty(item.Signature)}
+			body[i] = each(item)
 		}
 		var answer struct {
-			Results []struct {
-				Valid bool   `json:"valid"`
-				Error *Error `json:"error"`
-			} `json:"results"`
+			Results []A `json:"results"`
 		}
-		err := c.call(ctx, http.MethodPost, "/api/v1/verify", map[string]any{"items": body}, &answer, reads)
+		err := c.call(ctx, http.MethodPost, path, map[string]any{"items": body}, &answer, reads)
 		if err == nil && len(answer.Results) != len(part) {
 			err = fmt.Errorf("kms: %d results for %d items", len(answer.Results), len(part))
 		}
@@ -118,7 +116,7 @@ func (c *Client) VerifyMany(ctx context.Context, items []VerifyItem) ([]VerifyRe
 			return results, err
 		}
 		for _, one := range answer.Results {
-			results = append(results, VerifyResult{one.Valid && one.Error == nil, errorOrNil(one.Error)})
+			results = append(results, result(one))
 		}
 	}
 	return results, nil

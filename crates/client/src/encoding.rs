@@ -51,6 +51,13 @@ pub(crate) fn secret_bytes<'de, D: Deserializer<'de>>(
     bytes(deserializer).map(Zeroizing::new)
 }
 
+/// Like [`secret_bytes`], for a field that may be absent.
+pub(crate) fn optional_secret_bytes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Zeroizing<Vec<u8>>>, D::Error> {
+    optional_bytes(deserializer).map(|bytes| bytes.map(Zeroizing::new))
+}
+
 /// Bytes that are wiped with their last reference.
 pub(crate) fn wiped(bytes: Zeroizing<Vec<u8>>) -> Bytes {
     Bytes::from_owner(bytes)

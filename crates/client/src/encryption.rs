@@ -1,4 +1,4 @@
-//! Encryption to keys of the service.
+//! Encryption to the public keys of the service's key pairs, and to recipients elsewhere.
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -95,39 +95,45 @@ impl Client {
         Ok(answer.shared_key)
     }
 
-    /// Encrypts data to keys of the service and to recipients elsewhere. Each of them decrypts it,
-    /// also with `bulla decrypt`.
+    /// Encrypts data to key pairs of the service and to recipients elsewhere. Each of them decrypts
+    /// it, also with `bulla decrypt`. A symmetric key encrypts by [`Client::encrypt`].
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// let encrypted = client.encrypt(b"a secret", &["transport"], &[]).await?;
-    /// assert_eq!(client.decrypt(&encrypted).await?.as_slice(), b"a secret");
+    /// let encrypted = client.encrypt_to_recipients(b"a secret", &["transport"], &[]).await?;
+    /// assert_eq!(client.decrypt_as_recipient(&encrypted).await?.as_slice(), b"a secret");
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn encrypt(&self, data: &[u8], keys: &[&str], recipients: &[&str]) -> Result<Vec<u8>> {
+    pub async fn encrypt_to_recipients(
+        &self,
+        data: &[u8],
+        keys: &[&str],
+        recipients: &[&str],
+    ) -> Result<Vec<u8>> {
         let body = Encrypt { data: Base64(data), keys, recipients };
         let names: usize = keys.iter().chain(recipients).map(|text| text.len() + 3).sum();
         let length = MAX_JSON_FRAME_LEN + base64_len(data.len()) + names;
-        let call = Call::new(Operation::Encrypt).secret_body(&body, length);
+        let call = Call::new(Operation::EncryptToRecipients).secret_body(&body, length);
         Ok(self.call::<Encrypted>(call).await?.encrypted_data)
     }
 
-    /// Decrypts data with any key of the service that the caller may use.
+    /// Decrypts data of [`Client::encrypt_to_recipients`] with any key of the service that the
+    /// caller may use.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
     /// let encrypted = std::fs::read("secret.bulla").unwrap();
-    /// let data = client.decrypt(&encrypted).await?;
+    /// let data = client.decrypt_as_recipient(&encrypted).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn decrypt(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    pub async fn decrypt_as_recipient(&self, encrypted: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         #[derive(Serialize)]
         struct Body<'a> {
             encrypted_data: Base64<'a>,
         }
-        let call = Call::new(Operation::Decrypt).body(&Body { encrypted_data: Base64(encrypted) });
+        let call = Call::new(Operation::DecryptAsRecipient).body(&Body { encrypted_data: Base64(encrypted) });
         Ok(self.call::<Decrypted>(call).await?.data)
     }
 }

@@ -255,8 +255,8 @@ impl StdError for Error {
     }
 }
 
-/// Why [`Client::sign_many`](crate::Client::sign_many) or
-/// [`Client::verify_many`](crate::Client::verify_many) did not reach the end of the batch.
+/// Why [`Client::sign_many`](crate::Client::sign_many) or another call for a batch did not reach
+/// the end of the batch.
 ///
 /// ```no_run
 /// # async fn example(client: &bulla_client::Client) {

@@ -22,7 +22,7 @@ pub struct Key {
     pub label: Option<String>,
     /// Its algorithm.
     pub algorithm: String,
-    /// Whether it signs.
+    /// Whether it may be used.
     pub state: KeyState,
     /// From this time on it may be destroyed; none unless its destruction is scheduled.
     #[serde(default, deserialize_with = "optional_time")]
@@ -39,29 +39,57 @@ pub struct Key {
     /// Whether it signs digests that callers hash themselves, and so no statements.
     #[serde(default)]
     pub signs_digests: bool,
-    /// Older versions do not verify.
+    /// Older versions do not verify, and do not decrypt.
     pub minimum_version: u32,
-    /// The oldest version that signs when a client of the Vault-compatible interface names it; none
-    /// if only the latest version signs.
+    /// The oldest version that signs or encrypts when a client of the Vault-compatible interface names it; none
+    /// if only the latest version does.
     #[serde(default)]
     pub minimum_signing_version: Option<u32>,
+    /// What encrypts, for algorithms that encrypt.
+    #[serde(default)]
+    pub derivation: KeyDerivation,
     /// When the service rotates it by itself.
     pub rotation: Rotation,
-    /// The number of the latest version, the one that signs.
+    /// The number of the latest version, the one that signs, encrypts or makes MACs.
     #[serde(rename = "head")]
     pub latest_version: u32,
     /// All versions, version 1 first.
     pub versions: Vec<KeyVersion>,
 }
 
-/// Whether a key signs.
+/// The key that encrypts, for algorithms that encrypt. It is fixed when the key is made.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyDerivation {
+    /// The version's own key. Callers give no context.
+    #[default]
+    None,
+    /// A key that is derived from the version's key and the context, which callers must give.
+    PerContext,
+    /// As `PerContext`, and the same plaintext in the same context always gives the same
+    /// ciphertext. Whoever sees two ciphertexts then sees whether their plaintexts are equal. Use
+    /// it only to search for equal values. Callers give no associated data.
+    Convergent,
+    /// A derivation that this client does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl KeyDerivation {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// Whether a key may be used.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// It signs.
+    /// It may be used.
     Enabled,
-    /// It does not sign. Its older signatures still verify.
+    /// It does not sign, encrypt or decrypt, and makes no MACs. Its older signatures still verify.
     Disabled,
     /// Its destruction is scheduled.
     PendingDestruction,
@@ -75,7 +103,8 @@ pub enum KeyState {
 /// When the service rotates a key by itself; without a bound, never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// A version signs for at most this long. The service counts whole seconds.
+    /// A version signs, encrypts or makes MACs for at most this long. The service counts whole
+    /// seconds.
     #[serde(
         default,
         rename = "max_age_seconds",
@@ -83,7 +112,7 @@ pub struct Rotation {
         with = "optional_seconds"
     )]
     pub max_age: Option<Duration>,
-    /// A version makes at most this many signatures.
+    /// A version makes at most this many signatures, ciphertexts or MACs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u64>,
 }
@@ -119,7 +148,7 @@ pub struct KeyVersion {
 pub enum VersionState {
     /// It may be used.
     Usable,
-    /// Its signatures do not verify any more.
+    /// Its signatures and MACs do not verify any more, and its ciphertexts do not decrypt.
     Revoked,
     /// Its private key was destroyed.
     Destroyed,
@@ -162,6 +191,9 @@ pub struct NewKey {
     /// later. Such a key signs no statements.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub signs_digests: bool,
+    /// What encrypts, for algorithms that encrypt. It cannot be changed later.
+    #[serde(skip_serializing_if = "KeyDerivation::is_none")]
+    pub derivation: KeyDerivation,
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
@@ -188,9 +220,9 @@ pub enum KeyUpdate<'a> {
     /// A new label, or none.
     #[serde(serialize_with = "label_or_empty")]
     Label(Option<&'a str>),
-    /// Whether the key signs.
+    /// Whether the key may be used.
     Enabled(bool),
-    /// The oldest version that verifies.
+    /// The oldest version that verifies and decrypts.
     MinimumVersion(u32),
     /// When the service rotates the key by itself.
     Rotation(Rotation),
@@ -323,7 +355,7 @@ impl Client {
         .await
     }
 
-    /// Adds a version to a key. The new version signs from now on.
+    /// Adds a version to a key. The new version signs, encrypts or makes MACs from now on.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -358,7 +390,7 @@ impl Client {
         self.call(Call::of_key(Operation::UpdateKey, key).body(&Body { revision, update })).await
     }
 
-    /// Enables a key: it signs again.
+    /// Enables a key: it may be used again.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -370,7 +402,7 @@ impl Client {
         self.update_key(key, None, KeyUpdate::Enabled(true)).await
     }
 
-    /// Disables a key: it does not sign. Its older signatures still verify.
+    /// Disables a key: it does not sign, encrypt or decrypt. Its older signatures still verify.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -382,8 +414,8 @@ impl Client {
         self.update_key(key, None, KeyUpdate::Enabled(false)).await
     }
 
-    /// Schedules a key's destruction: from the time `after` on it may be destroyed. It does not
-    /// sign from now on.
+    /// Schedules a key's destruction: from the time `after` on it may be destroyed. It is disabled
+    /// from now on.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -427,7 +459,8 @@ impl Client {
         self.call(Call::of_key(Operation::DestroyKey, key)).await
     }
 
-    /// Revokes an older version: its signatures do not verify any more. This cannot be undone.
+    /// Revokes an older version: its signatures and MACs do not verify any more, and its ciphertexts
+    /// do not decrypt. This cannot be undone.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
@@ -440,7 +473,8 @@ impl Client {
         self.call(call.path_param("{version}", &version.to_string())).await
     }
 
-    /// Destroys the private key of an older version. It still verifies. This cannot be undone.
+    /// Destroys the private key of an older version. Its signatures still verify. This cannot be
+    /// undone.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {

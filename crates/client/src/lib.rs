@@ -22,7 +22,11 @@
 //! - [`Client`] is async: its calls run in a tokio runtime. [`blocking`] is for programs without
 //!   one.
 //! - [`Client::sign_many`] and [`Client::verify_many`] are the fastest way to sign and verify many
-//!   messages.
+//!   messages, and [`Client::encrypt_many`] to encrypt many plaintexts.
+//! - [`Client::encrypt`] is for values up to 64 MiB, with a key that encrypts (`aes-256-gcm`).
+//!   [`Client::generate_data_key`] is for more, and [`Client::encrypt_to_recipients`] for files
+//!   that others open with a private key.
+//! - Plaintexts, data keys and random bytes are wiped from memory when they are dropped.
 //! - [`Client::keys`] and [`Client::audit_entries`] are streams that read page after page.
 //! - [`middleware`] puts code of yours around each request. [`TokenProvider`] gives tokens that are
 //!   replaced before they expire.
@@ -60,6 +64,7 @@
 
 mod address;
 mod audit_log;
+mod batch;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod client;
@@ -75,6 +80,7 @@ mod pages;
 mod request;
 mod service;
 mod signing;
+mod symmetric;
 mod tls;
 mod token;
 #[cfg(feature = "tracing")]
@@ -90,8 +96,8 @@ pub use self::encryption::EncapsulatedKey;
 pub use self::error::{BatchError, BoxError, Error, ErrorKind, Result, ServiceError};
 pub use self::error_code::ErrorCode;
 pub use self::keys::{
-    Key, KeyPage, KeyState, KeyUpdate, KeyVersion, NewKey, Origin, PublicKey, PublicKeyFormat, Rotation,
-    VersionState,
+    Key, KeyDerivation, KeyPage, KeyState, KeyUpdate, KeyVersion, NewKey, Origin, PublicKey, PublicKeyFormat,
+    Rotation, VersionState,
 };
 pub use self::middleware::BoxFuture;
 pub use self::operation::Operation;
@@ -99,6 +105,10 @@ pub use self::pages::Pages;
 pub use self::service::{Backup, Health, Readiness, SealStatus, StoreFreshness};
 pub use self::signing::{
     Prehash, SignItem, Signature, SignedStatement, Statement, StatementKind, Verdict, VerifyItem,
+};
+pub use self::symmetric::{
+    Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,
+    VerifyMacItem,
 };
 pub use self::tls::{ClientCertificate, RootCertificates};
 pub use self::token::{Attenuation, Grant, MintedToken, Permissions, Token, TokenProvider};

@@ -1,18 +1,13 @@
 //! Signing and verifying: messages, digests, statements, and many messages at once.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::batch::{BatchItem, ITEM_FRAME_LEN};
 use crate::client::Client;
 use crate::encoding::{Base64, base64_len, bytes};
-use crate::error::{BatchError, Error, Result, ServiceError};
+use crate::error::{BatchError, Result, ServiceError};
 use crate::operation::Operation;
 use crate::request::Call;
-
-/// The most bytes of a request with many items. The service's default setting takes twice as many.
-const MAX_BATCH_BODY_BYTES: usize = 16 << 20;
-/// About the length of an item's JSON without its texts.
-const ITEM_FRAME_LEN: usize = 64;
 
 /// A signature, and the key version that made it.
 #[non_exhaustive]
@@ -27,18 +22,18 @@ pub struct Signature {
     pub bytes: Vec<u8>,
 }
 
-/// The verdict about a signature. Ignoring it skips verification.
+/// The verdict about a signature or a MAC. Ignoring it skips verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a signature is only valid if the verdict says so"]
+#[must_use = "a signature or a MAC is only valid if the verdict says so"]
 pub enum Verdict {
-    /// The key made this signature of this message.
+    /// The key made this signature, or this MAC, of this message.
     Valid,
     /// It did not.
     Invalid,
 }
 
 impl Verdict {
-    /// Whether the signature is valid.
+    /// Whether the signature or the MAC is valid.
     pub const fn is_valid(self) -> bool {
         matches!(self, Self::Valid)
     }
@@ -128,9 +123,8 @@ struct Item<'a> {
     signature: Option<Base64<'a>>,
 }
 
-impl Item<'_> {
-    /// About how many bytes it takes in a request.
-    fn length(&self) -> usize {
+impl BatchItem for Item<'_> {
+    fn json_len(&self) -> usize {
         let signature = self.signature.as_ref().map_or(0, |signature| base64_len(signature.0.len()));
         ITEM_FRAME_LEN + self.key.map_or(0, str::len) + base64_len(self.message.0.len()) + signature
     }
@@ -146,22 +140,24 @@ struct Digest<'a> {
 }
 
 #[derive(Deserialize)]
-struct Results<T> {
-    results: Vec<T>,
-}
-
-#[derive(Deserialize)]
 #[serde(untagged)]
 enum Signed {
     Failed { error: ServiceError },
     Signed(Signature),
 }
 
+/// The verdict about a signature or a MAC.
 #[derive(Deserialize)]
-struct Verified {
+pub(crate) struct Verified {
     valid: bool,
     /// Only items of a batch have it.
     error: Option<ServiceError>,
+}
+
+impl Verified {
+    pub(crate) fn result(self) -> Result<Verdict, ServiceError> {
+        self.error.map_or(Ok(Verdict::new(self.valid)), Err)
+    }
 }
 
 impl Client {
@@ -197,7 +193,7 @@ impl Client {
         self.verdict(Call::of_key(Operation::Verify, key).body(&body)).await
     }
 
-    async fn verdict(&self, call: Call) -> Result<Verdict> {
+    pub(crate) async fn verdict(&self, call: Call) -> Result<Verdict> {
         Ok(Verdict::new(self.call::<Verified>(call).await?.valid))
     }
 
@@ -313,10 +309,10 @@ impl Client {
             .map(|item| Item { key: Some(item.key), message: Base64(item.message), signature: None })
             .collect();
         let result = |one| match one {
-            Signed::Signed(signature) => Ok(signature),
-            Signed::Failed { error } => Err(error),
+            Signed::Signed(signature) => Ok(Ok(signature)),
+            Signed::Failed { error } => Ok(Err(error)),
         };
-        self.call_in_parts(Operation::SignMany, &each, result).await
+        self.call_many(|| Call::new(Operation::SignMany), &each, result).await
     }
 
     /// Verifies many signatures. Each gets a verdict or an error, in their order. No verdict
@@ -355,88 +351,20 @@ impl Client {
                 signature: Some(Base64(item.signature)),
             })
             .collect();
-        let verdict = |one: Verified| one.error.map_or(Ok(Verdict::new(one.valid)), Err);
-        self.call_in_parts(Operation::VerifyMany, &each, verdict).await
+        self.call_many(|| Call::new(Operation::VerifyMany), &each, |one: Verified| Ok(one.result())).await
     }
-
-    /// Makes as many requests as the items take. `read` turns an item's part of the answer into its
-    /// result.
-    async fn call_in_parts<A: DeserializeOwned, T>(
-        &self,
-        operation: Operation,
-        items: &[Item<'_>],
-        read: impl Fn(A) -> Result<T, ServiceError>,
-    ) -> Result<Vec<Result<T, ServiceError>>, BatchError<T>> {
-        let mut results = Vec::with_capacity(items.len());
-        while let rest @ [_, ..] = &items[results.len()..] {
-            let part = &rest[..request_len(rest, self.options.max_batch_items)];
-            match self.call_with_items::<A>(operation, part).await {
-                Ok(answers) => results.extend(answers.into_iter().map(&read)),
-                Err(error) => return Err(BatchError { results, error }),
-            }
-        }
-        Ok(results)
-    }
-
-    /// Makes one request, whose answer has a result for each item.
-    async fn call_with_items<A: DeserializeOwned>(
-        &self,
-        operation: Operation,
-        items: &[Item<'_>],
-    ) -> Result<Vec<A>> {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            items: &'a [Item<'a>],
-        }
-        let answer: Results<A> = self.call(Call::new(operation).body(&Body { items })).await?;
-        let (results, items) = (answer.results.len(), items.len());
-        if results != items {
-            return Err(Error::invalid_response(format_args!("{results} results for {items} items")));
-        }
-        Ok(answer.results)
-    }
-}
-
-/// How many of the items one request takes: at least one.
-fn request_len(items: &[Item<'_>], max: usize) -> usize {
-    let mut length = 0;
-    let fits = |item: &&Item<'_>| {
-        length += item.length();
-        length <= MAX_BATCH_BODY_BYTES
-    };
-    items.iter().take(max).take_while(fits).count().max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn items(count: usize, message: &[u8]) -> Vec<Item<'_>> {
-        let item = || Item { key: Some("a"), message: Base64(message), signature: None };
-        (0..count).map(|_| item()).collect()
-    }
-
-    #[test]
-    fn a_request_has_as_many_items_as_the_service_takes() {
-        assert_eq!(request_len(&items(3, b""), 10_000), 3);
-        assert_eq!(request_len(&items(10_001, b""), 10_000), 10_000);
-        assert_eq!(request_len(&items(3, b""), 2), 2);
-    }
-
-    #[test]
-    fn a_request_is_not_longer_than_the_service_takes() {
-        let message = vec![0; 5 << 20];
-        assert_eq!(request_len(&items(9, &message), 10_000), 2);
-        let message = vec![0; 50 << 20];
-        assert_eq!(request_len(&items(9, &message), 10_000), 1);
-    }
-
     #[test]
     fn the_estimate_of_a_length_is_no_less_than_the_length() {
         for length in [0, 1, 2, 3, 100] {
             let message = vec![7; length];
             let item = Item { key: Some("k"), message: Base64(&message), signature: Some(Base64(&message)) };
-            assert!(serde_json::to_string(&item).unwrap().len() < item.length());
+            assert!(serde_json::to_string(&item).unwrap().len() < item.json_len());
         }
     }
 }

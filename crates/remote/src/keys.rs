@@ -13,8 +13,8 @@ use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
-    Algorithm, Attestation, Code, ExposeSecret as _, KeyChange, KeyState, KeyVersionId, KmsError,
-    NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature, SignatureFile, Statement,
+    Algorithm, Attestation, Code, ExposeSecret as _, KeyChange, KeyDerivation, KeyState, KeyVersionId,
+    KmsError, NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature, SignatureFile, Statement,
     Succession, Timestamp, VersionAttestation, VersionState,
 };
 use std::io::Write;
@@ -63,6 +63,11 @@ fn as_asked(new: &NewKey) -> bulla_client::NewKey {
         label: new.label.as_ref().map(ToString::to_string),
         exportable: new.exportable,
         signs_digests: new.signs_digests,
+        derivation: match new.derivation {
+            KeyDerivation::PerContext => bulla_client::KeyDerivation::PerContext,
+            KeyDerivation::Convergent => bulla_client::KeyDerivation::Convergent,
+            _ => bulla_client::KeyDerivation::None,
+        },
         rotation: Some(rotation(new.rotation)),
         backend: (new.backend != SOFTWARE).then(|| new.backend.clone()),
     }
@@ -275,11 +280,21 @@ pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     attestation.signs_digests = key.signs_digests;
     attestation.minimum_version = key.minimum_version;
     attestation.minimum_signing_version = key.minimum_signing_version;
+    attestation.derivation = derivation(key.derivation)?;
     attestation.rotation = RotationPolicy::default()
         .max_age_seconds(key.rotation.max_age.and_then(|age| NonZeroU64::new(age.as_secs())))
         .max_uses(key.rotation.max_uses.and_then(NonZeroU64::new));
     attestation.head = key.latest_version;
     Ok(attestation)
+}
+
+fn derivation(derivation: bulla_client::KeyDerivation) -> Result<KeyDerivation> {
+    match derivation {
+        bulla_client::KeyDerivation::None => Ok(KeyDerivation::None),
+        bulla_client::KeyDerivation::PerContext => Ok(KeyDerivation::PerContext),
+        bulla_client::KeyDerivation::Convergent => Ok(KeyDerivation::Convergent),
+        _ => Err(unexpected("a key in it has a derivation that this program does not know")),
+    }
 }
 
 pub(crate) fn rotation(policy: RotationPolicy) -> Rotation {

@@ -8,6 +8,13 @@ export interface Rotation {
   maxUses?: number;
 }
 
+/**
+ * The key that encrypts: the version's own; one that is derived from the context of each request;
+ * or such a one where equal plaintexts in one context also have equal ciphertexts, to search for
+ * equal values.
+ */
+export type KeyDerivation = "none" | "per_context" | "convergent";
+
 /** A key to create; without settings, an Ed25519 key without a label. */
 export interface NewKey {
   purpose?: string;
@@ -19,6 +26,8 @@ export interface NewKey {
    * statements.
    */
   signsDigests?: boolean;
+  /** The key that encrypts, for algorithms that encrypt. It cannot be changed later. */
+  derivation?: KeyDerivation;
   rotation?: Rotation;
   /**
    * What makes and keeps the private keys: `pkcs11` is the device with which the service was
@@ -32,7 +41,8 @@ export interface KeyVersion {
   /** The key version id: the key id, and `/vN`. */
   id: string;
   version: number;
-  publicKey: Uint8Array<ArrayBuffer>;
+  /** Null if the algorithm is symmetric. */
+  publicKey: Uint8Array<ArrayBuffer> | null;
   created: Date;
   /** When the next version took its place; null for the latest. */
   retired: Date | null;
@@ -53,8 +63,10 @@ export interface Key {
   /** Whether it signs digests, and so no statements. */
   signsDigests: boolean;
   minimumVersion: number;
+  /** The key that encrypts, for algorithms that encrypt. */
+  derivation: KeyDerivation | (string & {});
   rotation: Rotation;
-  /** The number of the latest version, the one that signs. */
+  /** The number of the latest version, the one that signs, encrypts or makes MACs. */
   latestVersion: number;
   versions: KeyVersion[];
 }
@@ -65,6 +77,39 @@ export interface Signature {
   key: string;
   version: number;
   signature: Uint8Array<ArrayBuffer>;
+}
+
+/** A ciphertext, and the key version that made it. */
+export interface Ciphertext {
+  /** The key version id. */
+  key: string;
+  version: number;
+  ciphertext: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * A decrypted plaintext, and the key version that decrypted it. JavaScript cannot wipe memory for
+ * certain: fill `plaintext` with zeros after its last use.
+ */
+export interface Plaintext {
+  /** The key version id. */
+  key: string;
+  version: number;
+  plaintext: Uint8Array<ArrayBuffer>;
+}
+
+/** A key that encrypts data outside the service, and the same key encrypted. */
+export interface DataKey extends Ciphertext {
+  /** The data key. Keep `ciphertext` beside the data, and fill this with zeros after its last use. */
+  plaintext: Uint8Array<ArrayBuffer>;
+}
+
+/** A message authentication code (MAC), and the key version that made it. */
+export interface Mac {
+  /** The key version id: `verifyMac` takes it as a key. */
+  key: string;
+  version: number;
+  mac: Uint8Array<ArrayBuffer>;
 }
 
 /** A verdict. Where nothing could be verified, it is not valid, and `error` says why. */
@@ -169,6 +214,7 @@ export function keyOf(said: Answer): Key {
     exportable: said.isTrue("exportable"),
     signsDigests: said.isTrue("signs_digests"),
     minimumVersion: said.number("minimum_version"),
+    derivation: said.textOrNull("derivation") ?? "none",
     rotation: { ...(maxAgeSeconds === undefined ? {} : { maxAgeSeconds }), ...(maxUses === undefined ? {} : { maxUses }) },
     latestVersion: said.number("head"),
     versions: said.list("versions", versionOf),
@@ -180,7 +226,7 @@ function versionOf(said: Answer): KeyVersion {
   return {
     id: said.text("id"),
     version: said.number("version"),
-    publicKey: said.bytes("public_key"),
+    publicKey: said.textOrNull("public_key") === null ? null : said.bytes("public_key"),
     created: new Date(said.text("created")),
     retired: retired === null ? null : new Date(retired),
     state: said.text("state"),
@@ -213,6 +259,22 @@ function entryOf(said: Answer): AuditEntry {
 
 export function signatureOf(said: Answer): Signature {
   return { key: said.text("key"), version: said.number("version"), signature: said.bytes("signature") };
+}
+
+export function ciphertextOf(said: Answer): Ciphertext {
+  return { key: said.text("key"), version: said.number("version"), ciphertext: said.bytes("ciphertext") };
+}
+
+export function plaintextOf(said: Answer): Plaintext {
+  return { key: said.text("key"), version: said.number("version"), plaintext: said.bytes("plaintext") };
+}
+
+export function dataKeyOf(said: Answer): DataKey {
+  return { ...ciphertextOf(said), plaintext: said.bytes("plaintext") };
+}
+
+export function macOf(said: Answer): Mac {
+  return { key: said.text("key"), version: said.number("version"), mac: said.bytes("mac") };
 }
 
 /** The error in an answer, if it has a code. */

@@ -4,13 +4,21 @@ import {
   Answer,
   type AuditEntry,
   base64,
+  type Ciphertext,
+  ciphertextOf,
+  type DataKey,
+  dataKeyOf,
   entryPageOf,
   type Key,
   keyOf,
   keyPageOf,
+  type Mac,
+  macOf,
   type NewKey,
   newKeyText,
   type Page,
+  type Plaintext,
+  plaintextOf,
   refusalOf,
   type Signature,
   signatureOf,
@@ -63,8 +71,49 @@ export interface VerifyItem {
   signature: Uint8Array;
 }
 
-/** A signature, or why there is none: as `Promise.allSettled` says it. */
-export type SignResult = { status: "fulfilled"; value: Signature } | { status: "rejected"; reason: KmsError };
+/**
+ * What an encryption is bound to. To decrypt needs the same. It is part of the options of a call,
+ * and of an item of a batch.
+ */
+export interface EncryptionOptions {
+  /**
+   * Data that must be the same when the ciphertext is decrypted, for example the id of the row that
+   * it is in. It is not secret, and not part of the ciphertext.
+   */
+  associatedData?: Uint8Array;
+  /** What the key is derived from, for a key that was made for that ({@link NewKey.derivation}). */
+  context?: Uint8Array;
+}
+
+/** One plaintext to encrypt. */
+export interface EncryptItem extends EncryptionOptions {
+  plaintext: Uint8Array;
+}
+
+/** One ciphertext to decrypt, or to encrypt again. */
+export interface DecryptItem extends EncryptionOptions {
+  ciphertext: Uint8Array;
+}
+
+/** One message authentication code (MAC) to verify. */
+export interface VerifyMacItem {
+  message: Uint8Array;
+  mac: Uint8Array;
+  /** The number of the version that made it; the latest when absent. */
+  version?: number;
+}
+
+/** The settings of a call for a data key. */
+export interface DataKeyOptions extends EncryptionOptions, CallOptions {
+  /** The length of the data key in bits; 256 when absent. */
+  bits?: 128 | 256 | 512;
+}
+
+/** A value, or why there is none: as `Promise.allSettled` says it. */
+export type ItemResult<T> = { status: "fulfilled"; value: T } | { status: "rejected"; reason: KmsError };
+
+/** A signature, or why there is none. */
+export type SignResult = ItemResult<Signature>;
 
 /** The most items of one request; longer batches are several. */
 const MAX_BATCH_ITEMS = 1000;
@@ -124,17 +173,17 @@ export class Client {
     return keyOf(await this.#call({ method: "GET", path: pathOf(key), effect: "reads" }, options));
   }
 
-  /** Adds a version to a key. The new version signs from now on. */
+  /** Adds a version to a key. The new version signs, encrypts or makes MACs from now on. */
   async rotate(key: string, options?: CallOptions): Promise<Key> {
     return keyOf(await this.#call({ method: "POST", path: pathOf(key, "/rotate"), effect: "changes" }, options));
   }
 
-  /** Makes a disabled key sign again. */
+  /** Lets a disabled key be used again. */
   async enable(key: string, options?: CallOptions): Promise<Key> {
     return keyOf(await this.#call({ method: "PATCH", path: pathOf(key), body: { enabled: true }, effect: "changes" }, options));
   }
 
-  /** Keeps a key from signing. What it signed still verifies. */
+  /** Keeps a key from being used. What it signed still verifies. */
   async disable(key: string, options?: CallOptions): Promise<Key> {
     return keyOf(await this.#call({ method: "PATCH", path: pathOf(key), body: { enabled: false }, effect: "changes" }, options));
   }
@@ -174,11 +223,7 @@ export class Client {
    */
   async signMany(items: readonly SignItem[], options?: CallOptions): Promise<SignResult[]> {
     const each = ({ key, message }: SignItem) => ({ key, message: base64(message) });
-    const result = (said: Answer): SignResult => {
-      const reason = errorIn(said);
-      return reason ? { status: "rejected", reason } : { status: "fulfilled", value: signatureOf(said) };
-    };
-    return this.#many("/api/v1/sign", items.map(each), result, options);
+    return this.#many("/api/v1/sign", items.map(each), resultBy(signatureOf), options);
   }
 
   /**
@@ -187,11 +232,91 @@ export class Client {
    */
   async verifyMany(items: readonly VerifyItem[], options?: CallOptions): Promise<Verdict[]> {
     const each = ({ key, message, signature }: VerifyItem) => ({ key, message: base64(message), signature: base64(signature) });
-    const verdict = (said: Answer): Verdict => {
-      const error = errorIn(said);
-      return error ? { valid: false, error } : { valid: said.isTrue("valid") };
-    };
-    return this.#many("/api/v1/verify", items.map(each), verdict, options);
+    return this.#many("/api/v1/verify", items.map(each), verdictOf, options);
+  }
+
+  /** Encrypts a plaintext with the latest version of a key. */
+  async encrypt(key: string, plaintext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Ciphertext> {
+    const body = encryptText({ plaintext, ...options });
+    return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/encrypt"), body, effect: "reads" }, options));
+  }
+
+  /**
+   * Decrypts a ciphertext of any version of a key. The code `invalid_ciphertext` does not say
+   * whether the ciphertext was changed, or belongs to another key, version, context or associated
+   * data.
+   */
+  async decrypt(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Plaintext> {
+    const body = decryptText({ ciphertext, ...options });
+    return plaintextOf(await this.#call({ method: "POST", path: pathOf(key, "/decrypt"), body, effect: "reads" }, options));
+  }
+
+  /** Encrypts a ciphertext again with the latest version of a key. The plaintext does not leave the service. */
+  async rewrap(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Ciphertext> {
+    const body = decryptText({ ciphertext, ...options });
+    return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/rewrap"), body, effect: "reads" }, options));
+  }
+
+  /** Makes a random key for data, and encrypts it with the latest version of a key. */
+  async generateDataKey(key: string, options: DataKeyOptions = {}): Promise<DataKey> {
+    const body = { bits: options.bits, plaintext: true, ...optionsText(options) };
+    return dataKeyOf(await this.#call({ method: "POST", path: pathOf(key, "/data-key"), body, effect: "reads" }, options));
+  }
+
+  /**
+   * Makes a random key for data, and returns it encrypted only: for programs that encrypt later, or
+   * elsewhere.
+   */
+  async generateWrappedDataKey(key: string, options: DataKeyOptions = {}): Promise<Ciphertext> {
+    const body = { bits: options.bits, plaintext: false, ...optionsText(options) };
+    return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/data-key"), body, effect: "reads" }, options));
+  }
+
+  /** Makes the message authentication code (MAC) of a message with the latest version of a key. */
+  async mac(key: string, message: Uint8Array, options?: CallOptions): Promise<Mac> {
+    const body = { message: base64(message) };
+    return macOf(await this.#call({ method: "POST", path: pathOf(key, "/mac"), body, effect: "reads" }, options));
+  }
+
+  /**
+   * Whether the key made the MAC of the message.
+   * @param key best the one that {@link Mac} names; a label means the latest version
+   */
+  async verifyMac(key: string, message: Uint8Array, mac: Uint8Array, options?: CallOptions): Promise<boolean> {
+    const body = { message: base64(message), mac: base64(mac) };
+    return (await this.#call({ method: "POST", path: pathOf(key, "/verify-mac"), body, effect: "reads" }, options)).isTrue("valid");
+  }
+
+  /** Encrypts many plaintexts with one key: a result for each, as {@link Client.signMany} has. */
+  async encryptMany(key: string, items: readonly EncryptItem[], options?: CallOptions): Promise<ItemResult<Ciphertext>[]> {
+    return this.#many(pathOf(key, "/encrypt/batch"), items.map(encryptText), resultBy(ciphertextOf), options);
+  }
+
+  /** Decrypts many ciphertexts of one key: a result for each, as {@link Client.signMany} has. */
+  async decryptMany(key: string, items: readonly DecryptItem[], options?: CallOptions): Promise<ItemResult<Plaintext>[]> {
+    return this.#many(pathOf(key, "/decrypt/batch"), items.map(decryptText), resultBy(plaintextOf), options);
+  }
+
+  /** Encrypts many ciphertexts again with the latest version of their key: a result for each. */
+  async rewrapMany(key: string, items: readonly DecryptItem[], options?: CallOptions): Promise<ItemResult<Ciphertext>[]> {
+    return this.#many(pathOf(key, "/rewrap/batch"), items.map(decryptText), resultBy(ciphertextOf), options);
+  }
+
+  /** Makes the MACs of many messages with one key: a result for each, as {@link Client.signMany} has. */
+  async macMany(key: string, messages: readonly Uint8Array[], options?: CallOptions): Promise<ItemResult<Mac>[]> {
+    const each = (message: Uint8Array) => ({ message: base64(message) });
+    return this.#many(pathOf(key, "/mac/batch"), messages.map(each), resultBy(macOf), options);
+  }
+
+  /** Verifies many MACs of one key: a verdict for each, as {@link Client.verifyMany} has. */
+  async verifyMacMany(key: string, items: readonly VerifyMacItem[], options?: CallOptions): Promise<Verdict[]> {
+    const each = ({ message, mac, version }: VerifyMacItem) => ({ message: base64(message), mac: base64(mac), version });
+    return this.#many(pathOf(key, "/verify-mac/batch"), items.map(each), verdictOf, options);
+  }
+
+  /** Makes up to 65,536 random bytes, from the service's operating system. */
+  async random(length: number, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>> {
+    return (await this.#call({ method: "POST", path: "/api/v1/random", body: { bytes: length }, effect: "reads" }, options)).bytes("random");
   }
 
   /** Ends the calls that run, with the code `closed`, and refuses further ones. */
@@ -322,6 +447,36 @@ function refused({ status, headers }: Response, said: unknown): Attempt {
   // A proxy in between, for example.
   const message = `a server that is not the service answered ${status}`;
   return { error: new KmsError(message, { code: "http", retryable: status === 503 || status === 429, status, requestId }), wait };
+}
+
+/** The options of an encryption in a request. */
+function optionsText({ associatedData, context }: EncryptionOptions): object {
+  return {
+    ...(associatedData === undefined ? {} : { associated_data: base64(associatedData) }),
+    ...(context === undefined ? {} : { context: base64(context) }),
+  };
+}
+
+function encryptText({ plaintext, ...options }: EncryptItem): object {
+  return { plaintext: base64(plaintext), ...optionsText(options) };
+}
+
+function decryptText({ ciphertext, ...options }: DecryptItem): object {
+  return { ciphertext: base64(ciphertext), ...optionsText(options) };
+}
+
+/** What reads one result of a batch. */
+function resultBy<T>(read: (said: Answer) => T): (said: Answer) => ItemResult<T> {
+  return (said) => {
+    const reason = errorIn(said);
+    return reason ? { status: "rejected", reason } : { status: "fulfilled", value: read(said) };
+  };
+}
+
+/** The verdict about one item of a batch. */
+function verdictOf(said: Answer): Verdict {
+  const error = errorIn(said);
+  return error ? { valid: false, error } : { valid: said.isTrue("valid") };
 }
 
 /** The error of one item of a batch. */

@@ -1,6 +1,6 @@
 /**
- * A client of bulla's key management service (`bulla serve`). It signs and verifies with keys that
- * never leave the service.
+ * A client of bulla's key management service (`bulla serve`). It signs, verifies, encrypts,
+ * decrypts and makes message authentication codes (MACs) with keys that never leave the service.
  *
  * A key is named by its label, by its id (`TENANT/PURPOSE/ALGORITHM/UUID`), or by the id of one
  * version, as {@link Signature.key} has it.
@@ -18,6 +18,32 @@
  * pause for more than 30 seconds fails instead. A certificate that one side refuses stays refused,
  * so that the request is not repeated.
  */
-export type { AuditEntry, Key, KeyVersion, NewKey, Rotation, Signature, Verdict } from "./answers.js";
-export { type CallOptions, Client, type ClientOptions, type SignItem, type SignResult, type VerifyItem } from "./client.js";
+export type {
+  AuditEntry,
+  Ciphertext,
+  DataKey,
+  Key,
+  KeyDerivation,
+  KeyVersion,
+  Mac,
+  NewKey,
+  Plaintext,
+  Rotation,
+  Signature,
+  Verdict,
+} from "./answers.js";
+export {
+  type CallOptions,
+  Client,
+  type ClientOptions,
+  type DataKeyOptions,
+  type DecryptItem,
+  type EncryptionOptions,
+  type EncryptItem,
+  type ItemResult,
+  type SignItem,
+  type SignResult,
+  type VerifyItem,
+  type VerifyMacItem,
+} from "./client.js";
 export { BatchError, type ClientCode, type Code, type ErrorDetails, KmsError, type ServiceCode } from "./error.js";

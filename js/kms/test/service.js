@@ -38,3 +38,61 @@ test("keys sign, rotate and verify", async () => {
   assert.equal(found.length, 1);
   assert.equal(found[0]?.state, "disabled");
 });
+
+test("values are encrypted, rewrapped and decrypted", async () => {
+  for (const algorithm of ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"]) {
+    const key = await client.createKey({ algorithm });
+    assert.equal(key.versions[0]?.publicKey, null);
+    assert.equal(key.derivation, "none");
+    const options = { associatedData: message };
+    const made = await client.encrypt(key.id, message, options);
+    assert.deepEqual((await client.decrypt(key.id, made.ciphertext, options)).plaintext, message);
+    await assert.rejects(client.decrypt(key.id, made.ciphertext), { code: "invalid_ciphertext" });
+    await client.rotate(key.id);
+    assert.equal((await client.rewrap(key.id, made.ciphertext, options)).version, 2);
+    const dataKey = await client.generateDataKey(key.id, { bits: 512, ...options });
+    assert.equal(dataKey.plaintext.length, 64);
+    assert.deepEqual((await client.decrypt(key.id, dataKey.ciphertext, options)).plaintext, dataKey.plaintext);
+    const wrapped = await client.generateWrappedDataKey(key.id);
+    assert.equal((await client.decrypt(key.id, wrapped.ciphertext)).plaintext.length, 32);
+    // Two requests.
+    const results = await client.encryptMany(key.id, Array.from({ length: 1001 }, () => ({ plaintext: message })));
+    const last = results[1000];
+    assert.ok(last?.status === "fulfilled");
+    const items = [{ ciphertext: last.value.ciphertext }, { ciphertext: message }];
+    const [good, bad] = await client.decryptMany(key.id, items);
+    assert.ok(good?.status === "fulfilled" && bad?.status === "rejected");
+    assert.deepEqual(good.value.plaintext, message);
+    assert.equal(bad.reason.code, "invalid_ciphertext");
+    assert.deepEqual((await client.rewrapMany(key.id, items)).map(({ status }) => status), ["fulfilled", "rejected"]);
+  }
+});
+
+test("keys are derived from a context", async () => {
+  for (const derivation of /** @type {const} */ (["per_context", "convergent"])) {
+    const key = await client.createKey({ algorithm: "aes-256-gcm", derivation });
+    assert.equal(key.derivation, derivation);
+    const [first, second] = [await client.encrypt(key.id, message, { context: message }), await client.encrypt(key.id, message, { context: message })];
+    assert.equal(Buffer.compare(first.ciphertext, second.ciphertext) === 0, derivation === "convergent");
+    assert.deepEqual((await client.decrypt(key.id, first.ciphertext, { context: message })).plaintext, message);
+    await assert.rejects(client.decrypt(key.id, first.ciphertext, { context: Uint8Array.of(1) }), { code: "invalid_ciphertext" });
+  }
+});
+
+test("MACs are made and verified, and random bytes are made", async () => {
+  for (const [algorithm, length] of /** @type {const} */ ([["hmac-sha256", 32], ["hmac-sha384", 48], ["hmac-sha512", 64], ["blake3", 32]])) {
+    const key = await client.createKey({ algorithm });
+    const made = await client.mac(key.id, message);
+    assert.equal(made.mac.length, length);
+    assert.equal(await client.verifyMac(made.key, message, made.mac), true);
+    assert.equal(await client.verifyMac(made.key, made.mac, made.mac), false);
+    await client.rotate(key.id);
+    const [again] = await client.macMany(key.id, [message]);
+    assert.ok(again?.status === "fulfilled" && again.value.version === 2);
+    const verdicts = await client.verifyMacMany(key.id, [{ message, mac: made.mac, version: 1 }, { message, mac: made.mac }, { message, mac: made.mac, version: 9 }]);
+    assert.deepEqual(verdicts.map(({ valid }) => valid), [true, false, false]);
+    assert.equal(verdicts[2]?.error?.code, "unknown_version");
+  }
+  assert.equal((await client.random(32)).length, 32);
+  await assert.rejects(client.random(0), { code: "malformed_request" });
+});

@@ -13,6 +13,10 @@ export async function use(message: Uint8Array, error: unknown): Promise<Code | u
     if (result.status === "fulfilled") console.log(result.value.version);
     else console.log(result.reason.code);
   }
+  const sealed = await client.encrypt("orders", message, { associatedData: message, signal: AbortSignal.timeout(1) });
+  const opened: Uint8Array = (await client.decrypt("orders", sealed.ciphertext, { context: message })).plaintext;
+  const isGenuine: boolean = await client.verifyMac((await client.mac("cookies", opened)).key, message, opened);
+  console.log((await client.generateDataKey("orders", { bits: 128 })).plaintext, isGenuine);
   // A code of the service, and one that only a newer service has.
   const known: ServiceCode = "key_not_found";
   return error instanceof KmsError && (error.code === known || error.code === "newer") ? error.code : undefined;
@@ -20,6 +24,8 @@ export async function use(message: Uint8Array, error: unknown): Promise<Code | u
 
 // @ts-expect-error a message is bytes
 client.sign("k", "a message");
+// @ts-expect-error a data key has no such length
+client.generateDataKey("k", { bits: 100 });
 // @ts-expect-error there is no such setting
 client.createKey({ size: 3 });
 // @ts-expect-error the service has no such code

@@ -7,7 +7,21 @@ import os
 
 import pytest
 
-from bulla_kms import AsyncClient, Client, Code, KmsError, SignItem, Signature, VerifyItem
+from bulla_kms import (
+    AsyncClient,
+    Ciphertext,
+    Client,
+    Code,
+    DecryptItem,
+    EncryptItem,
+    KmsError,
+    Mac,
+    Plaintext,
+    SignItem,
+    Signature,
+    VerifyItem,
+    VerifyMacItem,
+)
 
 ADDRESS, TOKEN = os.environ["BULLA_ADDR"], os.environ["BULLA_TOKEN"]
 MESSAGE = b"a message"
@@ -47,3 +61,69 @@ def test_asyncio_signs_many_at_once() -> None:
             return made
 
     assert len(asyncio.run(work())) == 50
+
+
+@pytest.mark.parametrize("algorithm", ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"])
+def test_values_are_encrypted_rewrapped_and_decrypted(algorithm: str) -> None:
+    with Client(ADDRESS, token=TOKEN) as client:
+        key = client.create_key(algorithm=algorithm)
+        assert key.versions[0].public_key is None and key.derivation == "none"
+        assert key in list(client.keys())
+        made = client.encrypt(key.id, MESSAGE, associated_data=b"row 7")
+        found = client.decrypt(key.id, made.ciphertext, associated_data=b"row 7")
+        assert (found.plaintext, found.key) == (MESSAGE, made.key)
+        assert "a message" not in repr(found)
+        with pytest.raises(KmsError) as caught:
+            client.decrypt(key.id, made.ciphertext)
+        assert caught.value.code == Code.INVALID_CIPHERTEXT
+        client.rotate(key.id)
+        assert client.rewrap(key.id, made.ciphertext, associated_data=b"row 7").version == 2
+        for bits in (128, 256, 512):
+            data_key = client.generate_data_key(key.id, bits, associated_data=b"disk")
+            assert len(data_key.plaintext) == bits // 8
+            assert client.decrypt(key.id, data_key.wrapped.ciphertext, associated_data=b"disk").plaintext == data_key.plaintext
+            assert len(client.generate_wrapped_data_key(key.id, bits).ciphertext) > bits // 8
+        # Two requests.
+        results = client.encrypt_many(key.id, [EncryptItem(str(at).encode()) for at in range(1001)])
+        assert isinstance(results[1000], Ciphertext)
+        items = [DecryptItem(results[1000].ciphertext), DecryptItem(b"altered")]
+        good, bad = client.decrypt_many(key.id, items)
+        assert isinstance(good, Plaintext) and good.plaintext == b"1000"
+        assert isinstance(bad, KmsError) and bad.code == Code.INVALID_CIPHERTEXT
+        again, bad_again = client.rewrap_many(key.id, items)
+        assert isinstance(again, Ciphertext) and isinstance(bad_again, KmsError)
+
+
+@pytest.mark.parametrize("derivation", ["per_context", "convergent"])
+def test_keys_are_derived_from_a_context(derivation: str) -> None:
+    with Client(ADDRESS, token=TOKEN) as client:
+        key = client.create_key(algorithm="aes-256-gcm", derivation=derivation)
+        assert key.derivation == derivation
+        first, second = (client.encrypt(key.id, MESSAGE, context=b"customer 17").ciphertext for _ in range(2))
+        assert (first == second) == (derivation == "convergent")
+        assert client.decrypt(key.id, first, context=b"customer 17").plaintext == MESSAGE
+        with pytest.raises(KmsError) as caught:
+            client.decrypt(key.id, first, context=b"customer 18")
+        assert caught.value.code == Code.INVALID_CIPHERTEXT
+
+
+def test_asyncio_makes_and_verifies_macs() -> None:
+    async def work() -> None:
+        async with AsyncClient(ADDRESS, token=TOKEN) as client:
+            for algorithm, length in {"hmac-sha256": 32, "hmac-sha384": 48, "hmac-sha512": 64, "blake3": 32}.items():
+                key = await client.create_key(algorithm=algorithm)
+                mac = await client.mac(key.id, MESSAGE)
+                assert len(mac.mac) == length
+                assert await client.verify_mac(mac.key, MESSAGE, mac.mac)
+                assert not await client.verify_mac(mac.key, b"another", mac.mac)
+                await client.rotate(key.id)
+                assert not await client.verify_mac(key.id, MESSAGE, mac.mac), "the latest version did not make it"
+                (again,) = await client.mac_many(key.id, [MESSAGE])
+                assert isinstance(again, Mac) and again.version == 2
+                items = [VerifyMacItem(MESSAGE, mac.mac, 1), VerifyMacItem(MESSAGE, mac.mac), VerifyMacItem(b"", b"", 9)]
+                verdicts = await client.verify_mac_many(key.id, items)
+                assert [bool(verdict) for verdict in verdicts] == [True, False, False]
+                assert verdicts[2].error is not None and verdicts[2].error.code == Code.UNKNOWN_VERSION
+            assert len(await client.random(32)) == 32
+
+    asyncio.run(work())

@@ -37,6 +37,10 @@ use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::keys::{Key, KeyPage, KeyUpdate, NewKey, PublicKey, PublicKeyFormat};
 use crate::service::{Health, Readiness, SealStatus};
 use crate::signing::{Prehash, SignItem, Signature, SignedStatement, Statement, Verdict, VerifyItem};
+use crate::symmetric::{
+    Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,
+    VerifyMacItem,
+};
 use crate::token::{Attenuation, Grant, MintedToken, Permissions, Token};
 use crate::transfer::{ExportedKey, KeyMaterial, Recipient};
 
@@ -221,8 +225,25 @@ calls! {
     verify_many(items: &[VerifyItem<'_>]) -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
     encapsulate(key: &str) -> EncapsulatedKey;
     decapsulate(key: &str, ciphertext: &[u8]) -> Zeroizing<Vec<u8>>;
-    encrypt(data: &[u8], keys: &[&str], recipients: &[&str]) -> Vec<u8>;
-    decrypt(encrypted: &[u8]) -> Zeroizing<Vec<u8>>;
+    encrypt_to_recipients(data: &[u8], keys: &[&str], recipients: &[&str]) -> Vec<u8>;
+    decrypt_as_recipient(encrypted: &[u8]) -> Zeroizing<Vec<u8>>;
+    encrypt(key: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Ciphertext;
+    decrypt(key: &str, ciphertext: &[u8], options: &EncryptionOptions<'_>) -> Plaintext;
+    rewrap(key: &str, ciphertext: &[u8], options: &EncryptionOptions<'_>) -> Ciphertext;
+    encrypt_many(key: &str, items: &[EncryptItem<'_>])
+        -> Vec<Result<Ciphertext, ServiceError>>, BatchError<Ciphertext>;
+    decrypt_many(key: &str, items: &[DecryptItem<'_>])
+        -> Vec<Result<Plaintext, ServiceError>>, BatchError<Plaintext>;
+    rewrap_many(key: &str, items: &[DecryptItem<'_>])
+        -> Vec<Result<Ciphertext, ServiceError>>, BatchError<Ciphertext>;
+    generate_data_key(key: &str, length: DataKeyLength, options: &EncryptionOptions<'_>) -> DataKey;
+    generate_wrapped_data_key(key: &str, length: DataKeyLength, options: &EncryptionOptions<'_>) -> Ciphertext;
+    mac(key: &str, message: &[u8]) -> Mac;
+    verify_mac(key: &str, message: &[u8], mac: &[u8]) -> Verdict;
+    mac_many(key: &str, messages: &[&[u8]]) -> Vec<Result<Mac, ServiceError>>, BatchError<Mac>;
+    verify_mac_many(key: &str, items: &[VerifyMacItem<'_>])
+        -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
+    random(length: usize) -> Zeroizing<Vec<u8>>;
     mint_token(grant: &Grant) -> MintedToken;
     attenuate_token(limits: &Attenuation) -> MintedToken;
     permissions() -> Permissions;

@@ -272,9 +272,9 @@ fn keys_are_encapsulated_and_data_is_encrypted() {
     let made = client.encapsulate("transport").unwrap();
     let shared = client.decapsulate(&made.key, &made.ciphertext).unwrap();
     assert_eq!((shared.len(), *shared == *made.shared_key), (32, true));
-    let encrypted = client.encrypt(b"a secret", &["transport"], &[]).unwrap();
-    assert_eq!(**client.decrypt(&encrypted).unwrap(), *b"a secret");
-    assert!(client.decrypt(&encrypted[..encrypted.len() - 1]).is_err());
+    let encrypted = client.encrypt_to_recipients(b"a secret", &["transport"], &[]).unwrap();
+    assert_eq!(**client.decrypt_as_recipient(&encrypted).unwrap(), *b"a secret");
+    assert!(client.decrypt_as_recipient(&encrypted[..encrypted.len() - 1]).is_err());
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod spans;
     reason = "the tests of the service use the rest of it, and have features of their own"
 )]
 mod support;
+mod symmetric;
 
 use bulla_client::ClientBuilder;
 use bulla_client::blocking::Client;

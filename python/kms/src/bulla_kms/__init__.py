@@ -1,4 +1,7 @@
-"""A client of bulla's key management service: it signs and verifies with keys that never leave the service.
+"""A client of bulla's key management service.
+
+It signs, verifies, encrypts, decrypts and makes message authentication codes (MACs) with keys that
+never leave the service.
 
 `Client` is for programs without asyncio, and `AsyncClient` for those with it.
 
@@ -16,20 +19,43 @@ pause for more than 30 seconds fails instead. A certificate that one side refuse
 from ._async_client import AsyncClient
 from ._client import Client
 from ._error import BatchError, Code, KmsError
-from ._model import AuditEntry, Key, KeyVersion, Rotation, Signature, SignItem, Verdict, VerifyItem
+from ._model import (
+    AuditEntry,
+    Ciphertext,
+    DataKey,
+    DecryptItem,
+    EncryptItem,
+    Key,
+    KeyVersion,
+    Mac,
+    Plaintext,
+    Rotation,
+    Signature,
+    SignItem,
+    Verdict,
+    VerifyItem,
+    VerifyMacItem,
+)
 
 __all__ = [
     "AsyncClient",
     "AuditEntry",
     "BatchError",
+    "Ciphertext",
     "Client",
     "Code",
+    "DataKey",
+    "DecryptItem",
+    "EncryptItem",
     "Key",
     "KeyVersion",
     "KmsError",
+    "Mac",
+    "Plaintext",
     "Rotation",
     "SignItem",
     "Signature",
     "Verdict",
     "VerifyItem",
+    "VerifyMacItem",
 ]

@@ -12,7 +12,22 @@ import httpx
 from . import _call
 from ._call import Call, address_of, error_of, headers_of, pause_before, result_of
 from ._error import BatchError, KmsError
-from ._model import AuditEntry, Key, Rotation, Signature, SignItem, Verdict, VerifyItem
+from ._model import (
+    AuditEntry,
+    Ciphertext,
+    DataKey,
+    DecryptItem,
+    EncryptItem,
+    Key,
+    Mac,
+    Plaintext,
+    Rotation,
+    Signature,
+    SignItem,
+    Verdict,
+    VerifyItem,
+    VerifyMacItem,
+)
 
 T = TypeVar("T")
 
@@ -79,6 +94,7 @@ class AsyncClient:
         purpose: str | None = None,
         exportable: bool = False,
         signs_digests: bool = False,
+        derivation: str | None = None,
         rotation: Rotation | None = None,
         backend: str | None = None,
     ) -> Key:
@@ -86,11 +102,13 @@ class AsyncClient:
 
         Args:
             label: a name that is unique in the tenant
-            algorithm: for example `ml-dsa-65-ed25519`
+            algorithm: for example `ml-dsa-65-ed25519`, `aes-256-gcm` or `hmac-sha256`
             purpose: the second part of the key's id
             exportable: whether its private keys may leave the service, wrapped for a recipient
             signs_digests: whether it signs digests that callers hash themselves, for `ecdsa-p256`;
                 such a key signs no statements
+            derivation: for a key that encrypts, `per_context` or `convergent` derives the key that
+                encrypts from the context of each call; it cannot be changed later
             rotation: when the service rotates it by itself
             backend: what makes and keeps the private keys: `pkcs11` is the device with which the
                 service was started
@@ -101,6 +119,7 @@ class AsyncClient:
             purpose=purpose,
             exportable=exportable,
             signs_digests=signs_digests,
+            derivation=derivation,
             rotation=rotation,
             backend=backend,
         )
@@ -137,15 +156,15 @@ class AsyncClient:
                 return
 
     async def rotate(self, key: str) -> Key:
-        """Adds a version to a key. The new version signs from now on."""
+        """Adds a version to a key. The new version signs, encrypts or makes MACs from now on."""
         return await self._make(_call.rotate(key))
 
     async def enable(self, key: str) -> Key:
-        """Makes a disabled key sign again."""
+        """Lets a disabled key be used again."""
         return await self._make(_call.set_enabled(key, True))
 
     async def disable(self, key: str) -> Key:
-        """Keeps a key from signing. What it signed still verifies."""
+        """Keeps a key from being used. What it signed still verifies."""
         return await self._make(_call.set_enabled(key, False))
 
     async def sign(self, key: str, message: bytes) -> Signature:
@@ -174,6 +193,89 @@ class AsyncClient:
         those before it.
         """
         return await self._make_all(_call.verify_many(items))
+
+    async def encrypt(
+        self, key: str, plaintext: bytes, *, associated_data: bytes = b"", context: bytes = b""
+    ) -> Ciphertext:
+        """Encrypts a plaintext with the latest version of a key.
+
+        Args:
+            key: a key whose algorithm encrypts
+            plaintext: up to 64 MiB
+            associated_data: what must be the same when the ciphertext is decrypted, for example the
+                id of the row that it is in; it is not secret, and not part of the ciphertext
+            context: what the key is derived from, for a key that was made for that
+        """
+        return await self._make(_call.encrypt(key, EncryptItem(plaintext, associated_data, context)))
+
+    async def decrypt(
+        self, key: str, ciphertext: bytes, *, associated_data: bytes = b"", context: bytes = b""
+    ) -> Plaintext:
+        """Decrypts a ciphertext of any version of a key.
+
+        `Code.INVALID_CIPHERTEXT` does not say whether the ciphertext was changed, or belongs to
+        another key, version, context or associated data.
+        """
+        return await self._make(_call.decrypt(key, DecryptItem(ciphertext, associated_data, context)))
+
+    async def rewrap(
+        self, key: str, ciphertext: bytes, *, associated_data: bytes = b"", context: bytes = b""
+    ) -> Ciphertext:
+        """Encrypts a ciphertext again with the latest version of a key.
+
+        The plaintext does not leave the service.
+        """
+        return await self._make(_call.rewrap(key, DecryptItem(ciphertext, associated_data, context)))
+
+    async def generate_data_key(
+        self, key: str, bits: int = 256, *, associated_data: bytes = b"", context: bytes = b""
+    ) -> DataKey:
+        """Makes a random key of 128, 256 or 512 bits for data, and encrypts it with a key's latest version."""
+        return await self._make(_call.generate_data_key(key, bits, associated_data, context))
+
+    async def generate_wrapped_data_key(
+        self, key: str, bits: int = 256, *, associated_data: bytes = b"", context: bytes = b""
+    ) -> Ciphertext:
+        """Makes a random key for data, and returns it encrypted only.
+
+        This is for programs that encrypt later, or elsewhere.
+        """
+        return await self._make(_call.generate_wrapped_data_key(key, bits, associated_data, context))
+
+    async def mac(self, key: str, message: bytes) -> Mac:
+        """Makes the message authentication code (MAC) of a message with the latest version of a key."""
+        return await self._make(_call.mac(key, message))
+
+    async def verify_mac(self, key: str, message: bytes, mac: bytes) -> bool:
+        """Whether the key made the MAC of the message.
+
+        The key is best the one that `Mac.key` names; a label means the latest version.
+        """
+        return await self._make(_call.verify_mac(key, message, mac))
+
+    async def random(self, length: int) -> bytes:
+        """Makes up to 65,536 random bytes, from the service's operating system."""
+        return await self._make(_call.random_bytes(length))
+
+    async def encrypt_many(self, key: str, items: Sequence[EncryptItem]) -> list[Ciphertext | KmsError]:
+        """Encrypts many plaintexts with one key: a ciphertext or an error for each, as `sign_many` does."""
+        return await self._make_all(_call.encrypt_many(key, items))
+
+    async def decrypt_many(self, key: str, items: Sequence[DecryptItem]) -> list[Plaintext | KmsError]:
+        """Decrypts many ciphertexts of one key: a plaintext or an error for each, as `sign_many` does."""
+        return await self._make_all(_call.decrypt_many(key, items))
+
+    async def rewrap_many(self, key: str, items: Sequence[DecryptItem]) -> list[Ciphertext | KmsError]:
+        """Encrypts many ciphertexts again with the latest version of their key, as `rewrap` does."""
+        return await self._make_all(_call.rewrap_many(key, items))
+
+    async def mac_many(self, key: str, messages: Sequence[bytes]) -> list[Mac | KmsError]:
+        """Makes the MACs of many messages with one key: a MAC or an error for each, as `sign_many` does."""
+        return await self._make_all(_call.mac_many(key, messages))
+
+    async def verify_mac_many(self, key: str, items: Sequence[VerifyMacItem]) -> list[Verdict]:
+        """Verifies many MACs of one key: a verdict for each, as `verify_many` does."""
+        return await self._make_all(_call.verify_mac_many(key, items))
 
     async def _make_all(self, calls: Iterable[Call[list[T]]]) -> list[T]:
         """Makes the requests of a batch, one after another."""

@@ -17,16 +17,27 @@ from ._error import Code, KmsError
 from ._model import (
     Answer,
     AuditEntry,
+    Ciphertext,
+    DataKey,
+    DecryptItem,
+    EncryptItem,
     Key,
+    Mac,
+    Plaintext,
     Rotation,
     Signature,
     SignItem,
     Verdict,
     VerifyItem,
+    VerifyMacItem,
+    ciphertext_of,
+    data_key_of,
     entry_of,
     key_of,
+    mac_of,
+    plaintext_of,
     refusal_of,
-    sign_result_of,
+    result_by,
     signature_of,
     unexpected,
     verdict_of,
@@ -65,11 +76,12 @@ def create_key(
     purpose: str | None,
     exportable: bool,
     signs_digests: bool,
+    derivation: str | None,
     rotation: Rotation | None,
     backend: str | None,
 ) -> Call[Key]:
     """Makes a key."""
-    texts = {"label": label, "algorithm": algorithm, "purpose": purpose, "backend": backend}
+    texts = {"label": label, "algorithm": algorithm, "purpose": purpose, "derivation": derivation, "backend": backend}
     body: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
     if exportable:
         body["exportable"] = True
@@ -122,7 +134,7 @@ def sign_many(items: Sequence[SignItem]) -> Iterator[Call[list[Signature | KmsEr
     """Signs messages, in as many requests as they take."""
     for part in _parts(items):
         texts = [{"key": item.key, "message": _base64(item.message)} for item in part]
-        yield Call("POST", "/api/v1/sign", _results(len(part), sign_result_of), {"items": texts})
+        yield Call("POST", "/api/v1/sign", _results(len(part), result_by(signature_of)), {"items": texts})
 
 
 def verify_many(items: Sequence[VerifyItem]) -> Iterator[Call[list[Verdict]]]:
@@ -132,6 +144,99 @@ def verify_many(items: Sequence[VerifyItem]) -> Iterator[Call[list[Verdict]]]:
             {"key": item.key, "message": _base64(item.message), "signature": _base64(item.signature)} for item in part
         ]
         yield Call("POST", "/api/v1/verify", _results(len(part), verdict_of), {"items": texts})
+
+
+def encrypt(key: str, item: EncryptItem) -> Call[Ciphertext]:
+    """Encrypts a plaintext."""
+    return Call("POST", _path(key, "/encrypt"), ciphertext_of, _encrypt_json(item))
+
+
+def decrypt(key: str, item: DecryptItem) -> Call[Plaintext]:
+    """Decrypts a ciphertext."""
+    return Call("POST", _path(key, "/decrypt"), plaintext_of, _decrypt_json(item))
+
+
+def rewrap(key: str, item: DecryptItem) -> Call[Ciphertext]:
+    """Encrypts a ciphertext again."""
+    return Call("POST", _path(key, "/rewrap"), ciphertext_of, _decrypt_json(item))
+
+
+def generate_data_key(key: str, bits: int, associated_data: bytes, context: bytes) -> Call[DataKey]:
+    """Makes a data key."""
+    body = {"bits": bits, "plaintext": True, **_options_json(associated_data, context)}
+    return Call("POST", _path(key, "/data-key"), data_key_of, body)
+
+
+def generate_wrapped_data_key(key: str, bits: int, associated_data: bytes, context: bytes) -> Call[Ciphertext]:
+    """Makes a data key, and shows it encrypted only."""
+    body = {"bits": bits, "plaintext": False, **_options_json(associated_data, context)}
+    return Call("POST", _path(key, "/data-key"), ciphertext_of, body)
+
+
+def mac(key: str, message: bytes) -> Call[Mac]:
+    """Makes a MAC."""
+    return Call("POST", _path(key, "/mac"), mac_of, {"message": _base64(message)})
+
+
+def verify_mac(key: str, message: bytes, code: bytes) -> Call[bool]:
+    """Verifies a MAC."""
+    body = {"message": _base64(message), "mac": _base64(code)}
+    return Call("POST", _path(key, "/verify-mac"), lambda said: said.is_true("valid"), body)
+
+
+def random_bytes(length: int) -> Call[bytes]:
+    """Makes random bytes."""
+    return Call("POST", "/api/v1/random", lambda said: said.bytes("random"), {"bytes": length})
+
+
+def encrypt_many(key: str, items: Sequence[EncryptItem]) -> Iterator[Call[list[Ciphertext | KmsError]]]:
+    """Encrypts plaintexts, in as many requests as they take."""
+    return _batch(_path(key, "/encrypt/batch"), items, _encrypt_json, result_by(ciphertext_of))
+
+
+def decrypt_many(key: str, items: Sequence[DecryptItem]) -> Iterator[Call[list[Plaintext | KmsError]]]:
+    """Decrypts ciphertexts, in as many requests as they take."""
+    return _batch(_path(key, "/decrypt/batch"), items, _decrypt_json, result_by(plaintext_of))
+
+
+def rewrap_many(key: str, items: Sequence[DecryptItem]) -> Iterator[Call[list[Ciphertext | KmsError]]]:
+    """Encrypts ciphertexts again, in as many requests as they take."""
+    return _batch(_path(key, "/rewrap/batch"), items, _decrypt_json, result_by(ciphertext_of))
+
+
+def mac_many(key: str, messages: Sequence[bytes]) -> Iterator[Call[list[Mac | KmsError]]]:
+    """Makes MACs, in as many requests as they take."""
+    return _batch(_path(key, "/mac/batch"), messages, lambda message: {"message": _base64(message)}, result_by(mac_of))
+
+
+def verify_mac_many(key: str, items: Sequence[VerifyMacItem]) -> Iterator[Call[list[Verdict]]]:
+    """Verifies MACs, in as many requests as they take."""
+
+    def to_json(item: VerifyMacItem) -> dict[str, Any]:
+        body: dict[str, Any] = {"message": _base64(item.message), "mac": _base64(item.mac)}
+        return body if item.version is None else {**body, "version": item.version}
+
+    return _batch(_path(key, "/verify-mac/batch"), items, to_json, verdict_of)
+
+
+def _encrypt_json(item: EncryptItem) -> dict[str, Any]:
+    return {"plaintext": _base64(item.plaintext), **_options_json(item.associated_data, item.context)}
+
+
+def _decrypt_json(item: DecryptItem) -> dict[str, Any]:
+    return {"ciphertext": _base64(item.ciphertext), **_options_json(item.associated_data, item.context)}
+
+
+def _options_json(associated_data: bytes, context: bytes) -> dict[str, str]:
+    named = {"associated_data": associated_data, "context": context}
+    return {name: _base64(data) for name, data in named.items() if data}
+
+
+def _batch(
+    path: str, items: Sequence[Item], to_json: Callable[[Item], dict[str, Any]], read: Callable[[Answer], T]
+) -> Iterator[Call[list[T]]]:
+    for part in _parts(items):
+        yield Call("POST", path, _results(len(part), read), {"items": [to_json(item) for item in part]})
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

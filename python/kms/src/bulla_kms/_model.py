@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -29,12 +29,13 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """One version of a key. The latest signs, and all verify."""
+    """One version of a key. The latest signs, encrypts or makes MACs, and all verify or decrypt."""
 
     id: str
     """The key version id: the key id, and `/vN`."""
     version: int
-    public_key: bytes
+    public_key: bytes | None
+    """None if the algorithm is symmetric."""
     created: datetime
     retired: datetime | None
     """When the next version took its place; None for the latest."""
@@ -60,9 +61,11 @@ class Key:
     signs_digests: bool
     """Whether it signs digests, and so no statements."""
     minimum_version: int
+    derivation: str
+    """`none`; `per_context` or `convergent` for a key that encrypts with keys derived from a context."""
     rotation: Rotation
     latest_version: int
-    """The number of the version that signs."""
+    """The number of the version that signs, encrypts or makes MACs."""
     versions: tuple[KeyVersion, ...]
 
 
@@ -95,13 +98,83 @@ class VerifyItem:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a signature is valid. Where nothing could be verified, it is not, and `error` says why."""
+    """Whether a signature or a MAC is valid. Where nothing could be verified, it is not, and `error` says why."""
 
     valid: bool
     error: KmsError | None = None
 
     def __bool__(self) -> bool:
         return self.valid
+
+
+@dataclass(frozen=True, slots=True)
+class Ciphertext:
+    """A ciphertext, and the key version that made it."""
+
+    key: str
+    """The key version id."""
+    version: int
+    ciphertext: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Plaintext:
+    """A decrypted plaintext, and the key version that decrypted it. Its `repr` does not show it."""
+
+    key: str
+    """The key version id."""
+    version: int
+    plaintext: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DataKey:
+    """A key that encrypts data outside the service, and the same key encrypted.
+
+    Its `repr` does not show the data key.
+    """
+
+    wrapped: Ciphertext
+    """The data key encrypted: keep it beside the data. `decrypt` decrypts it."""
+    plaintext: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mac:
+    """A message authentication code (MAC), and the key version that made it."""
+
+    key: str
+    """The key version id: `verify_mac` takes it as a key."""
+    version: int
+    mac: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptItem:
+    """One plaintext of a batch."""
+
+    plaintext: bytes = field(repr=False)
+    associated_data: bytes = b""
+    context: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DecryptItem:
+    """One ciphertext of a batch, to decrypt or to encrypt again."""
+
+    ciphertext: bytes
+    associated_data: bytes = b""
+    context: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyMacItem:
+    """One message authentication code (MAC) of a batch."""
+
+    message: bytes
+    mac: bytes
+    version: int | None = None
+    """The number of the version that made it; the latest if it is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +272,7 @@ def key_of(said: Answer) -> Key:
         exportable=said.is_true("exportable"),
         signs_digests=said.is_true("signs_digests"),
         minimum_version=said.get("minimum_version", int),
+        derivation=said.optional("derivation", str) or "none",
         rotation=Rotation(None if seconds is None else timedelta(seconds=seconds), uses),
         latest_version=said.get("head", int),
         versions=tuple(said.list("versions", version_of)),
@@ -210,7 +284,7 @@ def version_of(said: Answer) -> KeyVersion:
     return KeyVersion(
         id=said.get("id", str),
         version=said.get("version", int),
-        public_key=said.bytes("public_key"),
+        public_key=None if said.optional("public_key", str) is None else said.bytes("public_key"),
         created=said.present_time("created"),
         retired=said.time("retired"),
         state=said.get("state", str),
@@ -237,6 +311,26 @@ def signature_of(said: Answer) -> Signature:
     return Signature(said.get("key", str), said.get("version", int), said.bytes("signature"))
 
 
+def ciphertext_of(said: Answer) -> Ciphertext:
+    """A ciphertext."""
+    return Ciphertext(said.get("key", str), said.get("version", int), said.bytes("ciphertext"))
+
+
+def plaintext_of(said: Answer) -> Plaintext:
+    """A plaintext."""
+    return Plaintext(said.get("key", str), said.get("version", int), said.bytes("plaintext"))
+
+
+def data_key_of(said: Answer) -> DataKey:
+    """A data key."""
+    return DataKey(ciphertext_of(said), said.bytes("plaintext"))
+
+
+def mac_of(said: Answer) -> Mac:
+    """A message authentication code."""
+    return Mac(said.get("key", str), said.get("version", int), said.bytes("mac"))
+
+
 def refusal_of(said: Answer, status: int = 200, request_id: str | None = None) -> KmsError:
     """The error in an answer."""
     code = said.get("code", str)
@@ -244,13 +338,17 @@ def refusal_of(said: Answer, status: int = 200, request_id: str | None = None) -
     return KmsError(message, code, retryable=said.is_true("retryable"), status=status, request_id=request_id)
 
 
-def sign_result_of(said: Answer) -> Signature | KmsError:
-    """One result of a batch of messages."""
-    error = said.part("error")
-    return signature_of(said) if error is None else refusal_of(error)
+def result_by(read: Callable[[Answer], T]) -> Callable[[Answer], T | KmsError]:
+    """What reads one result of a batch: a value or an error."""
+
+    def result(said: Answer) -> T | KmsError:
+        error = said.part("error")
+        return read(said) if error is None else refusal_of(error)
+
+    return result
 
 
 def verdict_of(said: Answer) -> Verdict:
-    """One result of a batch of signatures."""
+    """One result of a batch of signatures or MACs."""
     error = said.part("error")
     return Verdict(said.is_true("valid")) if error is None else Verdict(False, refusal_of(error))
