@@ -111,5 +111,5 @@ pub use self::symmetric::{
     VerifyMacItem,
 };
 pub use self::tls::{ClientCertificate, RootCertificates};
-pub use self::token::{Attenuation, Grant, MintedToken, Permissions, Token, TokenProvider};
+pub use self::token::{Attenuation, Grant, LoginToken, MintedToken, Permissions, Token, TokenProvider};
 pub use self::transfer::{ExportedKey, KeyMaterial, PrivateKeyFormat, Recipient};

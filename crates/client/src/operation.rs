@@ -109,6 +109,7 @@ operations! {
     VerifyMacMany => "symmetric_verify_mac_many", POST "/api/v1/keys/{key}/verify-mac/batch", None;
     Random => "symmetric_random", POST "/api/v1/random", None;
     MintToken => "tokens_mint", POST "/api/v1/tokens", Change;
+    LogIn => "tokens_login", POST "/api/v1/login", None;
     AttenuateToken => "tokens_attenuate", POST "/api/v1/tokens/attenuate", None;
     RevokeToken => "tokens_revoke", POST "/api/v1/tokens/revoke", Change;
     Permissions => "tokens_own", GET "/api/v1/tokens/self", None;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
-use crate::encoding::{format_time, optional_seconds, optional_time, seconds, wiped};
+use crate::encoding::{format_time, optional_seconds, optional_time, seconds, time, wiped};
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::middleware::BoxFuture;
 use crate::operation::Operation;
@@ -153,6 +153,37 @@ pub struct MintedToken {
     pub expires: Option<SystemTime>,
 }
 
+/// The token of a caller who has logged in.
+#[non_exhaustive]
+#[derive(Clone, Deserialize)]
+pub struct LoginToken {
+    /// The token.
+    #[serde(deserialize_with = "secret_text")]
+    pub token: Zeroizing<String>,
+    /// The id that revokes it, and all tokens that are made from it.
+    pub revocation_id: String,
+    /// When it expires: log in again before.
+    #[serde(deserialize_with = "time")]
+    pub expires: SystemTime,
+    /// The caller's name in the audit log: the issuer's name, and the subject of the JWT.
+    pub holder: String,
+    /// What the token permits.
+    pub operations: Vec<String>,
+}
+
+/// Shows no token.
+impl std::fmt::Debug for LoginToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginToken").field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Login<'a> {
+    role: &'a str,
+    jwt: &'a str,
+}
+
 fn secret_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Zeroizing<String>, D::Error> {
     String::deserialize(deserializer).map(Zeroizing::new)
 }
@@ -213,6 +244,27 @@ impl Client {
     /// ```
     pub async fn mint_token(&self, grant: &Grant) -> Result<MintedToken> {
         self.call(Call::new(Operation::MintToken).body(grant)).await
+    }
+
+    /// Logs in with a JWT of the platform on which the program runs. The service's configuration
+    /// says which JWTs give which role. The client goes on with its own token: a
+    /// [`TokenProvider`] can use this for clients whose tokens expire.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use bulla_client::{Client, Token};
+    ///
+    /// let service = || Client::builder("https://keys.example.org".parse().unwrap());
+    /// let jwt = std::fs::read_to_string("/var/run/secrets/tokens/bulla")?;
+    /// let login = service().build()?.log_in("release", &jwt).await?;
+    /// let client = service().token(Token::new(&login.token)?).build()?;
+    /// println!("{} may {}", login.holder, login.operations.join(", "));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn log_in(&self, role: &str, jwt: &str) -> Result<LoginToken> {
+        let body = Login { role, jwt: jwt.trim() };
+        self.call(Call::new(Operation::LogIn).secret_body(&body, role.len() + jwt.len() + 32)).await
     }
 
     /// Makes a weaker token from the client's own.

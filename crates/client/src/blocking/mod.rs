@@ -41,7 +41,7 @@ use crate::symmetric::{
     Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,
     VerifyMacItem,
 };
-use crate::token::{Attenuation, Grant, MintedToken, Permissions, Token};
+use crate::token::{Attenuation, Grant, LoginToken, MintedToken, Permissions, Token};
 use crate::transfer::{ExportedKey, KeyMaterial, Recipient};
 
 pub use self::witness::{Witness, WitnessResponse};
@@ -245,6 +245,7 @@ calls! {
         -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
     random(length: usize) -> Zeroizing<Vec<u8>>;
     mint_token(grant: &Grant) -> MintedToken;
+    log_in(role: &str, jwt: &str) -> LoginToken;
     attenuate_token(limits: &Attenuation) -> MintedToken;
     permissions() -> Permissions;
     revoke_own_token() -> ();

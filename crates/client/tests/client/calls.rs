@@ -9,6 +9,11 @@ use bulla_client::{
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
+use bulla_server::Config;
+
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::json;
 
 use crate::support::{Service, config, keystore, token};
 use crate::{blocking, builder, client};
@@ -219,6 +224,43 @@ fn public_keys_and_attestations_are_what_the_keystore_writes() {
     assert!(attested.verify().is_valid());
     let attestation: &Attestation = &attested.attestation;
     assert_eq!(attestation.key.to_string(), key.id);
+}
+
+#[test]
+fn a_jwt_gives_a_token() {
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let key = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();
+    let encode = |bytes: &[u8]| base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": encode(key.public_key().as_ref()) });
+    std::fs::write(&file, json!({ "keys": [jwk] }).to_string()).unwrap();
+    let settings = format!(
+        "[[issuer]]\nname = \"ci\"\nissuer = \"https://ci.example.org\"\nkeys_file = {file:?}\n\
+         [[role]]\nname = \"reader\"\nissuer = \"ci\"\naudiences = [\"bulla\"]\nsubjects = [\"job-*\"]\n\
+         tenant = \"local\"\noperations = [\"read\"]\n"
+    );
+    let path = folder.path().join("serve.toml");
+    std::fs::write(&path, settings).unwrap();
+    let read = Config::load(Some(&path), std::iter::empty()).unwrap();
+    let config = Config { issuer: read.issuer, role: read.role, ..config() };
+    let service = Service::start(keystore(&["local"]), config);
+    let jwt = |subject: &str| {
+        let end = UNIX_EPOCH.elapsed().unwrap().as_secs() + 60;
+        let claims = json!({ "iss": "https://ci.example.org", "aud": "bulla", "sub": subject, "exp": end });
+        let signed = format!("{}.{}", encode(br#"{"alg":"EdDSA"}"#), encode(claims.to_string().as_bytes()));
+        format!("{signed}.{}\n", encode(key.sign(signed.as_bytes()).as_ref()))
+    };
+    let client = client(&service.url);
+    let login = client.log_in("reader", &jwt("job-1")).unwrap();
+    assert_eq!((login.holder.as_str(), &login.operations[..]), ("ci/job-1", &["read".to_owned()][..]));
+    assert!(login.expires > std::time::SystemTime::now());
+    assert!(!format!("{login:?}").contains(login.token.as_str()));
+    let own = client.with_token(Token::new(&login.token).unwrap()).permissions().unwrap();
+    assert_eq!(own.revocation_ids, [login.revocation_id]);
+    let refused = client.log_in("reader", &jwt("person")).unwrap_err();
+    assert_eq!(refused.code(), Some(&ErrorCode::Forbidden));
+    assert!(refused.to_string().contains("`sub`"), "{refused}");
 }
 
 #[test]
