@@ -64,6 +64,20 @@ impl ClientBuilder {
     }
 
     /// Asks this provider for a token before each request: for tokens with a short lifetime.
+    ///
+    /// ```
+    /// use bulla_client::middleware::Middleware;
+    /// use bulla_client::{Client, TokenProvider};
+    ///
+    /// fn client(
+    ///     address: &str,
+    ///     provider: impl TokenProvider,
+    ///     middleware: impl Middleware,
+    /// ) -> bulla_client::Result<Client> {
+    ///     let builder = Client::builder(address.parse()?).token_provider(provider);
+    ///     builder.middleware(middleware).build()
+    /// }
+    /// ```
     pub fn token_provider(mut self, provider: impl TokenProvider) -> Self {
         self.options.token = TokenSource::Provider(Arc::new(provider));
         self

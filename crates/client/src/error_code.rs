@@ -7,6 +7,13 @@ use serde::{Deserialize, Deserializer};
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
         /// What went wrong, for programs. `spec/http-api.md` says what to do about each code.
+        ///
+        /// ```
+        /// use bulla_client::ErrorCode;
+        ///
+        /// assert_eq!(ErrorCode::from("busy"), ErrorCode::Busy);
+        /// assert_eq!(ErrorCode::from("of a newer service").as_str(), "of a newer service");
+        /// ```
         #[non_exhaustive]
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorCode {

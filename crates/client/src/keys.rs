@@ -41,8 +41,8 @@ pub struct Key {
     pub signs_digests: bool,
     /// Older versions do not verify, and do not decrypt.
     pub minimum_version: u32,
-    /// The oldest version that signs or encrypts when a client of the Vault-compatible interface names it; none
-    /// if only the latest version does.
+    /// The oldest version that signs or encrypts when a client of the Vault-compatible interface
+    /// names it; none if only the latest version does.
     #[serde(default)]
     pub minimum_signing_version: Option<u32>,
     /// What encrypts, for algorithms that encrypt.
@@ -459,8 +459,8 @@ impl Client {
         self.call(Call::of_key(Operation::DestroyKey, key)).await
     }
 
-    /// Revokes an older version: its signatures and MACs do not verify any more, and its ciphertexts
-    /// do not decrypt. This cannot be undone.
+    /// Revokes an older version: its signatures and MACs do not verify any more, and its
+    /// ciphertexts do not decrypt. This cannot be undone.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {

@@ -100,7 +100,9 @@ export interface Plaintext {
 
 /** A key that encrypts data outside the service, and the same key encrypted. */
 export interface DataKey extends Ciphertext {
-  /** The data key. Keep `ciphertext` beside the data, and fill this with zeros after its last use. */
+  /**
+   * The data key. Keep `ciphertext` beside the data, and fill this with zeros after its last use.
+   */
   plaintext: Uint8Array<ArrayBuffer>;
 }
 

@@ -251,7 +251,10 @@ export class Client {
     return plaintextOf(await this.#call({ method: "POST", path: pathOf(key, "/decrypt"), body, effect: "reads" }, options));
   }
 
-  /** Encrypts a ciphertext again with the latest version of a key. The plaintext does not leave the service. */
+  /**
+   * Encrypts a ciphertext again with the latest version of a key. The plaintext does not leave the
+   * service.
+   */
   async rewrap(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Ciphertext> {
     const body = decryptText({ ciphertext, ...options });
     return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/rewrap"), body, effect: "reads" }, options));
@@ -302,7 +305,9 @@ export class Client {
     return this.#many(pathOf(key, "/rewrap/batch"), items.map(decryptText), resultBy(ciphertextOf), options);
   }
 
-  /** Makes the MACs of many messages with one key: a result for each, as {@link Client.signMany} has. */
+  /**
+   * Makes the MACs of many messages with one key: a result for each, as {@link Client.signMany} has.
+   */
   async macMany(key: string, messages: readonly Uint8Array[], options?: CallOptions): Promise<ItemResult<Mac>[]> {
     const each = (message: Uint8Array) => ({ message: base64(message) });
     return this.#many(pathOf(key, "/mac/batch"), messages.map(each), resultBy(macOf), options);

@@ -14,7 +14,7 @@ use super::text::Finding;
 const LIBRARIES: [(&str, usize); 8] = [
     ("crates/blake2", 2),
     ("crates/blake3", 13),
-    ("crates/client", 3),
+    ("crates/client", 0),
     ("crates/ed25519", 0),
     ("crates/files", 0),
     ("crates/keystore", 52),
