@@ -169,6 +169,7 @@ const SEEDS: [Seeds; 13] = [
     },
     Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "service_login", file: SERVICE, place: "/logins", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_values", file: SERVICE, place: "/values", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "service_settings",

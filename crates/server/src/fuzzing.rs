@@ -227,6 +227,12 @@ pub fn values(text: &str) {
     crate::transit::fuzz(text);
 }
 
+/// Reads the keys of an issuer, which stand before the first zero byte, and a JWT.
+pub fn login(text: &str) {
+    let (keys, jwt) = text.split_once('\0').unwrap_or((text, ""));
+    crate::login::fuzz(keys.as_bytes(), jwt);
+}
+
 /// Reads settings: TOML, and before the first zero byte a variable that overrides a setting.
 ///
 /// # Panics

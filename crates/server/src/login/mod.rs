@@ -188,6 +188,15 @@ fn header(jwt: &str) -> Result<(Option<String>, Algorithm), Refusal> {
     Ok((header.kid, header.alg))
 }
 
+/// Reads keys, and the claims of a JWT under them; for the fuzzers.
+pub(crate) fn fuzz(keys: &[u8], jwt: &str) {
+    signatures::install();
+    let (keys, header) = (IssuerKeys::read(keys), header(jwt));
+    if let (Ok(keys), Ok((id, algorithm))) = (keys, header) {
+        let _ = verify(jwt, &keys, id.as_deref(), &Validation::new(algorithm));
+    }
+}
+
 /// The verdict about a JWT; none if no key of that name is known.
 fn verify(
     jwt: &str,
