@@ -110,6 +110,7 @@ pub mod transfer;
 
 pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
+pub use backend::HmacHash;
 #[cfg(feature = "etcd")]
 pub use bulla_etcd::{EtcdClientCertificate, EtcdOptions, EtcdTls, EtcdUser};
 pub use ciphertext::{

@@ -27,7 +27,23 @@ const JAVA: [DebianTool; 2] = [
 ];
 
 /// What the clients' token permits.
-const OPERATIONS: [&str; 8] = ["sign", "verify", "create", "rotate", "update", "destroy", "read", "audit"];
+const OPERATIONS: [&str; 15] = [
+    "sign",
+    "verify",
+    "encrypt",
+    "decrypt",
+    "rewrap",
+    "generate_data_key",
+    "mac",
+    "verify_mac",
+    "create",
+    "import",
+    "rotate",
+    "update",
+    "destroy",
+    "read",
+    "audit",
+];
 
 pub(super) fn run(runner: &mut Runner<'_>) {
     server_ops::run(runner);
@@ -68,8 +84,9 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("Java: a client from the description, and one of Vault", |context| {
         java(context, &clients.join("java"), &service)
     });
-    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 14, &service));
-    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 12, &service));
+    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 21, &service));
+    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 20, &service));
+    runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));

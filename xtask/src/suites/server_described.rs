@@ -17,11 +17,17 @@ const SECONDS: &str = "30";
 /// How many requests must have been made by then.
 const MIN_REQUESTS: u32 = 300;
 
-/// The operations that its token permits. Those of symmetric keys are not among them.
-const OPERATIONS: [&str; 13] = [
+/// The operations that its token permits: all of them.
+const OPERATIONS: [&str; 19] = [
     "sign",
     "verify",
     "decapsulate",
+    "encrypt",
+    "decrypt",
+    "rewrap",
+    "generate_data_key",
+    "mac",
+    "verify_mac",
     "create",
     "import",
     "export",
@@ -35,7 +41,8 @@ const OPERATIONS: [&str; 13] = [
 ];
 
 /// The algorithms of the keys that it uses and destroys.
-const ALGORITHMS: [&str; 4] = ["ed25519", "ecdsa-p256", "x-wing", "ml-dsa-44"];
+const ALGORITHMS: [&str; 6] =
+    ["ed25519", "ecdsa-p256", "x-wing", "ml-dsa-44", "aes-256-gcm", "hmac-sha256"];
 /// How many keys of each there are.
 const KEYS: usize = 4;
 

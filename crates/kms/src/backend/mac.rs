@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use bulla_blake3::Hash;
+use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Sha256, Sha384, Sha512};
+use sha2::{Sha224, Sha256, Sha384, Sha512};
 use zeroize::Zeroizing;
 
 use super::interface::{
@@ -33,6 +34,63 @@ pub(super) fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut hmac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of every length");
     hmac.update(message);
     hmac.finalize().into_bytes().into()
+}
+
+/// A hash function of SHA-2 for [`Keystore::hmac`](crate::Keystore::hmac).
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HmacHash {
+    /// SHA-224.
+    Sha224,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+impl HmacHash {
+    pub(crate) fn hmac(self, key: &[u8], message: &[u8]) -> Vec<u8> {
+        fn of<M: hmac::Mac + hmac::KeyInit>(key: &[u8], message: &[u8]) -> Vec<u8> {
+            keyed::<M>(key).chain_update(message).finalize().into_bytes().to_vec()
+        }
+        match self {
+            Self::Sha224 => of::<Hmac<Sha224>>(key, message),
+            Self::Sha256 => of::<Hmac<Sha256>>(key, message),
+            Self::Sha384 => of::<Hmac<Sha384>>(key, message),
+            Self::Sha512 => of::<Hmac<Sha512>>(key, message),
+        }
+    }
+
+    pub(crate) fn verify(self, key: &[u8], message: &[u8], mac: &[u8]) -> Verdict {
+        fn is_of<M: hmac::Mac + hmac::KeyInit>(key: &[u8], message: &[u8], mac: &[u8]) -> bool {
+            keyed::<M>(key).chain_update(message).verify_slice(mac).is_ok()
+        }
+        let is_valid = match self {
+            Self::Sha224 => is_of::<Hmac<Sha224>>(key, message, mac),
+            Self::Sha256 => is_of::<Hmac<Sha256>>(key, message, mac),
+            Self::Sha384 => is_of::<Hmac<Sha384>>(key, message, mac),
+            Self::Sha512 => is_of::<Hmac<Sha512>>(key, message, mac),
+        };
+        if is_valid { Verdict::Valid } else { Verdict::Invalid }
+    }
+}
+
+fn keyed<M: hmac::KeyInit>(key: &[u8]) -> M {
+    M::new_from_slice(key).expect("HMAC takes keys of every length")
+}
+
+/// The salt with which [`derived_hmac_key`] differs from the keys that encrypt in a context: those
+/// are derived without a salt, from a context that a caller chooses.
+const HMAC_KEY_SALT: &[u8] = b"bulla keystore v1 key for HMAC";
+
+/// The key for HMAC of a key that has another algorithm.
+pub(crate) fn derived_hmac_key(secret: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut key = Zeroizing::new(vec![0; 32]);
+    let hkdf = Hkdf::<Sha256>::new(Some(HMAC_KEY_SALT), secret);
+    hkdf.expand(&[], &mut key).expect("HKDF-SHA-256 gives up to 8160 bytes");
+    key
 }
 
 /// Keys that make MACs, in this process's memory.

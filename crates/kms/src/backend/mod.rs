@@ -41,6 +41,8 @@ pub use self::interface::{
     KeyMaterial, Prepared, PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
+pub use self::mac::HmacHash;
+pub(crate) use self::mac::derived_hmac_key;
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 

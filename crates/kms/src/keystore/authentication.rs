@@ -1,12 +1,16 @@
 //! Message authentication codes.
 
+use zeroize::Zeroizing;
+
 use super::Keystore;
 use super::batch::KeyMessage;
+use super::index::LoadedKey;
 use super::lifecycle::check_enabled;
 use super::observe::{AuditedResult, Subject};
-use super::signing::SignedContent;
-use crate::algorithm::KeyUsage;
+use super::signing::{SignedContent, check_purpose};
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::audit_log::AuditOperation;
+use crate::backend::{HmacHash, derived_hmac_key};
 use crate::error::Result;
 use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::{Mac, Verdict};
@@ -98,6 +102,70 @@ impl Keystore {
             |place| Subject::key(AuditOperation::VerifyMac, items[place].key),
             || items.iter().map(|item| self.check_mac(item.key, item.message, item.mac)).collect(),
         )
+    }
+
+    /// The HMAC of a message with a hash function that the caller chooses. A key of HMAC makes it
+    /// with its own secret. Every other key has a key for that, which is derived from its secret
+    /// and which nothing else uses.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, HmacHash, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "orders".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let mac = keystore.hmac(key.key_id(), HmacHash::Sha512, b"order 7")?;
+    /// assert!(keystore.verify_hmac(&key, HmacHash::Sha512, b"order 7", &mac.bytes)?.is_valid());
+    /// assert!(!keystore.verify_hmac(&key, HmacHash::Sha256, b"order 7", &mac.bytes)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Keystore::sign`]; [`Code::NotExportable`](crate::Code::NotExportable) if the
+    /// secret is in a device.
+    pub fn hmac<'a>(&self, key: impl Into<KeyRef<'a>>, hash: HmacHash, message: &[u8]) -> Result<Mac> {
+        let key = key.into();
+        self.observed(Subject::key(AuditOperation::Mac, key), || {
+            self.check_lease()?;
+            check_purpose(key)?;
+            // A MAC is no ciphertext and no signature: it does not count as a use of such a key.
+            let (id, loaded) = match key.key_id().algorithm().usage() {
+                KeyUsage::Authentication => self.version_for_one_use(key, SignedContent::Callers)?,
+                _ => self.version_that_signs(key, SignedContent::Callers)?,
+            };
+            let bytes = hash.hmac(&self.hmac_key(&id, &loaded)?, message);
+            Ok(Mac { key: id, bytes })
+        })
+    }
+
+    /// Whether `mac` is the whole MAC that [`Keystore::hmac`] makes of `message` with this version
+    /// of a key. It compares in constant time.
+    ///
+    /// # Errors
+    /// Those of [`Keystore::verify_mac`] and of [`Keystore::hmac`].
+    pub fn verify_hmac(
+        &self,
+        key: &KeyVersionId,
+        hash: HmacHash,
+        message: &[u8],
+        mac: &[u8],
+    ) -> Result<Verdict> {
+        self.observed(Subject::key(AuditOperation::VerifyMac, key), || {
+            self.check_lease()?;
+            check_purpose(key.into())?;
+            let loaded = self.index.load().key(key.key_id())?.clone();
+            loaded.version(key)?;
+            check_enabled(&loaded.record)?;
+            Ok(hash.verify(&self.hmac_key(key, &loaded)?, message, mac))
+        })
+    }
+
+    fn hmac_key(&self, id: &KeyVersionId, loaded: &LoadedKey) -> Result<Zeroizing<Vec<u8>>> {
+        let secret = loaded.material(id, &self.cipher, &self.backends)?;
+        Ok(match id.key_id().algorithm() {
+            Algorithm::HmacSha256 | Algorithm::HmacSha384 | Algorithm::HmacSha512 => secret,
+            _ => derived_hmac_key(&secret),
+        })
     }
 
     fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {

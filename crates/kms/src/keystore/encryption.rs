@@ -91,19 +91,21 @@ impl Keystore {
         })
     }
 
-    /// Decrypts a ciphertext and encrypts it again with the key's latest version. The plaintext
-    /// does not leave the keystore.
+    /// Decrypts a ciphertext and encrypts it again with the key's latest version, or with the older
+    /// version that is named, as [`Keystore::encrypt`] does. The plaintext does not leave the
+    /// keystore.
     ///
     /// # Errors
     /// Those of [`Keystore::decrypt`] and of [`Keystore::encrypt`].
-    pub fn rewrap(
+    pub fn rewrap<'a>(
         &self,
-        key_id: &KeyId,
+        key: impl Into<KeyRef<'a>>,
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
     ) -> Result<Ciphertext> {
-        self.observed(Subject::key(AuditOperation::Rewrap, key_id), || {
-            self.make_rewrapped(key_id, ciphertext, options)
+        let key = key.into();
+        self.observed(Subject::key(AuditOperation::Rewrap, key), || {
+            self.make_rewrapped(key, ciphertext, options)
         })
     }
 
@@ -181,7 +183,8 @@ impl Keystore {
 
     /// The result of [`Keystore::rewrap`] for each item, in their order.
     pub fn rewrap_batch(&self, items: &[DecryptItem<'_>]) -> Vec<Result<Ciphertext>> {
-        let run = |item: &DecryptItem<'_>| self.make_rewrapped(item.key, item.ciphertext, &item.options);
+        let run =
+            |item: &DecryptItem<'_>| self.make_rewrapped(item.key.into(), item.ciphertext, &item.options);
         self.observed_each(
             AuditOperation::Rewrap,
             |place| Subject::key(AuditOperation::Rewrap, items[place].key),
@@ -242,12 +245,12 @@ impl Keystore {
 
     fn make_rewrapped(
         &self,
-        key_id: &KeyId,
+        key: KeyRef<'_>,
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
     ) -> Result<Ciphertext> {
-        let plaintext = self.find_plaintext(key_id, ciphertext, options)?;
-        self.make_ciphertext(key_id.into(), &plaintext.bytes, options)
+        let plaintext = self.find_plaintext(key.key_id(), ciphertext, options)?;
+        self.make_ciphertext(key, &plaintext.bytes, options)
     }
 
     /// The key, if it has this usage and its secrets may be used now.

@@ -208,7 +208,6 @@ impl LoadedKey {
     }
 
     /// The private key of a version that may be used, unencrypted.
-    #[cfg(feature = "tokens")]
     pub(super) fn material(
         &self,
         id: &KeyVersionId,

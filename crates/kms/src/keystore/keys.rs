@@ -447,6 +447,14 @@ impl Keystore {
         Ok(key_id.version(index.key(key_id)?.record.latest_number()))
     }
 
+    /// How the key that encrypts is derived from a key's secret.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`].
+    pub fn derivation(&self, key_id: &KeyId) -> Result<KeyDerivation> {
+        Ok(self.index.load().key(key_id)?.record.derivation)
+    }
+
     /// All keys at one moment, sorted by their names.
     ///
     /// # Errors

@@ -328,7 +328,7 @@ impl Keystore {
 
     /// The version that signs, if one may: a key's latest version, or the older version that the
     /// caller names.
-    fn version_that_signs(
+    pub(super) fn version_that_signs(
         &self,
         key: KeyRef<'_>,
         content: SignedContent,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Entry};
 use bulla_kms::{
-    Algorithm, CiphertextParts, Code, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, KeyChange,
-    KeyDerivation, KeyId, KeyMessage, KeyVersionId, Keystore, KeystoreOptions, KmsError, MAX_PLAINTEXT_LEN,
-    NewKey, RotationPolicy, Timestamp, VerifyMacItem,
+    Algorithm, CiphertextParts, Code, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, HmacHash,
+    KeyChange, KeyDerivation, KeyId, KeyMessage, KeyVersionId, Keystore, KeystoreOptions, KmsError,
+    MAX_PLAINTEXT_LEN, NewKey, RotationPolicy, Timestamp, VerifyMacItem,
 };
 use proptest::prelude::*;
 
@@ -178,6 +178,27 @@ fn versions_decrypt_until_they_are_withdrawn() {
     let rewrapped = keystore.rewrap(&key, &made[2].0.bytes, &NONE).unwrap();
     assert_eq!((rewrapped.key.version(), keystore.attest(&key).unwrap().head), (5, 5));
     assert_eq!(**keystore.decrypt(&key, &rewrapped.bytes, &NONE).unwrap().bytes, *b"text");
+}
+
+#[test]
+fn a_rewrapped_ciphertext_is_of_the_version_that_is_named() {
+    let (keystore, first) = with_key(new_key(Algorithm::Aes256Gcm).minimum_signing_version(0));
+    let key = first.key_id();
+    keystore.rotate(key).unwrap();
+    let made = keystore.encrypt(key, b"text", &NONE).unwrap();
+    assert_eq!(keystore.rewrap(&first, &made.bytes, &NONE).unwrap().key, first);
+    assert_eq!(keystore.rewrap(key, &made.bytes, &NONE).unwrap().key.version(), 2);
+    keystore.update(key, None, &KeyChange::MinimumSigningVersion(2)).unwrap();
+    refused(keystore.rewrap(&first, &made.bytes, &NONE), Code::VersionNotUsable);
+}
+
+#[test]
+fn a_key_that_may_not_be_used_makes_no_hmacs_either() {
+    let (keystore, id) = with_key(new_key(Algorithm::Aes256Gcm));
+    let mac = keystore.hmac(id.key_id(), HmacHash::Sha256, b"m").unwrap();
+    keystore.update(id.key_id(), None, &KeyChange::Disable).unwrap();
+    refused(keystore.hmac(id.key_id(), HmacHash::Sha256, b"m"), Code::KeyDisabled);
+    refused(keystore.verify_hmac(&id, HmacHash::Sha256, b"m", &mac.bytes), Code::KeyDisabled);
 }
 
 #[test]
@@ -431,7 +452,7 @@ fn a_restored_backup_decrypts_and_verifies_macs() {
 #[cfg(feature = "fast")]
 mod differential {
     use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-    use aws_lc_rs::hmac;
+    use aws_lc_rs::{hkdf, hmac};
     use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
 
     use super::*;
@@ -486,6 +507,37 @@ mod differential {
                 let (keystore, key) = imported(algorithm, &secret);
                 let other = hmac::sign(&hmac::Key::new(theirs, &secret), &message);
                 prop_assert_eq!(&keystore.mac(&key, &message).unwrap().bytes[..], other.as_ref());
+            }
+        }
+
+        /// A key of HMAC is the key itself, with each hash function. Every other key has one that
+        /// is derived.
+        #[test]
+        fn hmacs_of_every_key_are_those_of_the_specification(secret: [u8; 32], message: Vec<u8>) {
+            let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"bulla keystore v1 key for HMAC");
+            let mut derived = [0; 32];
+            salt.extract(&secret).expand(&[], hkdf::HKDF_SHA256).unwrap().fill(&mut derived).unwrap();
+            for (algorithm, own) in [
+                (Algorithm::HmacSha256, &secret),
+                (Algorithm::HmacSha512, &secret),
+                (Algorithm::Blake3, &derived),
+                (Algorithm::Aes256Gcm, &derived),
+                (Algorithm::Ed25519, &derived),
+            ] {
+                let (keystore, key) = imported(algorithm, &secret);
+                for (hash, theirs) in [
+                    (HmacHash::Sha224, hmac::HMAC_SHA224),
+                    (HmacHash::Sha256, hmac::HMAC_SHA256),
+                    (HmacHash::Sha384, hmac::HMAC_SHA384),
+                    (HmacHash::Sha512, hmac::HMAC_SHA512),
+                ] {
+                    let other = hmac::sign(&hmac::Key::new(theirs, own), &message);
+                    let made = keystore.hmac(&key, hash, &message).unwrap();
+                    prop_assert_eq!(&made.bytes[..], other.as_ref());
+                    let verdict = |mac: &[u8]| keystore.verify_hmac(&made.key, hash, &message, mac).unwrap();
+                    prop_assert!(verdict(&made.bytes).is_valid());
+                    prop_assert!(!verdict(&made.bytes[1..]).is_valid());
+                }
             }
         }
     }

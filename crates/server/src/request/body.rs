@@ -193,7 +193,7 @@ fn data_error(error: &serde_json::Error) -> String {
 }
 
 /// The start of serde's message about lists. No other type expects this.
-pub(super) const LIST_BOUND: &str = "a list of at most ";
+pub(crate) const LIST_BOUND: &str = "a list of at most ";
 
 /// At most `MAX_LEN` entries.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ mod cross_site;
 mod parameters;
 
 pub(crate) use self::body::{
-    BodyBytes, Items, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
+    BodyBytes, Items, LIST_BOUND, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
     decode_secret, encode, no_store, parse, secret_json,
 };
 pub(crate) use self::caller::{Caller, CallerSlot, Connection, ConnectionCaller, Peer, token};

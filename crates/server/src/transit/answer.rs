@@ -9,10 +9,13 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bulla_kms::{Code, KmsError};
+use hyper::body::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
+use zeroize::Zeroizing;
 
 use crate::error::{ApiError, ApiErrorCode, ErrorBody};
+use crate::request::no_store;
 use crate::service::Worker;
 
 /// An answer of Vault.
@@ -57,6 +60,26 @@ pub(super) fn written(
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Response {
     let id = worker.service.next_request_id();
+    let out = envelope(&id, length, warnings, write);
+    with_request_id(json(StatusCode::OK, out), &id)
+}
+
+/// An answer with a secret in its data, which is wiped, and which no cache keeps. `length` is at
+/// least the length of the data: a buffer that grows leaves copies behind.
+pub(super) fn secret_written(
+    worker: &Worker,
+    status: StatusCode,
+    length: usize,
+    warnings: &[String],
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Response {
+    let id = worker.service.next_request_id();
+    let warned: usize = warnings.iter().map(|warning| 6 * warning.len() + 8).sum();
+    let out = Zeroizing::new(envelope(&id, length + warned, warnings, write));
+    no_store(with_request_id(json(status, Bytes::from_owner(out)), &id))
+}
+
+fn envelope(id: &str, length: usize, warnings: &[String], write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(192 + length);
     out.extend_from_slice(b"{\"request_id\":\"");
     out.extend_from_slice(id.as_bytes());
@@ -69,11 +92,48 @@ pub(super) fn written(
         out.extend_from_slice(&serde_json::to_vec(warnings).unwrap_or_default());
     }
     out.extend_from_slice(b",\"auth\":null}");
-    let mut response = json(StatusCode::OK, out);
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    out
+}
+
+fn with_request_id(mut response: Response, id: &str) -> Response {
+    if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert("x-request-id", id);
     }
     response
+}
+
+/// Writes the results of a batch: of each item its fields, its error, and the text that it repeats.
+pub(super) fn write_results<T>(
+    out: &mut Vec<u8>,
+    results: &[Result<T>],
+    references: impl Iterator<Item = impl AsRef<str>>,
+    write_fields: impl Fn(&mut Vec<u8>, &Result<T>),
+) {
+    out.extend_from_slice(b"{\"batch_results\":[");
+    for (place, (result, reference)) in results.iter().zip(references).enumerate() {
+        out.extend_from_slice(if place == 0 { b"{" } else { b",{" });
+        let begin = out.len();
+        write_fields(out, result);
+        if out.len() > begin {
+            out.push(b',');
+        }
+        if let Err(error) = result {
+            out.extend_from_slice(b"\"error\":");
+            write_text(out, error.words());
+            out.extend_from_slice(b",\"code\":");
+            write_text(out, error.code());
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"reference\":");
+        write_text(out, reference.as_ref());
+        out.extend_from_slice(b"}");
+    }
+    out.extend_from_slice(b"]}");
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Writing to a vector cannot fail, and every text can be written as JSON.
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// An answer without an envelope.
@@ -81,8 +141,8 @@ pub(super) fn bare(status: StatusCode, body: &impl Serialize) -> Response {
     json(status, serde_json::to_vec(body).unwrap_or_default())
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -118,6 +178,15 @@ pub(super) struct VaultErrorBody<'a> {
     retryable: bool,
 }
 
+/// What answers a batch of which items may fail, and then has another status.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it describes what is written by hand")]
+pub(super) enum ErrorOrResults<'a, T> {
+    Error(VaultErrorBody<'a>),
+    Results(Envelope<T>),
+}
+
 impl VaultError {
     /// An error for which Vault has words of its own.
     pub(super) fn in_words(words: impl Into<Cow<'static, str>>, error: impl Into<ApiError>) -> Self {
@@ -144,7 +213,12 @@ impl VaultError {
 
     /// The same error in Vault's words, if it has this code.
     pub(super) fn in_vault_words(self, code: Code, words: &'static str) -> Self {
-        if self.has(code) { Self { words: Some(words.into()), ..self } } else { self }
+        if self.has(code) { self.replace_words(words) } else { self }
+    }
+
+    /// The same error in other words.
+    pub(super) fn replace_words(self, words: impl Into<Cow<'static, str>>) -> Self {
+        Self { words: Some(words.into()), ..self }
     }
 
     pub(super) fn has(&self, code: Code) -> bool {

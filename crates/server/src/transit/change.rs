@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyChange, KeyState, Keystore, KmsError, Name, NewKey, RotationPolicy,
-    Timestamp,
+    Algorithm, Attestation, Code, KeyChange, KeyDerivation, KeyState, KeyUsage, Keystore, KmsError, Name,
+    NewKey, RotationPolicy, Timestamp,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use super::answer::{self, Envelope};
 use super::answer::{Result, VaultError, VaultErrorBody};
-use super::keys::{KEY_NAME_DOC, algorithm, existing, find, label, missing};
+use super::keys::{KEY_NAME_DOC, algorithm, existing, find, kind, label, missing};
 use super::keys::{KeyData, min_available};
 use super::request::{OptionalText, Seconds, flag, number, seconds};
 use super::request::{PathName, VaultBody, VaultCaller};
@@ -40,8 +40,9 @@ fn purpose() -> Name {
 /// A key to make. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitCreate<'a> {
+    /// `aes256-gcm96` (default), `aes128-gcm96`, `chacha20-poly1305`, `xchacha20-poly1305`, `hmac`,
     /// `ed25519`, `ecdsa-p256`, `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`,
-    /// `mldsa-87`, or another algorithm of bulla that signs.
+    /// `mldsa-87`, or another algorithm of bulla that signs, encrypts or makes MACs.
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = String, example = "ed25519")]
     kind: OptionalText<'a>,
@@ -58,14 +59,18 @@ pub(super) struct TransitCreate<'a> {
     #[serde(default, deserialize_with = "seconds")]
     #[schema(value_type = Option<String>, example = "24h")]
     auto_rotate_period: Option<Seconds>,
-    /// Not offered.
+    /// Whether the key that encrypts is derived from a context. It cannot be changed later.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     derived: Option<bool>,
-    /// Not offered.
+    /// Whether equal plaintexts in one context have equal ciphertexts; for a derived key.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     convergent_encryption: Option<bool>,
+    /// The length of a key for HMAC: that of the MAC, which is 32 for `hmac`, or 0.
+    #[serde(default, deserialize_with = "number")]
+    #[schema(value_type = Option<i64>)]
+    key_size: Option<i64>,
     /// Not offered.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
@@ -93,40 +98,22 @@ async fn transit_create(
     caller.session.check_tenant(TokenOperation::Create)?;
     let label = label(&name)?;
     let request: TransitCreate<'_> = body.parse()?;
-    let algorithm = algorithm(request.kind.given(), request.parameter_set.given())?;
+    let algorithm = algorithm(request.kind.as_deref(), request.parameter_set.given())?;
     let asks = |flag: Option<bool>| flag == Some(true);
-    if asks(request.derived) || asks(request.convergent_encryption) {
-        return Err(VaultError::not_supported(
-            "bulla derives no keys: leave derived and convergent_encryption out",
-        ));
-    }
+    let derivation = derivation(algorithm, asks(request.derived), asks(request.convergent_encryption))?;
+    check_key_size(algorithm, request.key_size)?;
     if asks(request.allow_plaintext_backup) {
         return Err(VaultError::not_supported(
             "private keys never leave bulla as plain text: leave allow_plaintext_backup out",
         ));
     }
     let max_age_seconds = period(request.auto_rotate_period.unwrap_or(Seconds(0)))?;
-    let tenant = caller.session.authority.tenant.clone();
-    let new = NewKey::new(tenant.clone(), purpose(), algorithm)
-        .label(label.clone())
+    let new = new_key(&caller, &label, algorithm)
+        .derivation(derivation)
         .exportable(asks(request.exportable))
-        // As clients of Vault expect it of every key. Such a key signs no statements of bulla.
-        .signs_digests(algorithm == Algorithm::EcdsaP256)
-        .minimum_signing_version(0)
         .rotation(RotationPolicy::default().max_age_seconds(max_age_seconds));
-    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        match keystore.create_key(new) {
-            Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
-            Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
-                Some(key) => Ok((key, false)),
-                None => Err(error),
-            },
-            Err(error) => Err(error),
-        }
-    });
-    let (key, is_new) = made.await?;
+    let (key, is_new) = create_or_find(&worker, &caller, new, label).await?;
     if is_new {
-        worker.service.key_changed(&key.key);
         return Ok(answer::data(&worker, &KeyData::from(&key)));
     }
     let taken = |why: &str| {
@@ -142,7 +129,79 @@ async fn transit_create(
     Ok(answer::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
 }
 
-/// Rotate a key: a new version signs from now on. PUT does the same.
+/// A key for clients of Vault.
+pub(super) fn new_key(caller: &Caller, label: &Name, algorithm: Algorithm) -> NewKey {
+    NewKey::new(caller.session.authority.tenant.clone(), purpose(), algorithm)
+        .label(label.clone())
+        // As clients of Vault expect it of every key. Such a key signs no statements of bulla.
+        .signs_digests(algorithm == Algorithm::EcdsaP256)
+        .minimum_signing_version(0)
+}
+
+/// Makes a key of the caller's tenant. If there is one of this label, returns that, and false.
+pub(super) async fn create_or_find(
+    worker: &Worker,
+    caller: &Caller,
+    new: NewKey,
+    label: Name,
+) -> Result<(Attestation, bool)> {
+    let tenant = caller.session.authority.tenant.clone();
+    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        match keystore.create_key(new) {
+            Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
+            Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {
+                Some(key) => Ok((key, false)),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    });
+    let (key, is_new) = made.await?;
+    if is_new {
+        worker.service.key_changed(&key.key);
+    }
+    Ok((key, is_new))
+}
+
+/// How the key that encrypts is derived.
+///
+/// # Errors
+/// Keys of the algorithm are not derived, or Vault does not have this.
+pub(super) fn derivation(algorithm: Algorithm, derived: bool, convergent: bool) -> Result<KeyDerivation> {
+    let derivation = match (derived, convergent) {
+        (false, false) => return Ok(KeyDerivation::None),
+        (false, true) => {
+            return Err(VaultError::invalid("convergent encryption requires derivation to be enabled"));
+        }
+        (true, false) => KeyDerivation::PerContext,
+        (true, true) => KeyDerivation::Convergent,
+    };
+    if algorithm.usage() == KeyUsage::Encryption {
+        return Ok(derivation);
+    }
+    let (kind, _) = kind(algorithm);
+    Err(VaultError::not_supported(format!(
+        "key derivation and convergent encryption not supported for keys of type {kind}"
+    )))
+}
+
+/// Checks that new keys have this length, if it matters.
+fn check_key_size(algorithm: Algorithm, asked: Option<i64>) -> Result<()> {
+    let length = algorithm.output_length();
+    match asked {
+        Some(asked)
+            if algorithm.usage() == KeyUsage::Authentication
+                && asked != 0
+                && usize::try_from(asked) != Ok(length) =>
+        {
+            let message = format!("a new key of this type has {length} bytes: leave key_size out");
+            Err(VaultError::not_supported(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rotate a key: a new version signs or encrypts from now on. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/keys/{name}/rotate", tag = "transit",
     params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("rotate"))),
     responses((status = 200, description = "The key", body = Envelope<KeyData>), (status = "default", body = VaultErrorBody)))]
@@ -164,12 +223,12 @@ async fn transit_rotate(
 /// Changes to a key. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitConfigure {
-    /// Older versions do not verify.
+    /// Older versions do not verify or decrypt.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     min_decryption_version: Option<i64>,
-    /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
-    /// Without effect for a key of which only the latest version signs.
+    /// Older versions do not sign or encrypt when they are named; 0 for no bound but
+    /// `min_decryption_version`. Without effect for a key of which only the latest version does.
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     min_encryption_version: Option<i64>,

@@ -2,6 +2,7 @@
 #![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
@@ -11,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::transfer::{PublicFormat, export_public};
 use bulla_kms::{
-    Algorithm, Attestation, Code, KeyId, KeySelector, KeyUsage, Keystore, KmsError, Name, Origin, PublicKey,
-    VersionState,
+    Algorithm, Attestation, Code, KeyDerivation, KeyId, KeySelector, KeyUsage, Keystore, KmsError, Name,
+    Origin, PublicKey, VersionState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -94,18 +95,16 @@ pub(super) fn existing(
     }
 }
 
-/// The algorithm for a key type of Vault.
+/// The algorithm for a key type of Vault. Without a type, it is that of Vault's default.
 ///
 /// # Errors
-/// There is no such type, or keys of the type do not sign here.
+/// There is no such type, or bulla has no keys of it for clients of Vault.
 pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Result<Algorithm> {
-    let Some(kind) = kind else {
-        let message = "name a `type`: without one Vault makes an aes256-gcm96 key, and bulla has keys that sign: \
-                       ed25519, ecdsa-p256, ml-dsa with a `parameter_set`";
-        return Err(VaultError::not_supported(message));
-    };
     let unknown_set = || VaultError::invalid("the `parameter_set` of ml-dsa is 44, 65 or 87");
-    match (kind, parameter_set) {
+    match (kind.unwrap_or("aes256-gcm96"), parameter_set) {
+        ("aes128-gcm96", _) => Ok(Algorithm::Aes128Gcm),
+        ("aes256-gcm96", _) => Ok(Algorithm::Aes256Gcm),
+        ("hmac", _) => Ok(Algorithm::HmacSha256),
         ("ed25519", _) => Ok(Algorithm::Ed25519),
         ("ecdsa-p256", _) => Ok(Algorithm::EcdsaP256),
         ("ml-dsa", Some("44")) | ("mldsa-44", _) => Ok(Algorithm::MlDsa44),
@@ -116,27 +115,64 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
             || VaultError::invalid("the `parameter_set` of slh-dsa is its name, such as slh-dsa-sha2-128s"),
         ),
         (kind, _) => named(kind).ok_or_else(|| {
-            let message = "bulla has no keys of this type: it has ed25519, ecdsa-p256, ml-dsa and slh-dsa with a \
-                           `parameter_set`, and its own algorithms that sign";
+            let message = "bulla has no keys of this type: it has aes128-gcm96, aes256-gcm96, chacha20-poly1305, \
+                           xchacha20-poly1305, hmac, ed25519, ecdsa-p256, ml-dsa and slh-dsa with a `parameter_set`, \
+                           and its own algorithms that sign, encrypt or make MACs";
             VaultError::not_supported(message)
         }),
     }
 }
 
-/// An algorithm that signs, by its name.
+/// An algorithm that clients of Vault may use, by its name.
 fn named(name: &str) -> Option<Algorithm> {
-    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() == bulla_kms::KeyUsage::Signature)
+    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() != KeyUsage::KeyEncapsulation)
 }
 
 /// The type of a key and its parameter set, in Vault's words.
 pub(super) fn kind(algorithm: Algorithm) -> (&'static str, Option<&'static str>) {
     match algorithm {
+        Algorithm::Aes128Gcm => ("aes128-gcm96", None),
+        Algorithm::Aes256Gcm => ("aes256-gcm96", None),
+        Algorithm::HmacSha256 => ("hmac", None),
         Algorithm::MlDsa44 => ("ml-dsa", Some("44")),
         Algorithm::MlDsa65 => ("ml-dsa", Some("65")),
         Algorithm::MlDsa87 => ("ml-dsa", Some("87")),
         other if other.as_str().starts_with("slh-dsa-") => ("slh-dsa", Some(other.as_str())),
         other => (other.as_str(), None),
     }
+}
+
+/// The key, or its version that a request names. `what` it does is in the errors.
+///
+/// # Errors
+/// The version is no number of a version.
+pub(super) fn selector(key_id: KeyId, asked: Option<i64>, what: &str) -> Result<KeySelector> {
+    match asked.unwrap_or_default() {
+        0 => Ok(key_id.into()),
+        ..0 => Err(VaultError::invalid(format!("requested version for {what} is negative"))),
+        asked => match u32::try_from(asked).ok().and_then(NonZeroU32::new) {
+            Some(version) => Ok(key_id.version(version).into()),
+            None => Err(VaultError::invalid(version_too_new(what))),
+        },
+    }
+}
+
+fn version_too_new(what: &str) -> String {
+    format!("requested version for {what} is higher than the latest key version")
+}
+
+/// The keystore's error about a version that a request names, in Vault's words. A key of which only
+/// the latest version signs or encrypts is one in Vault whose minimum version is the newest.
+pub(super) fn version_error(error: impl Into<VaultError>, what: &str) -> VaultError {
+    let error = error.into();
+    if error.has(Code::UnknownVersion) {
+        return error.replace_words(version_too_new(what));
+    }
+    if error.has(Code::NotLatestVersion) || error.has(Code::VersionNotUsable) {
+        let words = format!("requested version for {what} is less than the minimum encryption key version");
+        return error.replace_words(words);
+    }
+    error
 }
 
 /// A key, without its private keys.
@@ -152,16 +188,20 @@ pub(super) struct KeyData {
     /// The parameter set of types that have several.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter_set: Option<&'static str>,
-    /// The versions that verify, by their numbers.
-    #[schema(value_type = BTreeMap<String, VersionData>)]
-    keys: BTreeMap<u32, VersionData>,
-    /// The latest version, the one that signs.
+    /// The versions that verify or decrypt, by their numbers. Keys for HMAC do not have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<String, VersionData>>)]
+    keys: Option<BTreeMap<u32, VersionData>>,
+    /// The length in bytes of new versions of a key for HMAC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_size: Option<usize>,
+    /// The latest version, the one that signs or encrypts.
     latest_version: u32,
     /// The oldest version that is not trimmed; 0 when none is.
     min_available_version: u32,
-    /// Older versions do not verify.
+    /// Older versions do not verify or decrypt.
     min_decryption_version: u32,
-    /// Older versions do not sign when they are named; 0 for no bound but `min_decryption_version`.
+    /// Older versions do not sign or encrypt when they are named; 0 for no bound but `min_decryption_version`.
     /// The latest version where only that signs.
     min_encryption_version: u32,
     /// Whether the key may be deleted.
@@ -172,15 +212,24 @@ pub(super) struct KeyData {
     exportable: bool,
     /// Always false.
     allow_plaintext_backup: bool,
-    /// Always false.
+    /// Whether the key that encrypts is derived from a context.
     derived: bool,
+    /// How it is derived, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kdf: Option<&'static str>,
+    /// Whether equal plaintexts in one context have equal ciphertexts, if the key is derived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    convergent_encryption: Option<bool>,
+    /// As in Vault: -1, because each version says how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    convergent_encryption_version: Option<i32>,
     /// Whether the latest version was imported.
     imported_key: bool,
-    /// Always false.
+    /// Whether keys of the type encrypt.
     supports_encryption: bool,
-    /// Always false.
+    /// Whether keys of the type decrypt.
     supports_decryption: bool,
-    /// Always false.
+    /// Whether keys of the type may be derived.
     supports_derivation: bool,
     /// Whether keys of the type sign.
     supports_signing: bool,
@@ -190,7 +239,17 @@ pub(super) struct KeyData {
 
 /// One version of a key.
 #[derive(Serialize, ToSchema)]
-pub(super) struct VersionData {
+#[serde(untagged)]
+pub(super) enum VersionData {
+    /// The Unix time at which a version of a key that encrypts was made.
+    CreationTime(u64),
+    /// A version with a public key.
+    Public(PublicVersion),
+}
+
+/// One version of a key that has public keys.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PublicVersion {
     /// The name of the curve or of the type.
     #[schema(example = "ed25519")]
     name: &'static str,
@@ -207,21 +266,17 @@ pub(super) struct VersionData {
 impl From<&Attestation> for KeyData {
     fn from(key: &Attestation) -> Self {
         let (kind, parameter_set) = kind(key.algorithm);
-        let name = if key.algorithm == Algorithm::EcdsaP256 { "P-256" } else { kind };
-        let verify = key.versions.iter().filter(|version| {
-            version.version >= key.minimum_version && version.state != VersionState::Revoked
-        });
-        let keys = verify.map(|version| {
-            let public_key = version.public_key.as_ref().map(public_key);
-            let creation_time = version.created.to_string();
-            (version.version, VersionData { name, public_key, creation_time, certificate_chain: "" })
-        });
+        let usage = key.algorithm.usage();
         let imported = |origin| origin != Origin::Generated;
+        let encrypts = usage == KeyUsage::Encryption;
+        let derived = key.derivation != KeyDerivation::None;
+        let convergent = key.derivation == KeyDerivation::Convergent;
         Self {
             name: key.label.as_ref().map(ToString::to_string).unwrap_or_default(),
             kind,
             parameter_set,
-            keys: keys.collect(),
+            keys: (usage != KeyUsage::Authentication).then(|| versions(key, kind)),
+            key_size: (usage == KeyUsage::Authentication).then(|| key.algorithm.output_length()),
             latest_version: key.head,
             min_available_version: min_available(key),
             min_decryption_version: key.minimum_version,
@@ -230,15 +285,38 @@ impl From<&Attestation> for KeyData {
             auto_rotate_period: key.rotation.max_age_seconds.map_or(0, Into::into),
             exportable: key.exportable,
             allow_plaintext_backup: false,
-            derived: false,
+            derived,
+            kdf: derived.then_some("hkdf_sha256"),
+            convergent_encryption: derived.then_some(convergent),
+            convergent_encryption_version: convergent.then_some(-1),
             imported_key: key.versions.last().is_some_and(|head| imported(head.origin)),
-            supports_encryption: false,
-            supports_decryption: false,
-            supports_derivation: false,
-            supports_signing: key.algorithm.usage() == KeyUsage::Signature,
+            supports_encryption: encrypts,
+            supports_decryption: encrypts,
+            supports_derivation: encrypts,
+            supports_signing: usage == KeyUsage::Signature,
             soft_deleted: false,
         }
     }
+}
+
+/// The versions that verify or decrypt. `kind` is the key's type.
+fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData> {
+    let name = if key.algorithm == Algorithm::EcdsaP256 { "P-256" } else { kind };
+    let usable = key
+        .versions
+        .iter()
+        .filter(|version| version.version >= key.minimum_version && version.state != VersionState::Revoked);
+    let data = usable.map(|version| {
+        let data = if key.algorithm.is_symmetric() {
+            VersionData::CreationTime(version.created.unix_millis() / 1000)
+        } else {
+            let public_key = version.public_key.as_ref().map(public_key);
+            let creation_time = version.created.to_string();
+            VersionData::Public(PublicVersion { name, public_key, creation_time, certificate_chain: "" })
+        };
+        (version.version, data)
+    });
+    data.collect()
 }
 
 /// The oldest version that was not trimmed, or 0 if none was trimmed. Trimming revokes versions, so
@@ -383,20 +461,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_algorithm_that_signs_can_be_asked_for_by_what_its_keys_are_called() {
+    fn every_algorithm_of_a_key_can_be_asked_for_by_what_its_keys_are_called() {
         for &known in Algorithm::ALL {
             let (kind, set) = kind(known);
             let asked = algorithm(Some(kind), set).ok();
-            assert_eq!(asked, (known.usage() == bulla_kms::KeyUsage::Signature).then_some(known), "{known}");
+            assert_eq!(asked, (known.usage() != KeyUsage::KeyEncapsulation).then_some(known), "{known}");
         }
         for size in ["44", "65", "87"] {
             let (vault, openbao) =
                 (algorithm(Some("ml-dsa"), Some(size)), algorithm(Some(&format!("mldsa-{size}")), None));
             assert_eq!(vault.unwrap(), openbao.unwrap());
         }
-        for (kind, set) in
-            [(None, None), (Some("rsa-2048"), None), (Some("aes256-gcm96"), None), (Some("ml-dsa"), None)]
-        {
+        assert_eq!(algorithm(None, None).unwrap(), Algorithm::Aes256Gcm, "as Vault's default");
+        for (kind, set) in [(Some("rsa-2048"), None), (Some("x-wing"), None), (Some("ml-dsa"), None)] {
             assert!(algorithm(kind, set).is_err(), "{kind:?}");
         }
     }

@@ -1,11 +1,13 @@
-//! The API for clients of HashiCorp Vault and OpenBao: the part of their transit engine that signs,
-//! under `/v1`.
+//! The API for clients of HashiCorp Vault and OpenBao: their transit engine, under `/v1`.
 //!
 //! Vault's name of a key is its label. `docs/vault.md` lists the offered endpoints and the
 //! differences.
 
 mod answer;
+mod capabilities;
 mod change;
+mod encryption;
+mod hmac;
 mod keys;
 mod login;
 mod request;
@@ -38,6 +40,9 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(login::routes())
         .merge(change::routes())
         .merge(signatures::routes())
+        .merge(encryption::routes())
+        .merge(hmac::routes())
+        .merge(capabilities::routes())
         .merge(sys::routes())
         .merge(utilities::routes())
         .merge(unsupported_routes())
@@ -52,14 +57,9 @@ fn unsupported_routes() -> OpenApiRouter<Worker> {
 }
 
 /// How the paths below `/v1/transit/` begin, and what to use instead.
-const UNSUPPORTED_PATHS: [(&str, &str); 14] = [
-    ("encrypt", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
-    ("decrypt", "bulla has keys that sign, and decrypts nothing for clients of Vault"),
-    ("rewrap", "bulla has keys that sign, and encrypts nothing for clients of Vault"),
-    ("datakey", "bulla makes no data keys for clients of Vault"),
-    ("derived-keys", "bulla derives no keys"),
-    ("hmac", "bulla has no keys for HMAC: sign with an ed25519 key"),
-    ("cmac", "bulla has no keys for CMAC: sign with an ed25519 key"),
+const UNSUPPORTED_PATHS: [(&str, &str); 9] = [
+    ("derived-keys", "bulla derives no keys from the keys of others"),
+    ("cmac", "bulla has no keys for CMAC: use hmac"),
     ("export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("byok-export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("backup", "bulla's own API makes backups, of the whole keystore"),

@@ -14,11 +14,12 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::Bytes;
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::answer::{Result, VaultError};
 use crate::config::MAX_ITEMS;
 use crate::error::{ApiError, ApiErrorCode};
-use crate::request::{self, BodyBytes, Caller, List, Object, SecretProof, parse};
+use crate::request::{self, BodyBytes, Caller, List, Object, SecretContent, SecretProof, parse};
 use crate::service::Worker;
 
 /// The verified caller.
@@ -45,6 +46,27 @@ impl FromRequest<Worker> for VaultBody {
 }
 
 impl VaultBody {
+    /// Reads the body as JSON. An empty body and `null` count as an empty object.
+    ///
+    /// # Errors
+    /// It is not the JSON of a `T`.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        object(&self.0)
+    }
+}
+
+/// A whole body with secrets in it, which is wiped.
+pub(super) struct SecretVaultContent(SecretContent);
+
+impl FromRequest<Worker> for SecretVaultContent {
+    type Rejection = VaultError;
+
+    async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        Ok(Self(SecretContent::from_request(request, worker).await?))
+    }
+}
+
+impl SecretVaultContent {
     /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
@@ -136,6 +158,24 @@ impl<'de: 'a, 'a> Deserialize<'de> for OptionalText<'a> {
             }
         }
         deserializer.deserialize_any(Texts)
+    }
+}
+
+/// A secret text that may be absent. A text with escapes is a copy, which is wiped.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct OptionalSecret<'a>(#[serde(borrow)] OptionalText<'a>);
+
+impl OptionalSecret<'_> {
+    pub(super) fn as_deref(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl Drop for OptionalSecret<'_> {
+    fn drop(&mut self) {
+        if let Some(Cow::Owned(text)) = &mut self.0.0 {
+            text.zeroize();
+        }
     }
 }
 
@@ -292,12 +332,24 @@ pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result
     let begin = bytes.len();
     let Err(error) = request::decode_into(text, what, bytes) else { return Ok(()) };
     bytes.truncate(begin);
-    let text = joined(text);
+    // The text may be secret, and so its copies are wiped.
+    let text = Zeroizing::new(joined(text).into_owned());
     // The forgiving decoder also takes other white space and less padding.
     let is_padded = text.len().is_multiple_of(4) && !text.contains(|c: char| c.is_ascii_whitespace());
     let decoded = is_padded.then(|| base64_simd::forgiving_decode_to_vec(text.as_bytes()).ok()).flatten();
-    bytes.extend_from_slice(&decoded.ok_or(error)?);
+    bytes.extend_from_slice(&Zeroizing::new(decoded.ok_or(error)?));
     Ok(())
+}
+
+/// As [`decode_into`], into memory that is wiped.
+///
+/// # Errors
+/// The text is not base64; `what` names it.
+pub(super) fn decode_secret(text: &str, what: &str) -> Result<Zeroizing<Vec<u8>>, ApiError> {
+    // As much as any text of this length encodes, so that the buffer never moves.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len().div_ceil(4) * 3));
+    decode_into(text, what, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// The headers in which clients name a namespace.

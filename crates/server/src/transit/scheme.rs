@@ -12,6 +12,7 @@ use p256::ecdsa::Signature as Ecdsa;
 use ring::digest;
 
 use super::answer::{Result, VaultError};
+use super::keys::kind;
 use super::request::{OptionalText, decode_into, joined};
 use crate::error::ApiError;
 
@@ -160,7 +161,8 @@ impl SchemeParameters<'_> {
             return Err(VaultError::invalid("invalid hash algorithm"));
         }
         if algorithm.usage() != KeyUsage::Signature {
-            return Err(VaultError::invalid(format!("key type {algorithm} does not support signing")));
+            let (kind, _) = kind(algorithm);
+            return Err(VaultError::invalid(format!("key type {kind} does not support signing")));
         }
         Ok(Scheme { algorithm, marshaling, input: self.input(algorithm, hash)? })
     }
@@ -193,7 +195,8 @@ impl SchemeParameters<'_> {
     }
 }
 
-const SIGNATURE_PREFIX: &str = "vault:v";
+/// How a signature, a ciphertext and a MAC begin, before the number of the version.
+pub(super) const VERSION_PREFIX: &str = "vault:v";
 
 /// The error for a version below the minimum version.
 pub(super) const VERSION_TOO_OLD: &str = "ciphertext or signature version is disallowed by policy (too old)";
@@ -202,7 +205,7 @@ pub(super) const VERSION_TOO_OLD: &str = "ciphertext or signature version is dis
 pub(super) fn write_signature(out: &mut Vec<u8>, signature: &Signature, marshaling: Marshaling) {
     let version = signature.key.version();
     // Writing to a vector cannot fail.
-    let _ = write!(out, "{SIGNATURE_PREFIX}{version}:");
+    let _ = write!(out, "{VERSION_PREFIX}{version}:");
     let algorithm = signature.key.key_id().algorithm();
     match (marshaling, algorithm) {
         (Marshaling::Jws, _) => URL_SAFE_NO_PAD.encode_append(&signature.bytes, out),
@@ -225,12 +228,7 @@ pub(super) fn read_signature(
     scheme: Scheme,
     buffer: &mut Vec<u8>,
 ) -> Result<(NonZeroU32, Range<usize>)> {
-    let invalid = |words: &'static str| move || VaultError::invalid(words);
-    let rest = text.strip_prefix(SIGNATURE_PREFIX).ok_or_else(invalid("invalid signature: no prefix"))?;
-    let (version, bytes) =
-        rest.split_once(':').ok_or_else(invalid("invalid signature: wrong number of fields"))?;
-    let undecoded = invalid("invalid signature: version number could not be decoded");
-    let version: i64 = version.parse().map_err(|_| undecoded())?;
+    let (version, bytes) = split_version(text, "signature")?;
     let begin = buffer.len();
     let decoded = match scheme.marshaling {
         Marshaling::Asn1 => decode_into(bytes, "signature", buffer).is_ok(),
@@ -264,6 +262,18 @@ pub(super) fn read_signature(
             Err(VaultError::in_words(VERSION_TOO_OLD, ApiError::from(error)))
         }
     }
+}
+
+/// The version in `vault:vN:` before a signature, a ciphertext or a MAC, and the text after it.
+///
+/// # Errors
+/// The text does not begin so; `what` names it.
+pub(super) fn split_version<'a>(text: &'a str, what: &str) -> Result<(i64, &'a str)> {
+    let invalid = |why: &str| VaultError::invalid(format!("invalid {what}: {why}"));
+    let rest = text.strip_prefix(VERSION_PREFIX).ok_or_else(|| invalid("no prefix"))?;
+    let (version, bytes) = rest.split_once(':').ok_or_else(|| invalid("wrong number of fields"))?;
+    let version = version.parse().map_err(|_| invalid("version number could not be decoded"))?;
+    Ok((version, bytes))
 }
 
 /// Appends what base64 encodes in the alphabet for URLs, without padding. Like Go's decoder it

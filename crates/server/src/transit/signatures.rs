@@ -15,11 +15,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
-use super::keys::{KEY_NAME_DOC, find, missing};
+use super::answer::{Envelope, Result, VaultError, VaultErrorBody, write_results};
+use super::keys::{KEY_NAME_DOC, find, missing, selector, version_error};
 use super::request::{OptionalText, PathName, VaultBody, VaultCaller, decode_into, flag, items, number};
 use super::scheme::{Marshaling, Scheme, SchemeParameters, VERSION_TOO_OLD};
-use super::{answer, scheme};
+use super::{answer, hmac, scheme};
 use crate::api::batch::{count_items, sign_items, verify_items};
 use crate::request::Caller;
 use crate::service::{BatchCost, Worker};
@@ -161,7 +161,7 @@ async fn sign(
         marshaling: &request.marshaling_algorithm,
     };
     let scheme = parameters.scheme(key_id.algorithm())?;
-    let key = signing_selector(key_id, request.key_version)?;
+    let key = selector(key_id, request.key_version, "signing")?;
     let Some(items) = request.batch_input else {
         let signature =
             sign_one(&worker, &caller, key, scheme, &request.input, &request.signature_context).await?;
@@ -187,26 +187,9 @@ async fn sign(
     }))
 }
 
-/// The key, or its version that signs.
-fn signing_selector(key_id: KeyId, asked: Option<i64>) -> Result<KeySelector> {
-    match asked.unwrap_or_default() {
-        0 => Ok(key_id.into()),
-        ..0 => Err(VaultError::invalid("requested version for signing is negative")),
-        asked => match u32::try_from(asked).ok().and_then(NonZeroU32::new) {
-            Some(version) => Ok(key_id.version(version).into()),
-            None => Err(VaultError::invalid(VERSION_TOO_NEW)),
-        },
-    }
-}
-
-const VERSION_TOO_NEW: &str = "requested version for signing is higher than the latest key version";
-
-/// The keystore's error in Vault's words. A key of which only the latest version signs is one in
-/// Vault whose minimum version is the newest.
+/// The keystore's error in Vault's words.
 fn signing_error(error: impl Into<VaultError>) -> VaultError {
-    let too_old = "requested version for signing is less than the minimum encryption key version";
-    let error = error.into().in_vault_words(Code::UnknownVersion, VERSION_TOO_NEW);
-    error.in_vault_words(Code::NotLatestVersion, too_old).in_vault_words(Code::VersionNotUsable, too_old)
+    version_error(error, "signing")
 }
 
 async fn sign_one(
@@ -312,50 +295,21 @@ fn write_signature(out: &mut Vec<u8>, signature: &Signature, marshaling: Marshal
     let _ = write!(out, "\",\"key_version\":{}", signature.key.version());
 }
 
-/// Writes the results of a batch: of each item its fields, its error, and the text that it repeats.
-fn write_results<T>(
-    out: &mut Vec<u8>,
-    results: &[Result<T>],
-    references: impl Iterator<Item = impl AsRef<str>>,
-    write_fields: impl Fn(&mut Vec<u8>, &Result<T>),
-) {
-    out.extend_from_slice(b"{\"batch_results\":[");
-    for (place, (result, reference)) in results.iter().zip(references).enumerate() {
-        out.extend_from_slice(if place == 0 { b"{" } else { b",{" });
-        write_fields(out, result);
-        if let Err(error) = result {
-            out.extend_from_slice(b",\"error\":");
-            write_text(out, error.words());
-            out.extend_from_slice(b",\"code\":");
-            write_text(out, error.code());
-        }
-        out.extend_from_slice(b",\"reference\":");
-        write_text(out, reference.as_ref());
-        out.extend_from_slice(b"}");
-    }
-    out.extend_from_slice(b"]}");
-}
-
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Writing to a vector cannot fail, and every text can be written as JSON.
-    let _ = serde_json::to_writer(out, text);
-}
-
 /// What to verify. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitVerify<'a> {
     /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
-    input: OptionalText<'a>,
+    pub(super) input: OptionalText<'a>,
     /// `vault:vN:` and the signature.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    signature: OptionalText<'a>,
-    /// Not offered.
+    pub(super) signature: OptionalText<'a>,
+    /// `vault:vN:` and the HMAC, instead of a signature. It needs the permission `verify_mac`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    hmac: OptionalText<'a>,
+    pub(super) hmac: OptionalText<'a>,
     /// The context of Ed25519ph, base64.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
@@ -364,11 +318,11 @@ pub(super) struct TransitVerify<'a> {
     /// for ECDSA.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "sha2-256")]
-    hash_algorithm: OptionalText<'a>,
+    pub(super) hash_algorithm: OptionalText<'a>,
     /// The older name of `hash_algorithm`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    algorithm: OptionalText<'a>,
+    pub(super) algorithm: OptionalText<'a>,
     /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
@@ -380,7 +334,7 @@ pub(super) struct TransitVerify<'a> {
     /// Many signatures instead of one.
     #[serde(borrow, default, deserialize_with = "items")]
     #[schema(max_items = 100_000)]
-    batch_input: Option<Vec<TransitVerifyItem<'a>>>,
+    pub(super) batch_input: Option<Vec<TransitVerifyItem<'a>>>,
 }
 
 /// One signature of a batch.
@@ -389,23 +343,23 @@ pub(super) struct TransitVerifyItem<'a> {
     /// The message, base64; with `prehashed` its digest.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "aGVsbG8=")]
-    input: OptionalText<'a>,
+    pub(super) input: OptionalText<'a>,
     /// `vault:vN:` and the signature.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    signature: OptionalText<'a>,
-    /// Not offered.
+    pub(super) signature: OptionalText<'a>,
+    /// `vault:vN:` and the HMAC, instead of a signature. It needs the permission `verify_mac`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    hmac: OptionalText<'a>,
+    pub(super) hmac: OptionalText<'a>,
     /// The context of Ed25519ph, base64.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    signature_context: OptionalText<'a>,
+    pub(super) signature_context: OptionalText<'a>,
     /// A text that the result repeats.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
-    reference: OptionalText<'a>,
+    pub(super) reference: OptionalText<'a>,
 }
 
 /// A verdict, or the results of a batch.
@@ -429,7 +383,7 @@ pub(super) struct TransitVerifiedItem {
     reference: String,
 }
 
-/// Verify a signature, or many. PUT does the same.
+/// Verify a signature or an HMAC, or many. PUT does the same.
 #[utoipa::path(post, path = "/v1/transit/verify/{name}", tag = "transit", request_body = TransitVerify,
     params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("verify"))),
     responses((status = 200, description = "The verdicts", body = Envelope<TransitVerified>),
@@ -466,8 +420,18 @@ async fn verify(
     body: &VaultBody,
 ) -> Result<Response> {
     let key_id =
-        find(&caller, name, TokenOperation::Verify, || missing("signature verification key not found"))?;
+        find(&caller, name, TokenOperation::Verify, || missing("signature verification key not found"));
+    let hmac_key = || find(&caller, name, TokenOperation::VerifyMac, || missing("encryption key not found"));
+    if let Err(error) = &key_id {
+        // The caller may verify HMACs alone.
+        hmac_key().map_err(|_| error.clone())?;
+    }
     let request: TransitVerify<'_> = body.parse()?;
+    if request.is_of_hmacs() {
+        let key_id = hmac_key()?;
+        return hmac::verify(&worker, &caller, key_id, hash, request).await;
+    }
+    let key_id = key_id?;
     let parameters = SchemeParameters {
         in_path: hash,
         hash_algorithm: &request.hash_algorithm,
@@ -476,7 +440,7 @@ async fn verify(
         marshaling: &request.marshaling_algorithm,
     };
     let scheme = parameters.scheme(key_id.algorithm())?;
-    let TransitVerify { input, signature, hmac, signature_context, batch_input, .. } = request;
+    let TransitVerify { input, signature, signature_context, batch_input, .. } = request;
     if let Some(items) = batch_input {
         check_signatures_given(&items)?;
         count_items(&worker, &caller, items.len())?;
@@ -491,21 +455,28 @@ async fn verify(
             });
         }));
     }
-    let item =
-        TransitVerifyItem { input, signature, hmac, signature_context, ..TransitVerifyItem::default() };
+    let item = TransitVerifyItem { input, signature, signature_context, ..TransitVerifyItem::default() };
     check_signatures_given(std::slice::from_ref(&item))?;
     let valid = verify_one(&worker, &caller, &key_id, scheme, &item).await?;
     let text: &[u8] = if valid { b"{\"valid\":true}" } else { b"{\"valid\":false}" };
     Ok(answer::written(&worker, text.len(), &[], |out| out.extend_from_slice(text)))
 }
 
+impl TransitVerify<'_> {
+    /// Whether an HMAC is to be verified. As in Vault, a signature beside it takes precedence,
+    /// outside of batches.
+    fn is_of_hmacs(&self) -> bool {
+        match &self.batch_input {
+            Some(items) => items.iter().any(|item| item.hmac.as_deref().is_some()),
+            None => self.hmac.as_deref().is_some() && self.signature.as_deref().is_none(),
+        }
+    }
+}
+
 /// Checks that all items are signatures.
 fn check_signatures_given(items: &[TransitVerifyItem<'_>]) -> Result<()> {
     if items.is_empty() {
         return Err(VaultError::invalid("missing batch input to process"));
-    }
-    if items.iter().any(|item| item.hmac.as_deref().is_some()) {
-        return Err(VaultError::not_supported("bulla verifies signatures, not hmac"));
     }
     let signatures = items.iter().filter(|item| item.signature.as_deref().is_some()).count();
     match signatures {

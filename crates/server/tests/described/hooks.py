@@ -14,7 +14,10 @@ LABELS = os.environ["BULLA_LABELS"].split(",")
 # Empty where every caller may do everything.
 TOKEN = os.environ["BULLA_TOKEN"]
 CREDENTIALS = {"authorization", "x-vault-token"}
-BYTES = {"message", "input", "digest", "data", "ciphertext", "signature", "associated_data", "encrypted_data"}
+BYTES = {
+    "message", "input", "digest", "data", "plaintext", "ciphertext", "signature", "mac", "context", "associated_data",
+    "encrypted_data",
+}  # fmt: skip
 
 
 def number(value):

@@ -26,4 +26,5 @@ mod symmetric;
 mod tokens;
 mod transit;
 mod transit_clients;
+mod transit_encryption;
 mod transit_keys;

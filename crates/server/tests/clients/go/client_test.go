@@ -246,8 +246,10 @@ func TestErrors(t *testing.T) {
 	client := client(t)
 	_, err := client.Logical().Write("transit/sign/go-nobody", data{"input": ""})
 	status(t, err, http.StatusBadRequest, "signing key not found")
-	_, err = client.Logical().Write("transit/encrypt/go-nobody", data{"plaintext": ""})
-	status(t, err, http.StatusBadRequest, "encrypts nothing")
+	_, err = client.Logical().Write("transit/decrypt/go-nobody", data{"ciphertext": "vault:v1:AAAA"})
+	status(t, err, http.StatusBadRequest, "encryption key not found")
+	_, err = client.Logical().Write("transit/cmac/go-nobody", data{"input": ""})
+	status(t, err, http.StatusBadRequest, "no keys for CMAC")
 	_, err = client.Logical().Write("transit/keys/UPPER", data{"type": "ed25519"})
 	status(t, err, http.StatusBadRequest, "a-z")
 	for _, token := range []string{"", "nonsense"} {

@@ -170,11 +170,8 @@ class Hvac(unittest.TestCase):
     def test_what_is_not_offered_says_so(self):
         name = self.key()
         for call in (
-            lambda: self.transit.create_key(f"{name}-aes"),
             lambda: self.transit.create_key(f"{name}-rsa", key_type="rsa-2048"),
-            lambda: self.transit.encrypt_data(name, plaintext=encoded(b"x")),
-            lambda: self.transit.decrypt_data(name, ciphertext="vault:v1:AAAA"),
-            lambda: self.transit.generate_hmac(name, hash_input=encoded(b"x")),
+            lambda: self.transit.create_key(f"{name}-derived", key_type="ed25519", derived=True),
             lambda: self.transit.export_key(name, "signing-key"),
             lambda: self.transit.backup_key(name),
         ):
@@ -182,6 +179,69 @@ class Hvac(unittest.TestCase):
                 call()
             self.assertEqual(caught.exception.json["code"], "not_supported")
             self.assertEqual(caught.exception.json["retryable"], False)
+
+    def test_what_is_encrypted_is_decrypted(self):
+        for key_type in ("aes256-gcm96", "chacha20-poly1305"):
+            name = self.key(key_type)
+            made = self.transit.encrypt_data(name, plaintext=encoded(b"hi itsame hvac"))["data"]
+            self.assertTrue(made["ciphertext"].startswith("vault:v1:"))
+            found = self.transit.decrypt_data(name, ciphertext=made["ciphertext"])["data"]
+            self.assertEqual(found["plaintext"], encoded(b"hi itsame hvac"))
+            self.transit.rotate_key(name)
+            again = self.transit.rewrap_data(name, ciphertext=made["ciphertext"])["data"]
+            self.assertEqual((again["ciphertext"][:9], again["key_version"]), ("vault:v2:", 2))
+            self.transit.update_key_configuration(name, min_decryption_version=2)
+            with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "disallowed by policy"):
+                self.transit.decrypt_data(name, ciphertext=made["ciphertext"])
+            self.assertEqual(self.transit.decrypt_data(name, ciphertext=again["ciphertext"])["data"], found)
+
+    def test_an_encryption_makes_its_key(self):
+        name = f"hvac-{uuid.uuid4()}"
+        self.transit.encrypt_data(name, plaintext=encoded(b"x"), type="chacha20-poly1305")
+        self.assertEqual(self.transit.read_key(name)["data"]["type"], "chacha20-poly1305")
+
+    def test_derived_and_convergent_keys(self):
+        name = self.key("aes256-gcm96", derived=True, convergent_encryption=True)
+        context = encoded(b"customer 17")
+        made = [self.transit.encrypt_data(name, plaintext=encoded(b"x"), context=context)["data"] for _ in "12"]
+        self.assertEqual(*made)
+        found = self.transit.decrypt_data(name, ciphertext=made[0]["ciphertext"], context=context)["data"]
+        self.assertEqual(found["plaintext"], encoded(b"x"))
+        with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "authentication failed"):
+            self.transit.decrypt_data(name, ciphertext=made[0]["ciphertext"], context=encoded(b"customer 18"))
+
+    def test_batches_of_ciphertexts(self):
+        name = self.key("aes256-gcm96")
+        items = [{"plaintext": encoded(b"%d" % number), "reference": str(number)} for number in range(300)]
+        made = self.transit.encrypt_data(name, batch_input=items)["data"]["batch_results"]
+        self.assertEqual([one["reference"] for one in made], [str(number) for number in range(300)])
+        sealed = [{"ciphertext": one["ciphertext"]} for one in made]
+        found = self.transit.decrypt_data(name, batch_input=sealed)["data"]["batch_results"]
+        self.assertEqual([one["plaintext"] for one in found], [item["plaintext"] for item in items])
+        again = self.transit.rewrap_data(name, ciphertext="", batch_input=sealed)["data"]["batch_results"]
+        self.assertEqual(len({one["ciphertext"] for one in again} - {one["ciphertext"] for one in sealed}), 300)
+
+    def test_data_keys(self):
+        name = self.key("aes256-gcm96")
+        for bits, length in ((128, 16), (256, 32), (512, 64)):
+            made = self.transit.generate_data_key(name, key_type="plaintext", bits=bits)["data"]
+            self.assertEqual(len(base64.b64decode(made["plaintext"])), length)
+            found = self.transit.decrypt_data(name, ciphertext=made["ciphertext"])["data"]
+            self.assertEqual(found["plaintext"], made["plaintext"])
+        self.assertNotIn("plaintext", self.transit.generate_data_key(name, key_type="wrapped")["data"])
+
+    def test_hmacs(self):
+        for key_type in ("aes256-gcm96", "ed25519"):
+            name = self.key(key_type)
+            for algorithm in ("sha2-224", "sha2-256", "sha2-384", "sha2-512"):
+                hmac = self.transit.generate_hmac(name, hash_input=encoded(b"x"), algorithm=algorithm)["data"]["hmac"]
+                for message, valid in ((b"x", True), (b"y", False)):
+                    checked = self.transit.verify_signed_data(name, encoded(message), hmac=hmac, hash_algorithm=algorithm)
+                    self.assertEqual(checked["data"]["valid"], valid)
+
+    def test_capabilities(self):
+        told = self.client.sys.get_capabilities(["transit/encrypt/a", "sys/mounts/x"])["data"]
+        self.assertEqual(told, {"transit/encrypt/a": ["create", "update"], "sys/mounts/x": ["deny"]})
 
     def test_random_bytes_and_hashes(self):
         made = self.transit.generate_random_bytes(n_bytes=32, output_format="hex")["data"]["random_bytes"]

@@ -1,0 +1,240 @@
+//! `/v1/sys/capabilities-self` and `/v1/sys/capabilities`: what a token may do at which path.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::extract::State;
+use axum::response::Response;
+use bulla_kms::token::TokenOperation;
+use bulla_kms::{Name, Timestamp};
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+
+use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
+use super::keys::is_visible;
+use super::request::{OptionalSecret, OptionalText, SecretVaultContent, VaultCaller};
+use crate::access::Session;
+use crate::request::{Caller, LIST_BOUND};
+use crate::service::Worker;
+
+pub(super) fn routes() -> OpenApiRouter<Worker> {
+    OpenApiRouter::new()
+        .routes(routes!(transit_capabilities_self).map(|router| router.put(transit_capabilities_self)))
+        .routes(routes!(transit_capabilities).map(|router| router.put(transit_capabilities)))
+}
+
+/// The most paths of one request.
+const MAX_PATHS: usize = 1000;
+
+/// Paths of the API.
+#[derive(Debug, Default)]
+struct PathList<'a>(Vec<Cow<'a, str>>);
+
+/// A list of texts, or one text with commas.
+impl<'de: 'a, 'a> Deserialize<'de> for PathList<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Paths;
+        impl<'de> Visitor<'de> for Paths {
+            type Value = PathList<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{LIST_BOUND}{MAX_PATHS} entries")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty());
+                let paths: Vec<_> =
+                    paths.take(MAX_PATHS + 1).map(|path| Cow::Owned(path.to_owned())).collect();
+                if paths.len() > MAX_PATHS {
+                    return Err(E::invalid_length(paths.len(), &self));
+                }
+                Ok(PathList(paths))
+            }
+
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+                Ok(PathList::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+                let mut paths = Vec::new();
+                while let Some(path) = entries.next_element::<OptionalText<'de>>()? {
+                    if paths.len() == MAX_PATHS {
+                        return Err(serde::de::Error::invalid_length(MAX_PATHS + 1, &self));
+                    }
+                    paths.extend(path.0);
+                }
+                Ok(PathList(paths))
+            }
+        }
+        deserializer.deserialize_any(Paths)
+    }
+}
+
+/// Paths, and for `sys/capabilities` the token that is asked about.
+#[derive(Deserialize, ToSchema)]
+struct TransitPaths<'a> {
+    /// The token, for `sys/capabilities`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    token: OptionalSecret<'a>,
+    /// The paths: a list, or a text with commas.
+    #[serde(borrow, default)]
+    #[schema(value_type = Vec<String>, max_items = 1000, example = json!(["transit/encrypt/orders"]))]
+    paths: PathList<'a>,
+    /// The older name of `paths`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Vec<String>>, max_items = 1000)]
+    path: PathList<'a>,
+}
+
+/// What is permitted at each path.
+#[derive(Serialize, ToSchema)]
+struct Capabilities<'a> {
+    /// That of the path, if there is one path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Vec<&'static str>>,
+    /// That of each path, by its name.
+    #[serde(flatten)]
+    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    paths: BTreeMap<&'a str, Vec<&'static str>>,
+}
+
+/// Tell what the caller may do at these paths: `create`, `read`, `update`, `delete`, `list`, or
+/// `deny`. PUT does the same.
+#[utoipa::path(post, path = "/v1/sys/capabilities-self", tag = "transit", request_body = TransitPaths, extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "What is permitted", body = Envelope<Capabilities>), (status = "default", body = VaultErrorBody)))]
+async fn transit_capabilities_self(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    body: SecretVaultContent,
+) -> Result<Response> {
+    let request: TransitPaths<'_> = body.parse()?;
+    tell(&worker, &caller, &caller.session, &request)
+}
+
+/// Tell what a token may do at these paths. PUT does the same.
+#[utoipa::path(post, path = "/v1/sys/capabilities", tag = "transit", request_body = TransitPaths, extensions(("x-permission" = json!("caller"))),
+    responses((status = 200, description = "What is permitted", body = Envelope<Capabilities>), (status = "default", body = VaultErrorBody)))]
+async fn transit_capabilities(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    body: SecretVaultContent,
+) -> Result<Response> {
+    let request: TransitPaths<'_> = body.parse()?;
+    let token = request.token.as_deref().filter(|token| !token.is_empty());
+    let token = token.ok_or_else(|| VaultError::invalid("no token found"))?;
+    let session = worker.session(&caller.unsealed, token.as_bytes());
+    let session = session.map_err(|_| VaultError::invalid("invalid token"))?;
+    let now = Timestamp::now()?;
+    session.check_time(now).map_err(|_| VaultError::invalid("invalid token"))?;
+    tell(&worker, &caller, &session, &request)
+}
+
+fn tell(worker: &Worker, caller: &Caller, session: &Session, request: &TransitPaths<'_>) -> Result<Response> {
+    let PathList(paths) = if request.paths.0.is_empty() { &request.path } else { &request.paths };
+    if paths.is_empty() {
+        return Err(VaultError::invalid("paths must be supplied"));
+    }
+    let found = paths.iter().map(|path| Ok((&**path, capabilities(worker, caller, session, path)?)));
+    let paths = found.collect::<Result<BTreeMap<_, _>>>()?;
+    let capabilities = paths.values().next().filter(|_| paths.len() == 1).cloned();
+    Ok(answer::data(worker, &Capabilities { capabilities, paths }))
+}
+
+/// What a session may do at a path, in Vault's words and order.
+fn capabilities(
+    worker: &Worker,
+    caller: &Caller,
+    session: &Session,
+    path: &str,
+) -> Result<Vec<&'static str>> {
+    use TokenOperation::{
+        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Mac, Read, Rewrap, Rotate, Sign, Update, Verify,
+        VerifyMac,
+    };
+    let path = path.trim_start_matches('/');
+    let path = path.strip_prefix("v1/").unwrap_or(path);
+    let parts: Vec<_> = path.split('/').collect();
+    let authority = &session.authority;
+    let creates = authority.permits_in_tenant(Create);
+    let on = |name: &str| KeyPermissions::of(caller, session, name);
+    let given = |permitted: bool, what: &'static str| permitted.then_some(what);
+    let is_operator = || {
+        authority.tenant == worker.service.config.service.operator_tenant
+            && authority.permits_in_tenant(Update)
+    };
+    let found = match *parts.as_slice() {
+        ["transit", "keys"] | ["transit", "keys", ""] => {
+            vec![given(authority.operations.contains(Read), "list")]
+        }
+        ["transit", "keys", name] => {
+            let key = on(name)?;
+            let [creates, reads, deletes] = [creates, key.permits(Read), key.permits(Destroy)];
+            vec![
+                given(creates, "create"),
+                given(deletes, "delete"),
+                given(reads, "read"),
+                given(creates, "update"),
+            ]
+        }
+        ["transit", "keys", name, "rotate"] => vec![given(on(name)?.permits(Rotate), "update")],
+        ["transit", "keys", name, "config" | "trim"] => vec![given(on(name)?.permits(Update), "update")],
+        ["transit", "encrypt", name] => {
+            let encrypts = on(name)?.permits(Encrypt);
+            vec![given(encrypts && creates, "create"), given(encrypts, "update")]
+        }
+        ["transit", "decrypt", name] => vec![given(on(name)?.permits(Decrypt), "update")],
+        ["transit", "rewrap", name] => vec![given(on(name)?.permits(Rewrap), "update")],
+        ["transit", "datakey", "plaintext" | "wrapped", name] => {
+            vec![given(on(name)?.permits(GenerateDataKey), "update")]
+        }
+        ["transit", "sign", name] | ["transit", "sign", name, _] => {
+            vec![given(on(name)?.permits(Sign), "update")]
+        }
+        ["transit", "verify", name] | ["transit", "verify", name, _] => {
+            let key = on(name)?;
+            vec![given(key.permits(Verify) || key.permits(VerifyMac), "update")]
+        }
+        ["transit", "hmac", name] | ["transit", "hmac", name, _] => {
+            vec![given(on(name)?.permits(Mac), "update")]
+        }
+        ["transit", "random" | "hash", ..] | ["sys", "capabilities" | "capabilities-self"] => {
+            vec![Some("update")]
+        }
+        ["auth", "token", "lookup-self"] => vec![Some("read")],
+        ["sys", "health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
+        ["sys", "seal"] => vec![given(is_operator(), "update")],
+        ["sys", "unseal"] => vec![Some("update")],
+        _ => Vec::new(),
+    };
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    Ok(if found.is_empty() { vec!["deny"] } else { found })
+}
+
+/// What a session may do with the key of a name.
+struct KeyPermissions<'a> {
+    session: &'a Session,
+    /// None if there is no such key, and the name is one of a key that could be.
+    key: Option<bulla_kms::KeyId>,
+    is_name: bool,
+}
+
+impl<'a> KeyPermissions<'a> {
+    fn of(caller: &Caller, session: &'a Session, name: &str) -> Result<Self> {
+        let Ok(label) = name.parse::<Name>() else { return Ok(Self { session, key: None, is_name: false }) };
+        let found = caller.unsealed.keystore.find(&session.authority.tenant, &label)?;
+        let is_name = found.as_ref().is_none_or(is_visible);
+        Ok(Self { session, key: found.filter(is_visible), is_name })
+    }
+
+    fn permits(&self, operation: TokenOperation) -> bool {
+        match &self.key {
+            Some(key) => self.session.authority.permits(operation, key),
+            None => self.is_name && self.session.authority.permits_in_tenant(operation),
+        }
+    }
+}
