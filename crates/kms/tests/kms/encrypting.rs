@@ -189,7 +189,7 @@ fn a_rewrapped_ciphertext_is_of_the_version_that_is_named() {
     assert_eq!(keystore.rewrap(&first, &made.bytes, &NONE).unwrap().key, first);
     assert_eq!(keystore.rewrap(key, &made.bytes, &NONE).unwrap().key.version(), 2);
     keystore.update(key, None, &KeyChange::MinimumSigningVersion(2)).unwrap();
-    refused(keystore.rewrap(&first, &made.bytes, &NONE), Code::VersionNotUsable);
+    refused(keystore.rewrap(&first, &made.bytes, &NONE), Code::NotLatestVersion);
 }
 
 #[test]

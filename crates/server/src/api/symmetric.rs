@@ -117,6 +117,50 @@ fn answer_many<T: Serialize>(results: Vec<T>, length: usize) -> Result<Response>
     secret_json(&Results { results }, frames + length)
 }
 
+/// The results of a batch. Each has the fields of `$view`, or an error.
+macro_rules! batch_results {
+    (
+        $(#[$result_doc:meta])* $result:ident,
+        $(#[$results_doc:meta])* $results:ident of $view:ident, $value:ident: $type:ty
+    ) => {
+        $(#[$result_doc])*
+        #[derive(Serialize, ToSchema)]
+        struct $result {
+            /// The key version that was used.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            key: Option<String>,
+            /// The number of that version.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            version: Option<u32>,
+            /// The result, base64.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(value_type = Option<String>)]
+            $value: Option<$type>,
+            /// Why there is no result.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<ErrorBody>,
+        }
+
+        impl<T: Into<$view>> From<Result<T>> for $result {
+            fn from(result: Result<T>) -> Self {
+                match result.map(Into::into) {
+                    Ok($view { key, version, $value }) => {
+                        Self { key: Some(key), version: Some(version), $value: Some($value), error: None }
+                    }
+                    Err(error) => Self { key: None, version: None, $value: None, error: Some(error.body) },
+                }
+            }
+        }
+
+        $(#[$results_doc])*
+        #[derive(Serialize, ToSchema)]
+        #[allow(dead_code, reason = "it describes the results of a batch")]
+        struct $results {
+            results: Vec<$result>,
+        }
+    };
+}
+
 /// A plaintext to encrypt.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -207,39 +251,11 @@ struct PlaintextsToEncrypt<'a> {
     items: Items<PlaintextToEncrypt<'a>>,
 }
 
-/// A ciphertext with its key and version, or an error.
-#[derive(Serialize, ToSchema)]
-struct CiphertextResult {
-    /// The key version that encrypted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// The number of that version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    /// The ciphertext, base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ciphertext: Option<String>,
-    /// Why there is no ciphertext.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody>,
-}
-
-impl From<Result<Ciphertext>> for CiphertextResult {
-    fn from(made: Result<Ciphertext>) -> Self {
-        match made.map(CiphertextView::from) {
-            Ok(CiphertextView { key, version, ciphertext }) => {
-                Self { key: Some(key), version: Some(version), ciphertext: Some(ciphertext), error: None }
-            }
-            Err(error) => Self { key: None, version: None, ciphertext: None, error: Some(error.body) },
-        }
-    }
-}
-
-/// Ciphertexts, in the order of the items.
-#[derive(Serialize, ToSchema)]
-#[allow(dead_code, reason = "it describes the results of a batch")]
-struct CiphertextResults {
-    results: Vec<CiphertextResult>,
+batch_results! {
+    /// A ciphertext with its key and version, or an error.
+    CiphertextResult,
+    /// Ciphertexts, in the order of the items.
+    CiphertextResults of CiphertextView, ciphertext: String
 }
 
 fn answer_ciphertexts(made: Vec<Result<Ciphertext>>) -> Result<Response> {
@@ -363,40 +379,11 @@ struct CiphertextsToDecrypt<'a> {
     items: Items<CiphertextToDecrypt<'a>>,
 }
 
-/// A plaintext with its key and version, or an error.
-#[derive(Serialize, ToSchema)]
-struct PlaintextResult {
-    /// The key version that decrypted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// The number of that version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    /// The plaintext, base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    plaintext: Option<SecretBase64>,
-    /// Why there is no plaintext.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody>,
-}
-
-impl From<Result<Plaintext>> for PlaintextResult {
-    fn from(found: Result<Plaintext>) -> Self {
-        match found.map(PlaintextView::from) {
-            Ok(PlaintextView { key, version, plaintext }) => {
-                Self { key: Some(key), version: Some(version), plaintext: Some(plaintext), error: None }
-            }
-            Err(error) => Self { key: None, version: None, plaintext: None, error: Some(error.body) },
-        }
-    }
-}
-
-/// Plaintexts, in the order of the items.
-#[derive(Serialize, ToSchema)]
-#[allow(dead_code, reason = "it describes the results of a batch")]
-struct PlaintextResults {
-    results: Vec<PlaintextResult>,
+batch_results! {
+    /// A plaintext with its key and version, or an error.
+    PlaintextResult,
+    /// Plaintexts, in the order of the items.
+    PlaintextResults of PlaintextView, plaintext: SecretBase64
 }
 
 fn read_ciphertexts(
@@ -598,28 +585,11 @@ struct MessagesToAuthenticate<'a> {
     items: Items<MessageToAuthenticate<'a>>,
 }
 
-/// A MAC with its key and version, or an error.
-#[derive(Serialize, ToSchema)]
-struct MacResult {
-    /// The key version that made it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// The number of that version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    /// The MAC, base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mac: Option<String>,
-    /// Why there is no MAC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody>,
-}
-
-/// MACs, in the order of the items.
-#[derive(Serialize, ToSchema)]
-#[allow(dead_code, reason = "it describes the results of a batch")]
-struct MacResults {
-    results: Vec<MacResult>,
+batch_results! {
+    /// A MAC with its key and version, or an error.
+    MacResult,
+    /// MACs, in the order of the items.
+    MacResults of MacView, mac: String
 }
 
 /// Make the MACs of many messages with one key.
@@ -639,13 +609,7 @@ async fn mac_many(
     count_items(&worker, &caller, items.len())?;
     let items = items.iter().map(|item| ToAuthenticate::read(&caller, key.clone(), item)).collect();
     let made = run_each(&worker, &caller, items, |keystore, item: &ToAuthenticate| item.mac(keystore));
-    let result = |made: Result<Mac>| match made.map(MacView::from) {
-        Ok(MacView { key, version, mac }) => {
-            MacResult { key: Some(key), version: Some(version), mac: Some(mac), error: None }
-        }
-        Err(error) => MacResult { key: None, version: None, mac: None, error: Some(error.body) },
-    };
-    answer_many(made.await?.into_iter().map(result).collect(), 0)
+    answer_many(made.await?.into_iter().map(MacResult::from).collect(), 0)
 }
 
 /// A MAC to verify.

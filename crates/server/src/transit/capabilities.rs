@@ -113,7 +113,7 @@ async fn transit_capabilities_self(
     body: SecretVaultContent,
 ) -> Result<Response> {
     let request: TransitPaths<'_> = body.parse()?;
-    tell(&worker, &caller, &caller.session, &request)
+    answer_capabilities(&worker, &caller, &caller.session, &request)
 }
 
 /// Tell what a token may do at these paths. PUT does the same.
@@ -131,10 +131,15 @@ async fn transit_capabilities(
     let session = session.map_err(|_| VaultError::invalid("invalid token"))?;
     let now = Timestamp::now()?;
     session.check_time(now).map_err(|_| VaultError::invalid("invalid token"))?;
-    tell(&worker, &caller, &session, &request)
+    answer_capabilities(&worker, &caller, &session, &request)
 }
 
-fn tell(worker: &Worker, caller: &Caller, session: &Session, request: &TransitPaths<'_>) -> Result<Response> {
+fn answer_capabilities(
+    worker: &Worker,
+    caller: &Caller,
+    session: &Session,
+    request: &TransitPaths<'_>,
+) -> Result<Response> {
     let PathList(paths) = if request.paths.0.is_empty() { &request.path } else { &request.paths };
     if paths.is_empty() {
         return Err(VaultError::invalid("paths must be supplied"));
@@ -153,8 +158,8 @@ fn capabilities(
     path: &str,
 ) -> Result<Vec<&'static str>> {
     use TokenOperation::{
-        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Mac, Read, Rewrap, Rotate, Sign, Update, Verify,
-        VerifyMac,
+        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign, Update,
+        Verify, VerifyMac,
     };
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("v1/").unwrap_or(path);
@@ -183,6 +188,9 @@ fn capabilities(
         }
         ["transit", "keys", name, "rotate"] => vec![given(on(name)?.permits(Rotate), "update")],
         ["transit", "keys", name, "config" | "trim"] => vec![given(on(name)?.permits(Update), "update")],
+        ["transit", "keys", _, "import"] => vec![given(authority.permits_in_tenant(Import), "update")],
+        ["transit", "keys", name, "import_version"] => vec![given(on(name)?.permits(Import), "update")],
+        ["transit", "wrapping_key"] => vec![given(authority.permits_in_tenant(Import), "read")],
         ["transit", "encrypt", name] => {
             let encrypts = on(name)?.permits(Encrypt);
             vec![given(encrypts && creates, "create"), given(encrypts, "update")]

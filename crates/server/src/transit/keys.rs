@@ -125,7 +125,13 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
 
 /// An algorithm that clients of Vault may use, by its name.
 fn named(name: &str) -> Option<Algorithm> {
-    name.parse().ok().filter(|algorithm: &Algorithm| algorithm.usage() != KeyUsage::KeyEncapsulation)
+    name.parse().ok().filter(|algorithm| is_offered(*algorithm))
+}
+
+/// Whether clients of Vault may make keys of this algorithm, and use them.
+pub(super) fn is_offered(algorithm: Algorithm) -> bool {
+    let others = algorithm.is_rsa() || algorithm.is_ecdsa() && algorithm != Algorithm::EcdsaP256;
+    algorithm.usage() != KeyUsage::KeyEncapsulation && !others
 }
 
 /// The type of a key and its parameter set, in Vault's words.
@@ -201,8 +207,8 @@ pub(super) struct KeyData {
     min_available_version: u32,
     /// Older versions do not verify or decrypt.
     min_decryption_version: u32,
-    /// Older versions do not sign or encrypt when they are named; 0 for no bound but `min_decryption_version`.
-    /// The latest version where only that signs.
+    /// Older versions do not sign or encrypt when they are named; 0 for no bound but
+    /// `min_decryption_version`. The latest version where only that signs.
     min_encryption_version: u32,
     /// Whether the key may be deleted.
     deletion_allowed: bool,
@@ -465,7 +471,7 @@ mod tests {
         for &known in Algorithm::ALL {
             let (kind, set) = kind(known);
             let asked = algorithm(Some(kind), set).ok();
-            assert_eq!(asked, (known.usage() != KeyUsage::KeyEncapsulation).then_some(known), "{known}");
+            assert_eq!(asked, is_offered(known).then_some(known), "{known}");
         }
         for size in ["44", "65", "87"] {
             let (vault, openbao) =

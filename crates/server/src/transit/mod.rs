@@ -8,6 +8,7 @@ mod capabilities;
 mod change;
 mod encryption;
 mod hmac;
+mod import;
 mod keys;
 mod login;
 mod request;
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(signatures::routes())
         .merge(encryption::routes())
         .merge(hmac::routes())
+        .merge(import::routes())
         .merge(capabilities::routes())
         .merge(sys::routes())
         .merge(utilities::routes())
@@ -57,14 +59,13 @@ fn unsupported_routes() -> OpenApiRouter<Worker> {
 }
 
 /// How the paths below `/v1/transit/` begin, and what to use instead.
-const UNSUPPORTED_PATHS: [(&str, &str); 9] = [
+const UNSUPPORTED_PATHS: [(&str, &str); 8] = [
     ("derived-keys", "bulla derives no keys from the keys of others"),
     ("cmac", "bulla has no keys for CMAC: use hmac"),
     ("export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("byok-export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("backup", "bulla's own API makes backups, of the whole keystore"),
     ("restore", "bulla's own API restores backups, of the whole keystore"),
-    ("wrapping_key", "keys are imported by bulla's own API alone"),
     ("cache-config", "bulla has no such cache"),
     ("config", "bulla makes no key unless it is asked to"),
 ];
@@ -77,9 +78,6 @@ async fn unsupported_transit(uri: Uri) -> VaultError {
         return VaultError::not_supported(*instead);
     }
     match (first, parts.nth(1)) {
-        ("keys", Some("import" | "import_version")) => {
-            VaultError::not_supported("keys are imported by bulla's own API alone")
-        }
         ("keys", Some("csr" | "set-certificate")) => VaultError::not_supported("bulla has no certificates"),
         _ => no_handler(),
     }

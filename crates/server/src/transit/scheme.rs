@@ -12,7 +12,7 @@ use p256::ecdsa::Signature as Ecdsa;
 use ring::digest;
 
 use super::answer::{Result, VaultError};
-use super::keys::kind;
+use super::keys::{is_offered, kind};
 use super::request::{OptionalText, decode_into, joined};
 use crate::error::ApiError;
 
@@ -163,6 +163,10 @@ impl SchemeParameters<'_> {
         if algorithm.usage() != KeyUsage::Signature {
             let (kind, _) = kind(algorithm);
             return Err(VaultError::invalid(format!("key type {kind} does not support signing")));
+        }
+        if !is_offered(algorithm) {
+            let message = "keys of this type sign by bulla's own API alone";
+            return Err(VaultError::not_supported(message));
         }
         Ok(Scheme { algorithm, marshaling, input: self.input(algorithm, hash)? })
     }

@@ -45,7 +45,8 @@ fn asked(description: &Value, described: &Described, key: &Key) -> Asked {
     let permission = permission(described);
     let Key { label, name: key } = key;
     // What creates a key names none that is there.
-    let names_a_label = path.contains("{name}") && operation["operationId"] != "transit_create";
+    let creates = ["transit_create", "transit_import"].contains(&operation["operationId"].as_str().unwrap());
+    let names_a_label = path.contains("{name}") && !creates;
     let mut names_a_key = path.contains("{key}") || names_a_label;
     let parts = path.split('/').map(|part| match part {
         "{key}" => key.replace('/', "%2F"),

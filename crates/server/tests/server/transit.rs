@@ -303,9 +303,6 @@ fn what_is_not_offered_says_so() {
         "backup/a",
         "restore",
         "restore/a",
-        "keys/a/import",
-        "keys/a/import_version",
-        "wrapping_key",
         "cache-config",
         "config/keys",
     ] {

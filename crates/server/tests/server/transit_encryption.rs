@@ -2,6 +2,7 @@
 //! requests.
 
 use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
+use bulla_kms::transfer::{PublicFormat, import_public, wrap_aes_kwp};
 use bulla_kms::{Algorithm, NewKey};
 use serde_json::{Value, json};
 
@@ -379,6 +380,61 @@ fn a_key_is_made_by_the_first_encryption() {
     // A key that does not encrypt says so.
     post(&service, "keys/e", &json!({ "type": "ed25519" })).ok();
     assert_eq!(refused(&encrypt("e", json!({}))).1, "message encryption not supported for key type ed25519");
+}
+
+/// What a client sends: an AES key for the wrapping key, and what that key wraps.
+fn wrapped(service: &Service, key: &[u8]) -> String {
+    let pem = service.get(None, "/v1/transit/wrapping_key").ok();
+    let public = import_public(text(&pem, "public_key").as_bytes(), PublicFormat::Pem, None).unwrap();
+    let ephemeral = [9; 32];
+    let encrypted = public.encrypt(&ephemeral, b"").unwrap();
+    base64(&[encrypted, wrap_aes_kwp(&ephemeral, key).unwrap()].concat())
+}
+
+#[test]
+fn a_key_that_was_wrapped_for_the_service_is_imported() {
+    let service = Service::open();
+    let secret = [7; 32];
+    let sealed = wrapped(&service, &secret);
+    let again = service.get(None, "/v1/transit/wrapping_key").ok();
+    assert!(text(&again, "public_key").starts_with("-----BEGIN PUBLIC KEY-----"));
+    let import = |name: &str, body: &Value| post(&service, &format!("keys/{name}"), body);
+    assert_eq!(import("a/import", &json!({ "ciphertext": sealed, "hash_function": "SHA256" })).status, 204);
+    let key = service.get(None, "/v1/transit/keys/a").ok()["data"].clone();
+    assert_eq!((&key["type"], &key["imported_key"]), (&json!("aes256-gcm96"), &json!(true)));
+    // Another keystore with the same secret decrypts.
+    let made = post(&service, "encrypt/a", &json!({ "plaintext": base64(b"text") })).ok();
+    let data = json!({ "format": "raw", "data": base64(&secret), "algorithm": "aes-256-gcm" });
+    service.post(None, "/api/v1/import", &json!({ "label": "b", "private_key": data })).ok();
+    let sealed_text = json!({ "ciphertext": text(&made, "ciphertext") });
+    assert_eq!(text(&post(&service, "decrypt/b", &sealed_text).ok(), "plaintext"), base64(b"text"));
+    let existing = refused(&import("a/import", &json!({ "ciphertext": sealed }))).1;
+    assert!(existing.starts_with("the import path cannot be used with an existing key"), "{existing}");
+    let next = json!({ "ciphertext": wrapped(&service, &[8; 32]) });
+    assert_eq!(import("a/import_version", &next).status, 204);
+    assert_eq!(service.get(None, "/v1/transit/keys/a").ok()["data"]["latest_version"], 2);
+    let unwrapped = "failed to unwrap the key: it was not wrapped for this wrapping key";
+    let mut bytes = from_base64(&json!(sealed));
+    for place in [0, 511, 512, 530] {
+        bytes[place] ^= 1;
+        assert_eq!(
+            refused(&import("c/import", &json!({ "ciphertext": base64(&bytes) }))).1,
+            unwrapped,
+            "{place}"
+        );
+        bytes[place] ^= 1;
+    }
+    for (body, status) in [
+        (json!({}), 400),
+        (json!({ "ciphertext": "AAAA" }), 400),
+        (json!({ "ciphertext": sealed, "hash_function": "SHA1" }), 400),
+        (json!({ "ciphertext": sealed, "type": "aes128-gcm96" }), 400),
+        (json!({ "ciphertext": sealed, "type": "ed25519" }), 400),
+        (json!({ "ciphertext": sealed, "type": "hmac" }), 204),
+    ] {
+        assert_eq!(import("d/import", &body).status, status, "{body}");
+    }
+    assert_eq!(service.get(None, "/v1/transit/keys/c").status, 404);
 }
 
 #[test]

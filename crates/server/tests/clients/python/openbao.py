@@ -237,6 +237,10 @@ DIFFERENCES = [
         and e.statuses() == (200, 400)
         and any(str(name).startswith(("sha3", "sha1", "none")) for name in (*e.fields().values(), e.path.rsplit("/", 1)[-1])),
     ),
+    Difference(
+        "another `hash_function` is refused",
+        lambda e: e.path.endswith("/import") and e.our_status == 400 and e.fields().get("hash_function") == "SHA1",
+    ),
     Difference("`valid` is in every result", items_with_verdicts),
     Difference(
         "There is no `root`",

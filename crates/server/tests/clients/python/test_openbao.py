@@ -12,6 +12,8 @@ import sys
 import unittest
 import unittest.mock
 
+from cryptography.hazmat.primitives import hashes, keywrap, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
 from openbao import DIFFERENCES, DOCUMENT, RUN, Exchange, Service, encoded, not_a_label, start_openbao
 
 
@@ -519,6 +521,41 @@ class OpenBao(unittest.TestCase):
                 self.assertEqual(other.send("POST", f"transit/decrypt/{name}", sealed)[1]["data"], {"plaintext": text})
                 sealed["associated_data"] = encoded(b"row 8")
                 self.assertEqual(other.send("POST", f"transit/decrypt/{name}", sealed)[0], 400)
+
+    def wrapped(self, service, secret):
+        """A key as Vault's documents say that clients wrap it."""
+        pem = service.send("GET", "transit/wrapping_key")[1]["data"]["public_key"]
+        ephemeral, oaep = os.urandom(32), padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None)
+        encrypted = serialization.load_pem_public_key(pem.encode()).encrypt(ephemeral, oaep)
+        return encoded(encrypted + keywrap.aes_key_wrap_with_padding(ephemeral, secret))
+
+    def test_importing(self):
+        pkcs8 = (serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        secrets = {
+            "aes128-gcm96": os.urandom(16), "aes256-gcm96": os.urandom(32), "chacha20-poly1305": os.urandom(32),
+            "xchacha20-poly1305": os.urandom(32), "hmac": os.urandom(32),
+            "ed25519": ed25519.Ed25519PrivateKey.generate().private_bytes(*pkcs8),
+            "ecdsa-p256": ec.generate_private_key(ec.SECP256R1()).private_bytes(*pkcs8),
+        }  # fmt: skip
+        self.both("GET", "transit/wrapping_key")
+        text = encoded(b"hello")
+        for kind, secret in secrets.items():
+            name = self.name()
+            for more in ({}, {"hash_function": "SHA256"}, {"hash_function": "SHA1"}, {"hash_function": "x"}):
+                body = {"type": kind, "allow_rotation": True, **more}
+                self.both("POST", f"transit/keys/{name}/import", lambda service: {**body, "ciphertext": self.wrapped(service, secret)})
+            self.both("GET", f"transit/keys/{name}")
+            self.both("POST", f"transit/keys/{name}/rotate", {})
+            self.both("POST", f"transit/keys/{name}/import_version", lambda service: {"ciphertext": self.wrapped(service, os.urandom(len(secret)))})
+            if kind in self.CIPHERS:
+                for one, other in ((self.theirs, self.ours), (self.ours, self.theirs)):
+                    made = one.send("POST", f"transit/encrypt/{name}", {"plaintext": text, "key_version": 1})[1]["data"]
+                    found = other.send("POST", f"transit/decrypt/{name}", {"ciphertext": made["ciphertext"]})[1]
+                    self.assertEqual(found["data"]["plaintext"], text)
+        for kind, ciphertext in itertools.product(("aes256-gcm96", "ed25519", "nonsense", ""), ("", "****", "AAAA", encoded(bytes(600)))):
+            self.both("POST", f"transit/keys/{self.name()}/import", {"type": kind, "ciphertext": ciphertext})
+        self.both("POST", f"transit/keys/{self.name()}/import", {})
+        self.both("POST", f"transit/keys/{self.name()}/import_version", {"ciphertext": "AAAA"})
 
     def test_capabilities(self):
         for what, paths in itertools.product(

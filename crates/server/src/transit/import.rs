@@ -1,0 +1,229 @@
+//! `/v1/transit/wrapping_key`, and the import of keys that were wrapped for it.
+//!
+//! A client encrypts a new AES key for the wrapping key (RSAES-OAEP), wraps the key to import with
+//! that AES key (AES-KWP, RFC 5649), and sends both in a row.
+
+use std::num::NonZeroU32;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use bulla_kms::token::TokenOperation;
+use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, PublicFormat, export_public, unwrap_aes_kwp};
+use bulla_kms::{
+    Algorithm, CiphertextParts, Code, EncryptionOptions, KeyId, Keystore, KmsError, Name, NewKey,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::routes;
+use zeroize::Zeroizing;
+
+use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
+use super::change::{derivation, new_key};
+use super::keys::{KEY_NAME_DOC, algorithm, find, label, missing};
+use super::request::{OptionalText, PathName, VaultBody, VaultCaller, decode_into, flag};
+use crate::error::ApiError;
+use crate::service::Worker;
+
+pub(super) fn routes() -> OpenApiRouter<Worker> {
+    OpenApiRouter::new()
+        .routes(routes!(transit_wrapping_key))
+        .routes(routes!(transit_import).map(|router| router.put(transit_import)))
+        .routes(routes!(transit_import_version).map(|router| router.put(transit_import_version)))
+}
+
+/// The purpose of the keys for which clients wrap what they import: one in each tenant.
+fn wrapping_purpose() -> Name {
+    "transit-wrapping".parse().expect("the name is one")
+}
+
+/// The length of what is encrypted for a wrapping key.
+const ENCRYPTED_KEY_LEN: usize = 512;
+
+/// The public half of the key for which clients wrap what they import.
+#[derive(Serialize, ToSchema)]
+struct WrappingKey {
+    /// An RSA key of 4096 bits, as PEM.
+    public_key: String,
+}
+
+/// Read the public key for which keys to import are wrapped. The first request makes it.
+#[utoipa::path(get, path = "/v1/transit/wrapping_key", tag = "transit", extensions(("x-permission" = json!("import"))),
+    responses((status = 200, description = "The public key", body = Envelope<WrappingKey>), (status = "default", body = VaultErrorBody)))]
+async fn transit_wrapping_key(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+) -> Result<Response> {
+    caller.session.check_tenant(TokenOperation::Import)?;
+    let tenant = caller.session.authority.tenant.clone();
+    let public_key = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let key_id = match find_wrapping_key(keystore, &tenant) {
+            Some(key_id) => key_id,
+            None => {
+                keystore.create_key(NewKey::new(tenant.clone(), wrapping_purpose(), Algorithm::Rsa4096))?;
+                // Another request may have made one a moment before: the older one counts.
+                find_wrapping_key(keystore, &tenant).ok_or_else(no_wrapping_key)?
+            }
+        };
+        export_public(&keystore.public_key(&key_id.version(NonZeroU32::MIN))?, PublicFormat::Pem)
+    });
+    let public_key = String::from_utf8(public_key.await?).unwrap_or_default();
+    Ok(answer::data(&worker, &WrappingKey { public_key }))
+}
+
+fn find_wrapping_key(keystore: &Keystore, tenant: &Name) -> Option<KeyId> {
+    let purpose = wrapping_purpose();
+    let is_one = |key: &KeyId| *key.purpose() == purpose && key.algorithm() == Algorithm::Rsa4096;
+    keystore.list_page(tenant, None, 1, &is_one).pop().map(|key| key.key)
+}
+
+fn no_wrapping_key() -> KmsError {
+    KmsError::new(Code::KeyNotFound, "there is no wrapping key yet: read transit/wrapping_key first")
+}
+
+/// A key to import. Fields that are not here are ignored, as Vault ignores them.
+#[derive(Deserialize, ToSchema)]
+struct TransitImport<'a> {
+    /// The wrapped key, base64: an AES key of 256 bits that is encrypted for the wrapping key by
+    /// RSAES-OAEP, and the key to import, wrapped with that by AES-KWP.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    ciphertext: OptionalText<'a>,
+    /// The hash function of OAEP: `SHA256`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "SHA256")]
+    hash_function: OptionalText<'a>,
+    /// The type of the key: `aes256-gcm96` (default) or another one. A key that signs is PKCS#8, and
+    /// every other key is its bytes.
+    #[serde(borrow, default, rename = "type")]
+    #[schema(value_type = Option<String>)]
+    kind: OptionalText<'a>,
+    /// Not offered: keys are imported whole.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    public_key: OptionalText<'a>,
+    /// Whether the key that encrypts is derived from a context.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    derived: Option<bool>,
+    /// Whether the private keys may ever be exported.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    exportable: Option<bool>,
+    /// Not offered.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    allow_plaintext_backup: Option<bool>,
+}
+
+/// Import a key. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}/import", tag = "transit", request_body = TransitImport,
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("import"))),
+    responses((status = 204, description = "The key is imported"), (status = "default", body = VaultErrorBody)))]
+async fn transit_import(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+    body: VaultBody,
+) -> Result<Response> {
+    caller.session.check_tenant(TokenOperation::Import)?;
+    let label = label(&name)?;
+    let request: TransitImport<'_> = body.parse()?;
+    if request.allow_plaintext_backup == Some(true) {
+        return Err(VaultError::not_supported("private keys never leave bulla as plain text"));
+    }
+    let algorithm = algorithm(request.kind.as_deref(), None)?;
+    let wrapped = request.wrapped()?;
+    let new = new_key(&caller, &label, algorithm)
+        .derivation(derivation(algorithm, request.derived == Some(true), false)?)
+        .exportable(request.exportable == Some(true));
+    let tenant = caller.session.authority.tenant.clone();
+    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let key = unwrap(keystore, &tenant, algorithm, &wrapped)?;
+        keystore.import_key(new, &key)
+    });
+    let existing = "the import path cannot be used with an existing key; use import-version to rotate an existing imported key";
+    let imported =
+        imported.await.map_err(|error| import_error(error).in_vault_words(Code::LabelTaken, existing))?;
+    worker.service.key_changed(imported.key_id());
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Import the next version of a key. PUT does the same.
+#[utoipa::path(post, path = "/v1/transit/keys/{name}/import_version", tag = "transit", request_body = TransitImport,
+    params(("name" = String, Path, description = KEY_NAME_DOC)), extensions(("x-permission" = json!("import"))),
+    responses((status = 204, description = "The version is imported"), (status = "default", body = VaultErrorBody)))]
+async fn transit_import_version(
+    State(worker): State<Worker>,
+    VaultCaller(caller): VaultCaller,
+    PathName(name): PathName<String>,
+    body: VaultBody,
+) -> Result<Response> {
+    let none =
+        || missing(format!("no key found with name {name}; to import a new key, use the import/ endpoint"));
+    let key_id = find(&caller, &name, TokenOperation::Import, none)?;
+    let request: TransitImport<'_> = body.parse()?;
+    let wrapped = request.wrapped()?;
+    let tenant = caller.session.authority.tenant.clone();
+    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let key = unwrap(keystore, &tenant, key_id.algorithm(), &wrapped)?;
+        keystore.import_version(&key_id, &key)
+    });
+    let imported = imported.await.map_err(import_error)?;
+    worker.service.key_changed(imported.key_id());
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+impl TransitImport<'_> {
+    /// The bytes of the wrapped key.
+    fn wrapped(&self) -> Result<Vec<u8>> {
+        if self.public_key.given().is_some() {
+            return Err(VaultError::not_supported(
+                "clients of Vault import no public keys: use bulla's own API",
+            ));
+        }
+        match self.hash_function.given().unwrap_or("SHA256") {
+            "SHA256" => {}
+            "SHA1" | "SHA224" | "SHA384" | "SHA512" => {
+                return Err(VaultError::not_supported("keys are wrapped by OAEP with SHA256"));
+            }
+            _ => return Err(VaultError::invalid("unsupported hash_function")),
+        }
+        let text = self.ciphertext.given();
+        let text = text.ok_or_else(|| VaultError::invalid("'ciphertext' must be provided"))?;
+        let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+        decode_into(text, "ciphertext", &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Unwraps a key. One error says that this failed, and not where.
+fn unwrap(
+    keystore: &Keystore,
+    tenant: &Name,
+    algorithm: Algorithm,
+    wrapped: &[u8],
+) -> bulla_kms::Result<PrivateKeyData> {
+    let refused = || KmsError::new(Code::InvalidCiphertext, "the wrapped key does not unwrap");
+    let wrapping_key = find_wrapping_key(keystore, tenant).ok_or_else(no_wrapping_key)?;
+    let (encrypted, wrapped) = wrapped.split_at_checked(ENCRYPTED_KEY_LEN).ok_or_else(refused)?;
+    let parts = CiphertextParts::new(wrapping_key.algorithm(), NonZeroU32::MIN, encrypted)?;
+    let key = keystore.decrypt(&wrapping_key, &parts.to_bytes(), &EncryptionOptions::NONE);
+    let key = key.map_err(|error| if error.code == Code::InvalidCiphertext { refused() } else { error })?;
+    let mut wrapping = Zeroizing::new([0; 32]);
+    if key.bytes.len() != wrapping.len() {
+        return Err(refused());
+    }
+    wrapping.copy_from_slice(&key.bytes);
+    let bytes = unwrap_aes_kwp(&wrapping, wrapped).map_err(|_| refused())?;
+    let format = if algorithm.is_symmetric() { PrivateFormat::Raw } else { PrivateFormat::Pkcs8Der };
+    PrivateKeyData::read(&bytes, format, Some(algorithm), None)
+}
+
+fn import_error(error: ApiError) -> VaultError {
+    VaultError::from(error).in_vault_words(
+        Code::InvalidCiphertext,
+        "failed to unwrap the key: it was not wrapped for this wrapping key",
+    )
+}
