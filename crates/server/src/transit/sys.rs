@@ -319,7 +319,7 @@ struct MountConfig {
 /// The one engine that is mounted.
 const MOUNT: Mount = Mount {
     kind: "transit",
-    description: "bulla: keys that sign",
+    description: "bulla: keys that sign, encrypt and make MACs",
     accessor: "transit_bulla",
     uuid: "",
     config: MountConfig { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache: false },
