@@ -449,6 +449,16 @@ impl Keystore {
 
     /// How the key that encrypts is derived from a key's secret.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, KeyDerivation, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "rows".parse()?, Algorithm::Aes256Gcm);
+    /// let key = keystore.create_key(new.derivation(KeyDerivation::PerContext))?;
+    /// assert_eq!(keystore.derivation(key.key_id())?, KeyDerivation::PerContext);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::KeyNotFound`].
     pub fn derivation(&self, key_id: &KeyId) -> Result<KeyDerivation> {

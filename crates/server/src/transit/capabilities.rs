@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::keys::is_visible;
 use super::request::{OptionalSecret, OptionalText, SecretVaultContent, VaultCaller};
-use crate::access::Session;
+use crate::access::{Authority, Session};
 use crate::request::{Caller, LIST_BOUND};
 use crate::service::Worker;
 
@@ -168,10 +168,6 @@ fn capabilities(
     let creates = authority.permits_in_tenant(Create);
     let on = |name: &str| KeyPermissions::of(caller, session, name);
     let given = |permitted: bool, what: &'static str| permitted.then_some(what);
-    let is_operator = || {
-        authority.tenant == worker.service.config.service.operator_tenant
-            && authority.permits_in_tenant(Update)
-    };
     let found = match *parts.as_slice() {
         ["transit", "keys"] | ["transit", "keys", ""] => {
             vec![given(authority.operations.contains(Read), "list")]
@@ -215,12 +211,17 @@ fn capabilities(
         }
         ["auth", "token", "lookup-self"] => vec![Some("read")],
         ["sys", "health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
-        ["sys", "seal"] => vec![given(is_operator(), "update")],
+        ["sys", "seal"] => vec![given(is_operator(worker, authority), "update")],
         ["sys", "unseal"] => vec![Some("update")],
         _ => Vec::new(),
     };
     let found: Vec<_> = found.into_iter().flatten().collect();
     Ok(if found.is_empty() { vec!["deny"] } else { found })
+}
+
+fn is_operator(worker: &Worker, authority: &Authority) -> bool {
+    authority.tenant == worker.service.config.service.operator_tenant
+        && authority.permits_in_tenant(TokenOperation::Update)
 }
 
 /// What a session may do with the key of a name.

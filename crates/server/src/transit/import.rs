@@ -94,8 +94,8 @@ struct TransitImport<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "SHA256")]
     hash_function: OptionalText<'a>,
-    /// The type of the key: `aes256-gcm96` (default) or another one. A key that signs is PKCS#8, and
-    /// every other key is its bytes.
+    /// The type of the key: `aes256-gcm96` (default) or another one. A key that signs is PKCS#8,
+    /// and every other key is its bytes.
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = Option<String>)]
     kind: OptionalText<'a>,
