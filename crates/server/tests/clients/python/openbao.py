@@ -238,8 +238,14 @@ DIFFERENCES = [
         and any(str(name).startswith(("sha3", "sha1", "none")) for name in (*e.fields().values(), e.path.rsplit("/", 1)[-1])),
     ),
     Difference(
-        "another `hash_function` is refused",
-        lambda e: e.path.endswith("/import") and e.our_status == 400 and e.fields().get("hash_function") == "SHA1",
+        "takes imported versions after that, which OpenBao refuses",
+        lambda e: e.path.endswith("/import_version") and e.statuses() == (500, 204),
+    ),
+    Difference(
+        "There is no `imported_key_allow_rotation`",
+        lambda e: e.statuses() == (200, 200)
+        and "imported_key_allow_rotation" in e.differing_fields()
+        and e.differing_fields() <= {"imported_key_allow_rotation", "supports_derivation"},
     ),
     Difference("`valid` is in every result", items_with_verdicts),
     Difference(
