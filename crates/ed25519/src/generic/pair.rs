@@ -212,24 +212,17 @@ impl<V: Products51> Multiply for Coordinates<V> {
     }
 }
 
-/// [`field::root_power`] of up to eight elements.
+/// [`field::root_power`] of up to four elements, which take less time in registers of half the
+/// width.
 #[inline(always)]
 pub(crate) fn root_powers<V: EightLanes>(like: V, elements: &mut [Element64]) {
-    if elements.len() <= LANES / 2 {
-        powers(like.narrow(), elements);
-    } else {
-        powers(like, elements);
-    }
-}
-
-#[inline(always)]
-fn powers<V: Products51>(like: V, elements: &mut [Element64]) {
+    let like = like.narrow();
     let mut lanes = [[Element64::ZERO; LANES / 2]; 2];
     for (lane, element) in lanes.as_flattened_mut().iter_mut().zip(&*elements) {
         *lane = *element;
     }
     let powers = field::root_power(Coordinates(load(like, &lanes))).stored();
-    for (lane, element) in elements.iter_mut().take(LANES).enumerate() {
+    for (lane, element) in elements.iter_mut().take(LANES / 2).enumerate() {
         let mut limbs = [0; 5];
         for (limb, words) in limbs.iter_mut().zip(&powers) {
             *limb = words[lane];

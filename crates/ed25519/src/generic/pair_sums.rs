@@ -131,10 +131,15 @@ pub(crate) fn apart<V: EightLanes>(like: V, point: [Element64; 2]) -> Pair<V> {
     Pair::neutral(like).add(&Addends::load(like, &low, &high))
 }
 
-/// Fills the multiples of the base point, whose affine coordinates these are.
+/// Fills the multiples of the base point, which is [`apart`]. `double` computes
+/// [`Pair::double_times`].
 #[inline(always)]
-pub(crate) fn fill_base_rows<V: EightLanes>(like: V, base: [Element64; 2], rows: &mut BaseRows) {
-    let mut points = apart(like, base);
+pub(crate) fn fill_base_rows<V: EightLanes>(
+    mut points: Pair<V>,
+    rows: &mut BaseRows,
+    double: impl Fn(&mut Pair<V>, u32),
+) {
+    let like = points.0.0[0];
     let (lows, highs) = rows.split_at_mut(TABLES / 2);
     for (lows, highs) in lows.iter_mut().zip(highs) {
         let (mut sum, step) = (Pair::neutral(like), points.addends());
@@ -142,7 +147,7 @@ pub(crate) fn fill_base_rows<V: EightLanes>(like: V, base: [Element64; 2], rows:
             sum.addends().store(low, high);
             sum = sum.add(&step);
         }
-        points = points.double_times(SPACING);
+        double(&mut points, SPACING);
     }
 }
 
@@ -221,16 +226,20 @@ pub(crate) type KeyRows = [[Row; 9]; TABLES];
 /// [`KeyRows`] before they are filled.
 pub(crate) const EMPTY_KEY_ROWS: KeyRows = [[Row::NEUTRAL; 9]; TABLES];
 
-/// Fills the multiples of the point, whose affine coordinates these are.
-#[inline(always)]
-pub(crate) fn fill_key_rows<V: EightLanes>(like: V, point: [Element64; 2], rows: &mut KeyRows) {
-    let mut points = apart(like, point);
+/// Fills the multiples of a point that is [`apart`]. `fill` and `double` compute [`fill_own_rows`]
+/// and [`Pair::double_times`].
+pub(crate) fn fill_key_rows<V: EightLanes>(
+    mut points: Pair<V>,
+    rows: &mut KeyRows,
+    fill: impl Fn(&Pair<V>, &mut OwnRows),
+    double: impl Fn(&mut Pair<V>, u32),
+) {
     let (lows, highs) = rows.split_at_mut(TABLES / 2);
     for (low, high) in lows.iter_mut().zip(highs) {
         let mut both = EMPTY_OWN_ROWS;
-        fill_own_rows(&points, &mut both);
+        fill(&points, &mut both);
         [*low, *high] = both;
-        points = points.double_times(SPACING);
+        double(&mut points, SPACING);
     }
 }
 
@@ -304,8 +313,9 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_the_curve() {
+        let double = |points: &mut Pair<Model>, times| *points = points.double_times(times);
         let mut base = Box::new([[Row::NEUTRAL; 129]; TABLES]);
-        fill_base_rows(LIKE, Element64::BASE, &mut base);
+        fill_base_rows(apart(LIKE, Element64::BASE), &mut base, double);
         let mut random = fastrand::Rng::with_seed(91);
         let mut scalar = || {
             let mut wide = [0; 64];
@@ -318,7 +328,7 @@ mod tests {
             let mut rows = Box::new(EMPTY_KEY_ROWS);
             let [(x, y, valid), _] = point64::decode(&[words(point.compress().as_bytes()); 2]);
             assert!(valid);
-            fill_key_rows(LIKE, [x, y], &mut rows);
+            fill_key_rows(apart(LIKE, [x, y]), &mut rows, fill_own_rows, double);
             for k in &few {
                 for s in &few {
                     let factors = PreparedDigits::new(&words(k.as_bytes()), &words(s.as_bytes()));

@@ -164,14 +164,28 @@ pub(crate) fn decode(words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
 }
 
 /// The odd multiples of a point, as `row` has them.
-fn odd_multiples<T: Copy, const N: usize>(mut point: Extended, row: impl Fn(&Extended) -> T) -> [T; N] {
-    let twice = point.projective.double().extended().addend();
+fn odd_multiples<T: Copy, const N: usize>(point: Extended, row: impl Fn(&Extended) -> T) -> [T; N] {
     let mut rows = [row(&point); N];
-    for next in &mut rows[1..] {
-        point = point.add(&twice, Sign::Plus).extended();
-        *next = row(&point);
-    }
+    let mut left = rows[1..].iter_mut();
+    each_odd_multiple(point, &mut |point| {
+        if let Some(next) = left.next() {
+            *next = row(point);
+        }
+        left.len() > 0
+    });
     rows
+}
+
+/// Calls `take` with the odd multiples of a point from the third on, as long as it returns `true`.
+#[inline(never)]
+fn each_odd_multiple(mut point: Extended, take: &mut dyn FnMut(&Extended) -> bool) {
+    let twice = point.projective.double().extended().addend();
+    loop {
+        point = point.add(&twice, Sign::Plus).extended();
+        if !take(&point) {
+            return;
+        }
+    }
 }
 
 /// The tables of the base point.
@@ -192,6 +206,7 @@ struct Digits {
 }
 
 impl Digits {
+    #[inline(never)]
     fn new(halved: &HalvedFactors, base: &[u64; 4]) -> Self {
         let mut this = Self { at: [[0; 4]; MAX_PLACES], top: 0 };
         let sign = if halved.negative { -1 } else { 1 };

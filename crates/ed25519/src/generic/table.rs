@@ -1,7 +1,7 @@
 //! Tables of multiples in memory, one row per multiple, and sums of rows that each lane
 //! chooses separately.
 
-use super::field::{self, Element};
+use super::field::Element;
 use super::point::{Addend, AffineAddend, Completed, Point, Projective};
 use super::scalar::{Scalar, Windows};
 use crate::lanes::{LANES, Lanes, Mask, Staged};
@@ -182,32 +182,24 @@ pub(crate) fn elements<V: Lanes>(pairs: &[[V; 2]; 10]) -> [Element<V>; 4] {
     elements
 }
 
-/// A memory layout for multiples.
-pub(crate) trait Multiples<V> {
-    fn put(&mut self, multiple: usize, addend: &Addend<V>);
-}
-
-/// Tables that are kept.
-impl<V: Lanes> Multiples<V> for [KeyTable; LANES] {
-    #[inline(always)]
-    fn put(&mut self, multiple: usize, addend: &Addend<V>) {
-        let all = pairs([&addend.plus, &addend.minus, &addend.t2d, &addend.z2]);
-        for (n, pair) in all.into_iter().enumerate() {
-            for (table, words) in self.iter_mut().zip(V::scatter(pair)) {
-                table[multiple].as_chunks_mut().0[n] = words;
-            }
+#[inline(always)]
+fn put<V: Lanes>(tables: &mut OwnTables, multiple: usize, addend: &Addend<V>) {
+    let elements = [&addend.plus, &addend.minus, &addend.t2d, &addend.z2];
+    for (staged, element) in tables[multiple].iter_mut().zip(elements) {
+        for (words, limb) in staged.0.iter_mut().zip(element.0) {
+            *words = limb.store();
         }
     }
 }
 
-/// Tables for one use.
-impl<V: Lanes> Multiples<V> for OwnTables {
-    #[inline(always)]
-    fn put(&mut self, multiple: usize, addend: &Addend<V>) {
-        let elements = [&addend.plus, &addend.minus, &addend.t2d, &addend.z2];
-        for (staged, element) in self[multiple].iter_mut().zip(elements) {
-            for (words, limb) in staged.0.iter_mut().zip(element.0) {
-                *words = limb.store();
+/// Copies the multiples of each point into a table that is kept.
+#[inline(always)]
+pub(crate) fn scatter<V: Lanes>(like: V, own: &OwnTables, tables: &mut [KeyTable; LANES]) {
+    for (multiple, elements) in own.iter().enumerate() {
+        for n in 0..10 {
+            let limb = |n: usize| like.load(&elements[n / 5].0[n % 5]);
+            for (table, words) in tables.iter_mut().zip(V::scatter([limb(2 * n), limb(2 * n + 1)])) {
+                table[multiple].as_chunks_mut().0[n] = words;
             }
         }
     }
@@ -215,20 +207,20 @@ impl<V: Lanes> Multiples<V> for OwnTables {
 
 /// Multiples 0 to 16 of eight points.
 #[inline(always)]
-pub(crate) fn fill<V: Lanes>(point: &Point<V>, tables: &mut impl Multiples<V>) {
-    tables.put(0, &Point::identity(point.z.0[0]).addend());
+pub(crate) fn fill<V: Lanes>(point: &Point<V>, tables: &mut OwnTables) {
+    put(tables, 0, &Point::identity(point.z.0[0]).addend());
     let base = point.addend();
-    tables.put(1, &base);
+    put(tables, 1, &base);
     let mut points = [point.projective(); 9];
     for half in 1..=8 {
         let doubled = points[half].double();
-        tables.put(2 * half, &doubled.addend());
+        put(tables, 2 * half, &doubled.addend());
         if half <= 4 {
             points[2 * half] = doubled.projective();
         }
         if half < 8 {
             let sum = doubled.point().add(&base, 0);
-            tables.put(2 * half + 1, &sum.addend());
+            put(tables, 2 * half + 1, &sum.addend());
             if half < 4 {
                 points[2 * half + 1] = sum.projective();
             }
@@ -239,16 +231,26 @@ pub(crate) fn fill<V: Lanes>(point: &Point<V>, tables: &mut impl Multiples<V>) {
 /// Doubles the point `doublings` times; at least once.
 #[inline(always)]
 pub(crate) fn double_times<V: Lanes>(mut point: Projective<V>, doublings: u32) -> Completed<V> {
-    for _ in 1..doublings {
-        point = point.double().projective();
+    let mut left = doublings;
+    loop {
+        let sum = point.double();
+        if left <= 1 {
+            return sum;
+        }
+        left -= 1;
+        point = sum.projective();
     }
-    point.double()
 }
 
 /// Consecutive multiples of a point, from `first` on, as rows of a table: one for each lane.
-/// Advances `first` by so many times `step`.
+/// `advance` adds the point to it once, and `invert` computes
+/// [`field::inverse`](super::field::inverse).
 #[inline(always)]
-pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [AffineRow; LANES] {
+pub(crate) fn next_rows<V: Lanes>(
+    first: &mut Point<V>,
+    advance: impl Fn(&mut Point<V>),
+    invert: impl FnOnce(&mut Element<V>),
+) -> [AffineRow; LANES] {
     let like = first.z.0[0];
     let mut limbs = [[[0; LANES]; 5]; 3];
     for lane in 0..V::COUNT {
@@ -258,7 +260,7 @@ pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [Af
                 limb[lane] = vector.store()[lane];
             }
         }
-        *first = first.add(step, 0).point();
+        advance(first);
     }
     let mut elements = [first.z; 3];
     for (element, limbs) in elements.iter_mut().zip(&limbs) {
@@ -266,8 +268,8 @@ pub(crate) fn next_rows<V: Lanes>(first: &mut Point<V>, step: &Addend<V>) -> [Af
             *limb = like.load(lanes);
         }
     }
-    let [x, y, z] = elements;
-    let inverse = field::inverse(&z);
+    let [x, y, mut inverse] = elements;
+    invert(&mut inverse);
     affine_rows(&AffineAddend::new(&x.mul(&inverse), &y.mul(&inverse)))
 }
 
@@ -284,17 +286,6 @@ pub(crate) fn affine_rows<V: Lanes>(addend: &AffineAddend<V>) -> [AffineRow; LAN
         }
     }
     rows
-}
-
-/// k A + s B by the tables of a group's own keys and one of the base point.
-#[inline(always)]
-pub(crate) fn multiply_own<V: Lanes>(
-    k: &Scalar<V>,
-    s: &Scalar<V>,
-    keys: &OwnTables,
-    base: &BaseTable,
-) -> Projective<V> {
-    sum_own::<V, false>(k, s, keys, [base; 2], (KEY_WINDOWS.count - 1, 0))
 }
 
 /// The factors of the points of half as many signatures as there are lanes: see
@@ -314,30 +305,48 @@ pub(crate) struct HalvedLanes<V> {
 /// The number of windows of half of the base point's factor.
 const HALF_BASE_WINDOWS: u32 = base_step(2);
 
-/// The sums of the multiples in each lane. `base` has the multiples of the base point, and those
-/// after as many doublings as [`HALF_BASE_WINDOWS`] have bits.
-#[inline(always)]
-pub(crate) fn multiply_halved<V: Lanes>(
-    factors: &HalvedLanes<V>,
-    points: &OwnTables,
-    base: [&BaseTable; 2],
-) -> Projective<V> {
-    let (own, of_base) = (Scalar::from_words(&factors.own), Scalar::from_words(&factors.base));
-    // The digit above the top window is a carry, unless that window has a bit to spare.
-    let top = (factors.bits + 1) / KEY_WINDOWS.bits;
-    let top = top.clamp(2 * (HALF_BASE_WINDOWS - 1), KEY_WINDOWS.count - 1);
-    sum_own::<V, true>(&own, &of_base, points, base, (top, factors.negative))
+/// The shape of a sum of multiples of a group's own points and of the base point.
+pub(crate) struct OwnSum {
+    /// The first window of the own points' factors.
+    top: u32,
+    /// The lanes in which those factors are negative.
+    negated: Mask,
+    /// The number of the base point's windows in the lower half of the lanes. The upper half has
+    /// the windows `upper` places above them.
+    base_windows: u32,
+    upper: u32,
 }
 
-/// The digits of the base point's factor for a stop. If the factor is halved, the upper half of
-/// the lanes has those of the upper half.
-#[inline(always)]
-fn base_digit<V: Lanes, const HALVED: bool>(s: &Scalar<V>, window: u32) -> V {
-    let digit = BASE_WINDOWS.digit(s, window);
-    if !HALVED {
-        return digit;
+impl OwnSum {
+    /// Whole factors in each lane.
+    pub(crate) const WHOLE: Self =
+        Self { top: KEY_WINDOWS.count - 1, negated: 0, base_windows: BASE_WINDOWS.count + 1, upper: 0 };
+
+    /// Halved factors. The upper half of the lanes takes the base point after as many doublings as
+    /// [`HALF_BASE_WINDOWS`] have bits.
+    pub(crate) fn halved<V>(factors: &HalvedLanes<V>) -> Self {
+        // The digit above the top window is a carry, unless that window has a bit to spare.
+        let top = (factors.bits + 1) / KEY_WINDOWS.bits;
+        Self {
+            top: top.clamp(2 * (HALF_BASE_WINDOWS - 1), KEY_WINDOWS.count - 1),
+            negated: factors.negative,
+            base_windows: HALF_BASE_WINDOWS,
+            upper: HALF_BASE_WINDOWS,
+        }
     }
-    V::select(lower_half::<V>(), digit, BASE_WINDOWS.digit(s, window + HALF_BASE_WINDOWS))
+
+    /// Whether a stop adds a multiple of the base point.
+    #[inline(always)]
+    fn has_base(&self, at: u32) -> bool {
+        at.is_multiple_of(2) && at < 2 * self.base_windows
+    }
+
+    /// The digits of the base point's factor for a stop.
+    #[inline(always)]
+    fn base_digit<V: Lanes>(&self, s: &Scalar<V>, at: u32) -> V {
+        let upper = BASE_WINDOWS.digit(s, at / 2 + self.upper);
+        V::select(lower_half::<V>(), BASE_WINDOWS.digit(s, at / 2), upper)
+    }
 }
 
 /// The lower half of the lanes.
@@ -347,42 +356,40 @@ const fn lower_half<V: Lanes>() -> Mask {
 }
 
 /// The sum of the multiples of a group's own points by the digits of `k`, and of the base point by
-/// those of `s`, from window `top` on. The digits of `k` are negated in some lanes.
+/// those of `s`. The lower half of the lanes takes the first table of the base point, and the upper
+/// half the second one.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "tables and digits of a lane have the same index")]
-fn sum_own<V: Lanes, const HALVED: bool>(
+pub(crate) fn multiply_own<V: Lanes>(
     k: &Scalar<V>,
     s: &Scalar<V>,
-    keys: &OwnTables,
-    base: [&BaseTable; 2],
-    (top, negated): (u32, Mask),
+    points: &OwnTables,
+    base: &[&BaseTable; 2],
+    shape: &OwnSum,
 ) -> Projective<V> {
     const STEPS: usize = KEY_WINDOWS.bits as usize - 1;
     let at_once = V::COUNT / STEPS;
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
     let like = k.0[0];
     let mut bases = [base[0]; LANES];
-    if HALVED {
-        bases[V::COUNT / 2..].fill(base[1]);
-    }
+    bases[V::COUNT / 2..].fill(base[1]);
     let (mut key, mut other) = (StagedRows::<4>::EMPTY, StagedRows::<3>::EMPTY);
     let mut sum = Completed::identity(like);
-    let mut at = top;
+    let mut at = shape.top;
     loop {
-        let with_base = at.is_multiple_of(2) && (!HALVED || at < 2 * HALF_BASE_WINDOWS);
-        let digit = KEY_WINDOWS.digit(&k, at);
-        key.choose(if HALVED { digit.negate_where(negated) } else { digit });
-        if !HALVED || with_base {
-            other.choose(base_digit::<V, HALVED>(&s, at / 2));
+        let with_base = shape.has_base(at);
+        key.choose(KEY_WINDOWS.digit(&k, at).negate_where(shape.negated));
+        if with_base {
+            other.choose(shape.base_digit(&s, at));
         }
         // Copy a few lanes during each doubling, so that there is room for the stores, and they are
         // long done when the sums load them.
         let mut point = sum.projective();
-        let first = at == top;
+        let first = at == shape.top;
         for step in 0..STEPS {
             #[allow(clippy::needless_range_loop, reason = "the lane is also a place in the vectors")]
             for lane in at_once * step..at_once * (step + 1) {
-                key.stage(like, lane, 16, |multiple, e, n| keys[multiple][e].0[n][lane]);
+                key.stage(like, lane, 16, |multiple, e, n| points[multiple][e].0[n][lane]);
                 if with_base {
                     other.stage(like, lane, 512, |multiple, e, n| bases[lane][multiple].0[5 * e + n]);
                 }
@@ -402,27 +409,28 @@ fn sum_own<V: Lanes, const HALVED: bool>(
             return sum.projective();
         }
         at -= 1;
-        if !with_base && (!HALVED || at < 2 * HALF_BASE_WINDOWS) {
-            prefetch_rows(base_digit::<V, HALVED>(&s, at / 2), &bases);
+        if shape.has_base(at) {
+            prefetch_rows(shape.base_digit(&s, at), &bases);
         }
     }
 }
 
-/// k A + s B by `S` tables of each key and of the base point: table j holds multiples of its point
-/// doubled as often as `j` times [`key_step`] or [`base_step`] windows have bits.
+/// k A + s B by some tables of each key, and as many of the base point: table j holds multiples of
+/// its point doubled as often as `j` times [`key_step`] or [`base_step`] windows have bits.
 #[inline(always)]
-pub(crate) fn multiply<V: Lanes, const S: usize>(
+pub(crate) fn multiply<V: Lanes>(
     k: &Scalar<V>,
     s: &Scalar<V>,
-    keys: &[[&KeyTable; LANES]; S],
-    base: &[&BaseTable; S],
+    keys: &[[&KeyTable; LANES]],
+    base: &[&BaseTable],
 ) -> Projective<V> {
+    let of_tables = (key_step(keys.len()), base_step(keys.len()));
     let (k, s) = (k.with_windows(KEY_WINDOWS), s.with_windows(BASE_WINDOWS));
     let mut sum = Completed::identity(k.0[0]);
-    let mut at = stops(S) - 1;
+    let mut at = of_tables.0.max(2 * of_tables.1 - 1) - 1;
     loop {
         for (j, tables) in keys.iter().enumerate() {
-            let window = at + j as u32 * key_step(S);
+            let window = at + j as u32 * of_tables.0;
             if window < KEY_WINDOWS.count {
                 let digit = KEY_WINDOWS.digit(&k, window);
                 sum = sum.point().add(&key_multiple(tables, digit), digit.negative());
@@ -430,7 +438,7 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
         }
         if at.is_multiple_of(2) {
             for (j, table) in base.iter().enumerate() {
-                let window = at / 2 + j as u32 * base_step(S);
+                let window = at / 2 + j as u32 * of_tables.1;
                 if window <= BASE_WINDOWS.count {
                     let digit = BASE_WINDOWS.digit(&s, window);
                     sum = sum.add_affine(&base_multiple(table, digit), digit.negative());
@@ -441,7 +449,7 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
             return sum.projective();
         }
         at -= 1;
-        prefetch(&k, &s, keys, base, at);
+        prefetch((&k, &s), (keys, base), of_tables, at);
         sum = double_times(sum.projective(), KEY_WINDOWS.bits);
     }
 }
@@ -449,15 +457,14 @@ pub(crate) fn multiply<V: Lanes, const S: usize>(
 /// Prefetches the rows for a stop of [`multiply`] while the sum is doubled: the tables of many keys
 /// do not fit into near caches.
 #[inline(always)]
-fn prefetch<V: Lanes, const S: usize>(
-    k: &Scalar<V>,
-    s: &Scalar<V>,
-    keys: &[[&KeyTable; LANES]; S],
-    base: &[&BaseTable; S],
+fn prefetch<V: Lanes>(
+    (k, s): (&Scalar<V>, &Scalar<V>),
+    (keys, base): (&[[&KeyTable; LANES]], &[&BaseTable]),
+    (key_step, base_step): (u32, u32),
     at: u32,
 ) {
     for (j, tables) in keys.iter().enumerate() {
-        let window = at + j as u32 * key_step(S);
+        let window = at + j as u32 * key_step;
         if window < KEY_WINDOWS.count {
             prefetch_rows(KEY_WINDOWS.digit(k, window), tables);
         }
@@ -466,7 +473,7 @@ fn prefetch<V: Lanes, const S: usize>(
         return;
     }
     for (j, table) in base.iter().enumerate() {
-        let window = at / 2 + j as u32 * base_step(S);
+        let window = at / 2 + j as u32 * base_step;
         if window <= BASE_WINDOWS.count {
             prefetch_rows(BASE_WINDOWS.digit(s, window), &[*table; LANES]);
         }
@@ -490,10 +497,4 @@ pub(crate) const fn key_step(tables: usize) -> u32 {
 /// How many windows of the base point's factor each of `tables` tables covers.
 pub(crate) const fn base_step(tables: usize) -> u32 {
     (BASE_WINDOWS.count + 1).div_ceil(tables as u32)
-}
-
-/// How many times the sum pauses for look-ups: every five doublings.
-const fn stops(tables: usize) -> u32 {
-    let (key, base) = (key_step(tables), 2 * base_step(tables) - 1);
-    if key > base { key } else { base }
 }

@@ -1,12 +1,11 @@
 //! The steps of strict verification of a group of signatures, one in each lane: s B - k A, compared
 //! with R as bytes.
 
-use super::field::{self, Element};
+use super::field::Element;
 use super::field64::{Decoded64, Element64};
-use super::pair_sums::{self, KeyRows};
-use super::point::{DecodedPoint, decode_points, has_small_order};
+use super::point::{DecodedPoint, has_small_order};
 use super::scalar::Scalar;
-use super::table::{self, BaseTable, HalvedLanes, KeyTable, OwnTables};
+use super::table::{self, BaseTable, HalvedLanes, KeyTable, OwnSum, OwnTables};
 use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 
 /// The state of a group's signatures between two steps.
@@ -44,7 +43,9 @@ pub(crate) struct Passed {
 }
 
 impl<V: Lanes> Group<V> {
-    /// A group of which nothing is computed yet.
+    /// A group of which nothing is computed yet. One function: copies of it would be written out,
+    /// vector by vector, for each array of groups.
+    #[inline(never)]
     pub(crate) fn new(like: V) -> Self {
         let (words, scalar, element) = ([like; 4], Scalar([like; 5]), Element([like; 5]));
         Self {
@@ -89,20 +90,16 @@ impl<V: Lanes> Group<V> {
         self.passed.large_key = !has_small_order(&y.canonical());
     }
 
-    /// Multiplies by tables of the group's own keys.
+    /// Multiplies by tables of the group's own points.
     #[inline(always)]
-    pub(crate) fn multiply_own(&mut self, keys: &OwnTables, base: &BaseTable) {
-        let sum = table::multiply_own(&self.k, &self.s, keys, base);
+    pub(crate) fn multiply_own(&mut self, tables: &OwnTables, base: &[&BaseTable; 2], shape: &OwnSum) {
+        let sum = table::multiply_own(&self.k, &self.s, tables, base, shape);
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
 
     /// Multiplies by existing tables of each key.
     #[inline(always)]
-    pub(crate) fn multiply_prepared<const S: usize>(
-        &mut self,
-        keys: &[[&KeyTable; LANES]; S],
-        base: &[&BaseTable; S],
-    ) {
+    pub(crate) fn multiply_prepared(&mut self, keys: &[[&KeyTable; LANES]], base: &[&BaseTable]) {
         let sum = table::multiply(&self.k, &self.s, keys, base);
         (self.x, self.y, self.z) = (sum.x, sum.y, sum.z);
     }
@@ -126,9 +123,9 @@ impl<V: Lanes> Group<V> {
 }
 
 impl<V: EightLanes> Group<V> {
-    /// Fills the tables of one lane's key, for one signature: see [`pair_sums`].
+    /// The affine coordinates of one lane's -A.
     #[inline(always)]
-    pub(crate) fn fill_rows(&self, lane: usize, rows: &mut KeyRows) {
+    pub(crate) fn affine_point(&self, lane: usize) -> [Element64; 2] {
         let mut point = [Element64::ZERO; 2];
         for (out, element) in point.iter_mut().zip([&self.x, &self.y]) {
             let mut words = [0; 4];
@@ -137,19 +134,35 @@ impl<V: EightLanes> Group<V> {
             }
             *out = Element64::from_words(&words);
         }
-        pair_sums::fill_key_rows(self.x.0[0], point, rows);
+        point
     }
+}
+
+/// Decodes encodings by `decode`, which computes [`decode_points`](super::point::decode_points).
+#[inline(always)]
+fn decoded<V: Lanes, const K: usize>(
+    words: &[[V; 4]; K],
+    decode: impl FnOnce(&[[V; 4]; K], &mut [DecodedPoint<V>; K]),
+) -> [DecodedPoint<V>; K] {
+    let nothing = Element([words[0][0]; 5]);
+    let mut points = [(nothing, nothing, 0); K];
+    decode(words, &mut points);
+    points
 }
 
 /// Decodes the keys of `K` groups.
 #[inline(always)]
-pub(crate) fn decode_keys<V: Lanes, const K: usize>(groups: &mut [Group<V>; K]) {
+pub(crate) fn decode_keys<V: Lanes, const K: usize>(
+    groups: &mut [Group<V>; K],
+    decode: impl FnOnce(&[[V; 4]; K], &mut [DecodedPoint<V>; K]),
+) {
     let mut words = [groups[0].key; K];
     for k in 0..K {
         words[k] = groups[k].negative_key();
     }
-    for (group, decoded) in groups.iter_mut().zip(decode_points(&words)) {
-        group.take_key(decoded);
+    let points = decoded(&words, decode);
+    for (group, point) in groups.iter_mut().zip(&points) {
+        group.take_key(*point);
     }
 }
 
@@ -157,8 +170,11 @@ pub(crate) fn decode_keys<V: Lanes, const K: usize>(groups: &mut [Group<V>; K]) 
 /// lower half of the lanes, and R in the upper half. `passed.equation` gets the lanes with the
 /// canonical encoding of a point.
 #[inline(always)]
-pub(crate) fn decode_halves<V: Lanes>(group: &mut Group<V>) {
-    let [point] = decode_points(&[group.negative_key()]);
+pub(crate) fn decode_halves<V: Lanes>(
+    group: &mut Group<V>,
+    decode: impl FnOnce(&[[V; 4]; 1], &mut [DecodedPoint<V>; 1]),
+) {
+    let [point] = decoded(&[group.negative_key()], decode);
     let canonical = point.1.canonical().equal(&Element::from_words(&group.key));
     group.passed.equation = point.2 & canonical;
     group.take_key(point);
@@ -166,8 +182,11 @@ pub(crate) fn decode_halves<V: Lanes>(group: &mut Group<V>) {
 
 /// Decodes the keys of one group, and its R.
 #[inline(always)]
-pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> DecodedPoint<V> {
-    let [key, r] = decode_points(&[group.negative_key(), group.r]);
+pub(crate) fn decode_key_and_r<V: Lanes>(
+    group: &mut Group<V>,
+    decode: impl FnOnce(&[[V; 4]; 2], &mut [DecodedPoint<V>; 2]),
+) -> DecodedPoint<V> {
+    let [key, r] = decoded(&[group.negative_key(), group.r], decode);
     group.take_key(key);
     r
 }
@@ -175,14 +194,18 @@ pub(crate) fn decode_key_and_r<V: Lanes>(group: &mut Group<V>) -> DecodedPoint<V
 /// Decodes two points in two lanes, for one signature: a chain of squares in lanes takes less time
 /// than two in general registers.
 #[inline(always)]
-pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded64; 2] {
+pub(crate) fn decode_pair<V: Lanes>(
+    like: V,
+    words: &[[u64; 4]; 2],
+    decode: impl FnOnce(&[[V; 4]; 1], &mut [DecodedPoint<V>; 1]),
+) -> [Decoded64; 2] {
     let mut lanes = [like; 4];
     for n in 0..4 {
         let mut both = [0; LANES];
         (both[0], both[1]) = (words[0][n], words[1][n]);
         lanes[n] = like.load(&both);
     }
-    let [(x, _, valid)] = decode_points(&[lanes]);
+    let [(x, _, valid)] = decoded(&[lanes], decode);
     let mut out = [(Element64::ZERO, Element64::ZERO, false); 2];
     for (lane, out) in out.iter_mut().enumerate() {
         let mut x_words = [0; 4];
@@ -196,18 +219,19 @@ pub(crate) fn decode_pair<V: Lanes>(like: V, words: &[[u64; 4]; 2]) -> [Decoded6
 
 /// Multiplies the points of signatures with two lanes each. Leaves in `passed.equation` those lanes
 /// of the lower half whose R is canonical and whose two points have the neutral element as sum.
+/// `multiply` computes [`Group::multiply_own`].
 #[inline(always)]
 pub(crate) fn multiply_halved<V: Lanes>(
     group: &mut Group<V>,
     factors: &HalvedLanes<V>,
-    tables: &OwnTables,
-    base: [&BaseTable; 2],
+    multiply: impl FnOnce(&mut Group<V>, &OwnSum),
 ) {
-    let sum = table::multiply_halved(factors, tables, base);
+    (group.k, group.s) = (Scalar::from_words(&factors.own), Scalar::from_words(&factors.base));
+    multiply(group, &OwnSum::halved(factors));
     let half = V::COUNT / 2;
-    let (x, y, z) = (sum.x.rotated(half), sum.y.rotated(half), sum.z.rotated(half));
-    let x_sum = sum.x.mul(&z).add(&x.mul(&sum.z)).canonical();
-    let y_is_equal = sum.y.mul(&z).canonical().equal(&y.mul(&sum.z).canonical());
+    let (x, y, z) = (group.x.rotated(half), group.y.rotated(half), group.z.rotated(half));
+    let x_sum = group.x.mul(&z).add(&x.mul(&group.z)).canonical();
+    let y_is_equal = group.y.mul(&z).canonical().equal(&y.mul(&group.z).canonical());
     let is_neutral = x_sum.equal(&Element::small(x.0[0], 0)) & y_is_equal;
     group.passed.equation = group.passed.equation >> half & is_neutral;
 }
@@ -219,15 +243,18 @@ pub(crate) fn multiply_halved<V: Lanes>(
 /// that lane. None is 0: each lane has a sum of multiples of the base point and of the point from
 /// [`Group::take_key`]. Both are on the curve, and there the formulas are complete, because d is
 /// not a square (Hisil, Wong, Carter, Dawson 2008, section 3).
+///
+/// `invert` computes [`field::inverse`](super::field::inverse).
 #[inline(always)]
-pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
+pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>], invert: impl FnOnce(&mut Element<V>)) {
     let [first, ..] = groups else { return };
     let mut product = Element::small(first.z.0[0], 1);
     for group in groups.iter_mut() {
         group.before = product;
         product = product.mul(&group.z);
     }
-    let mut inverse = field::inverse(&product);
+    let mut inverse = product;
+    invert(&mut inverse);
     for group in groups.iter_mut().rev() {
         let own = inverse.mul(&group.before);
         inverse = inverse.mul(&group.z);
@@ -240,7 +267,8 @@ pub(crate) fn compare<V: Lanes>(groups: &mut [Group<V>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generic::point::Point;
+    use crate::generic::field::inverse;
+    use crate::generic::point::{Point, decode_points};
     use crate::lanes::model::Model;
     use curve25519_dalek::EdwardsPoint;
 
@@ -283,7 +311,7 @@ mod tests {
             key[31] ^= (n as u8) << 7;
             let mut groups = [Group::new(LIKE); 2];
             groups[0].key = words(&key);
-            decode_keys(&mut groups);
+            decode_keys(&mut groups, |words, points| *points = decode_points(words));
             let is_point = curve25519_dalek::edwards::CompressedEdwardsY(key).decompress().is_some();
             assert_eq!(groups[0].passed.point, if is_point { Mask::MAX } else { 0 });
             let neutral = zero(&groups[0].x) & zero(&groups[0].y.sub(&element(1)));
@@ -305,7 +333,7 @@ mod tests {
         let mut alone = group;
         alone.compare_decoded(decoded);
         let mut groups = [group; 2];
-        compare(&mut groups);
+        compare(&mut groups, |element| *element = inverse(element));
         assert_eq!(alone.passed.equation, groups[1].passed.equation);
         assert!([0, Mask::MAX].contains(&alone.passed.equation));
         alone.passed.equation != 0

@@ -58,7 +58,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         let mut tables = EMPTY_OWN_TABLES;
         steps.fill_own_tables(&point, &mut tables);
         let base = [self.base(0), self.base(10 * table::base_step(2))];
-        steps.multiply_halved(group, &factors, &tables, base);
+        steps.multiply_halved(group, &factors, &tables, &base);
         group.passed.equation &= !refused;
         give_verdicts(&group.passed, out);
     }

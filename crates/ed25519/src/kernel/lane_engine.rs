@@ -2,7 +2,7 @@
 //! What is left after the groups is verified one by one.
 
 use super::halved::SingleVerifier;
-use super::lane_steps::{EightLaneSteps, LaneSteps};
+use super::lane_steps::{EightLaneSteps, FourLaneSteps, LaneSteps};
 use super::portable::{GeneralRegisters, Portable};
 use super::{Engine, EngineKey};
 use crate::generic::field64::{Decoded64, Element64, PointDecoder};
@@ -12,7 +12,7 @@ use crate::generic::pair_sums::{BaseRows, EMPTY_OWN_ROWS, HalvedDigits, TABLES};
 use crate::generic::point::{Addend, Point};
 use crate::generic::sha512::{self, Block, FramedMessage};
 use crate::generic::sign::Comb;
-use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnTables, base_step};
+use crate::generic::table::{AffineRow, BaseTable, EMPTY_OWN_TABLES, OwnSum, OwnTables, base_step};
 use crate::generic::verify::{Group, Passed};
 use crate::lanes::{EightLanes, LANES, Lanes, Limbs, Mask};
 use crate::signing_key::SignItem;
@@ -64,9 +64,22 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         tables: &mut OwnTables,
         out: &mut [Verdict],
     ) {
-        let steps = self.steps;
-        let mut all = [Group::new(steps.splat(0)); G];
+        let mut all = [Group::new(self.steps.splat(0)); G];
         let groups = &mut all[..items.len().div_ceil(V::COUNT)];
+        self.verify_in_groups(groups, domain, items, tables, out);
+    }
+
+    /// Verifies the items of these groups.
+    #[inline(never)]
+    fn verify_in_groups(
+        &self,
+        groups: &mut [Group<V>],
+        domain: &[u8],
+        items: &[VerifyItem<'_>],
+        tables: &mut OwnTables,
+        out: &mut [Verdict],
+    ) {
+        let steps = self.steps;
         self.take_groups(groups, domain, items);
         if let [group] = groups {
             let mut r = (group.x, group.y, 0);
@@ -88,10 +101,11 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         let mut point = Point::identity(self.steps.splat(0));
         self.steps.key_point(group, &mut point);
         self.steps.fill_own_tables(&point, tables);
-        self.steps.multiply_own(group, tables, self.base(0));
+        self.steps.multiply_own(group, tables, &[self.base(0); 2], &OwnSum::WHOLE);
     }
 
     /// Hashes the items and takes their scalars.
+    #[inline(never)]
     pub(super) fn take_groups(&self, groups: &mut [Group<V>], domain: &[u8], items: &[VerifyItem<'_>]) {
         for (group, items) in groups.iter_mut().zip(items.chunks(V::COUNT)) {
             take_items(self.steps, group, domain, items);
@@ -99,6 +113,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
     }
 
     /// Compares with R, and writes the verdicts.
+    #[inline(never)]
     pub(super) fn give_groups(&self, groups: &mut [Group<V>], out: &mut [Verdict]) {
         self.steps.compare(groups);
         for (group, out) in groups.iter().zip(out.chunks_mut(V::COUNT)) {
@@ -343,7 +358,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> FourLaneEngine<V, M> {
 }
 
 /// One signature: both points are decoded in lanes, and the sums are computed in general registers.
-impl<V: Lanes + 'static, M: LaneSteps<V>> SingleVerifier for FourLaneEngine<V, M> {
+impl<V: Lanes + 'static, M: FourLaneSteps<V>> SingleVerifier for FourLaneEngine<V, M> {
     fn decode<const N: usize>(&self, words: &[[[u64; 4]; 2]; N]) -> [[Decoded64; 2]; N] {
         let mut out = [[(Element64::ZERO, Element64::ZERO, false); 2]; N];
         for (words, out) in words.iter().zip(&mut out) {
@@ -362,7 +377,7 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> SingleVerifier for FourLaneEngine<V, M
     }
 }
 
-impl<V: Lanes + 'static, M: LaneSteps<V>> Engine for FourLaneEngine<V, M> {
+impl<V: Lanes + 'static, M: FourLaneSteps<V>> Engine for FourLaneEngine<V, M> {
     fn verify(&self, domain: &[u8], items: &[VerifyItem<'_>], out: &mut [Verdict]) {
         self.0.verify_all((self, MAX_SINGLES_OF_FOUR), domain, items, out);
     }

@@ -1,15 +1,19 @@
-//! The steps that are compiled once for each instruction set. Each becomes a separate function that
-//! calls nothing; the generic body is inlined into it.
+//! The steps that are compiled once for each instruction set. Each becomes a separate function; the
+//! generic body is inlined into it.
+//!
+//! What several steps have in common is a step too, which they call: a call takes no time beside
+//! hundreds of products, and a copy takes a second of each build. Steps with secrets call nothing.
 
+use crate::generic::field::{self, Element};
 use crate::generic::field64::{Decoded64, Element64};
 use crate::generic::msm::{self, Bucket, Digits};
 use crate::generic::pair::{self, Pair};
 use crate::generic::pair_sums::{self, BaseRows, HalvedDigits, KeyRows, OwnRows, PreparedDigits};
-use crate::generic::point::{Addend, DecodedPoint, Point};
+use crate::generic::point::{Addend, DecodedPoint, Point, decode_points};
 use crate::generic::scalar::Scalar;
 use crate::generic::sha512::{self, Block};
 use crate::generic::sign::{self, Comb, Signing};
-use crate::generic::table::{self, AffineRow, BaseTable, HalvedLanes, KeyTable, OwnTables};
+use crate::generic::table::{self, AffineRow, BaseTable, HalvedLanes, KeyTable, OwnSum, OwnTables};
 use crate::generic::verify::{self, Group};
 #[cfg(any(test, feature = "scalar-model"))]
 use crate::lanes::model::Model;
@@ -17,7 +21,31 @@ use crate::lanes::{EightLanes, LANES, Lanes, Mask};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use bulla_simd::cpu::{Isa, supports};
 
-/// Passes the list of all steps to another macro: their parameters, and the generic body.
+/// Passes the list of the steps that only other steps call to another macro.
+macro_rules! inner_steps {
+    ($emit:ident! $to:tt) => {
+        $emit! { $to
+            /// [`decode_points`] of one encoding in each lane.
+            fn decode_one_point(words: &[[V; 4]; 1], points: &mut [DecodedPoint<V>; 1]) {
+                *points = decode_points(words)
+            }
+            /// [`decode_points`] of two.
+            fn decode_two_points(words: &[[V; 4]; 2], points: &mut [DecodedPoint<V>; 2]) {
+                *points = decode_points(words)
+            }
+            /// [`decode_points`] of four.
+            fn decode_four_points(words: &[[V; 4]; 4], points: &mut [DecodedPoint<V>; 4]) {
+                *points = decode_points(words)
+            }
+            /// [`field::inverse`].
+            fn invert(element: &mut Element<V>) {
+                *element = field::inverse(element)
+            }
+        }
+    };
+}
+
+/// Passes the list of all other steps to another macro: their parameters, and the generic body.
 macro_rules! steps {
     ($emit:ident! $to:tt) => {
         $emit! { $to
@@ -31,31 +59,27 @@ macro_rules! steps {
             }
             /// [`verify::decode_keys`] of two groups.
             fn decode_two(groups: &mut [Group<V>; 2]) {
-                verify::decode_keys(groups)
+                verify::decode_keys(groups, |words, points| decode_two_points(words, points))
             }
             /// [`verify::decode_keys`] of four.
             fn decode_four(groups: &mut [Group<V>; 4]) {
-                verify::decode_keys(groups)
+                verify::decode_keys(groups, |words, points| decode_four_points(words, points))
             }
             /// [`verify::decode_key_and_r`].
             fn decode_key_and_r(group: &mut Group<V>, r: &mut DecodedPoint<V>) {
-                *r = verify::decode_key_and_r(group)
+                *r = verify::decode_key_and_r(group, |words, points| decode_two_points(words, points))
             }
             /// [`verify::decode_halves`].
             fn decode_halves(group: &mut Group<V>) {
-                verify::decode_halves(group)
+                verify::decode_halves(group, |words, points| decode_one_point(words, points))
+            }
+            /// [`Group::multiply_own`].
+            fn multiply_own(group: &mut Group<V>, tables: &OwnTables, base: &[&BaseTable; 2], shape: &OwnSum) {
+                group.multiply_own(tables, base, shape)
             }
             /// [`verify::multiply_halved`].
-            fn multiply_halved(group: &mut Group<V>, factors: &HalvedLanes<V>, tables: &OwnTables, base: [&BaseTable; 2]) {
-                verify::multiply_halved(group, factors, tables, base)
-            }
-            /// [`verify::decode_pair`].
-            #[cfg_attr(
-                not(all(target_arch = "x86_64", target_feature = "sse2")),
-                expect(dead_code, reason = "only vectors with four lanes use it")
-            )]
-            fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [Decoded64; 2]) {
-                *out = verify::decode_pair(*like, words)
+            fn multiply_halved(group: &mut Group<V>, factors: &HalvedLanes<V>, tables: &OwnTables, base: &[&BaseTable; 2]) {
+                verify::multiply_halved(group, factors, |group, shape| multiply_own(group, tables, base, shape))
             }
             /// [`Group::compare_decoded`].
             fn compare_decoded(group: &mut Group<V>, r: &DecodedPoint<V>) {
@@ -63,7 +87,7 @@ macro_rules! steps {
             }
             /// [`verify::compare`].
             fn compare(groups: &mut [Group<V>]) {
-                verify::compare(groups)
+                verify::compare(groups, |element| invert(element))
             }
             /// [`Point::base`].
             fn base_point(out: &mut Point<V>) {
@@ -85,33 +109,34 @@ macro_rules! steps {
             fn key_point(group: &Group<V>, out: &mut Point<V>) {
                 *out = Point::from_affine(&group.x, &group.y)
             }
-            /// [`table::fill`] of tables that are kept.
-            fn fill_key_tables(point: &Point<V>, tables: &mut [KeyTable; LANES]) {
-                table::fill(point, tables)
-            }
-            /// [`table::fill`] of tables for one use.
+            /// [`table::fill`].
             fn fill_own_tables(point: &Point<V>, tables: &mut OwnTables) {
                 table::fill(point, tables)
             }
-            /// [`Group::multiply_own`].
-            fn multiply_own(group: &mut Group<V>, keys: &OwnTables, base: &BaseTable) {
-                group.multiply_own(keys, base)
+            /// [`table::scatter`].
+            fn scatter_tables(like: &V, own: &OwnTables, tables: &mut [KeyTable; LANES]) {
+                table::scatter(*like, own, tables)
             }
-            /// [`Group::multiply_prepared`] by one table of each key.
-            fn multiply_by_one(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 1], base: &[&BaseTable; 1]) {
-                group.multiply_prepared(keys, base)
-            }
-            /// [`Group::multiply_prepared`] by two.
-            fn multiply_by_two(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 2], base: &[&BaseTable; 2]) {
-                group.multiply_prepared(keys, base)
-            }
-            /// [`Group::multiply_prepared`] by four.
-            fn multiply_by_four(group: &mut Group<V>, keys: &[[&KeyTable; LANES]; 4], base: &[&BaseTable; 4]) {
+            /// [`Group::multiply_prepared`].
+            fn multiply_prepared(group: &mut Group<V>, keys: &[[&KeyTable; LANES]], base: &[&BaseTable]) {
                 group.multiply_prepared(keys, base)
             }
             /// [`table::next_rows`].
             fn next_rows(first: &mut Point<V>, step: &Addend<V>, out: &mut [AffineRow; LANES]) {
-                *out = table::next_rows(first, step)
+                *out = table::next_rows(first, |first| add(first, step), |element| invert(element))
+            }
+        }
+    };
+}
+
+/// Passes the list of the steps that only vectors with four lanes have.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+macro_rules! four_steps {
+    ($emit:ident! $to:tt) => {
+        $emit! { $to
+            /// [`verify::decode_pair`].
+            fn decode_pair(like: &V, words: &[[u64; 4]; 2], out: &mut [Decoded64; 2]) {
+                *out = verify::decode_pair(*like, words, |words, points| decode_one_point(words, points))
             }
         }
     };
@@ -129,9 +154,17 @@ macro_rules! eight_steps {
             fn encode(all: &mut [Signing<V>]) {
                 sign::encode(all)
             }
-            /// [`Group::fill_rows`].
-            fn fill_key_rows(group: &Group<V>, lane: usize, rows: &mut KeyRows) {
-                group.fill_rows(lane, rows)
+            /// [`Group::affine_point`].
+            fn affine_point(group: &Group<V>, lane: usize, out: &mut [Element64; 2]) {
+                *out = group.affine_point(lane)
+            }
+            /// [`pair_sums::apart`].
+            fn set_apart(like: &V, point: &[Element64; 2], out: &mut Pair<V>) {
+                *out = pair_sums::apart(*like, *point)
+            }
+            /// [`Pair::double_times`].
+            fn double_pair(points: &mut Pair<V>, times: u32) {
+                *points = points.double_times(times)
             }
             /// [`pair_sums::multiply_prepared`].
             fn multiply_one(like: &V, factors: &PreparedDigits, rows: &KeyRows, base: &BaseRows, out: &mut [Element64; 3]) {
@@ -183,7 +216,9 @@ macro_rules! eight_steps {
             }
             /// [`pair_sums::fill_base_rows`].
             fn fill_base_rows(like: &V, rows: &mut BaseRows) {
-                pair_sums::fill_base_rows(*like, Element64::BASE, rows)
+                let mut points = Pair::neutral(*like);
+                set_apart(like, &Element64::BASE, &mut points);
+                pair_sums::fill_base_rows(points, rows, |points, times| double_pair(points, times))
             }
             /// [`pair_sums::are_neutral`], for one signature.
             fn is_neutral(like: &V, factors: &HalvedDigits, rows: &OwnRows, base: &BaseRows, out: &mut bool) {
@@ -207,6 +242,12 @@ macro_rules! define {
             $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
         }
     };
+    ((FourLaneSteps) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
+        /// The steps of vectors with four lanes.
+        pub(crate) trait FourLaneSteps<V: Lanes>: LaneSteps<V> {
+            $( $(#[$doc])* fn $name(self, $($arg: $type),*); )*
+        }
+    };
     ((EightLaneSteps) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
         /// The steps of vectors with eight lanes.
         pub(crate) trait EightLaneSteps<V: EightLanes>: LaneSteps<V> {
@@ -217,14 +258,18 @@ macro_rules! define {
     };
 }
 
+macro_rules! functions {
+    ((#[$attribute:meta]) $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => { $(
+        #[$attribute]
+        #[inline(never)]
+        fn $name($($arg: $type),*) $body
+    )* };
+}
+
 macro_rules! implement {
     (($trait:ident, $proof:ty, { $($own:tt)* }, #[$attribute:meta])
      $( $(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block )*) => {
-        $(
-            #[$attribute]
-            #[inline(never)]
-            fn $name($($arg: $type),*) $body
-        )*
+        functions! { (#[$attribute]) $( fn $name($($arg: $type),*) $body )* }
 
         impl $trait<V> for $proof {
             $($own)*
@@ -273,6 +318,8 @@ impl Avx2Steps {
 }
 
 steps!(define!(LaneSteps));
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+four_steps!(define!(FourLaneSteps));
 eight_steps!(define!(EightLaneSteps));
 
 /// The compiled steps in plain Rust.
@@ -283,6 +330,7 @@ mod model {
     /// The vectors.
     type V = Model;
 
+    inner_steps!(functions! (#[doc = "In plain Rust."]));
     steps!(implement! (LaneSteps, ModelSteps, {
         fn splat(self, word: u64) -> V {
             Model([word; LANES])
@@ -306,6 +354,7 @@ mod model_radix51 {
     /// The vectors.
     type V = crate::lanes::test_lanes::Radix51<Model>;
 
+    inner_steps!(functions! (#[doc = "In plain Rust."]));
     steps!(implement! (LaneSteps, ModelRadix51Steps, {
         fn splat(self, word: u64) -> V {
             crate::lanes::test_lanes::Radix51(Model([word; LANES]))
@@ -321,6 +370,7 @@ mod ifma {
     /// The vectors.
     type V = crate::lanes::ifma::Vector;
 
+    inner_steps!(functions! (#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma")]));
     steps!(implement! (LaneSteps, IfmaSteps, {
         #[inline(always)]
         fn splat(self, word: u64) -> V {
@@ -345,6 +395,7 @@ mod avx2 {
     /// The vectors.
     type V = crate::lanes::avx2::Vector;
 
+    inner_steps!(functions! (#[target_feature(enable = "avx2,fma,bmi1,bmi2")]));
     steps!(implement! (LaneSteps, Avx2Steps, {
         #[inline(always)]
         fn splat(self, word: u64) -> V {
@@ -352,4 +403,5 @@ mod avx2 {
             unsafe { V::new(word) }
         }
     }, #[target_feature(enable = "avx2,fma,bmi1,bmi2")]));
+    four_steps!(implement! (FourLaneSteps, Avx2Steps, {}, #[target_feature(enable = "avx2,fma,bmi1,bmi2")]));
 }

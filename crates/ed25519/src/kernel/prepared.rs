@@ -6,9 +6,10 @@ use super::lane_engine::{self, LaneEngine};
 use super::lane_steps::{EightLaneSteps, LaneSteps};
 use super::portable;
 use crate::generic::field64::{self, Element64};
-use crate::generic::pair_sums::{EMPTY_KEY_ROWS, KeyRows, PreparedDigits};
+use crate::generic::pair::Pair;
+use crate::generic::pair_sums::{self, EMPTY_KEY_ROWS, KeyRows, PreparedDigits};
 use crate::generic::point::Point;
-use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, KeyTable};
+use crate::generic::table::{self, BaseTable, EMPTY_KEY_TABLE, EMPTY_OWN_TABLES, KeyTable};
 use crate::generic::verify::Group;
 use crate::lanes::{EightLanes, LANES, Lanes};
 use crate::serial;
@@ -49,12 +50,13 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
         let mut prepared: Vec<_> = (0..keys.len()).map(bare).collect();
         let mut point = Point::identity(steps.splat(0));
         steps.key_point(&group, &mut point);
-        let mut filled = [EMPTY_KEY_TABLE; LANES];
+        let (mut own, mut filled) = (EMPTY_OWN_TABLES, [EMPTY_KEY_TABLE; LANES]);
         for table in 0..tables {
             if table > 0 {
                 steps.double_times(&mut point, 5 * table::key_step(tables));
             }
-            steps.fill_key_tables(&point, &mut filled);
+            steps.fill_own_tables(&point, &mut own);
+            steps.scatter_tables(&steps.splat(0), &own, &mut filled);
             for (key, filled) in prepared.iter_mut().zip(&filled) {
                 key.tables[table] = *filled;
             }
@@ -100,18 +102,17 @@ impl<V: Lanes + 'static, M: LaneSteps<V>> LaneEngine<V, M> {
     fn multiply_under(&self, group: &mut Group<V>, keys: &[&EngineKey]) {
         let key = |lane: usize| keys[lane.min(keys.len() - 1)];
         let table = |n: usize| -> [&KeyTable; LANES] { std::array::from_fn(|lane| &key(lane).tables[n]) };
+        let steps = self.steps;
         match keys[0].tables.len() {
-            1 => self.steps.multiply_by_one(group, &[table(0)], &[self.base(0)]),
-            2 => self.steps.multiply_by_two(
+            1 => steps.multiply_prepared(group, &[table(0)], &[self.base(0)]),
+            2 => steps.multiply_prepared(
                 group,
                 &[table(0), table(1)],
                 &[self.base(0), self.base(10 * table::base_step(2))],
             ),
-            _ => self.steps.multiply_by_four(
-                group,
-                &[table(0), table(1), table(2), table(3)],
-                &self.four_bases(),
-            ),
+            _ => {
+                steps.multiply_prepared(group, &[table(0), table(1), table(2), table(3)], &self.four_bases())
+            }
         }
         pass_keys(group, keys);
     }
@@ -126,12 +127,26 @@ impl<V: EightLanes + 'static, M: EightLaneSteps<V>> LaneEngine<V, M> {
             if tables == MAX_TABLES {
                 for (lane, key) in prepared.iter_mut().enumerate() {
                     let rows = key.rows.insert(Box::new(EMPTY_KEY_ROWS));
-                    self.steps.fill_key_rows(&group, lane, rows);
+                    self.fill_key_rows(&group, lane, rows);
                 }
             }
             all.append(&mut prepared);
         }
         all
+    }
+
+    /// Fills the tables of one lane's key, for one signature: see [`pair_sums`].
+    fn fill_key_rows(&self, group: &Group<V>, lane: usize, rows: &mut KeyRows) {
+        let (steps, like) = (self.steps, self.steps.splat(0));
+        let (mut point, mut points) = ([Element64::ZERO; 2], Pair::neutral(like));
+        steps.affine_point(group, lane, &mut point);
+        steps.set_apart(&like, &point, &mut points);
+        pair_sums::fill_key_rows(
+            points,
+            rows,
+            |points, rows| steps.fill_own_rows(points, rows),
+            |points, times| steps.double_pair(points, times),
+        );
     }
 
     /// Strict verdicts under prepared keys, `keys[i]` for item i; all have the same number of
