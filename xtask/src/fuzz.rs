@@ -127,7 +127,7 @@ const KEPT: &str = "crates/kms/fuzz/seeds.json";
 /// character of a body chooses the operation.
 const SERVICE: &str = "crates/server/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 13] = [
+const SEEDS: [Seeds; 14] = [
     Seeds {
         target: "ciphertext",
         file: "spec/vectors/symmetric.json",
