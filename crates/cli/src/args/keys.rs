@@ -120,6 +120,9 @@ Exit status: 0 canceled, 2 not canceled.")]
 /// Symmetric algorithms, without a public key, for programs that use the library or the service:
 /// aes-128-gcm, aes-256-gcm, chacha20-poly1305 and xchacha20-poly1305 encrypt. hmac-sha256,
 /// hmac-sha384, hmac-sha512 and blake3 make message authentication codes (MACs).
+///
+/// Only the service has these: ecdsa-p384 and ecdsa-p521 sign; rsa-2048, rsa-3072 and rsa-4096 sign
+/// and encrypt.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -150,8 +153,8 @@ pub(crate) struct KeysCreateArgs {
     #[arg(long)]
     pub(crate) exportable: bool,
 
-    /// Have it sign digests that callers hash themselves, for ecdsa-p256; this cannot be changed
-    /// later
+    /// Have it sign digests that callers hash themselves, for ECDSA and RSA; this cannot be
+    /// changed later
     ///
     /// Such a key signs no files, folders, attestations or other statements of bulla, because a
     /// digest could be that of a statement. Clients of HashiCorp Vault need it to sign with
@@ -330,8 +333,8 @@ pub(crate) struct KeysImportArgs {
     #[arg(long, conflicts_with = "public")]
     pub(crate) exportable: bool,
 
-    /// Have it sign digests that callers hash themselves, for ecdsa-p256; this cannot be changed
-    /// later
+    /// Have it sign digests that callers hash themselves, for ECDSA and RSA; this cannot be
+    /// changed later
     ///
     /// Such a key signs no files, folders, attestations or other statements of bulla, because a
     /// digest could be that of a statement. Clients of HashiCorp Vault need it to sign with

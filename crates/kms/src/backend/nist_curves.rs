@@ -91,10 +91,11 @@ impl Curve {
         Digest::import_less_safe(&bytes, self.digest).ok()
     }
 
-    /// The signature with the lower s; `None` if the bytes are not an r and an s below the order.
+    /// The signature with the lower s; `None` if the bytes are not an r and an s from 1 to n - 1.
     fn normalize(&self, signature: &[u8]) -> Option<Vec<u8>> {
         let (r, s) = signature.split_at_checked(self.scalar_length())?;
-        if s.len() != r.len() || s >= self.order {
+        let is_below = |number: &[u8]| number < self.order && number.iter().any(|byte| *byte != 0);
+        if s.len() != r.len() || !is_below(r) || !is_below(s) {
             return None;
         }
         let other = difference(self.order, s);
@@ -134,6 +135,12 @@ fn difference(larger: &[u8], smaller: &[u8]) -> Vec<u8> {
     let mut digits: Vec<u8> = digits.collect();
     digits.reverse();
     digits
+}
+
+/// The signature with the lower s; `None` if the bytes are not an r and an s of the algorithm.
+#[cfg(feature = "transfer")]
+pub(crate) fn normalize(algorithm: Algorithm, signature: &[u8]) -> Option<Vec<u8>> {
+    Curve::of(algorithm)?.normalize(signature)
 }
 
 fn curve(algorithm: Algorithm) -> Result<&'static Curve> {

@@ -123,7 +123,7 @@ pub(crate) fn is_pair(scalar: &[u8], point: &[u8]) -> bool {
 }
 
 /// The signature with the lower s; `None` if the bytes are not an r and an s.
-#[cfg(any(feature = "fast", feature = "pkcs11"))]
+#[cfg(any(feature = "fast", feature = "pkcs11", feature = "transfer"))]
 pub(crate) fn normalize(signature: &[u8]) -> Option<Vec<u8>> {
     Some(Signature::from_slice(signature).ok()?.normalize_s().to_vec())
 }

@@ -204,6 +204,7 @@ pub(super) struct Edit {
 }
 
 /// A private key that was just made.
+#[derive(Clone)]
 pub(super) struct NewKeyPair {
     pub(super) material: KeyMaterial,
     pub(super) private_key: Arc<dyn PrivateKey>,
@@ -211,6 +212,7 @@ pub(super) struct NewKeyPair {
 }
 
 /// The content of a key's next version.
+#[derive(Clone)]
 pub(super) struct NewVersion {
     pub(super) identity: KeyIdentity,
     pub(super) origin: Origin,

@@ -1,5 +1,7 @@
 //! Keys: making them, giving them versions, changing them, and using them one by one.
 
+use std::sync::PoisonError;
+
 use uuid::Uuid;
 
 use super::Keystore;
@@ -15,7 +17,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::Verdict;
 use crate::policy::{KeyChange, KeyDerivation, KeyState, RotationPolicy};
-use crate::prehash::Prehashed;
+use crate::prehash::{HashFunction, Prehashed, RsaPadding};
 use crate::public_key::PublicKey;
 use crate::random;
 use crate::record::{KeyRecord, VersionRecord};
@@ -204,9 +206,16 @@ impl Keystore {
         now: Timestamp,
         first: impl Fn() -> Result<NewVersion>,
     ) -> Result<KeyVersionId> {
+        let made_before = match takes_long_to_make(key_id) {
+            true => {
+                check_label(&self.index.load(), key_id, new.label.as_ref())?;
+                Some(first()?)
+            }
+            false => None,
+        };
         let key = self.edit(|index| {
             check_label(index, key_id, new.label.as_ref())?;
-            let NewVersion { identity, origin, pair } = first()?;
+            let NewVersion { identity, origin, pair } = made_before.clone().map_or_else(&first, Ok)?;
             let record = KeyRecord {
                 key: key_id.clone(),
                 label: new.label.clone(),
@@ -243,6 +252,45 @@ impl Keystore {
             let public_key = index.key(key.key_id())?.usable(key)?.public_key_of(key.key_id())?;
             let backend = self.backends.verifier(public_key.algorithm())?;
             Ok(backend.verify(VerifyRequest { public_key: public_key.encoded(), message, signature }))
+        })
+    }
+
+    /// Whether `signature` is a signature of `message` with this hash function and, for RSA, this
+    /// padding: see [`Keystore::sign_hashed`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "p256")]
+    /// # (|| {
+    /// use bulla_kms::prehash::{HashFunction, RsaPadding};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::EcdsaP256);
+    /// let key = keystore.create_key(new)?;
+    /// let (hash, padding) = (HashFunction::Sha512, RsaPadding::default());
+    /// let made = keystore.sign_hashed(&key, b"a message", hash, padding)?;
+    /// assert!(keystore.verify_hashed(&key, b"a message", hash, padding, &made.bytes)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] for algorithms other than ECDSA and RSA; those of
+    /// [`Keystore::verify`].
+    pub fn verify_hashed(
+        &self,
+        key: &KeyVersionId,
+        message: &[u8],
+        hash: HashFunction,
+        padding: RsaPadding,
+        signature: &[u8],
+    ) -> Result<Verdict> {
+        self.observed(Subject::message(AuditOperation::Verify, key, message), || {
+            let index = self.index.load();
+            let version = index.key(key.key_id())?.usable(key)?;
+            check_has_hashes(key.key_id().algorithm())?;
+            let digest = hash.of(message).rsa_padding(padding);
+            Ok(version.public_key_of(key.key_id())?.verify_prehashed(&digest, signature))
         })
     }
 
@@ -335,12 +383,24 @@ impl Keystore {
         key_id: &KeyId,
         wanted: impl Fn(&KeyRecord) -> Result<bool>,
     ) -> Result<Option<KeyVersionId>> {
-        self.add_version(key_id, |record| {
+        let next = |record: &KeyRecord| {
             if !wanted(record)? {
                 return Ok(None);
             }
             check_enabled(record)?;
             Ok(Some(NewVersion::generated(self.generate(&record.backend, key_id.algorithm())?)))
+        };
+        if !takes_long_to_make(key_id) {
+            return self.add_version(key_id, next);
+        }
+        let _one = self.long_rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(made) = next(&self.index.load().key(key_id)?.record)? else { return Ok(None) };
+        self.add_version(key_id, |record| {
+            if !wanted(record)? {
+                return Ok(None);
+            }
+            check_enabled(record)?;
+            Ok(Some(made.clone()))
         })
     }
 
@@ -558,6 +618,22 @@ impl Keystore {
     pub fn enable(&self, key_id: &KeyId) -> Result<()> {
         self.update(key_id, None, &KeyChange::Enable).map(drop)
     }
+}
+
+/// An error unless the algorithm leaves it open how a key hashes messages.
+pub(super) fn check_has_hashes(algorithm: Algorithm) -> Result<()> {
+    if algorithm.can_sign_digests() {
+        return Ok(());
+    }
+    let message =
+        format!("{algorithm} says how its keys hash messages: name no hash function and no padding");
+    Err(KmsError::new(Code::KeyUsageMismatch, message))
+}
+
+/// Whether it takes up to seconds to make a private key. Then it is made before the lock on the
+/// store is taken, so that other changes need not wait for it.
+fn takes_long_to_make(key_id: &KeyId) -> bool {
+    key_id.algorithm().is_rsa()
 }
 
 fn check_new(new: &NewKey) -> Result<()> {

@@ -92,6 +92,9 @@ pub struct Keystore {
     lease: Option<Arc<StoreLease>>,
     /// Is called when another process changes the store.
     change_listener: Arc<OnceLock<ChangeListener>>,
+    /// Held while a version is made that takes long, so that of many threads that find a key due
+    /// for rotation only one makes its next version.
+    long_rotation: Arc<Mutex<()>>,
 }
 
 impl fmt::Debug for Keystore {

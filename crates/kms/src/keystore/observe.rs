@@ -249,6 +249,7 @@ impl Keystore {
             file: self.file.clone(),
             lease: self.lease.clone(),
             change_listener: Arc::clone(&self.change_listener),
+            long_rotation: Arc::clone(&self.long_rotation),
         }
     }
 

@@ -324,5 +324,6 @@ fn assemble(
         file,
         lease: None,
         change_listener: Arc::default(),
+        long_rotation: Arc::default(),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Keystore;
 use super::changes::Edit;
 use super::index::{LoadedKey, StoredPrivateKey};
+use super::keys::check_has_hashes;
 use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
@@ -173,7 +174,7 @@ impl Keystore {
 
     /// Signs `message` like [`Keystore::sign`], with this hash function and, for RSA, this padding.
     /// Only for keys of ECDSA and RSA, whose algorithms leave these open.
-    /// [`HashFunction::of`](crate::prehash::HashFunction::of) is what verifies the signature.
+    /// [`Keystore::verify_hashed`] verifies the signature.
     ///
     /// ```
     /// # #[cfg(feature = "nist")]
@@ -206,10 +207,7 @@ impl Keystore {
         let key = key.into();
         let algorithm = key.key_id().algorithm();
         self.observed(Subject::message(AuditOperation::Sign, key, message), || {
-            if !algorithm.can_sign_digests() {
-                let message = format!("{algorithm} says how its keys hash messages: nothing is to be chosen");
-                return Err(KmsError::new(Code::KeyUsageMismatch, message));
-            }
+            check_has_hashes(algorithm)?;
             let form = hash.of(message).rsa_padding(padding).form(algorithm)?;
             let (id, loaded) = self.version_for_message(key, message)?;
             let bytes = sign_digest(&**loaded.private_key(&id, &self.cipher, &self.backends)?, form)?;

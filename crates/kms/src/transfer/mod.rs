@@ -8,6 +8,7 @@
 //! format.
 
 mod der;
+mod ecdsa;
 mod jwk;
 pub mod minisign;
 mod openssh;
@@ -16,6 +17,7 @@ mod public_key;
 mod vault;
 mod wrapped_private_key;
 
+pub use self::ecdsa::{ecdsa_from_der, ecdsa_to_der, with_lower_s};
 pub use self::private_key::{PrivateFormat, PrivateKeyData};
 pub use self::public_key::{MAX_INPUT_LEN, PublicFormat, export_public, import_public};
 pub use self::wrapped_private_key::{WrappedPrivateKey, unwrap_aes_kwp, wrap_aes_kwp};

@@ -84,7 +84,7 @@ fn a_format_without_a_form_for_an_algorithm_says_so() {
     for algorithm in served().filter(|algorithm| *algorithm != Algorithm::Ed25519) {
         let refused = Some(Code::UnsupportedFormat);
         let is_ml_dsa = algorithm.as_str().starts_with("ml-dsa-") && algorithm != Algorithm::MlDsa65Ed25519;
-        let jwk = if is_ml_dsa || algorithm == Algorithm::EcdsaP256 { None } else { refused };
+        let jwk = if is_ml_dsa || algorithm.can_sign_digests() { None } else { refused };
         assert_eq!(all(algorithm), [None, None, None, refused, jwk, refused], "{algorithm}");
     }
 }

@@ -8,13 +8,13 @@ use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
 use bulla_kms::{Algorithm, CiphertextParts, Code, EncryptionOptions, Keystore, KmsError, NewKey};
 use serde::de::DeserializeOwned;
 
-fn rows<T: DeserializeOwned>(name: &str) -> Vec<T> {
+pub(crate) fn rows<T: DeserializeOwned>(name: &str) -> Vec<T> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wycheproof").join(name).with_extension("json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 

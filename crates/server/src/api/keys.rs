@@ -68,7 +68,7 @@ struct CreateKey {
     /// Whether the private keys may ever be exported. It cannot be changed later.
     #[serde(default)]
     exportable: bool,
-    /// Whether it signs digests that callers hash themselves, for `ecdsa-p256`. It cannot be
+    /// Whether it signs digests that callers hash themselves, for ECDSA and RSA. It cannot be
     /// changed later. Such a key signs no statements.
     #[serde(default)]
     signs_digests: bool,

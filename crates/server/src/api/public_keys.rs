@@ -36,7 +36,7 @@ pub(crate) enum PublicKeyFormat {
     Der,
     /// The bytes of the algorithm's specification, base64.
     Raw,
-    /// A JSON Web Key: Ed25519, P-256 and ML-DSA.
+    /// A JSON Web Key: Ed25519, ECDSA, RSA and ML-DSA.
     Jwk,
     /// A line as in `authorized_keys`: Ed25519.
     OpenSsh,
@@ -149,7 +149,7 @@ struct Jwks {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Jwk {
-    /// `OKP` for Ed25519 (RFC 8037), `EC` for P-256 (RFC 7518), `AKP` for ML-DSA (RFC 9964).
+    /// `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA` (RFC 7518), `AKP` for ML-DSA (RFC 9964).
     #[schema(example = "OKP")]
     kty: String,
     /// The curve, of an `OKP` or an `EC` key.

@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::batch::{BatchKeys, DecodedBuffer, count_items, key_of, sign_items, verify_items, write_error};
 use super::keys::KEY_DOC;
+use super::prehash::{HashName, PaddingName, scheme};
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Items, Path, decode, encode, parse, resolve_key, resolve_version};
 use crate::service::{BatchCost, Worker};
@@ -39,6 +40,13 @@ struct Sign<'a> {
     #[serde(borrow)]
     #[schema(value_type = String, example = "aGVsbG8=")]
     message: Cow<'a, str>,
+    /// The hash function, for ECDSA and RSA: `sha256`, `sha384` or `sha512`. When absent, the one
+    /// of the curve, and `sha256` for RSA.
+    #[serde(default)]
+    hash: Option<HashName>,
+    /// How an RSA key pads the digest; `pss` when absent.
+    #[serde(default)]
+    padding: Option<PaddingName>,
 }
 
 /// A signature.
@@ -64,9 +72,15 @@ async fn sign(
     BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
-    let Sign { message } = parse(&body)?;
+    let Sign { message, hash, padding } = parse(&body)?;
     let message = decode(&message, "message")?;
-    let signature = worker.sign(&caller.unsealed, &caller.session, key, message).await?;
+    let signature = match scheme(key.as_ref().key_id().algorithm(), hash, padding) {
+        None => worker.sign(&caller.unsealed, &caller.session, key, message).await?,
+        Some((hash, padding)) => {
+            let sign = move |keystore: &Keystore| keystore.sign_hashed(key.as_ref(), &message, hash, padding);
+            worker.run_blocking(&caller.unsealed, &caller.session, sign).await?
+        }
+    };
     Ok(json(write_one(&signature)))
 }
 
@@ -236,6 +250,13 @@ struct Verify<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     signature: Cow<'a, str>,
+    /// The hash function, for ECDSA and RSA: `sha256`, `sha384` or `sha512`. When absent, the one
+    /// of the curve, and `sha256` for RSA.
+    #[serde(default)]
+    hash: Option<HashName>,
+    /// How an RSA key pads the digest; `pss` when absent.
+    #[serde(default)]
+    padding: Option<PaddingName>,
     /// The version that signed, as the caller says; the newest when absent.
     #[schema(value_type = Option<u32>)]
     version: Option<NonZeroU32>,
@@ -260,10 +281,17 @@ async fn verify(
     BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Verify)?;
-    let Verify { message, signature, version } = parse(&body)?;
+    let Verify { message, signature, hash, padding, version } = parse(&body)?;
     let key = resolve_version(&caller, key, version)?;
     let (message, signature) = (decode(&message, "message")?, decode(&signature, "signature")?);
-    let verdict = worker.verify(&caller.unsealed, &caller.session, key, message, signature).await?;
+    let verdict = match scheme(key.key_id().algorithm(), hash, padding) {
+        None => worker.verify(&caller.unsealed, &caller.session, key, message, signature).await?,
+        Some((hash, padding)) => {
+            let verify =
+                move |keystore: &Keystore| keystore.verify_hashed(&key, &message, hash, padding, &signature);
+            worker.run_blocking(&caller.unsealed, &caller.session, verify).await?
+        }
+    };
     Ok(json(verdict_text(verdict).as_bytes().to_vec()))
 }
 

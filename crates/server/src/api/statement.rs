@@ -13,13 +13,22 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::keys::KEY_DOC;
-use super::prehash::DigestKind;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, decode, parse, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(sign_statement))
+}
+
+/// How a statement is hashed before it is signed, by Ed25519.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum StatementPrehash {
+    /// BLAKE3. The signature is one of Ed25519 of a frame around the digest.
+    Blake3,
+    /// SHA-512. The signature is one of Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph,
 }
 
 /// What a statement is about.
@@ -52,7 +61,7 @@ struct SignStatement<'a> {
     comment: Cow<'a, str>,
     /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys
     /// only. It is not hashed when absent.
-    prehash: Option<DigestKind>,
+    prehash: Option<StatementPrehash>,
 }
 
 /// A signed statement.
@@ -90,8 +99,8 @@ async fn sign_statement(
         StatementKind::Message => bulla_kms::StatementKind::Message,
     };
     let prehash = prehash.map(|kind| match kind {
-        DigestKind::Blake3 => Prehash::Blake3,
-        DigestKind::Ed25519ph => Prehash::Ed25519ph,
+        StatementPrehash::Blake3 => Prehash::Blake3,
+        StatementPrehash::Ed25519ph => Prehash::Ed25519ph,
     });
     let statement = bulla_kms::Statement::new(kind, digest.into(), size).comment(comment.parse()?);
     let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {

@@ -60,7 +60,7 @@ struct ImportKey<'a> {
     /// Whether the private keys may ever be exported. It cannot be changed later.
     #[serde(default)]
     exportable: bool,
-    /// Whether it signs digests that callers hash themselves, for `ecdsa-p256`. It cannot be
+    /// Whether it signs digests that callers hash themselves, for ECDSA and RSA. It cannot be
     /// changed later. Such a key signs no statements.
     #[serde(default)]
     signs_digests: bool,
@@ -96,7 +96,7 @@ enum PrivateKeyFormat {
     /// The bytes of the algorithm alone, for Ed25519 the seed.
     Raw,
     /// One value of `keys` as Vault and OpenBao export it: an Ed25519 key as base64 of 64 bytes, a
-    /// P-256 key as PEM of an ECPrivateKey.
+    /// key of ECDSA as PEM of an ECPrivateKey, an RSA key as PEM of an RSAPrivateKey.
     Vault,
 }
 

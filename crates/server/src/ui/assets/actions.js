@@ -10,9 +10,12 @@ import { nameOf, time } from "./format.js";
 
 /** The algorithms, by what they do. */
 const ALGORITHMS = {
-  "Signatures": ["ed25519", "ecdsa-p256", "ml-dsa-44", "ml-dsa-65", "ml-dsa-87", "ml-dsa-65-ed25519"],
+  "Signatures": ["ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "ml-dsa-44", "ml-dsa-65", "ml-dsa-87", "ml-dsa-65-ed25519"],
+  "Signatures and encryption": ["rsa-2048", "rsa-3072", "rsa-4096"],
   "Hash-based signatures": ["sha2", "shake"].flatMap((hash) => [128, 192, 256].flatMap((bits) => ["s", "f"].map((kind) => `slh-dsa-${hash}-${bits}${kind}`))),
   "Key encapsulation": ["x-wing", "ml-kem-512", "ml-kem-768", "ml-kem-1024"],
+  "Encryption": ["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305", "xchacha20-poly1305"],
+  "Message authentication": ["hmac-sha256", "hmac-sha384", "hmac-sha512", "blake3"],
 };
 
 const paragraph = (text) => h("p", {}, text);
