@@ -16,6 +16,7 @@ mod limits;
 mod login;
 #[cfg(feature = "etcd")]
 mod metrics;
+mod nist;
 mod operator;
 mod permissions;
 mod public_keys;

@@ -230,7 +230,9 @@ fn other_digests_contexts_and_keys_are_refused() {
     let malformed = (400, "malformed_request".to_owned());
     assert_eq!(refused("a", &json!({ "prehash": "blake3", "digest": long })), malformed);
     assert_eq!(refused("a", &json!({ "prehash": "ed25519ph", "digest": short })), malformed);
-    assert_eq!(refused("a", &json!({ "prehash": "sha256", "digest": short })), malformed);
+    assert_eq!(refused("a", &json!({ "prehash": "sha1", "digest": short })), malformed);
+    let of_others = refused("a", &json!({ "prehash": "sha256", "digest": short }));
+    assert_eq!(of_others, (400, "key_usage_mismatch".to_owned()));
     assert_eq!(refused("a", &json!({ "prehash": "blake3", "digest": "?" })), malformed);
     let reserved =
         json!({ "prehash": "blake3", "digest": short, "context": base64(b"bulla signature file") });
