@@ -345,8 +345,8 @@ impl Algorithm {
     /// would be too likely (NIST SP 800-38D, section 8.3). None if nonces of 192 bits, or no
     /// nonces, set no such limit.
     ///
-    /// Convergent encryption counts as well. Its nonces come from a hash of the plaintext, and those
-    /// of different plaintexts are as likely to be equal as random ones.
+    /// Convergent encryption counts as well. Its nonces come from a hash of the plaintext, and
+    /// those of different plaintexts are as likely to be equal as random ones.
     pub const fn max_encryptions(self) -> Option<NonZeroU64> {
         match self.nonce_length() {
             12 => NonZeroU64::new(1 << 32),

@@ -62,6 +62,7 @@ impl KeyIdentity {
     }
 
     /// The public key, if there is one.
+    #[cfg(feature = "transfer")]
     pub(crate) fn public_key(&self) -> Option<&PublicKey> {
         match self {
             Self::PublicKey(key) => Some(key),

@@ -114,6 +114,7 @@ impl VersionRecord {
     }
 
     /// Whether the version has this identity.
+    #[cfg(feature = "transfer")]
     pub(crate) fn has_identity(&self, identity: &KeyIdentity) -> bool {
         match identity {
             KeyIdentity::PublicKey(key) => self.public_key.as_ref() == Some(key),

@@ -219,6 +219,19 @@ impl Keystore {
     /// ([`NewKey::signs_digests`](crate::NewKey::signs_digests)): like [`Keystore::sign`], for a
     /// message that is already hashed.
     ///
+    /// ```
+    /// use bulla_kms::prehash::Prehash;
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let digest = Prehash::Ed25519ph.of(b"a message", b"")?;
+    /// let made = keystore.sign_prehashed(&key, &digest)?;
+    /// assert!(keystore.verify_prehashed(&key, &digest, &made.bytes)?.is_valid());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::KeyUsageMismatch`] if the key does not sign such digests, or its backend does not;
     /// the errors of [`Keystore::sign`].

@@ -149,7 +149,8 @@ struct Jwks {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Jwk {
-    /// `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA` (RFC 7518), `AKP` for ML-DSA (RFC 9964).
+    /// `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA` (RFC 7518), `AKP` for ML-DSA (RFC
+    /// 9964).
     #[schema(example = "OKP")]
     kty: String,
     /// The curve, of an `OKP` or an `EC` key.
