@@ -11,7 +11,7 @@ mod sums;
 mod tests;
 
 pub(crate) use self::encrypt::{
-    DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs,
+    DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ValueArgs,
 };
 pub use self::keys::KeysExportArgs;
 pub(crate) use self::keys::{
@@ -126,7 +126,8 @@ impl Command {
         let keystore = match self {
             Self::Sign(args) => &args.keystore,
             Self::Verify(args) if args.public_key.is_empty() => &args.keystore,
-            Self::Decrypt(args) if args.file == Path::new(STDIN) => &args.with.keystore,
+            Self::Encrypt(args) if args.key.is_some() => &args.keystore,
+            Self::Decrypt(args) if args.key.is_some() || args.file == Path::new(STDIN) => &args.with.keystore,
             Self::Rekey(args) => &args.with.keystore,
             Self::Keys(KeysArgs { command: KeysCommand::Import(args) }) => &args.keystore,
             _ => return Ok(()),

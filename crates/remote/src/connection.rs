@@ -73,14 +73,14 @@ impl ServiceConnection {
         Ok(Self { client, log: address.to_string().into() })
     }
 
-    /// Refuses to send a private key over a network without encryption.
-    pub(crate) fn check_encrypted(&self) -> Result<()> {
+    /// Refuses to send a secret over a network without encryption.
+    pub(crate) fn check_encrypted(&self, secret: &str, hint: &str) -> Result<()> {
         let address = self.client.address();
         if !address.is_exposed() {
             return Ok(());
         }
-        let message = format!("the private key would travel unencrypted to {address}");
-        Err(Error::new("unencrypted", message).hint("use https or a Unix socket, or import a wrapped key"))
+        let message = format!("{secret} would travel unencrypted to {address}");
+        Err(Error::new("unencrypted", message).hint(hint))
     }
 
     /// What names the service's audit log for people.

@@ -13,9 +13,9 @@ use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
-    Algorithm, Attestation, Code, ExposeSecret as _, KeyChange, KeyDerivation, KeyState, KeyVersionId,
-    KmsError, NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature, SignatureFile, Statement,
-    Succession, Timestamp, VersionAttestation, VersionState,
+    Algorithm, Attestation, Ciphertext, Code, EncryptionOptions, ExposeSecret as _, KeyChange, KeyDerivation,
+    KeyState, KeyVersionId, KmsError, NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature,
+    SignatureFile, Statement, Succession, Timestamp, VersionAttestation, VersionState,
 };
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -71,6 +71,11 @@ fn as_asked(new: &NewKey) -> bulla_client::NewKey {
         rotation: Some(rotation(new.rotation)),
         backend: (new.backend != SOFTWARE).then(|| new.backend.clone()),
     }
+}
+
+fn client_options<'a>(options: &EncryptionOptions<'a>) -> bulla_client::EncryptionOptions<'a> {
+    let EncryptionOptions { associated_data, context, .. } = *options;
+    bulla_client::EncryptionOptions { associated_data, context }
 }
 
 fn private_format(format: PrivateFormat) -> Result<PrivateKeyFormat> {
@@ -197,6 +202,23 @@ impl Keys for ServiceConnection {
         Err(unexpected("the signature in it is not the one that was asked for"))
     }
 
+    fn encrypt(&self, name: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Result<Ciphertext> {
+        self.check_encrypted("the value", "use https or a Unix socket")?;
+        let made = self.about(name, |client| client.encrypt(name, plaintext, &client_options(options)))?;
+        Ok(Ciphertext::new(read(&made.key, "the name of a key version")?, made.bytes))
+    }
+
+    fn decrypt(
+        &self,
+        name: &str,
+        ciphertext: &[u8],
+        options: &EncryptionOptions<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.check_encrypted("the value", "use https or a Unix socket")?;
+        let found = self.about(name, |client| client.decrypt(name, ciphertext, &client_options(options)))?;
+        Ok(found.bytes)
+    }
+
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {
         let name = version.to_string();
         let format = PublicKeyFormat::Bulla;
@@ -209,7 +231,8 @@ impl Keys for ServiceConnection {
         let algorithm = material.algorithm().to_string();
         match material {
             Material::Private(PrivateFile { bytes, format, passphrase, .. }) => {
-                self.check_encrypted()?;
+                let hint = "use https or a Unix socket, or import a wrapped key";
+                self.check_encrypted("the private key", hint)?;
                 let passphrase = passphrase.as_ref().map(|text| text.expose_secret());
                 let (format, algorithm) = (private_format(*format)?, Some(&*algorithm));
                 self.bring(KeyMaterial::Private { format, bytes, algorithm, passphrase }, target)

@@ -34,11 +34,27 @@ pub(crate) struct EncryptToArgs {
     pub(crate) new_key_file: Option<PathBuf>,
 }
 
-/// Encrypt a file to passphrases, key files or recipients
+/// What the ciphertext of a value is bound to.
+#[derive(Args)]
+pub(crate) struct ValueArgs {
+    /// With --key: the context from which the key is derived, for a key made with --derivation
+    #[arg(long, value_name = "TEXT", requires = "key")]
+    pub(crate) context: Option<String>,
+
+    /// With --key: text that must be the same when the value is decrypted; it is not secret
+    #[arg(long, value_name = "TEXT", requires = "key")]
+    pub(crate) associated_data: Option<String>,
+}
+
+/// Encrypt a file to passphrases, key files or recipients, or a value with a key
 ///
 /// bulla encrypts FILE into FILE.sealed, with XChaCha20-Poly1305. Any one of the given recipients,
 /// passphrase and key file can decrypt it. bulla does not replace an existing file. With `-`, bulla
 /// encrypts standard input, and writes to standard output unless --output names a file.
+///
+/// With --key, a key of the keystore or the service encrypts: one that was created with an
+/// algorithm such as aes-256-gcm. This is for values of at most 1 MiB, such as passwords. bulla
+/// prints the ciphertext as a line of base64, or writes it to the file of --output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +63,9 @@ Examples:
   bulla encrypt report.pdf --recipient age1... --recipient colleague.recipient
   bulla encrypt report.pdf --passphrase
   tar c src | bulla encrypt - --recipient me.recipient > src.tar.sealed
+  bulla keys create passwords --algorithm aes-256-gcm
+  bulla encrypt --key passwords --associated-data db1 password.txt > password.encrypted
+  bulla encrypt --key passwords --server https://keys.example.org:8200 -
 
 Exit status: 0 encrypted, 2 not encrypted.")]
 pub(crate) struct EncryptArgs {
@@ -54,12 +73,28 @@ pub(crate) struct EncryptArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Write to OUT, or to standard output for `-` [default: FILE.sealed]
+    /// Write to OUT, or to standard output for `-` [default: FILE.sealed; with --key, standard
+    /// output]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) to: EncryptToArgs,
+
+    /// Encrypt a value with this key of the keystore or the service: its label or its id
+    #[arg(
+        long,
+        value_name = "LABEL|ID",
+        group = "EncryptToArgs",
+        conflicts_with_all = ["recipient", "passphrase", "new_passphrase_file", "new_key_file"]
+    )]
+    pub(crate) key: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) value: ValueArgs,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,
@@ -76,7 +111,7 @@ pub(crate) struct DecryptWithArgs {
     pub(crate) keystore: KeystoreArgs,
 }
 
-/// Decrypt an encrypted file
+/// Decrypt an encrypted file, or a value that a key encrypted
 ///
 /// bulla decrypts FILE.sealed into FILE. The file says which keys can decrypt it: the
 /// identity of --identity, the key file of --key-file, a key in your keystore, or a passphrase.
@@ -85,6 +120,9 @@ pub(crate) struct DecryptWithArgs {
 /// The output file appears only after bulla has authenticated every byte of it, and never replaces
 /// an existing file. On standard output (`-o -`), bulla writes each piece as soon as it has
 /// authenticated that piece. Then only exit status 0 tells you that the end is not missing.
+///
+/// With --key, FILE contains the line that `bulla encrypt --key` printed. bulla writes the value to
+/// standard output, or to the file of --output, after it has authenticated all of it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -92,6 +130,7 @@ Examples:
   bulla decrypt report.pdf.sealed -o /dev/shm/report.pdf
   bulla decrypt report.pdf.sealed --server https://keys.example.org:8200 --token-file token
   bulla decrypt - --identity me.identity < src.tar.sealed | tar x
+  bulla decrypt --key passwords --associated-data db1 password.encrypted
 
 Exit status: 0 decrypted, 1 the file was damaged or edited, 2 it could not be decrypted.")]
 pub(crate) struct DecryptArgs {
@@ -99,9 +138,17 @@ pub(crate) struct DecryptArgs {
     #[arg(value_name = "FILE.sealed")]
     pub(crate) file: PathBuf,
 
-    /// Write to OUT, or to standard output for `-` [default: the name without `.sealed`]
+    /// Write to OUT, or to standard output for `-` [default: the name without `.sealed`; with
+    /// --key, standard output]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Decrypt a value with this key of the keystore or the service: its label or its id
+    #[arg(long, value_name = "LABEL|ID", conflicts_with = "key_file")]
+    pub(crate) key: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) value: ValueArgs,
 
     #[command(flatten)]
     pub(crate) with: DecryptWithArgs,

@@ -29,8 +29,9 @@ impl Backend {
 
 /// Create, list, rotate, import, export and destroy keys
 ///
-/// A key has versions. The latest version signs. Every version verifies what it signed,
-/// unless it is revoked or below the minimum version.
+/// A key has versions. The latest version signs, encrypts or makes message authentication codes
+/// (MACs): what its algorithm does. Every version verifies and decrypts what it made, unless it is
+/// revoked or below the minimum version.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -60,11 +61,12 @@ Examples:
 
 Exit status: 0 shown, 2 the keystore or the key could not be read.")]
     Show(KeysShowArgs),
-    /// Rotate a key: a new version signs from now on
+    /// Rotate a key: a new version signs or encrypts from now on
     ///
-    /// Signatures by older versions still verify. The new version is on disk when the command ends.
-    /// People who have only an older public key need the new one: publish it with `bulla keys
-    /// export-public`, or publish the output of `bulla keys succession`.
+    /// Signatures by older versions still verify, and their ciphertexts still decrypt. The new
+    /// version is on disk when the command ends. People who have only an older public key need the
+    /// new one: publish it with `bulla keys export-public`, or publish the output of `bulla keys
+    /// succession`.
     #[command(after_help = "\
 Examples:
   bulla keys rotate
@@ -76,8 +78,8 @@ Exit status: 0 rotated, 2 not rotated.")]
     Attest(KeysAttestArgs),
     /// Disable a key
     ///
-    /// A disabled key does not sign. What it signed before still verifies. `bulla keys enable`
-    /// undoes this.
+    /// A disabled key is not used. What it signed before still verifies. `bulla keys enable` undoes
+    /// this.
     #[command(after_help = "\
 Examples:
   bulla keys disable releases
@@ -96,7 +98,7 @@ Exit status: 0 enabled, 2 not enabled.")]
     Destroy(KeysDestroyArgs),
     /// Cancel a key's scheduled destruction
     ///
-    /// Afterwards the key is disabled: `bulla keys enable` lets it sign again.
+    /// Afterwards the key is disabled: `bulla keys enable` lets it be used again.
     #[command(after_help = "\
 Examples:
   bulla keys cancel-destruction releases
@@ -117,9 +119,10 @@ Exit status: 0 canceled, 2 not canceled.")]
 /// Algorithms that do not sign: ml-kem-512, ml-kem-768, ml-kem-1024 and x-wing. Their keys receive
 /// exported keys: `bulla keys export` wraps a private key for them.
 ///
-/// Symmetric algorithms, without a public key, for programs that use the library or the service:
-/// aes-128-gcm, aes-256-gcm, chacha20-poly1305 and xchacha20-poly1305 encrypt. hmac-sha256,
-/// hmac-sha384, hmac-sha512 and blake3 make message authentication codes (MACs).
+/// Symmetric algorithms, without a public key: aes-128-gcm, aes-256-gcm, chacha20-poly1305 and
+/// xchacha20-poly1305 encrypt values, see `bulla encrypt --key`. hmac-sha256, hmac-sha384,
+/// hmac-sha512 and blake3 make message authentication codes (MACs), for programs that use the
+/// library or the service.
 ///
 /// Only the service has these: ecdsa-p384 and ecdsa-p521 sign; rsa-2048, rsa-3072 and rsa-4096 sign
 /// and encrypt.
@@ -130,6 +133,7 @@ Examples:
   bulla keys create lasting --algorithm ml-dsa-65-ed25519
   bulla keys create moving --exportable                    see `bulla keys export`
   bulla keys create transport --algorithm x-wing           a key that receives exported keys
+  bulla keys create passwords --algorithm aes-256-gcm      a key for `bulla encrypt --key`
 
 Exit status: 0 created, 2 not created.")]
 pub(crate) struct KeysCreateArgs {
@@ -162,11 +166,33 @@ pub(crate) struct KeysCreateArgs {
     #[arg(long)]
     pub(crate) signs_digests: bool,
 
+    /// Have it encrypt with keys that are derived from contexts; this cannot be changed later
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) derivation: Option<Derivation>,
+
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// The keys that encrypt, instead of the key itself.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Derivation {
+    /// A key for each context, which users give by --context
+    PerContext,
+    /// Also, equal values in one context have equal ciphertexts; only to search for equal values
+    Convergent,
+}
+
+impl From<Derivation> for bulla_kms::KeyDerivation {
+    fn from(derivation: Derivation) -> Self {
+        match derivation {
+            Derivation::PerContext => Self::PerContext,
+            Derivation::Convergent => Self::Convergent,
+        }
+    }
 }
 
 /// List all keys
@@ -387,14 +413,14 @@ pub struct KeysExportArgs {
 
 /// Show or change a key's rotation policy and its minimum version
 ///
-/// When a version has reached a limit, the next signature rotates the key first.
+/// When a version has reached a limit, the next use rotates the key first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulla keys policy releases                            show the policy
   bulla keys policy releases --max-age 90d --max-uses 1000000
   bulla keys policy releases --max-age none
-  bulla keys policy releases --minimum-version 3        refuse signatures by versions 1 and 2
+  bulla keys policy releases --minimum-version 3        refuse what versions 1 and 2 made
 
 Exit status: 0 shown or changed, 2 not.")]
 pub(crate) struct KeysPolicyArgs {
@@ -402,11 +428,11 @@ pub(crate) struct KeysPolicyArgs {
     #[arg(value_name = "LABEL|ID", default_value = DEFAULT_LABEL)]
     pub(crate) key: String,
 
-    /// How long a version signs: a number and s, m, h, d, w or y; `none` for no limit
+    /// How long a version signs or encrypts: a number and s, m, h, d, w or y; `none` for no limit
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) max_age: Option<Bound<Duration>>,
 
-    /// How many signatures a version makes at most; `none` for no limit
+    /// How many signatures, ciphertexts or MACs a version makes at most; `none` for no limit
     #[arg(long, value_name = "NUM", value_parser = number_or_none)]
     pub(crate) max_uses: Option<Bound<std::num::NonZeroU64>>,
 
@@ -423,7 +449,7 @@ pub(crate) struct KeysPolicyArgs {
 
 /// Schedule a key's destruction, or carry it out
 ///
-/// A key whose destruction is scheduled does not sign. `bulla keys cancel-destruction` cancels the
+/// A key whose destruction is scheduled is not used. `bulla keys cancel-destruction` cancels the
 /// destruction. After the scheduled time, --final deletes the private keys for ever. Their
 /// signatures still verify.
 #[derive(Args)]

@@ -1,5 +1,6 @@
 //! `bulla encrypt`, `decrypt`, `rekey` and `keygen`.
 
+use super::encrypt_value;
 use crate::args::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ReportArgs,
 };
@@ -162,8 +163,9 @@ fn any_matches(header: &Header, keys: &[Box<dyn KeyProvider + '_>]) -> bool {
 }
 
 /// Prints an error about damaged or edited data as a mismatch, and returns its exit status.
-fn report_damage(error: Error) -> Result<Exit> {
-    if error.code() == Code::EncryptedFileCorrupt.as_str() {
+pub(super) fn report_damage(error: Error) -> Result<Exit> {
+    let damaged = [Code::EncryptedFileCorrupt, Code::InvalidCiphertext];
+    if damaged.iter().any(|code| error.code() == code.as_str()) {
         error.print();
         return Ok(Exit::Mismatch);
     }
@@ -171,6 +173,10 @@ fn report_damage(error: Error) -> Result<Exit> {
 }
 
 pub(crate) fn encrypt(args: &EncryptArgs) -> Result<Exit> {
+    if let Some(key) = &args.key {
+        return encrypt_value::encrypt(args, key);
+    }
+    encrypt_value::check_unused(&args.value)?;
     let (source, named) = if args.file == Path::new(STREAM) {
         let stdin = Source::stdin();
         (stdin.map_err(|error| Error::io("cannot read", &error).about("standard input"))?, None)
@@ -232,6 +238,10 @@ fn open_source(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
 }
 
 pub(crate) fn decrypt(args: &DecryptArgs) -> Result<Exit> {
+    if let Some(key) = &args.key {
+        return encrypt_value::decrypt(args, key);
+    }
+    encrypt_value::check_unused(&args.value)?;
     let output = match &args.output {
         Some(output) => output.clone(),
         None if args.file == Path::new(STREAM) => STREAM.into(),
@@ -381,7 +391,7 @@ struct Done {
 }
 
 /// Reports what was done, unless the data itself goes to standard output.
-fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -> Result<()> {
+pub(super) fn report(args: ReportArgs, done: &str, file: &Path, output: &Path, size: u64) -> Result<()> {
     if output == Path::new(STREAM) {
         return Ok(());
     }

@@ -52,6 +52,38 @@ pub(super) fn is_public_only(key: &Attestation) -> bool {
     key.versions.iter().any(|version| version.origin == Origin::PublicOnly)
 }
 
+/// What the latest version of a key does.
+pub(super) fn what_it_does(key: &Attestation) -> &'static str {
+    match key.algorithm.usage() {
+        KeyUsage::KeyEncapsulation => "receives keys",
+        KeyUsage::Encryption => "encrypts",
+        KeyUsage::Authentication => "makes MACs",
+        _ => "signs",
+    }
+}
+
+/// What a disabled key does not do.
+pub(super) fn what_it_does_not(key: &Attestation) -> &'static str {
+    match key.algorithm.usage() {
+        KeyUsage::KeyEncapsulation => "it receives no keys",
+        KeyUsage::Encryption => "it does not encrypt or decrypt",
+        KeyUsage::Authentication => "it does not make or verify MACs",
+        _ => "it does not sign",
+    }
+}
+
+/// Refuses a key that does not encrypt values, before the work. `named` is how the user names it.
+pub(super) fn check_encrypts(key: &Attestation, named: &str) -> Result<()> {
+    if key.algorithm.has_usage(KeyUsage::Encryption) {
+        return Ok(());
+    }
+    let does = what_it_does(key);
+    let message =
+        format!("the key {named} does not encrypt values: its algorithm is {}, which {does}", key.algorithm);
+    let hint = "name another key with --key; `bulla keys create LABEL --algorithm aes-256-gcm` makes one";
+    Err(Error::new(Code::KeyUsageMismatch.as_str(), message).hint(hint))
+}
+
 /// Refuses a key that will not sign, before the work that comes before a signature. `named` is how
 /// the user names it.
 pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
@@ -81,14 +113,8 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
         let why = "has only a public key: it only verifies";
         return refused(Code::NoPrivateKey, why, another.to_owned());
     }
-    let does = match key.algorithm.usage() {
-        KeyUsage::KeyEncapsulation => Some("receives keys"),
-        KeyUsage::Encryption => Some("encrypts"),
-        KeyUsage::Authentication => Some("makes MACs"),
-        _ => None,
-    };
-    if let Some(does) = does {
-        let why = format!("does not sign: its algorithm is {}, which {does}", key.algorithm);
+    if !key.algorithm.has_usage(KeyUsage::Signature) {
+        let why = format!("does not sign: its algorithm is {}, which {}", key.algorithm, what_it_does(key));
         return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }
     match LabelOrId::parse(named)?.version() {
@@ -232,7 +258,12 @@ pub(super) fn revoke(args: &KeysRevokeArgs) -> Result<()> {
         let label = name(&key);
         out.note_done(format!("version {version} of {label} was revoked"));
         if !args.report.json && !args.report.quiet {
-            let text = "bulla refuses its signatures from now on";
+            let text = match key.algorithm.usage() {
+                KeyUsage::KeyEncapsulation => "it receives no keys from now on",
+                KeyUsage::Encryption => "bulla does not decrypt its ciphertexts from now on",
+                KeyUsage::Authentication => "bulla refuses its MACs from now on",
+                _ => "bulla refuses its signatures from now on",
+            };
             out.line(format_args!("revoked version {version} of {label}: {text}"))?;
         }
         revoked = Some(key);
@@ -244,6 +275,20 @@ pub(super) fn revoke(args: &KeysRevokeArgs) -> Result<()> {
     out.flush()
 }
 
+/// What a version has that is secret.
+fn secret_of(key: &Attestation) -> &'static str {
+    if key.algorithm.usage().is_symmetric() { "secret key" } else { "private key" }
+}
+
+/// What is left of a key after its destruction.
+fn after_destruction(key: &Attestation) -> &'static str {
+    match key.algorithm.usage() {
+        KeyUsage::KeyEncapsulation | KeyUsage::Encryption => "what was encrypted with it cannot be decrypted",
+        KeyUsage::Authentication => "its MACs cannot be verified",
+        _ => "its signatures still verify",
+    }
+}
+
 pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
     let wanted = match args.version {
         Some(version) => KeyChange::DestroyVersion(version),
@@ -252,18 +297,22 @@ pub(super) fn destroy(args: &KeysDestroyArgs) -> Result<()> {
     };
     let said = |out: &mut Out, key: &Attestation| match (&wanted, key.state) {
         (KeyChange::DestroyVersion(version), _) => out.line(format_args!(
-            "destroyed the private key of version {version} of {}; its signatures still verify",
-            name(key)
+            "destroyed the {} of version {version} of {}; {}",
+            secret_of(key),
+            name(key),
+            after_destruction(key)
         )),
         (_, KeyState::PendingDestruction { after }) => {
-            out.line(format_args!("{} does not sign, and can be destroyed after {after}", name(key)))?;
+            let not = what_it_does_not(key);
+            out.line(format_args!("{} is not used ({not}), and can be destroyed after {after}", name(key)))?;
             out.line(format_args!(
                 "until it is destroyed, `bulla keys cancel-destruction {}` cancels this",
                 name(key)
             ))
         }
         _ => {
-            out.line(format_args!("destroyed the private keys of {}; its signatures still verify", name(key)))
+            let (secret, after) = (secret_of(key), after_destruction(key));
+            out.line(format_args!("destroyed the {secret}s of {}; {after}", name(key)))
         }
     };
     change(&args.keystore, &args.key, args.report, &wanted, said)

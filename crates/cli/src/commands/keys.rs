@@ -1,6 +1,9 @@
 //! `bulla keys`: making, showing and rotating keys.
 
-use super::key_change::{change, is_public_only, name, note_rotated, print_changed, rotation_advice};
+use super::key_change::{
+    change, is_public_only, name, note_rotated, print_changed, rotation_advice, what_it_does,
+    what_it_does_not,
+};
 use super::{key_change, transfer};
 use crate::args::{
     ExportPublicArgs, KeyArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs, KeysListArgs, KeysShowArgs,
@@ -16,8 +19,8 @@ use crate::store::{KeySource, parse_name, remote_functions};
 use bulla_keystore::{LabelOrId, tenant};
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
-    Attestation, KeyChange, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin, SignedAttestation,
-    Succession, TOKEN_ROOT_PURPOSE, VersionState,
+    Attestation, KeyChange, KeyDerivation, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin,
+    SignedAttestation, Succession, TOKEN_ROOT_PURPOSE, VersionState,
 };
 use std::path::Path;
 
@@ -30,10 +33,16 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::Succession(args) => succession(args),
         KeysCommand::Attest(args) => attest(args),
         KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
-            out.line(format_args!("disabled {}: it does not sign; its signatures still verify", name(key)))
+            let rest = if key.algorithm.has_usage(KeyUsage::Signature) {
+                "; its signatures still verify"
+            } else {
+                ""
+            };
+            out.line(format_args!("disabled {}: {}{rest}", name(key), what_it_does_not(key)))
         }),
         KeysCommand::Enable(args) => on_key(args, &KeyChange::Enable, |out, key| {
-            out.line(format_args!("enabled {}: it signs with version {}", name(key), key.head))
+            let does = what_it_does(key);
+            out.line(format_args!("enabled {}: it {does} with version {}", name(key), key.head))
         }),
         KeysCommand::Policy(args) => key_change::policy(args),
         KeysCommand::Revoke(args) => key_change::revoke(args),
@@ -57,7 +66,8 @@ fn create(args: &KeysCreateArgs) -> Result<()> {
     let new = NewKey::new(tenant(), purpose, args.algorithm)
         .backend(args.backend.name().to_owned())
         .exportable(args.exportable)
-        .signs_digests(args.signs_digests);
+        .signs_digests(args.signs_digests)
+        .derivation(args.derivation.map(Into::into).unwrap_or_default());
     let key = source.open()?.create(new.label(label))?;
     let mut out = Out::after("the key was created");
     if args.report.json {
@@ -108,16 +118,13 @@ fn rotate(args: &KeyArgs) -> Result<()> {
 
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
-    let does = match key.algorithm.usage() {
-        KeyUsage::KeyEncapsulation => Some("receives keys"),
-        KeyUsage::Encryption => Some("encrypts"),
-        KeyUsage::Authentication => Some("makes MACs"),
-        _ => None,
-    };
-    if let Some(does) = does {
-        return out.line(format_args!("rotated {name}: version {} {does} from now on", key.head));
+    let does = what_it_does(key);
+    out.line(format_args!("rotated {name}: version {} {does} from now on", key.head))?;
+    match key.algorithm.usage() {
+        KeyUsage::Signature => {}
+        KeyUsage::Encryption => return out.line("ciphertexts of older versions still decrypt"),
+        _ => return Ok(()),
     }
-    out.line(format_args!("rotated {name}: version {} signs from now on", key.head))?;
     out.line("signatures by older versions still verify")?;
     if key.key.purpose().as_str() == TOKEN_ROOT_PURPOSE {
         return Ok(());
@@ -181,10 +188,13 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
         KeyState::Enabled if is_public_only(key) => "public key only: it verifies".to_owned(),
         KeyState::Enabled => "enabled".to_owned(),
         KeyState::PendingDestruction { after } => {
-            format!("pending destruction: it does not sign, and can be destroyed after {after}")
+            format!("pending destruction: {}, and can be destroyed after {after}", what_it_does_not(key))
         }
-        KeyState::Destroyed => "destroyed: it only verifies".to_owned(),
-        _ => "disabled: it does not sign".to_owned(),
+        KeyState::Destroyed if key.algorithm.has_usage(KeyUsage::Signature) => {
+            "destroyed: it only verifies".to_owned()
+        }
+        KeyState::Destroyed => "destroyed".to_owned(),
+        _ => format!("disabled: {}", what_it_does_not(key)),
     };
     out.line(format_args!("key        {}", key.key))?;
     if let Some(label) = &key.label {
@@ -194,6 +204,13 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
     out.line(format_args!("state      {state}"))?;
     if key.exportable {
         out.line("exportable yes, with a token that permits it")?;
+    }
+    match key.derivation {
+        KeyDerivation::PerContext => out.line("derivation per context: each context has a key of its own")?,
+        KeyDerivation::Convergent => {
+            out.line("derivation convergent: equal values in one context have equal ciphertexts")?;
+        }
+        _ => {}
     }
     if key.signs_digests {
         out.line("digests    it signs digests, and no files or other statements")?;

@@ -3,6 +3,7 @@
 mod about;
 mod check;
 mod encrypt;
+mod encrypt_value;
 mod hashing;
 mod key_change;
 mod keys;

@@ -7,9 +7,9 @@ use bulla_kms::encryption::{KeyProvider, Recipient};
 use bulla_kms::prehash::Prehash;
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use bulla_kms::{
-    Algorithm, Attestation, BackupSummary, KeyChange, KeyVersionId, Keystore, KeystoreProvider, KmsError,
-    Name, NewKey, PublicKey, SecretString, Signature, SignatureFile, Snapshot, Statement, Succession,
-    Timestamp,
+    Algorithm, Attestation, BackupSummary, Ciphertext, EncryptionOptions, KeyChange, KeyVersionId, Keystore,
+    KeystoreProvider, KmsError, Name, NewKey, PublicKey, SecretString, Signature, SignatureFile, Snapshot,
+    Statement, Succession, Timestamp,
 };
 use std::io::Write;
 use zeroize::Zeroizing;
@@ -54,6 +54,17 @@ pub trait Keys: ReadKeys {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile>;
+
+    /// Encrypts a value with a key's latest version.
+    fn encrypt(&self, name: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Result<Ciphertext>;
+
+    /// Decrypts a value that a version of the key encrypted.
+    fn decrypt(
+        &self,
+        name: &str,
+        ciphertext: &[u8],
+        options: &EncryptionOptions<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>>;
 
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey>;
 
@@ -151,6 +162,19 @@ impl Keys for Keystore {
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile> {
         Ok(SignatureFile::sign_with(self, find_key(self, name)?.as_ref(), statement, prehash)?)
+    }
+
+    fn encrypt(&self, name: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Result<Ciphertext> {
+        Ok(self.encrypt(find_key(self, name)?.as_ref(), plaintext, options)?)
+    }
+
+    fn decrypt(
+        &self,
+        name: &str,
+        ciphertext: &[u8],
+        options: &EncryptionOptions<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(self.decrypt(find_key(self, name)?.key_id(), ciphertext, options)?.bytes)
     }
 
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {

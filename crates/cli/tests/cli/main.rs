@@ -10,6 +10,7 @@ mod check_lists;
 mod crash;
 mod encrypt;
 mod encrypt_keys;
+mod encrypt_value;
 mod folder;
 mod folder_again;
 mod full_output;
