@@ -305,9 +305,7 @@ export class Client {
     return this.#many(pathOf(key, "/rewrap/batch"), items.map(decryptText), resultBy(ciphertextOf), options);
   }
 
-  /**
-   * Makes the MACs of many messages with one key: a result for each, as {@link Client.signMany} has.
-   */
+  /** Makes MACs of messages with one key: a result for each, as {@link Client.signMany} has. */
   async macMany(key: string, messages: readonly Uint8Array[], options?: CallOptions): Promise<ItemResult<Mac>[]> {
     const each = (message: Uint8Array) => ({ message: base64(message) });
     return this.#many(pathOf(key, "/mac/batch"), messages.map(each), resultBy(macOf), options);

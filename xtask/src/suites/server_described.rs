@@ -41,8 +41,7 @@ const OPERATIONS: [&str; 19] = [
 ];
 
 /// The algorithms of the keys that it uses and destroys.
-const ALGORITHMS: [&str; 6] =
-    ["ed25519", "ecdsa-p256", "x-wing", "ml-dsa-44", "aes-256-gcm", "hmac-sha256"];
+const ALGORITHMS: [&str; 6] = ["ed25519", "ecdsa-p256", "x-wing", "ml-dsa-44", "aes-256-gcm", "hmac-sha256"];
 /// How many keys of each there are.
 const KEYS: usize = 4;
 

@@ -5,8 +5,8 @@
 //! rule that joins a few hundred facts four times would fill the memory within the first round. So
 //! a token has only the statements that this module writes. They are parsed from the printed
 //! source, then written and built again, and compared: names in a token may be any text, and could
-//! make one block print like another. Names of keys and holders, and ids have no character that needs
-//! escaping.
+//! make one block print like another. Names of keys and holders, and ids have no character that
+//! needs escaping.
 
 use std::fmt::Write as _;
 

@@ -53,25 +53,8 @@ fn everything() -> Config {
             keys: Some(Vec::new()),
             can_mint_tokens: false,
         }],
-        issuer: vec![IssuerConfig {
-            name: "a".parse().unwrap(),
-            issuer: "https://a.example.org".to_owned(),
-            jwks_url: Some("https://a.example.org/keys".to_owned()),
-            keys_file: some(),
-            ca: some(),
-            leeway_seconds: 1,
-        }],
-        role: vec![RoleConfig {
-            name: "a".parse().unwrap(),
-            issuer: "a".parse().unwrap(),
-            audiences: vec!["a".to_owned()],
-            subjects: vec!["a".to_owned()],
-            claims: [("CLAIM".to_owned(), vec!["a".to_owned()])].into(),
-            tenant: "local".parse().unwrap(),
-            operations: vec![TokenOperation::Sign],
-            keys: Some(vec!["a".to_owned()]),
-            lifetime_seconds: 1,
-        }],
+        issuer: vec![issuer()],
+        role: vec![role()],
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
             backup_recipients: vec!["a".to_owned()],
@@ -79,6 +62,31 @@ fn everything() -> Config {
         },
         log: LogConfig::default(),
         trace: TraceConfig { otlp_endpoint: Some("a".to_owned()) },
+    }
+}
+
+fn issuer() -> IssuerConfig {
+    IssuerConfig {
+        name: "a".parse().unwrap(),
+        issuer: "https://a.example.org".to_owned(),
+        jwks_url: Some("https://a.example.org/keys".to_owned()),
+        keys_file: Some("a".into()),
+        ca: Some("a".into()),
+        leeway_seconds: 1,
+    }
+}
+
+fn role() -> RoleConfig {
+    RoleConfig {
+        name: "a".parse().unwrap(),
+        issuer: "a".parse().unwrap(),
+        audiences: vec!["a".to_owned()],
+        subjects: vec!["a".to_owned()],
+        claims: [("CLAIM".to_owned(), vec!["a".to_owned()])].into(),
+        tenant: "local".parse().unwrap(),
+        operations: vec![TokenOperation::Sign],
+        keys: Some(vec!["a".to_owned()]),
+        lifetime_seconds: 1,
     }
 }
 

@@ -43,7 +43,8 @@ pub struct RoleConfig {
     /// Patterns of the claim `sub`, of which one must match. A `*` stands for any text.
     #[serde(default)]
     pub subjects: Vec<String>,
-    /// Patterns of other claims: of each, one must match. `/a/b` is the claim `b` in the object `a`.
+    /// Patterns of other claims: of each, one must match. `/a/b` is the claim `b` in the object
+    /// `a`.
     #[serde(default)]
     pub claims: BTreeMap<String, Vec<String>>,
     /// The tenant whose keys the token is for.

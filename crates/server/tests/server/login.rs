@@ -224,18 +224,9 @@ fn clients_of_vault_log_in_at_the_paths_that_they_know() {
     assert_eq!((refused.status, &refused.json()["errors"]), (403, &json!(["permission denied"])));
 }
 
-/// The attacks of the public lists, and mistakes. The caller learns why only if the issuer has
-/// signed the JWT.
-#[test]
-fn no_other_jwt_logs_in() {
-    let (key, second, stranger) = (SigningKey::p256(), SigningKey::ed25519(), SigningKey::p256());
-    let tested = Tested::new(&keys(&[
-        key.jwk("1"),
-        second.jwk("2"),
-        json!({ "kty": "oct", "kid": "3", "k": base64url(b"secret"), "alg": "HS256" }),
-    ]));
+/// The attacks of the public lists, and mistakes: none of these JWTs is of the issuer.
+fn forged(key: &SigningKey, stranger: &SigningKey) -> Vec<(&'static str, String)> {
     let good = key.jwt("1", &claims());
-    tested.login(&good).ok();
     let [header, payload, signature] = good.split('.').collect::<Vec<_>>()[..] else { panic!("{good}") };
     let body = base64url(claims().to_string().as_bytes());
     let hmac = |header: &Value, secret: &[u8]| {
@@ -245,7 +236,7 @@ fn no_other_jwt_logs_in() {
     };
     let with = |header: Value| key.jwt_with(&header.to_string(), &claims());
     let jwk = key.jwk("1").to_string();
-    let unproven = [
+    vec![
         ("no text", String::new()),
         ("two parts", format!("{header}.{payload}")),
         ("four parts", format!("{good}.{signature}")),
@@ -290,13 +281,37 @@ fn no_other_jwt_logs_in() {
         ("claims that are a list", key.jwt("1", &json!([]))),
         ("padding", format!("{header}=.{payload}.{signature}")),
         ("a space", format!("{good} ")),
-    ];
-    for (attack, jwt) in unproven {
+    ]
+}
+
+/// An issuer with two keys, and one that signs no JWT.
+fn two_keys(first: &SigningKey, second: &SigningKey) -> Tested {
+    let secret = json!({ "kty": "oct", "kid": "3", "k": base64url(b"secret"), "alg": "HS256" });
+    Tested::new(&keys(&[first.jwk("1"), second.jwk("2"), secret]))
+}
+
+#[test]
+fn nobody_forges_a_jwt_and_the_caller_does_not_learn_why() {
+    let (key, second) = (SigningKey::p256(), SigningKey::ed25519());
+    let tested = two_keys(&key, &second);
+    tested.login(&key.jwt("1", &claims())).ok();
+    tested.login(&second.jwt("2", &claims())).ok();
+    tested.login(&second.jwt_with(r#"{"alg":"EdDSA"}"#, &claims())).ok();
+    for (attack, jwt) in forged(&key, &SigningKey::p256()) {
         let answer = tested.login(&jwt);
         assert_eq!(answer.error(), (403, "forbidden".to_owned()), "{attack}");
         let told = "the login is refused: the service's log says why";
         assert_eq!(answer.json()["message"], told, "{attack}");
     }
+    assert_eq!(log_in(&tested.service, "nobody", &key.jwt("1", &claims())).error().0, 403);
+    assert_eq!(log_in(&tested.service, "../release", &key.jwt("1", &claims())).error().0, 403);
+}
+
+#[test]
+fn a_jwt_is_what_the_role_asks_for_and_the_caller_learns_which_claim_is_not() {
+    let key = SigningKey::p256();
+    let tested = two_keys(&key, &SigningKey::ed25519());
+    tested.login(&key.jwt("1", &changed("aud", json!(["else", "bulla"])))).ok();
     let far = now() + 4000;
     let not_permitted = [
         ("`exp`", without("exp")),
@@ -325,11 +340,6 @@ fn no_other_jwt_logs_in() {
         assert!(message.contains(reason), "{message}: {claims}");
         assert!(!message.contains("refs/tags/*") && !message.contains(ISSUER), "{message}");
     }
-    assert_eq!(log_in(&tested.service, "nobody", &good).error().0, 403);
-    assert_eq!(log_in(&tested.service, "../release", &good).error().0, 403);
-    tested.login(&key.jwt("1", &changed("aud", json!(["else", "bulla"])))).ok();
-    tested.login(&second.jwt("2", &claims())).ok();
-    tested.login(&second.jwt_with(r#"{"alg":"EdDSA"}"#, &claims())).ok();
 }
 
 /// A server of documents on this machine, as an issuer has one.
