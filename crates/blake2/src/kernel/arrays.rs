@@ -92,6 +92,13 @@ mod tests {
         if cfg!(miri) { in_miri.to_vec() } else { all.collect() }
     }
 
+    /// Whether results for `data` are compared with the portable kernel: under Miri, only those of
+    /// short inputs. There, that kernel takes as long as the others, `one_input` runs it, and other
+    /// builds compare the results of every size.
+    fn is_compared<V: Variant>(data: &[u8]) -> bool {
+        !cfg!(miri) || data.len() <= V::Word::BLOCK
+    }
+
     fn params<V: Variant>(tables: &'static Tables, key: &[u8]) -> Params<V> {
         let mut params = Params::new();
         params.kernel(Kernel(tables)).key(key);
@@ -145,8 +152,11 @@ mod tests {
                 let mut states = vec![State::<V>::with_params(&params(kernel, b"key")); n];
                 update_many(states.iter_mut().zip(&inputs));
                 for ((job, state), input) in jobs.iter().zip(&states).zip(&inputs) {
-                    assert_eq!(job.to_hash(), params::<V>(&PORTABLE, b"").hash(input), "{n} inputs");
-                    assert_eq!(state.finalize(), params::<V>(&PORTABLE, b"key").hash(input), "{n} inputs");
+                    let (digest, of_state) = (job.to_hash(), state.finalize());
+                    if is_compared::<V>(input) {
+                        assert_eq!(digest, params::<V>(&PORTABLE, b"").hash(input), "{n} inputs");
+                        assert_eq!(of_state, params::<V>(&PORTABLE, b"key").hash(input), "{n} inputs");
+                    }
                 }
             }
         }
