@@ -287,7 +287,7 @@ impl Client {
     /// results of those before it.
     ///
     /// # Errors
-    /// [`BatchError`], which `?` turns into [`Error`] where that is enough.
+    /// [`BatchError`], which `?` turns into [`Error`](crate::Error) where that is enough.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
