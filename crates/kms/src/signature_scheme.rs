@@ -13,7 +13,7 @@ use crate::error::{Code, KmsError, Result};
 /// use bulla_kms::prehash::HashFunction;
 ///
 /// assert_eq!(HashFunction::Sha384.as_str(), "sha384");
-/// assert_eq!("sha384".parse(), Ok(HashFunction::Sha384));
+/// assert_eq!("sha384".parse().ok(), Some(HashFunction::Sha384));
 /// assert_eq!(HashFunction::Sha384.digest_length(), 48);
 /// ```
 #[non_exhaustive]

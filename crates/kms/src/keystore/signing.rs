@@ -183,7 +183,7 @@ impl Keystore {
     /// use bulla_kms::{Algorithm, Keystore, NewKey};
     ///
     /// let keystore = Keystore::in_memory()?;
-    /// let new = NewKey::new("local".parse()?, "tokens".parse()?, Algorithm::Rsa2048);
+    /// let new = NewKey::new("local".parse()?, "documents".parse()?, Algorithm::Rsa2048);
     /// let key = keystore.create_key(new)?;
     /// let (hash, padding) = (HashFunction::Sha256, RsaPadding::Pkcs1v15);
     /// let signature = keystore.sign_hashed(&key, b"a message", hash, padding)?;
