@@ -140,13 +140,14 @@ impl RoleConfig {
             return wrong("name at least one of `keys`");
         }
         for key in keys {
-            if key.contains('/') {
-                let id: KeyId = key.parse()?;
-                if *id.tenant() != self.tenant {
+            let id = key.contains('/').then(|| key.parse::<KeyId>()).transpose();
+            match id {
+                Ok(Some(id)) if *id.tenant() != self.tenant => {
                     return wrong(&format!("the key {key} is one of another tenant"));
                 }
-            } else {
-                key.parse::<Name>()?;
+                Ok(None) if key.parse::<Name>().is_err() => return wrong(&format!("{key:?} is no label")),
+                Err(error) => return wrong(&error.message),
+                Ok(_) => {}
             }
         }
         Ok(())
