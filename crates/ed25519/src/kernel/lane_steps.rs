@@ -130,7 +130,6 @@ macro_rules! steps {
 }
 
 /// Passes the list of the steps that only vectors with four lanes have.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 macro_rules! four_steps {
     ($emit:ident! $to:tt) => {
         $emit! { $to
@@ -318,7 +317,6 @@ impl Avx2Steps {
 }
 
 steps!(define!(LaneSteps));
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 four_steps!(define!(FourLaneSteps));
 eight_steps!(define!(EightLaneSteps));
 
