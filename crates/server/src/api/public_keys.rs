@@ -157,7 +157,8 @@ struct Jwk {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Ed25519")]
     crv: Option<String>,
-    /// The algorithm of signatures.
+    /// The algorithm of signatures. An RSA key has several, and names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "EdDSA")]
     alg: Option<String>,
     /// The public key of an `OKP` key, or the x of an `EC` key, base64url.
@@ -166,6 +167,12 @@ struct Jwk {
     /// The y of an `EC` key, base64url.
     #[serde(skip_serializing_if = "Option::is_none")]
     y: Option<String>,
+    /// The modulus of an `RSA` key, base64url.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<String>,
+    /// The exponent of an `RSA` key, base64url.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    e: Option<String>,
     /// The public key of an `AKP` key, base64url.
     #[serde(rename = "pub", skip_serializing_if = "Option::is_none")]
     public: Option<String>,
@@ -224,6 +231,8 @@ fn jwk(key: &PublicKey) -> bulla_kms::Result<Option<Jwk>> {
     let alg = match key.algorithm() {
         Algorithm::Ed25519 => Some("EdDSA".to_owned()),
         Algorithm::EcdsaP256 => Some("ES256".to_owned()),
+        Algorithm::EcdsaP384 => Some("ES384".to_owned()),
+        Algorithm::EcdsaP521 => Some("ES512".to_owned()),
         _ => jwk.alg,
     };
     Ok(Some(Jwk { alg, usage: "sig".to_owned(), ..jwk }))

@@ -101,11 +101,15 @@ fn openssl_verifies_under_the_pem() {
     }
 }
 
+/// Algorithms whose public keys are JSON Web Keys.
+const WITH_JWK: [&str; 7] =
+    ["ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-2048", "ml-dsa-44", "ml-dsa-87"];
+
 #[test]
 fn the_set_has_every_usable_version_as_the_keystore_writes_it() {
     let service = Service::open();
     let mut keys = Vec::new();
-    for algorithm in ["ed25519", "ecdsa-p256", "ml-dsa-44", "ml-dsa-87", "slh-dsa-sha2-128f", "x-wing"] {
+    for algorithm in [WITH_JWK.as_slice(), &["slh-dsa-sha2-128f", "x-wing"]].concat() {
         create(&service, algorithm);
         keys.push(service.post(None, &format!("/api/v1/keys/{algorithm}/rotate"), &json!({})).ok());
     }
@@ -118,8 +122,7 @@ fn the_set_has_every_usable_version_as_the_keystore_writes_it() {
     for key in &keys {
         for version in key["versions"].as_array().unwrap() {
             let found = set.iter().find(|jwk| jwk["kid"] == version["id"]);
-            let has_form = ["ed25519", "ecdsa-p256", "ml-dsa-44", "ml-dsa-87"]
-                .contains(&key["algorithm"].as_str().unwrap());
+            let has_form = WITH_JWK.contains(&key["algorithm"].as_str().unwrap());
             let is_revoked = key["algorithm"] == "ml-dsa-44" && version["version"] == 1;
             assert_eq!(found.is_some(), has_form && !is_revoked, "{version}");
             let Some(jwk) = found else { continue };
@@ -135,14 +138,17 @@ fn the_set_has_every_usable_version_as_the_keystore_writes_it() {
             }
             assert_eq!(jwk["use"], "sig");
             let alg = match algorithm(key) {
-                Algorithm::Ed25519 => "EdDSA",
-                Algorithm::EcdsaP256 => "ES256",
-                _ => ours["alg"].as_str().unwrap(),
+                Algorithm::Ed25519 => json!("EdDSA"),
+                Algorithm::EcdsaP256 => json!("ES256"),
+                Algorithm::EcdsaP384 => json!("ES384"),
+                Algorithm::EcdsaP521 => json!("ES512"),
+                _ => ours["alg"].clone(),
             };
             assert_eq!(jwk["alg"], alg);
+            assert_eq!(alg.is_null(), jwk["kty"] == "RSA");
         }
     }
-    assert_eq!((set.len(), expected), (7, 7));
+    assert_eq!((set.len(), expected), (13, 13));
 }
 
 #[test]
