@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 )
 
+// symmetricKeys counts the keys of these tests, so that each has a label of its own.
+var symmetricKeys atomic.Int64
+
 func symmetricKey(t *testing.T, client *Client, key NewKey) string {
 	t.Helper()
-	key.Label = fmt.Sprintf("go-%s-%s%d", key.Algorithm, key.Derivation, os.Getpid())
+	key.Label = fmt.Sprintf("go-symmetric-%d-%d", os.Getpid(), symmetricKeys.Add(1))
 	made, err := client.CreateKey(context.Background(), key)
 	if err != nil {
 		t.Fatal(err)
