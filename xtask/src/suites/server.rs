@@ -1,7 +1,11 @@
 //! The suite of `crates/server`: its own tests, those of `crates/client`, and unchanged clients
 //! against a running service.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use bulla_devtools::{
@@ -177,8 +181,12 @@ fn java(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
 
 /// Runs a script of `unittest`, which must pass so many tests.
 fn unittest(python: &Path, script: &Path, service: &Serving, tests: usize) -> Result<()> {
-    let said = quiet(service.named_in(Command::new(python).arg("-B").arg(script)))?;
+    let output =
+        service.named_in(Command::new(python).arg("-B").arg(script)).stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
+    // What a test that fails says is in its output.
+    ensure!(output.status.success(), "{} failed ({})\n{said}", script.display(), output.status);
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
     ensure!(passed >= tests, "only {passed} tests passed");
     Ok(())

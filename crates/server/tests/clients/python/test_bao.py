@@ -80,14 +80,13 @@ class Seal(unittest.TestCase):
 
     def start(self):
         """Starts the server on the same files, and waits until it answers."""
-        address, folder = free_address(), pathlib.Path(self.folder.name)
+        address, cluster, folder = free_address(), free_address(), pathlib.Path(self.folder.name)
         (folder / "data").mkdir(exist_ok=True)
-        host, port = address.split(":")
         settings = folder / "bao.hcl"
         settings.write_text(
             f'storage "raft" {{\n  path = "{folder}/data"\n  node_id = "one"\n}}\n'
-            f'cluster_addr = "http://{host}:{int(port) + 1}"\n'
-            f'listener "tcp" {{\n  address = "{address}"\n  tls_disable = true\n}}\n'
+            f'cluster_addr = "http://{cluster}"\n'
+            f'listener "tcp" {{\n  address = "{address}"\n  cluster_address = "{cluster}"\n  tls_disable = true\n}}\n'
             f'seal "transit" {{\n  address = "{os.environ["VAULT_ADDR"]}"\n  token = "{os.environ["VAULT_TOKEN"]}"\n'
             f'  mount_path = "transit/"\n  key_name = "{self.key}"\n}}\n'
             f'api_addr = "http://{address}"\n'
@@ -106,10 +105,11 @@ class Seal(unittest.TestCase):
                 time.sleep(0.1)
         self.fail(log.read_text())
 
-    def unsealed(self, service):
+    def active(self, service):
+        """Waits until the server is unsealed, and the leader of its cluster of one: before that, it answers nothing."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if not service.send("GET", "sys/seal-status")[1]["sealed"]:
+            if service.send("GET", "sys/health")[0] == 200:
                 return
             time.sleep(0.1)
         self.fail((pathlib.Path(self.folder.name) / "log").read_text())
@@ -119,7 +119,7 @@ class Seal(unittest.TestCase):
         status, made = service.send("PUT", "sys/init", {"recovery_shares": 1, "recovery_threshold": 1})
         self.assertEqual(status, 200, made)
         service.token = made["root_token"]
-        self.unsealed(service)
+        self.active(service)
         self.assertEqual(service.send("POST", "sys/mounts/kv", {"type": "kv"})[0], 204)
         self.assertEqual(service.send("POST", "kv/a", {"value": "kept"})[0], 204)
         token = service.token
@@ -132,7 +132,7 @@ class Seal(unittest.TestCase):
                 bao("write", "-f", f"transit/keys/{self.key}/rotate")
             service = self.start()
             service.token = token
-            self.unsealed(service)
+            self.active(service)
             self.assertEqual(service.send("GET", "kv/a")[1]["data"], {"value": "kept"})
 
 
