@@ -67,13 +67,18 @@ fn what_does_not_decrypt_says_no_more_than_that() {
         ("a", &ciphertext, "row 8", failed),
         ("a", &ciphertext, "", failed),
         ("b", &ciphertext, "row 7", failed),
-        ("a", &ciphertext.replace("v1", "v2"), "row 7", failed),
-        ("a", &ciphertext.replace("v1", "v3"), "row 7", "invalid ciphertext: version is too new"),
-        ("a", &ciphertext.replace("v1", "v99999999999"), "row 7", "invalid ciphertext: version is too new"),
-        ("a", &ciphertext.replace("v1", "v-1"), "row 7", too_old),
+        ("a", &ciphertext.replace(":v1:", ":v2:"), "row 7", failed),
+        ("a", &ciphertext.replace(":v1:", ":v3:"), "row 7", "invalid ciphertext: version is too new"),
         (
             "a",
-            &ciphertext.replace("v1", "vx"),
+            &ciphertext.replace(":v1:", ":v99999999999:"),
+            "row 7",
+            "invalid ciphertext: version is too new",
+        ),
+        ("a", &ciphertext.replace(":v1:", ":v-1:"), "row 7", too_old),
+        (
+            "a",
+            &ciphertext.replace(":v1:", ":vx:"),
             "row 7",
             "invalid ciphertext: version number could not be decoded",
         ),
@@ -97,7 +102,8 @@ fn what_does_not_decrypt_says_no_more_than_that() {
         }
     }
     // As in Vault, version 0 is the first one.
-    let first = json!({ "ciphertext": ciphertext.replace("v1", "v0"), "associated_data": base64(b"row 7") });
+    let first =
+        json!({ "ciphertext": ciphertext.replace(":v1:", ":v0:"), "associated_data": base64(b"row 7") });
     assert_eq!(text(&post(&service, "decrypt/a", &first).ok(), "plaintext"), base64(b"hunter2 hunter2"));
     let config = json!({ "min_decryption_version": 2 });
     post(&service, "keys/a/config", &config).ok();
@@ -262,9 +268,9 @@ fn every_key_makes_hmacs() {
         assert!(valid(&verify("verify/a", b"message", &hmac)), "{kind}");
         assert!(valid(&verify("verify/a/sha2-512", b"message", &other)), "{kind}");
         assert!(!valid(&verify("verify/a", b"another", &hmac)));
-        assert!(!valid(&verify("verify/a", b"message", &hmac.replace("v1", "v2"))));
+        assert!(!valid(&verify("verify/a", b"message", &hmac.replace(":v1:", ":v2:"))));
         assert!(!valid(&verify("verify/a/sha2-512", b"message", &hmac)));
-        let too_new = refused(&verify("verify/a", b"message", &hmac.replace("v1", "v3"))).1;
+        let too_new = refused(&verify("verify/a", b"message", &hmac.replace(":v1:", ":v3:"))).1;
         assert_eq!(too_new, "invalid HMAC: version is too new");
         let items = json!({ "batch_input": [
             { "input": base64(b"message"), "hmac": hmac, "reference": "r" }, { "input": base64(b"another"), "hmac": hmac },

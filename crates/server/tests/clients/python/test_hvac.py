@@ -151,7 +151,7 @@ class Hvac(unittest.TestCase):
         with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "disallowed by policy"):
             self.valid(name, b"x", old)
         with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "version is too new"):
-            self.valid(name, b"x", new.replace("v2", "v3"))
+            self.valid(name, b"x", new.replace(":v2:", ":v3:"))
         trimmed = self.transit.trim_key(name, min_version=2)
         self.assertEqual(trimmed["data"]["min_available_version"], 2)
 
