@@ -212,7 +212,7 @@ impl Rights {
         self.expires
     }
 
-    /// To whom the token was given, if its minter said so.
+    /// The person or program that got the token, if the token names one.
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
     }

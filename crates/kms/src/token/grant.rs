@@ -146,7 +146,8 @@ pub struct Grant {
     pub operations: Vec<TokenOperation>,
     /// The expiry time, to the second; fractions of a second are cut off.
     pub expires: Timestamp,
-    /// To whom the token is given. The audit log names the holder of a token with each operation.
+    /// The name of the person or program that gets the token. The audit log has it with each
+    /// operation.
     pub holder: Option<Holder>,
 }
 
@@ -156,7 +157,7 @@ impl Grant {
         Self { tenant, keys, operations, expires, holder: None }
     }
 
-    /// Names the person or program to whom the token is given.
+    /// Names the person or program that gets the token.
     #[must_use]
     pub fn holder(mut self, holder: Holder) -> Self {
         self.holder = Some(holder);
@@ -164,7 +165,7 @@ impl Grant {
     }
 }
 
-/// The name of the person or program to whom a token was given: 1 to 96 printable ASCII characters,
+/// The name of the person or program that got a token: 1 to 96 printable ASCII characters,
 /// without spaces, `"` and `\`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder(String);
@@ -184,7 +185,7 @@ impl Holder {
     /// ```
     /// use bulla_kms::token::Holder;
     ///
-    /// assert_eq!(Holder::named("github", "repo:acme/app:ref:main").as_str(), "github/repo:acme/app:ref:main");
+    /// assert_eq!(Holder::named("github", "repo:acme/app").as_str(), "github/repo:acme/app");
     /// assert_eq!(Holder::named("github", "a \"b\"").as_str(), "github/a%20%22b%22");
     /// assert_eq!(Holder::named("github", &"x".repeat(500)).as_str().len(), 96);
     /// ```

@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
-use bulla_kms::{KeyId, KeySelector, Keystore, Name, Timestamp};
+use bulla_kms::{Code, Keystore, KmsError, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::tokens::{ensure_root, last_revocation_id};
+use super::tokens::{ensure_root, find_key, last_revocation_id};
 use crate::access::{Authority, Session};
 use crate::config::RoleConfig;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
@@ -134,7 +134,7 @@ fn refused(refusal: Refusal) -> ApiError {
         }
         Refusal::NoKeys => {
             let message = "the keys of the issuer cannot be fetched: the service's log says why";
-            bulla_kms::KmsError::new(bulla_kms::Code::Unavailable, message).into()
+            KmsError::new(Code::Unavailable, message).into()
         }
     }
 }
@@ -142,14 +142,10 @@ fn refused(refusal: Refusal) -> ApiError {
 /// The keys of a role, by their labels or names.
 fn granted_keys(keystore: &Keystore, role: &RoleConfig) -> bulla_kms::Result<GrantedKeys> {
     let Some(keys) = &role.keys else { return Ok(GrantedKeys::All) };
-    let key_id = |text: &String| -> bulla_kms::Result<KeyId> {
-        if text.contains('/') {
-            return Ok(text.parse::<KeySelector>()?.as_ref().key_id().clone());
-        }
-        let label: Name = text.parse()?;
-        keystore.find(&role.tenant, &label)?.ok_or_else(|| {
-            let message = format!("the role {}: there is no key {label}", role.name);
-            bulla_kms::KmsError::new(bulla_kms::Code::KeyNotFound, message)
+    let key_id = |text: &String| {
+        find_key(keystore, &role.tenant, text)?.ok_or_else(|| {
+            let message = format!("the role {}: there is no key {text}", role.name);
+            KmsError::new(Code::KeyNotFound, message)
         })
     };
     Ok(GrantedKeys::These(keys.iter().map(key_id).collect::<bulla_kms::Result<_>>()?))

@@ -131,6 +131,17 @@ fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
     Ok(Timestamp::from_unix_millis(Timestamp::now()?.unix_millis().saturating_add(millis))?)
 }
 
+/// The key with a label or a name; none if the tenant has no key with the label.
+///
+/// # Errors
+/// The text is neither.
+pub(super) fn find_key(keystore: &Keystore, tenant: &Name, text: &str) -> bulla_kms::Result<Option<KeyId>> {
+    if text.contains('/') {
+        return Ok(Some(text.parse::<KeySelector>()?.as_ref().key_id().clone()));
+    }
+    keystore.find(tenant, &text.parse()?)
+}
+
 /// The keys that a caller names, with which it may do all of `operations`.
 ///
 /// # Errors
@@ -138,11 +149,7 @@ fn from_now(seconds: NonZeroU64) -> Result<Timestamp> {
 fn key_ids(caller: &Caller, keys: &[String], operations: &[TokenOperation]) -> Result<Vec<KeyId>> {
     let (authority, keystore) = (&caller.session.authority, &caller.unsealed.keystore);
     let key_id = |text: &String| {
-        let key_id = if text.contains('/') {
-            text.parse::<KeySelector>()?.as_ref().key_id().clone()
-        } else {
-            keystore.find(&authority.tenant, &text.parse()?)?.ok_or_else(ApiError::forbidden)?
-        };
+        let key_id = find_key(keystore, &authority.tenant, text)?.ok_or_else(ApiError::forbidden)?;
         // Without operations, too, nobody learns whether the key of another tenant exists.
         let may = operations.iter().all(|operation| authority.permits(*operation, &key_id));
         if !may || !authority.is_about(&key_id) {

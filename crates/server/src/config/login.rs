@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
+use axum::http::Uri;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeyId, Name, Result};
 use serde::{Deserialize, Serialize};
@@ -101,13 +102,12 @@ impl IssuerConfig {
 
 /// Whether nobody between this machine and a URL can change its answer.
 pub(crate) fn is_protected(url: &str) -> bool {
-    if let Some(rest) = url.strip_prefix("https://") {
-        return !rest.is_empty();
+    let Ok(url) = url.parse::<Uri>() else { return false };
+    match (url.scheme_str(), url.host()) {
+        (Some("https"), Some(_)) => true,
+        (Some("http"), Some(host)) => matches!(host, "localhost" | "127.0.0.1" | "[::1]"),
+        _ => false,
     }
-    let Some(rest) = url.strip_prefix("http://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
 impl RoleConfig {
@@ -118,7 +118,7 @@ impl RoleConfig {
         }
         if self.subjects.is_empty() && self.claims.is_empty() {
             return wrong(
-                "it accepts everybody to whom the issuer gives a JWT: bind `subjects` or `claims`, or write `subjects = [\"*\"]`",
+                "it accepts every JWT of the issuer: bind `subjects` or `claims`, or write `subjects = [\"*\"]`",
             );
         }
         if self.claims.values().any(Vec::is_empty) {
@@ -194,6 +194,8 @@ mod tests {
             ("http://localhost.example.org:80/", false),
             ("http://127.0.0.1@example.org/", false),
             ("http://user:127.0.0.1@example.org/", false),
+            ("http://localhost:80@example.org/", false),
+            ("http://localhost:80/dex?a=b", true),
             ("file:///etc/keys", false),
             ("example.org", false),
         ] {

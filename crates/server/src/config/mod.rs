@@ -430,6 +430,14 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_in_the_document_about_logins_are_settings() {
+        let document = include_str!("../../../../docs/login.md");
+        let (_, block) = document.split_once("```toml\n").unwrap();
+        let config = load(block.split_once("```").unwrap().0, &[]).unwrap();
+        assert_eq!((config.issuer.len(), config.role.len()), (1, 1));
+    }
+
+    #[test]
     fn a_role_binds_claims_of_an_issuer() {
         let config = load(&role("[role.claims]\nref = [\"refs/tags/*\"]", "", ""), &[]).unwrap();
         assert_eq!((config.issuer[0].leeway_seconds, config.role[0].lifetime_seconds), (30, 600));

@@ -138,7 +138,7 @@ impl Issuer {
     }
 
     /// The claims of a JWT that this issuer has signed, for one of the audiences.
-    async fn claims(&self, jwt: &str, role: &RoleConfig) -> Result<Map<String, Value>, Refusal> {
+    async fn claims(&self, jwt: &str, role: &RoleConfig) -> Result<Value, Refusal> {
         let (id, algorithm) = header(jwt)?;
         let expected = self.expected(role, algorithm);
         match &self.keys {
@@ -203,12 +203,12 @@ fn verify(
     keys: &IssuerKeys,
     id: Option<&str>,
     expected: &Validation,
-) -> Option<Result<Map<String, Value>, Refusal>> {
+) -> Option<Result<Value, Refusal>> {
     let algorithm = *expected.algorithms.first()?;
     let mut verdict = None;
     for key in keys.candidates(id, algorithm) {
         match decode::<Map<String, Value>>(jwt, key, expected) {
-            Ok(decoded) => return Some(Ok(decoded.claims)),
+            Ok(decoded) => return Some(Ok(Value::Object(decoded.claims))),
             // Another key may have signed it.
             Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
                 verdict = Some(Err(Refusal::unproven(error)));
@@ -250,7 +250,7 @@ impl Role {
     ///
     /// # Errors
     /// A claim is not what the role asks for.
-    fn check<'a>(&self, claims: &'a Map<String, Value>) -> Result<&'a str, Refusal> {
+    fn check<'a>(&self, claims: &'a Value) -> Result<&'a str, Refusal> {
         let other = |claim: &str| {
             Refusal::NotPermitted(format!("the claim `{claim}` of the JWT is not what the role asks for"))
         };
