@@ -289,9 +289,10 @@ impl Limits {
     /// The file's text.
     pub fn text(&self) -> String {
         let mut out = format!(
-            "# The most that ours may take, as a share of a peer's time, by lane, suite, peer and case: what `cargo xtask gate` holds.\n\
-             # Each is the median of the launches that set it, and {:.0} % above. Set by: cargo xtask gate --suite SUITE --set-limits\n\
-             # A limit is loosened only with a reason, which is kept here; so is the reason where a case of a suite has none.\n",
+            "# The most that ours may take, as a share of a peer's time, by lane, suite, peer and case: what\n\
+             # `cargo xtask gate` holds. Each is the median of the launches that set it, and {:.0} % above.\n\
+             # `cargo xtask gate --suite SUITE --set-limits` sets them. A limit is loosened only with a reason,\n\
+             # which is kept here; so is the reason where a case of a suite has none.\n",
             LIMIT_MARGIN * 100.0
         );
         // Writing to a String cannot fail.
