@@ -9,6 +9,7 @@ mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ValueArgs,
@@ -28,6 +29,7 @@ pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
 pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
+pub(crate) use self::trust::TrustArgs;
 
 use crate::color::ColorWhen;
 use crate::error::Error;
@@ -125,7 +127,10 @@ impl Command {
     pub(crate) fn ensure_reachable(&self) -> Result<(), Error> {
         let keystore = match self {
             Self::Sign(args) => &args.keystore,
-            Self::Verify(args) if args.public_key.is_empty() => &args.keystore,
+            Self::Verify(args) if args.trust.needs_keystore() => &args.trust.keystore,
+            Self::Check(args) if args.signature.is_some() && args.trust.needs_keystore() => {
+                &args.trust.keystore
+            }
             Self::Encrypt(args) if args.key.is_some() => &args.keystore,
             Self::Decrypt(args) if args.key.is_some() || args.file == Path::new(STDIN) => &args.with.keystore,
             Self::Rekey(args) => &args.with.keystore,
@@ -205,20 +210,41 @@ pub(crate) enum Command {
     Version(VersionArgs),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// The format of a signature file. All but the first are for files only, and other programs verify
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SignatureFormat {
     /// PATH.bulla, for files and folders
     Bulla,
-    /// PATH.minisig, for files only; minisign verifies it
+    /// PATH.minisig; minisign verifies it. Ed25519 keys only
     Minisign,
+    /// PATH.sig; `ssh-keygen -Y verify` verifies it, and git in the namespace `git`. Ed25519 and
+    /// P-256 keys
+    Ssh,
+    /// PATH.sig; signify verifies it. Ed25519 keys only; the whole file must fit into memory
+    Signify,
 }
 
 impl SignatureFormat {
+    /// In the order in which `bulla verify` looks for signature files.
+    pub(crate) const ALL: [Self; 4] = [Self::Bulla, Self::Minisign, Self::Ssh, Self::Signify];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bulla => "bulla",
+            Self::Minisign => "minisign",
+            Self::Ssh => "ssh",
+            Self::Signify => "signify",
+        }
+    }
+
     /// What the name of the signature file ends with.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Bulla => ".bulla",
             Self::Minisign => ".minisig",
+            Self::Ssh | Self::Signify => ".sig",
         }
     }
 }
@@ -260,6 +286,8 @@ Examples:
   bulla sign --exclude .DS_Store --exclude '*.tmp' photos
   bulla sign --idle /archive
   bulla sign --format minisign app.tar.gz
+  bulla sign --format ssh app.tar.gz
+  bulla sign --format signify --embed SHA256 --output SHA256.sig
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
 
@@ -284,6 +312,14 @@ pub(crate) struct SignArgs {
     /// The format of the signature file
     #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
     pub(crate) format: SignatureFormat,
+
+    /// With --format ssh: what the signature is for; verifiers must expect the same [default: file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// With --format signify: also put the file into the signature file, as `signify -C` wants it
+    #[arg(long)]
+    pub(crate) embed: bool,
 
     /// Sign with an existing key only: never create a keystore or a key
     #[arg(long)]
@@ -321,15 +357,17 @@ pub(crate) struct SignArgs {
 
 /// Verify files and folders against their signatures
 ///
-/// bulla reads the signature of each PATH from PATH.bulla. It prints one line for each file that
-/// differs from what was signed: changed, missing or unexpected. If the signature itself is at
-/// fault, it prints malformed signature, bad signature, wrong key, unknown key or unknown version.
+/// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig or PATH.sig. The signature
+/// file itself says whether it is one of bulla, minisign, OpenSSH or signify. bulla prints one line
+/// for each file that differs from what was signed: changed, missing or unexpected. If the signature
+/// itself is at fault, it prints malformed signature, bad signature, wrong key, unknown key, unknown
+/// version, wrong namespace or expired.
 ///
 /// A signature covers the content of a file, not its name. If the signed comment of a minisign
 /// signature names another file, bulla says so.
 ///
-/// bulla trusts the keys of your keystore, except revoked versions. With --public-key, it trusts
-/// only the given keys and needs no keystore. After a rotation, --succession also trusts the newer
+/// bulla trusts the keys of your keystore, except revoked versions. With --public-key or
+/// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation, --succession also trusts the newer
 /// public keys that the given keys vouch for: see `bulla keys succession`. With `-`, bulla verifies
 /// standard input against the signature file of --signature.
 #[derive(Args)]
@@ -341,7 +379,8 @@ Examples:
   bulla verify photos --duplicates
   bulla verify disk.img --range 10G..11G
   bulla verify photos --public-key signer.pub --succession signer.succession
-  bulla verify app.tar.gz --format minisign --public-key minisign.pub
+  bulla verify app.tar.gz --public-key minisign.pub
+  bulla verify app.tar.gz --allowed-signers allowed_signers --principal me@example.org
   bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
 
@@ -350,21 +389,6 @@ pub(crate) struct VerifyArgs {
     /// Files and folders to verify, or `-` for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-
-    /// Trust this public key instead of the keystore
-    ///
-    /// It is a file with one or more keys, or the key itself in base64. The flag may be given
-    /// several times.
-    #[arg(short, long, value_name = "FILE|KEY")]
-    pub(crate) public_key: Vec<String>,
-
-    /// Also trust the newer public keys that the given keys vouch for
-    ///
-    /// FILE has the statements of `bulla keys succession`. The flag may be given several times. The
-    /// older version's private key signs a statement. If that private key leaked, do not trust
-    /// the statement.
-    #[arg(long, value_name = "FILE", requires = "public_key")]
-    pub(crate) succession: Vec<PathBuf>,
 
     /// Verify only this file or folder in a signed folder
     ///
@@ -394,19 +418,20 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", requires = "range")]
     pub(crate) outboard: Option<PathBuf>,
 
-    /// The signature file; only with one PATH [default: PATH.bulla or PATH.minisig]
+    /// The signature file; only with one PATH [default: PATH.bulla, PATH.minisig or PATH.sig, the
+    /// first that exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) signature: Option<PathBuf>,
 
-    /// The format of the signature file
-    #[arg(long, value_enum, default_value_t = SignatureFormat::Bulla)]
-    pub(crate) format: SignatureFormat,
+    /// Accept only signature files of this format [default: any; the file says which]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<SignatureFormat>,
 
     #[command(flatten)]
     pub(crate) work: WorkArgs,
 
     #[command(flatten)]
-    pub(crate) keystore: KeystoreArgs,
+    pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
     pub(crate) report: ReportArgs,

@@ -1,12 +1,12 @@
 //! The findings of a verification, for people and for programs.
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, SignatureFormat};
 use crate::color;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{JsonError, JsonPath, Out};
 use bulla_files::escape_path;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub(crate) enum Problem {
     UnknownVersion,
     MalformedSignature,
     BadSignature,
+    WrongNamespace,
+    Expired,
 }
 
 impl Problem {
@@ -43,6 +45,8 @@ impl fmt::Display for Problem {
             Problem::UnknownVersion => "unknown version",
             Problem::MalformedSignature => "malformed signature",
             Problem::BadSignature => "bad signature",
+            Problem::WrongNamespace => "wrong namespace",
+            Problem::Expired => "expired",
         })
     }
 }
@@ -83,16 +87,30 @@ impl Finding {
 }
 
 /// A valid signature: its signer and time. The values are ready to print.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Signed {
-    /// The key version's id; for minisign the key's number.
+    /// The format of the signature file.
+    #[serde(serialize_with = "serialize_name")]
+    pub(crate) format: SignatureFormat,
+    /// The key version's id; for minisign and signify the key's number; for OpenSSH the key's
+    /// fingerprint.
     pub(crate) key: String,
+    /// For OpenSSH, the principal that the list of allowed signers gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<String>,
     /// The owner's name for the key.
     #[serde(skip)]
     pub(crate) by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signed_at: Option<String>,
     pub(crate) comment: String,
+}
+
+fn serialize_name<S: Serializer>(
+    format: &SignatureFormat,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(format.name())
 }
 
 /// A file in a folder that differs from what was signed.
@@ -183,7 +201,10 @@ impl Report {
         parts.extend(self.range.as_ref().map(|Range { start, end }| format!("bytes {start}..{end}")));
         if let Some(signed) = &self.signed {
             let at = signed.signed_at.as_ref().map_or_else(String::new, |at| format!(" {at}"));
-            parts.push(format!("signed{at} by {}", signed.by));
+            parts.push(match signed.format {
+                SignatureFormat::Bulla => format!("signed{at} by {}", signed.by),
+                format => format!("{} signature by {}", format.name(), signed.by),
+            });
             if !signed.comment.is_empty() {
                 parts.push(format!("comment: {}", signed.comment));
             }

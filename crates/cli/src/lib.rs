@@ -16,8 +16,8 @@ mod files;
 mod findings;
 mod folder;
 mod idle;
-mod minisign;
 mod programs;
+mod ssh_trust;
 mod store;
 mod trust;
 

@@ -1,16 +1,18 @@
 //! The trusted keys: the keystore's keys, or the given keys and the keys that they vouch for.
 
-use crate::args::VerifyArgs;
+use crate::args::{SignatureFormat, TrustArgs};
 use crate::error::{Error, Result};
-use crate::findings::{Finding, Problem};
-use crate::minisign;
+use crate::findings::{Finding, Problem, Signed};
+use crate::ssh_trust::SshTrust;
 use crate::store::{KeySource, KnownKeys};
 use bulla_files::escape_path;
+use bulla_formats::minisign::{KeyNumber, NumberedKey, UNTRUSTED};
+use bulla_formats::ssh::{SshKey, SshSignature, SshSigner};
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
-    Attestation, KeyVersionId, NamedPublicKey, PublicKey, SignatureFile, Succession, VersionAttestation,
-    VersionState,
+    Algorithm, Attestation, KeyVersionId, NamedPublicKey, PublicKey, SignatureFile, Succession,
+    VersionAttestation, VersionState,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,13 +23,27 @@ const MAX_KEY_FILE: u64 = 1 << 20;
 /// The maximum length of a file with statements: enough for a hundred with the longest signatures.
 const MAX_STATEMENTS: u64 = 8 << 20;
 
+/// Whose signatures a verifier accepts.
+pub(crate) struct Trust {
+    keys: TrustedKeys,
+    ssh: SshTrust,
+}
+
 /// The keys that a verifier trusts.
-pub(crate) enum Trust {
+enum TrustedKeys {
     /// Every version of every key of the keystore or the service, except the versions that it
     /// refuses.
     Keystore(KnownKeys),
     /// Only these keys.
-    Given(Vec<GivenKey>),
+    Given(GivenKeys),
+}
+
+/// The keys of `--public-key`.
+#[derive(Default)]
+struct GivenKeys {
+    ours: Vec<GivenKey>,
+    /// Keys of OpenSSH whose algorithms only that format has here.
+    ssh: Vec<SshKey>,
 }
 
 /// A key of `--public-key`, or one that such a key vouches for.
@@ -35,7 +51,7 @@ pub struct GivenKey {
     key: PublicKey,
     /// The name that came with it, if any.
     name: Option<KeyVersionId>,
-    minisign: minisign::KeyVersionId,
+    number: KeyNumber,
 }
 
 /// Adds a hint to an error of opening the keystore: the public keys are encrypted in it, so it must
@@ -52,23 +68,16 @@ fn name_the_other_way(error: Error) -> Error {
 
 impl Trust {
     /// The keys from the command line or, without any, the keystore.
-    pub(crate) fn new(args: &VerifyArgs) -> Result<Self> {
-        if args.public_key.is_empty() {
-            let source = KeySource::existing(&args.keystore).map_err(name_the_other_way)?;
-            return Ok(Self::Keystore(KnownKeys::new(source.read()?)));
-        }
-        let mut given = Vec::new();
-        for text in &args.public_key {
-            given.append(&mut GivenKey::read_all(text)?);
-        }
-        let mut statements = Vec::new();
-        for path in &args.succession {
-            statements.append(&mut read_statements(path)?);
-        }
-        let follow = |key: &GivenKey| follow(&key.key, key.name.as_ref(), &statements);
-        let found: Vec<_> = given.iter().flat_map(follow).collect();
-        given.extend(found.into_iter().map(|named| GivenKey::new(named.public_key, Some(named.key))));
-        Ok(Self::Given(given))
+    pub(crate) fn new(args: &TrustArgs) -> Result<Self> {
+        let ssh = SshTrust::new(args)?;
+        let keys = match args.needs_keystore() {
+            true => {
+                let source = KeySource::existing(&args.keystore).map_err(name_the_other_way)?;
+                TrustedKeys::Keystore(KnownKeys::new(source.read()?))
+            }
+            false => TrustedKeys::Given(GivenKeys::new(args)?),
+        };
+        Ok(Self { keys, ssh })
     }
 
     /// Checks that a trusted key made this signature.
@@ -79,9 +88,9 @@ impl Trust {
             return Err(Problem::BadSignature
                 .because("somebody edited the signature file, or another key than the named one made it"));
         }
-        match self {
-            Self::Given(keys) => check_given(keys, file),
-            Self::Keystore(keys) => match version(keys, &file.key)? {
+        match &self.keys {
+            TrustedKeys::Given(keys) => check_given(&keys.ours, file),
+            TrustedKeys::Keystore(keys) => match version(keys, &file.key)? {
                 key if key == file.public_key => Ok(()),
                 key => Err(Problem::WrongKey.because(format!(
                     "it is signed with the public key {} as {}, but that key version has the public key {key}",
@@ -91,48 +100,148 @@ impl Trust {
         }
     }
 
-    /// The trusted key that a minisign signature names.
-    pub(crate) fn minisign_key(&self, id: minisign::KeyVersionId) -> Result<PublicKey, Finding> {
+    /// The trusted key that a signature of minisign or signify names.
+    pub(crate) fn numbered_key(
+        &self,
+        number: KeyNumber,
+        format: SignatureFormat,
+    ) -> Result<PublicKey, Finding> {
         // Keys of other algorithms have numbers too, and some have signatures of the same length,
-        // but minisign does not support them.
-        let is_it = |key: &PublicKey| minisign::check_algorithm(key.algorithm()).is_ok();
-        match self {
-            Self::Given(keys) => match keys.iter().find(|given| given.minisign == id && is_it(&given.key)) {
-                Some(given) => Ok(given.key.clone()),
-                None => {
-                    let given: Vec<_> = keys.iter().map(|given| given.minisign.to_string()).collect();
-                    Err(Problem::WrongKey
-                        .because(format!("it is signed by the key {id}, {}", instead(&given))))
+        // but these formats do not have them.
+        let is_it = |key: &PublicKey| key.algorithm() == Algorithm::Ed25519;
+        match &self.keys {
+            TrustedKeys::Given(keys) => {
+                let keys = &keys.ours;
+                match keys.iter().find(|given| given.number == number && is_it(&given.key)) {
+                    Some(given) => Ok(given.key.clone()),
+                    None => {
+                        let given: Vec<_> = keys.iter().map(|given| given.number.to_string()).collect();
+                        Err(Problem::WrongKey
+                            .because(format!("it is signed by the key {number}, {}", instead(&given))))
+                    }
                 }
-            },
-            Self::Keystore(keys) => {
-                let keys = keys.all()?;
-                let versions = keys.iter().flat_map(|key| key.versions.iter().map(move |one| (key, one)));
-                let mut public_keys =
-                    versions.filter_map(|(key, one)| Some((key, one, one.public_key.as_ref()?)));
-                let found = public_keys.find(|(_, _, public_key)| {
-                    is_it(public_key) && minisign::KeyVersionId::of(public_key) == id
-                });
-                let (key, version, public_key) =
-                    found.ok_or_else(|| unknown_key(&format!("the minisign key {id}")))?;
-                check_usable(key, version)?;
-                Ok(public_key.clone())
+            }
+            TrustedKeys::Keystore(keys) => {
+                let is_named = |key: &PublicKey| is_it(key) && KeyNumber::of(key) == number;
+                let unknown = || unknown_key(&format!("the {} key {number}", format.name()));
+                let (_, version) = find_version(keys, is_named)?.ok_or_else(unknown)?;
+                version.public_key.ok_or_else(unknown)
             }
         }
     }
 
+    /// Who made a signature of OpenSSH, if that is somebody whom the flags or the keystore trust.
+    /// Whether the signature is valid is another question.
+    pub(crate) fn ssh_signer(&self, signature: &SshSignature) -> Result<Signed, Finding> {
+        self.ssh.check(signature)?;
+        let key = signature.signer().key();
+        let mut signed = Signed {
+            format: SignatureFormat::Ssh,
+            key: key.fingerprint(),
+            principal: None,
+            by: format!("the key {}", key.fingerprint()),
+            signed_at: None,
+            comment: String::new(),
+        };
+        match &self.keys {
+            TrustedKeys::Given(keys) if keys.has(signature.signer()) => Ok(signed),
+            TrustedKeys::Given(keys) => match self.ssh.principal(signature)? {
+                Some(principal) => {
+                    signed.by = escape_path(Path::new(&principal));
+                    signed.principal = Some(principal);
+                    Ok(signed)
+                }
+                None => {
+                    let given: Vec<_> = keys.ours.iter().filter_map(GivenKey::fingerprint).collect();
+                    let ssh = keys.ssh.iter().map(SshKey::fingerprint);
+                    let given: Vec<_> = given.into_iter().chain(ssh).collect();
+                    let reason = format!("it is signed by the key {}, {}", signed.key, instead(&given));
+                    Err(Problem::WrongKey.because(reason))
+                }
+            },
+            TrustedKeys::Keystore(keys) => {
+                let found = match (signature.signer(), key.public_key()) {
+                    (SshSigner::Key(_), Some(wanted)) => find_version(keys, |key| *key == wanted)?,
+                    _ => None,
+                };
+                let unknown = || unknown_key(&format!("the key {}", signed.key));
+                let (_, version) = found.ok_or_else(unknown)?;
+                signed.by = self.name(&version.id);
+                Ok(signed)
+            }
+        }
+    }
+
+    /// Who made a signature of bulla, which [`Trust::check`] accepted.
+    pub(crate) fn signed(&self, file: &SignatureFile) -> Signed {
+        Signed {
+            format: SignatureFormat::Bulla,
+            key: file.key.to_string(),
+            principal: None,
+            by: self.name(&file.key),
+            signed_at: Some(file.signed_at.to_string()),
+            comment: file.comment.to_string(),
+        }
+    }
+
     /// The owner's name for the key.
-    pub(crate) fn name(&self, id: &KeyVersionId) -> String {
-        let label = match self {
-            Self::Given(_) => None,
+    fn name(&self, id: &KeyVersionId) -> String {
+        let label = match &self.keys {
+            TrustedKeys::Given(_) => None,
             // The key was read when its signature was checked.
-            Self::Keystore(keys) => keys.key(id.key_id()).ok().flatten().and_then(|key| key.label),
+            TrustedKeys::Keystore(keys) => keys.key(id.key_id()).ok().flatten().and_then(|key| key.label),
         };
         match label {
             Some(label) => format!("{label} v{}", id.version()),
             None => id.to_string(),
         }
     }
+}
+
+impl GivenKeys {
+    fn new(args: &TrustArgs) -> Result<Self> {
+        let mut given = Self::default();
+        for text in &args.public_key {
+            for key in GivenKey::read_all(text)? {
+                match key {
+                    AnyKey::Ours(key) => given.ours.push(key),
+                    AnyKey::Ssh(key) => given.ssh.push(key),
+                }
+            }
+        }
+        let mut statements = Vec::new();
+        for path in &args.succession {
+            statements.append(&mut read_statements(path)?);
+        }
+        let follow = |key: &GivenKey| follow(&key.key, key.name.as_ref(), &statements);
+        let found: Vec<_> = given.ours.iter().flat_map(follow).collect();
+        given.ours.extend(found.into_iter().map(|named| GivenKey::new(named.public_key, Some(named.key))));
+        Ok(given)
+    }
+
+    /// Whether one of the keys signed. A certificate says more than a key, so it needs a list of
+    /// allowed signers.
+    fn has(&self, signer: &SshSigner) -> bool {
+        let SshSigner::Key(key) = signer else { return false };
+        let ours = key.public_key();
+        self.ssh.contains(key) || self.ours.iter().any(|given| Some(&given.key) == ours.as_ref())
+    }
+}
+
+/// The version of the keystore's keys whose public key is the one that is looked for, if the
+/// keystore accepts it.
+fn find_version(
+    keys: &KnownKeys,
+    is_it: impl Fn(&PublicKey) -> bool,
+) -> Result<Option<(Attestation, VersionAttestation)>, Finding> {
+    for key in keys.all()? {
+        let version = key.versions.iter().find(|one| one.public_key.as_ref().is_some_and(&is_it));
+        if let Some(version) = version.cloned() {
+            check_usable(&key, &version)?;
+            return Ok(Some((key, version)));
+        }
+    }
+    Ok(None)
 }
 
 /// Checks that one of the given keys made an intact signature.
@@ -230,7 +339,19 @@ pub fn public_key(text: &str) -> Result<PublicKey> {
     Ok(GivenKey::read(text)?.key)
 }
 
+/// A key of `--public-key`.
+enum AnyKey {
+    Ours(GivenKey),
+    /// A key of OpenSSH of another algorithm.
+    Ssh(SshKey),
+}
+
 impl GivenKey {
+    /// The key's fingerprint in OpenSSH, if it has keys of this algorithm.
+    fn fingerprint(&self) -> Option<String> {
+        SshKey::of(&self.key).ok().map(|key| key.fingerprint())
+    }
+
     /// The key, unless it came with another key's name.
     pub fn for_id(&self, id: &KeyVersionId) -> Option<PublicKey> {
         self.name.as_ref().is_none_or(|name| name == id).then(|| self.key.clone())
@@ -240,7 +361,12 @@ impl GivenKey {
     pub fn read(text: &str) -> Result<Self> {
         let mut keys = Self::read_all(text)?;
         match (keys.pop(), keys.len()) {
-            (Some(key), 0) => Ok(key),
+            (Some(AnyKey::Ours(key)), 0) => Ok(key),
+            (Some(AnyKey::Ssh(key)), 0) => {
+                let message =
+                    format!("is a key of {}, which only signatures of OpenSSH have", key.algorithm());
+                Err(Error::new("invalid_public_key", message).about(escape_path(Path::new(text))))
+            }
             (_, more) => {
                 let message = format!("contains {} public keys; give a file with one", more + 1);
                 Err(Error::new("invalid_public_key", message).about(escape_path(Path::new(text))))
@@ -250,7 +376,7 @@ impl GivenKey {
 
     /// Reads public keys from a file, or from the text itself, in the formats of bulla, minisign,
     /// PEM, OpenSSH or JSON Web Keys.
-    fn read_all(text: &str) -> Result<Vec<Self>> {
+    fn read_all(text: &str) -> Result<Vec<AnyKey>> {
         let path = Path::new(text);
         let about = |error: Error| error.about(escape_path(path));
         if !path.exists() {
@@ -276,16 +402,28 @@ impl GivenKey {
     }
 
     /// Reads consecutive keys, with or without empty lines in between.
-    fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+    fn parse_all(text: &str) -> Result<Vec<AnyKey>, String> {
         let mut keys = Vec::new();
         let mut rest = text.trim_start();
         while !rest.is_empty() {
             let (key, after) = rest.split_at(first_key(rest));
-            keys.push(Self::parse(key)?);
+            keys.push(Self::parse_any(key)?);
             rest = after.trim_start();
         }
         // An empty text gets the error of a single key.
-        if keys.is_empty() { Self::parse(text).map(|key| vec![key]) } else { Ok(keys) }
+        if keys.is_empty() { Self::parse(text).map(|key| vec![AnyKey::Ours(key)]) } else { Ok(keys) }
+    }
+
+    /// Also reads keys of OpenSSH whose algorithms only that format has here.
+    fn parse_any(text: &str) -> Result<AnyKey, String> {
+        if text.starts_with("ecdsa-sha2-") || text.starts_with("ssh-rsa ") {
+            let key = SshKey::parse(text.trim_end()).map_err(|error| error.to_string())?;
+            return Ok(match key.public_key() {
+                Some(key) => AnyKey::Ours(Self::new(key, None)),
+                None => AnyKey::Ssh(key),
+            });
+        }
+        Self::parse(text).map(AnyKey::Ours)
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -308,19 +446,19 @@ impl GivenKey {
             return Ok(Self::new(line.parse().map_err(|error: bulla_kms::KmsError| error.message)?, None));
         }
         let neither = |_| "it is neither a public key of bulla nor one of minisign".to_owned();
-        let named = minisign::NamedKey::parse(text).map_err(neither)?;
-        Ok(Self { key: named.key, name: None, minisign: named.id })
+        let numbered = NumberedKey::parse(text).map_err(neither)?;
+        Ok(Self { key: numbered.key, name: None, number: numbered.number })
     }
 
     fn new(key: PublicKey, name: Option<KeyVersionId>) -> Self {
-        Self { minisign: minisign::KeyVersionId::of(&key), key, name }
+        Self { number: KeyNumber::of(&key), key, name }
     }
 }
 
 /// The length of the first key in a list of keys.
 fn first_key(text: &str) -> usize {
     let lines = |count| text.split_inclusive('\n').take(count).map(str::len).sum();
-    if text.starts_with("bulla ") || text.starts_with(minisign::UNTRUSTED) {
+    if text.starts_with("bulla ") || text.starts_with(UNTRUSTED) {
         return lines(2);
     }
     if text.starts_with("-----BEGIN ") {

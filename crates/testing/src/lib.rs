@@ -327,6 +327,13 @@ pub fn minisign() -> &'static str {
     "minisign"
 }
 
+/// The real signify, which Debian calls `signify-openbsd`.
+pub fn signify() -> &'static str {
+    let found = Command::new("signify-openbsd").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(found.is_ok(), "the program signify is missing: install the Debian package `signify-openbsd`");
+    "signify-openbsd"
+}
+
 /// `len` bytes that look random and are the same each time.
 pub fn content(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];

@@ -16,8 +16,12 @@ use crate::{
     program::{FEATURES, QUICK},
 };
 
-/// The tests of signatures in minisign's format use the real minisign.
-const MINISIGN: DebianTool = DebianTool { program: "minisign", package: "minisign" };
+/// The tests of signatures in the formats of other programs use these programs.
+const SIGNERS: [DebianTool; 3] = [
+    DebianTool { program: "minisign", package: "minisign" },
+    DebianTool { program: "signify-openbsd", package: "signify-openbsd" },
+    DebianTool { program: "git", package: "git" },
+];
 
 /// The packages that have a suite of their own.
 const APART: [&str; 8] = [
@@ -105,8 +109,7 @@ pub(super) const CLUSTER: [DebianTool; 4] = [
 
 pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.need(SOFTHSM.program, |_| install::debian(&SOFTHSM));
-    runner.need("minisign", |_| install::debian(&MINISIGN));
-    for tool in &PEERS {
+    for tool in PEERS.iter().chain(&SIGNERS) {
         runner.need(tool.program, |_| install::debian(tool));
     }
     runner.programs(|package| matches!(package, "bulla" | "bulla-remote"));

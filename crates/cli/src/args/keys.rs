@@ -247,13 +247,15 @@ pub(crate) enum PublicKeyFormat {
     Bulla,
     /// A public key file of minisign; Ed25519 only
     Minisign,
+    /// A public key file of signify; Ed25519 only
+    Signify,
     /// SubjectPublicKeyInfo in PEM, for OpenSSL and most libraries
     Pem,
     /// SubjectPublicKeyInfo in DER
     Der,
     /// Only the key's bytes
     Raw,
-    /// A line of OpenSSH; Ed25519 only
+    /// A line of OpenSSH; Ed25519 and P-256 only
     Openssh,
     /// A JSON Web Key; Ed25519 and ML-DSA
     Jwk,

@@ -1,5 +1,6 @@
 //! The flags of `bulla sum` and `bulla check`.
 
+use super::TrustArgs;
 use super::shared::{ReportArgs, WorkArgs, size};
 use crate::algorithm::{Algorithm, parser};
 use clap::Args;
@@ -221,7 +222,8 @@ pub(crate) struct SumArgs {
 /// of the forms `HASH  NAME`, `HASH *NAME`, `HASH NAME`, `BLAKE3 (NAME) = HASH` and `SHA256(NAME)=
 /// HASH`, or it is a line of `bulla sum --json`. Blanks before a line, blank lines, and lines that
 /// begin with # or ; are skipped. So is an OpenPGP signature around the list, which bulla does not
-/// verify; then lines outside of it do not count.
+/// verify; then lines outside of it do not count. With --signature, bulla verifies the signature of
+/// the list first, with the keys of your keystore or the given ones.
 ///
 /// A line that does not name its function may be of two: a checksum of 64 digits is BLAKE3 or
 /// SHA-256, one of 128 digits BLAKE2b or SHA-512. bulla tries both, unless --algorithm says which.
@@ -234,6 +236,8 @@ pub(crate) struct SumArgs {
 Examples:
   bulla check SUMS
   bulla check --quiet SUMS && echo unchanged
+  bulla check --signature SUMS.sig --public-key signer.pub SUMS
+  bulla check --signature SHA256.sig --public-key signify.pub
   bulla check --algorithm sha256 list.txt
   bulla check --compare photos SUMS
   bulla check --compare photos --glob '!.DS_Store' SUMS
@@ -255,6 +259,16 @@ pub(crate) struct CheckArgs {
     /// only
     #[arg(long, value_name = "SEEK", default_value_t = 0)]
     pub(crate) seek: u64,
+
+    /// First verify the list's signature in FILE, and check nothing if it does not verify
+    ///
+    /// FILE may have any format that `bulla verify` knows. If the list itself is in FILE, as in the
+    /// files of `signify -C`, name no list.
+    #[arg(long, value_name = "FILE", conflicts_with = "update")]
+    pub(crate) signature: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
     pub(crate) read: ReadArgs,

@@ -16,10 +16,13 @@ use crate::files::atomic;
 use crate::files::atomic::check_replaceable;
 use crate::output::Out;
 use crate::store::{KeySource, parse_name, remote_functions};
+use bulla_formats::minisign::NumberedKey;
+use bulla_formats::signify;
+use bulla_formats::ssh::SshKey;
 use bulla_keystore::{LabelOrId, tenant};
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
-    Attestation, KeyChange, KeyDerivation, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin,
+    Algorithm, Attestation, KeyChange, KeyDerivation, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin,
     SignedAttestation, Succession, TOKEN_ROOT_PURPOSE, VersionState,
 };
 use std::path::Path;
@@ -247,7 +250,7 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
             Error::new("unknown_version", message).about(args.key.clone())
         })?;
     let format = match args.format {
-        PublicKeyFormat::Bulla => None,
+        PublicKeyFormat::Bulla | PublicKeyFormat::Signify => None,
         PublicKeyFormat::Minisign => Some(PublicFormat::Minisign),
         PublicKeyFormat::Pem => Some(PublicFormat::Pem),
         PublicKeyFormat::Der => Some(PublicFormat::Der),
@@ -260,6 +263,18 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         Error::new("key_usage_mismatch", message).about(args.key.clone())
     })?;
     let text = match format {
+        None if args.format == PublicKeyFormat::Signify => {
+            if public_key.algorithm() != Algorithm::Ed25519 {
+                let message = format!("signify has no form for keys of {}", public_key.algorithm());
+                return Err(Error::new("unsupported_format", message));
+            }
+            signify::public_key(&NumberedKey::of(public_key)).into_bytes()
+        }
+        Some(PublicFormat::OpenSsh) if public_key.algorithm() == Algorithm::EcdsaP256 => {
+            let key = SshKey::of(&public_key)
+                .map_err(|error| Error::new("unsupported_format", error.to_string()))?;
+            format!("{key}\n").into_bytes()
+        }
         None => NamedPublicKey { key: version.id, public_key }.to_string().into_bytes(),
         Some(format) => write_public(&public_key, format)?,
     };
@@ -279,6 +294,7 @@ fn is_public_key(content: &[u8]) -> bool {
     ];
     str::from_utf8(content).is_ok_and(|text| text.parse::<NamedPublicKey>().is_ok())
         || formats.iter().any(|format| import_public(content, *format, None).is_ok())
+        || str::from_utf8(content).is_ok_and(|text| SshKey::parse(text).is_ok())
 }
 
 /// Writes `what`, which is public data, to a file, or to standard output. The file may replace an

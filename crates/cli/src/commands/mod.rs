@@ -4,6 +4,7 @@ mod about;
 mod check;
 mod encrypt;
 mod encrypt_value;
+mod foreign;
 mod hashing;
 mod key_change;
 mod keys;

@@ -1,5 +1,6 @@
 //! `bulla sign`: signature files for files and folders.
 
+use super::foreign::{SignJob, covered};
 use super::key_change::{check_signs, note_clock, note_rotated};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
 use super::sign_target::{Destination, PreviousSignature, earlier};
@@ -14,18 +15,20 @@ use crate::files::read::{is_large, total_of};
 use crate::folder;
 use crate::idle;
 use crate::interrupt;
-use crate::minisign;
 use crate::output::Out;
 use crate::progress::Progress;
 use crate::store::{KeySource, Keys};
 use bulla_files::escape_path;
 use bulla_files::folder_of;
+use bulla_formats::minisign::NumberedKey;
+use bulla_formats::ssh;
 use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::signature::Comment;
 use bulla_kms::signature::manifest::Exclusion;
 use bulla_kms::{Attestation, Statement, StatementKind};
 use bulla_sums::path_from;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
@@ -114,9 +117,7 @@ fn check_usage(args: &SignArgs) -> Result<()> {
     if args.output.is_some() && args.paths.len() > 1 {
         return usage("--output names one signature file, so only one PATH can be given");
     }
-    if args.prehash.is_some() && args.format == SignatureFormat::Minisign {
-        return usage("--prehash works only for bulla's own signature files: minisign has its own prehash");
-    }
+    check_format(args)?;
     let stdins = args.paths.iter().filter(|path| path.as_path() == Path::new(STDIN)).count();
     if stdins > 0 && args.paths.len() > 1 {
         return usage("standard input must be the only PATH");
@@ -129,15 +130,38 @@ fn check_usage(args: &SignArgs) -> Result<()> {
     Ok(())
 }
 
+/// Refuses flags that the format of the signature does not have.
+fn check_format(args: &SignArgs) -> Result<()> {
+    let usage = |message: &str| Err(Error::new("usage", message));
+    let SignArgs { format, prehash, comment, namespace, embed, .. } = args;
+    if prehash.is_some() && *format != SignatureFormat::Bulla {
+        return usage("--prehash works only for bulla's own signature files: other formats have their own");
+    }
+    if comment.is_some() && matches!(format, SignatureFormat::Ssh | SignatureFormat::Signify) {
+        return usage("--comment works only for bulla and minisign: no signature of this format covers one");
+    }
+    if *embed && *format != SignatureFormat::Signify {
+        return usage(
+            "--embed works only with --format signify: no other format has the file in its signature",
+        );
+    }
+    match namespace {
+        Some(_) if *format != SignatureFormat::Ssh => {
+            usage("--namespace works only with --format ssh: no other format has namespaces")
+        }
+        Some(namespace) => ssh::check_namespace(namespace)
+            .map_err(|error| Error::new("usage", format!("--namespace: {error}"))),
+        None => Ok(()),
+    }
+}
+
 /// Checks that the key exists and signs. It returns the key, if the user may read it.
 fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<Option<Attestation>> {
     if args.key == DEFAULT_LABEL && !args.no_create {
         keys.ensure_default()?;
     }
     let Some(key) = keys.planned_key(&args.key)? else { return Ok(None) };
-    if args.format == SignatureFormat::Minisign {
-        minisign::check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
-    }
+    args.format.check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
     check_signs(&key, &args.key)?;
     note_clock(&key)?;
     Ok(Some(key))
@@ -154,9 +178,13 @@ struct Job<'a> {
 
 /// The content to sign, read and hashed.
 enum SignInput {
-    File { digest: bulla_blake3::Hash, size: u64 },
+    File {
+        digest: bulla_blake3::Hash,
+        size: u64,
+    },
     Folder(Box<folder::FolderList>, Option<folder::StampFile>),
-    Prehashed(minisign::Digest),
+    /// What a format of another program covers of a file.
+    Covered(Vec<u8>),
 }
 
 /// Reads all paths, several small files at a time. The results are in the order of the paths.
@@ -195,29 +223,28 @@ fn read(
     let about = |error: ReadError| Error::from(error).about(escape_path(path));
     let is_stdin = path == Path::new(STDIN);
     let is_folder = !is_stdin && path.metadata().is_ok_and(|metadata| metadata.is_dir());
-    match args.format {
-        SignatureFormat::Bulla if is_stdin => {
-            read_file(Source::stdin().map_err(ReadError::Io), read_mode, progress).map_err(about)
+    let opened = || match is_stdin {
+        true => Source::stdin().map_err(ReadError::Io),
+        false => Source::open_file(path, Links::Follow),
+    };
+    match args.format.coverage() {
+        Some(coverage) if !is_folder => {
+            let source = opened().map_err(|error| file_error(path, error))?;
+            let content = covered(&source, coverage, progress);
+            content.map(SignInput::Covered).map_err(|error| Error::from(error).about(escape_path(path)))
         }
-        SignatureFormat::Bulla if is_folder => {
+        Some(_) => {
+            let format = args.format.name();
+            Err(Error::new("is_a_folder", format!("is a folder: {format} signs only files"))
+                .about(escape_path(path))
+                .hint(format!("leave out --format {format}: bulla's own format signs folders")))
+        }
+        None if is_stdin => read_file(opened(), read_mode, progress).map_err(about),
+        None if is_folder => {
             check_outside(path, &job.target, keystore)?;
             read_folder(job, args, read_mode, progress)
         }
-        SignatureFormat::Bulla => read_file(Source::open_file(path, Links::Follow), read_mode, progress)
-            .map_err(|error| file_error(path, error)),
-        SignatureFormat::Minisign if is_folder => {
-            Err(Error::new("is_a_folder", "is a folder: minisign signs only files")
-                .about(escape_path(path))
-                .hint("leave out --format minisign: bulla's own format signs folders"))
-        }
-        SignatureFormat::Minisign => {
-            let source = match is_stdin {
-                true => Source::stdin().map_err(ReadError::Io),
-                false => Source::open_file(path, Links::Follow),
-            };
-            let source = source.map_err(|error| file_error(path, error))?;
-            Ok(SignInput::Prehashed(minisign::prehash(&source, progress).map_err(about)?))
-        }
+        None => read_file(opened(), read_mode, progress).map_err(|error| file_error(path, error)),
     }
 }
 
@@ -348,7 +375,7 @@ fn sign_statement(
                 Some((listed, stamp_file)),
             )
         }
-        SignInput::Prehashed(digest) => return sign_minisign(keys, args, path, comment, &digest),
+        SignInput::Covered(content) => return sign_foreign(keys, args, path, comment, &content),
     };
     let prehash = args.prehash.map(|prehash| match prehash {
         args::Prehash::Blake3 => Prehash::Blake3,
@@ -356,6 +383,7 @@ fn sign_statement(
     });
     let file = keys.sign_statement(&args.key, statement, prehash)?;
     let json = JsonSigned {
+        format: args.format.name(),
         key: file.key.to_string(),
         kind: file.kind.as_str(),
         digest: Some(file.digest.to_hex().to_string()),
@@ -380,45 +408,37 @@ fn sign_statement(
     })
 }
 
-fn sign_minisign(
+fn sign_foreign(
     keys: &dyn Keys,
     args: &SignArgs,
     path: &Path,
     comment: &Comment,
-    digest: &minisign::Digest,
+    content: &[u8],
 ) -> Result<Signed> {
-    let signed_at = bulla_kms::Timestamp::now()?;
-    let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-    let trusted_comment = if comment.as_str().is_empty() {
-        format!("timestamp:{}\tfile:{}\thashed", signed_at.unix_millis() / 1000, escape_path(&name))
-    } else {
-        comment.to_string()
-    };
-    let first = keys.sign(&args.key, digest)?;
-    let algorithm = first.key.key_id().algorithm();
-    let signature = minisign::Signature::bytes(algorithm, first.bytes)?;
-    let global = minisign::Signature::global_message(&signature, &trusted_comment);
-    // The same version must sign both, or there is no signature: a rotation policy may replace the
-    // version in between.
-    let global = minisign::Signature::bytes(algorithm, keys.sign(&first.key.to_string(), &global)?.bytes)?;
-    let public_key = minisign::NamedKey::of(keys.public_key(&first.key)?);
-    let file = minisign::Signature {
-        algorithm: minisign::Algorithm::Prehashed,
-        key: public_key.id,
-        signature,
-        trusted_comment,
-        global,
-    };
+    let namespace = args.namespace.as_deref().unwrap_or(ssh::FILE_NAMESPACE);
+    let job = SignJob { keys, key: &args.key, format: args.format, namespace, path, comment };
+    let new = job.sign(content)?;
     let json = JsonSigned {
-        key: first.key.to_string(),
+        format: args.format.name(),
+        key: new.key.to_string(),
         kind: StatementKind::File.as_str(),
         digest: None,
         entries: None,
         removed: None,
         reading: None,
-        signed_at: signed_at.to_string(),
+        signed_at: new.signed_at.to_string(),
     };
-    let text = file.file(&format!("signature from bulla key {}", first.key));
-    let version = first.key.version();
-    Ok(Signed { text, version, minisign_key: Some(public_key.line()), ..Signed::of_file(json) })
+    let minisign_key = match args.format {
+        SignatureFormat::Minisign => Some(NumberedKey::of(new.public_key).line()),
+        _ => None,
+    };
+    let body = args.embed.then(|| embedded(content)).transpose()?;
+    Ok(Signed { text: new.text, version: new.key.version(), body, minisign_key, ..Signed::of_file(json) })
+}
+
+/// A file's content, to be written after its signature.
+fn embedded(content: &[u8]) -> Result<SpooledTempFile> {
+    let mut body = SpooledTempFile::new(content.len());
+    body.write_all(content).map_err(|error| Error::io("cannot keep the file until it is signed", &error))?;
+    Ok(body)
 }

@@ -17,7 +17,7 @@ use tempfile::SpooledTempFile;
 
 /// A signature, ready to be written.
 pub(super) struct Signed {
-    /// The signature file; for a folder, without its body.
+    /// The signature file; for a folder, without its body, and without an embedded file.
     pub(super) text: String,
     pub(super) body: Option<SpooledTempFile>,
     pub(super) json: JsonSigned,
@@ -144,8 +144,11 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
     // Use the name by which this program was called, so that the shell finds it in the same way.
     let program = std::env::args_os().next().unwrap_or_else(|| "bulla".into());
     let mut words: Vec<OsString> = vec![program, "verify".into()];
-    if args.format == SignatureFormat::Minisign {
-        words.extend(["--format".into(), "minisign".into()]);
+    if args.format != SignatureFormat::Bulla {
+        words.extend(["--format".into(), args.format.name().into()]);
+    }
+    if let Some(namespace) = &args.namespace {
+        words.extend(["--namespace".into(), namespace.into()]);
     }
     if let Some(output) = &args.output {
         words.extend(["--signature".into(), output.into()]);
@@ -177,9 +180,10 @@ fn verify_line(path: &Path, args: &SignArgs) -> String {
 /// The output of `--json` for a signature.
 #[derive(Serialize)]
 pub(super) struct JsonSigned {
+    pub(super) format: &'static str,
     pub(super) key: String,
     pub(super) kind: &'static str,
-    /// The BLAKE3 digest that was signed; absent for minisign.
+    /// The BLAKE3 digest that was signed; only bulla's own format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<String>,
     /// For a folder, the number of signed files and links.

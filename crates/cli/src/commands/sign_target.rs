@@ -6,11 +6,12 @@ use crate::error::{Error, Result};
 use crate::files::atomic::{check_folder_of, check_replaceable};
 use crate::files::read::{Links, ReadError, Source};
 use crate::files::{STDIN, sidecar};
+use crate::folder;
 use crate::store::Keys;
 use crate::trust::check_usable;
-use crate::{folder, minisign};
 use bulla_files::escape_path;
 use bulla_files::folder_of;
+use bulla_formats::ForeignSignature;
 use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{SignatureFile, StatementKind};
 use bulla_sums::Rules;
@@ -67,17 +68,21 @@ impl Destination {
     /// same format.
     pub(super) fn check_replaceable(&self, format: SignatureFormat) -> Result<()> {
         let Self::File(output) = self else { return Ok(()) };
-        match format {
-            SignatureFormat::Bulla => check_replaceable(output, "a signature file", |content| {
-                content.starts_with(b"bulla signature v")
-            }),
-            // The secret keys of minisign and signify begin like their signatures.
-            SignatureFormat::Minisign => {
-                check_replaceable(output, "a signature file of minisign", |content| {
-                    str::from_utf8(content).is_ok_and(|text| minisign::Signature::parse(text).is_ok())
-                })
+        let description = match format {
+            SignatureFormat::Bulla => {
+                let is_one = |content: &[u8]| content.starts_with(b"bulla signature v");
+                return check_replaceable(output, "a signature file", is_one);
             }
-        }
+            SignatureFormat::Minisign => "a signature file of minisign",
+            SignatureFormat::Ssh => "a signature file of OpenSSH",
+            SignatureFormat::Signify => "a signature file of signify",
+        };
+        // The secret keys of minisign and signify begin like their signatures.
+        check_replaceable(
+            output,
+            description,
+            |content| matches!(ForeignSignature::parse(content), Ok(Some(found)) if format == found.format().into()),
+        )
     }
 }
 

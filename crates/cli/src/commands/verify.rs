@@ -1,5 +1,6 @@
 //! `bulla verify`: verifies files and folders against their signatures.
 
+use super::foreign::{self, MAX_FILE_LEN, covered};
 use super::walking::exclusions;
 use crate::args::{ByteRange, SignatureFormat, VerifyArgs};
 use crate::diagnostics::note_line;
@@ -9,19 +10,20 @@ use crate::files::outboard::{self, Verdict};
 use crate::files::read::in_order;
 use crate::files::read::{Links, ReadError, ReadMode, Source, is_large, total_of};
 use crate::files::{STDIN, describe, sidecar};
-use crate::findings::{Finding, Problem, Report, Signed};
+use crate::findings::{Finding, Problem, Report};
 use crate::folder::{self, Selection};
+use crate::idle;
 use crate::output::Out;
 use crate::progress::{Progress, Total};
 use crate::trust::Trust;
-use crate::{idle, minisign};
 use bulla_blake3::Hash;
 use bulla_files::escape_path;
+use bulla_formats::{Coverage, ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};
 use bulla_kms::signature::manifest::{self, EntryContent, Exclusion, ManifestEntry, ManifestPath};
 use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     check_range(args)?;
     let only = only(args)?;
     let exclusions = exclusions(&args.exclude)?;
-    let trust = Trust::new(args)?;
+    let trust = Trust::new(&args.trust)?;
     idle::set_priority(args.work.priority())?;
     let progress = Progress::of(total_of(&args.paths, args.work.progress), args.work.progress);
     let work = |path: &PathBuf, read_mode| {
@@ -92,13 +94,24 @@ fn signature_path(path: &Path, args: &VerifyArgs) -> Result<PathBuf> {
             "usage",
             "to verify standard input, name the signature file with --signature FILE",
         )),
-        None => sidecar(path, args.format.extension()),
+        None => {
+            let extensions = match args.format {
+                Some(format) => vec![format.extension()],
+                None => SignatureFormat::ALL.map(SignatureFormat::extension).to_vec(),
+            };
+            let first = sidecar(path, extensions[0])?;
+            let others = extensions.iter().skip(1).map(|extension| sidecar(path, extension));
+            let existing = std::iter::once(Ok(first.clone()))
+                .chain(others)
+                .find(|found| found.as_ref().is_ok_and(|found| found.symlink_metadata().is_ok()));
+            existing.unwrap_or(Ok(first))
+        }
     }
 }
 
 /// Opens a signature file, and gives a hint if there is none. It must be a regular file, so that
 /// opening never waits.
-fn open_signature(path: &Path, signature: &Path) -> Result<File> {
+pub(super) fn open_signature(path: &Path, signature: &Path) -> Result<File> {
     let opened = Source::open_file(signature, Links::Follow).map_err(|error| {
         let about = |error: Error| error.about(escape_path(path));
         match error {
@@ -117,12 +130,7 @@ fn open_signature(path: &Path, signature: &Path) -> Result<File> {
         }
         let message = format!("there is no signature file {}", escape_path(signature));
         let error = about(Error::new("no_signature", message));
-        match sidecar(path, SignatureFormat::Minisign.extension()) {
-            Ok(other) if other != signature && other.exists() => {
-                error.hint(format!("{} exists: add --format minisign", escape_path(&other)))
-            }
-            _ => error.hint("make one with `bulla sign`, or name one in another place with --signature FILE"),
-        }
+        error.hint("make one with `bulla sign`, or name one in another place with --signature FILE")
     });
     Ok(opened?.into_file())
 }
@@ -131,18 +139,22 @@ impl Job<'_> {
     /// Verifies the path. The error is a finding from before its content is read.
     fn verify(&self, args: &VerifyArgs) -> Result<Report, Finding> {
         let signature = signature_path(self.path, args)?;
-        match args.format {
-            SignatureFormat::Bulla => self.verify_bulla(&signature, args),
-            SignatureFormat::Minisign => self.verify_minisign(&signature, args),
+        let mut reader = BufReader::with_capacity(1 << 16, open_signature(self.path, &signature)?);
+        match read_signature(self.path, &mut reader, args.format)? {
+            AnySignature::Bulla(file) => self.verify_bulla(&file, reader, args),
+            AnySignature::Foreign(file) => self.verify_foreign(&file, args),
         }
     }
 
-    fn verify_bulla(&self, signature: &Path, args: &VerifyArgs) -> Result<Report, Finding> {
+    fn verify_bulla(
+        &self,
+        file: &SignatureFile,
+        reader: BufReader<File>,
+        args: &VerifyArgs,
+    ) -> Result<Report, Finding> {
         let (path, trust) = (self.path, self.trust);
-        let mut reader = BufReader::with_capacity(1 << 16, open_signature(path, signature)?);
-        let file = SignatureFile::read_from(&mut reader).map_err(|error| malformed(path, error))?;
         // Check before reading a folder's list, which may be long.
-        trust.check(&file).map_err(|finding| finding.about(path))?;
+        trust.check(file).map_err(|finding| finding.about(path))?;
         let mut report = match file.kind {
             StatementKind::File if !self.only.is_empty() => {
                 let error = Error::new(
@@ -151,21 +163,14 @@ impl Job<'_> {
                 );
                 return Err(error.about(escape_path(path)).into());
             }
-            StatementKind::File => self.compare_file(&file, args)?,
-            StatementKind::Manifest => {
-                self.compare_folder(&file, read_manifest(path, &file, reader)?, args)?
-            }
+            StatementKind::File => self.compare_file(file, args)?,
+            StatementKind::Manifest => self.compare_folder(file, read_manifest(path, file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
             }
         };
-        report.signed = Some(Signed {
-            key: file.key.to_string(),
-            by: trust.name(&file.key),
-            signed_at: Some(file.signed_at.to_string()),
-            comment: file.comment.to_string(),
-        });
+        report.signed = Some(trust.signed(file));
         Ok(report)
     }
 
@@ -244,66 +249,80 @@ impl Job<'_> {
         }
     }
 
-    fn verify_minisign(&self, signature: &Path, args: &VerifyArgs) -> Result<Report, Finding> {
-        let (path, trust) = (self.path, self.trust);
-        let mut text = String::new();
-        // Four lines; the comments of minisign have at most 8,192 bytes.
-        open_signature(path, signature)?.take(1 << 16).read_to_string(&mut text).map_err(
-            |error| match error.kind() {
-                io::ErrorKind::InvalidData => Problem::MalformedSignature.because("it is not UTF-8"),
-                _ => Error::io("cannot read its signature", &error).about(escape_path(path)).into(),
-            },
-        )?;
-        let file = minisign::Signature::parse(&text)
-            .map_err(|reason| Problem::MalformedSignature.because(reason))?;
-        let key = trust.minisign_key(file.key).map_err(|finding| finding.about(path))?;
-        if !file.comment_verifies(&key) {
-            return Err(Problem::BadSignature
-                .because("somebody edited the signature file, or another key than the named one made it"));
-        }
-        let message = self.minisign_message(file.algorithm)?;
-        if !file.verifies(&key, &message) {
-            return Err(Problem::Changed.because("its content is not what was signed"));
-        }
-        if !args.report.quiet {
-            self.note_name(&file.trusted_comment);
-        }
-        let signed = Signed {
-            key: file.key.to_string(),
-            by: format!("minisign key {}", file.key),
-            signed_at: None,
-            comment: escape_path(Path::new(&file.trusted_comment.replace('\t', " "))),
+    fn verify_foreign(&self, file: &ForeignSignature, args: &VerifyArgs) -> Result<Report, Finding> {
+        let format = SignatureFormat::from(file.format()).name();
+        let flag = match () {
+            () if !self.only.is_empty() => Some("--only"),
+            () if args.range.is_some() => Some("--range"),
+            () => None,
         };
+        if let Some(flag) = flag {
+            let message =
+                format!("{flag} works only for bulla's own signature files, and this is one of {format}");
+            return Err(Error::new("usage", message).about(escape_path(self.path)).into());
+        }
+        let content = |coverage: Coverage| {
+            let source = open_signed(self.path)?;
+            covered(&source, coverage, self.progress)
+                .map_err(|error| Error::from(error).about(escape_path(self.path)).into())
+        };
+        let signed = foreign::verify(file, self.trust, content).map_err(|found| found.about(self.path))?;
+        if let (ForeignSignature::Minisign(file), false) = (file, args.report.quiet) {
+            self.note_name(file.trusted_comment());
+        }
         Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
     }
+}
 
-    /// The message of a minisign signature of `path`: the file's digest, or the file.
-    fn minisign_message(&self, algorithm: minisign::Algorithm) -> Result<Vec<u8>, Finding> {
-        let path = self.path;
-        let about = |error: Error| Finding::from(error.about(escape_path(path)));
-        let source = open_signed(path)?;
-        if algorithm == minisign::Algorithm::Prehashed {
-            return Ok(minisign::prehash(&source, self.progress)
-                .map_err(|error| about(error.into()))?
-                .to_vec());
+/// A signature file in any format.
+pub(super) enum AnySignature {
+    Bulla(Box<SignatureFile>),
+    Foreign(ForeignSignature),
+}
+
+/// Reads a signature file in the format that its first bytes tell. After bulla's own, the reader is
+/// where a manifest begins. `path` is what is signed, for errors.
+pub(super) fn read_signature(
+    path: &Path,
+    reader: &mut BufReader<File>,
+    wanted: Option<SignatureFormat>,
+) -> Result<AnySignature, Finding> {
+    let unreadable = |error: io::Error| {
+        Finding::from(Error::io("cannot read its signature", &error).about(escape_path(path)))
+    };
+    let begin = reader.fill_buf().map_err(unreadable)?;
+    let found = match ForeignFormat::detect(begin) {
+        Some(found) => Some(SignatureFormat::from(found)),
+        None => begin.starts_with(b"bulla signature v").then_some(SignatureFormat::Bulla),
+    };
+    if let (Some(found), Some(wanted)) = (found, wanted)
+        && found != wanted
+    {
+        let (found, wanted) = (found.name(), wanted.name());
+        return Err(Problem::MalformedSignature
+            .because(format!("it is a signature file of {found}, and --format wants one of {wanted}")));
+    }
+    let longest = match found.or(wanted) {
+        None | Some(SignatureFormat::Bulla) => {
+            let file = SignatureFile::read_from(reader).map_err(|error| malformed(path, error))?;
+            return Ok(AnySignature::Bulla(Box::new(file)));
         }
-        let too_large = || {
-            let message = "bulla verifies legacy signatures only of files up to 1 GiB";
-            about(Error::new("file_too_large", message))
-        };
-        if source.len() > Some(minisign::LEGACY_LIMIT) {
-            return Err(too_large());
+        Some(SignatureFormat::Signify) => MAX_FILE_LEN,
+        Some(SignatureFormat::Minisign | SignatureFormat::Ssh) => MAX_SIGNATURE_LEN as u64,
+    };
+    let mut bytes = Vec::new();
+    reader.take(longest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > longest {
+        return Err(Problem::MalformedSignature.because(format!("it is longer than {longest} bytes")));
+    }
+    match ForeignSignature::parse(&bytes) {
+        Ok(Some(file)) => Ok(AnySignature::Foreign(file)),
+        Ok(None) => {
+            let name = wanted.map_or("bulla", SignatureFormat::name);
+            Err(Problem::MalformedSignature
+                .because(format!("it does not begin like a signature file of {name}")))
         }
-        let mut content = Vec::new();
-        let mut within = true;
-        let collect = |bytes: &[u8]| {
-            within &= (content.len() + bytes.len()) as u64 <= minisign::LEGACY_LIMIT;
-            if within {
-                content.extend_from_slice(bytes);
-            }
-        };
-        source.for_each(self.progress, collect).map_err(|error| about(error.into()))?;
-        if within { Ok(content) } else { Err(too_large()) }
+        Err(error) => Err(Problem::MalformedSignature.because(error.to_string())),
     }
 }
 
@@ -361,9 +380,9 @@ fn check_range(args: &VerifyArgs) -> Result<()> {
         (Some(_), [path]) if path == Path::new(STDIN) => {
             usage("--range reads a part of a file, and standard input is read from start to end")
         }
-        (Some(_), [_]) if args.format == SignatureFormat::Minisign => {
-            usage("--range works only for bulla's own signature files: minisign signs another digest")
-        }
+        (Some(_), [_]) if args.format.is_some_and(|format| format != SignatureFormat::Bulla) => usage(
+            "--range works only for bulla's own signature files: minisign, OpenSSH and signify sign another digest",
+        ),
         (Some(_), [_]) => Ok(()),
         _ => usage("--range names a part of one file, so only one PATH can be given"),
     }
@@ -372,8 +391,8 @@ fn check_range(args: &VerifyArgs) -> Result<()> {
 /// The paths of `--only`, as in a manifest.
 fn only(args: &VerifyArgs) -> Result<Vec<ManifestPath>> {
     let usage = |message: &str| Err(Error::new("usage", message));
-    if !args.only.is_empty() && args.format == SignatureFormat::Minisign {
-        return usage("--only works only for bulla's own signature files: minisign signs no folders");
+    if !args.only.is_empty() && args.format.is_some_and(|format| format != SignatureFormat::Bulla) {
+        return usage("--only works only for bulla's own signature files: other formats sign no folders");
     }
     if !args.only.is_empty() && args.paths.len() > 1 {
         return usage("--only names parts of one folder, so only one PATH can be given");

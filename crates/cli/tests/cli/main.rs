@@ -29,6 +29,8 @@ mod remote_transfer;
 mod secrets;
 mod sign;
 mod sign_safely;
+mod signify;
+mod ssh;
 mod succession;
 mod sum;
 mod sum_resume;

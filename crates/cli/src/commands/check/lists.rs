@@ -11,7 +11,7 @@ use bulla_sums::{
 };
 use serde::Deserialize;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Cursor, Read as _};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -160,6 +160,19 @@ impl List {
         let mut input: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(1 << 16, file));
         let has_more = input.fill_buf().map(|bytes| !bytes.is_empty()).map_err(|error| cannot(&error))?;
         Ok(Self { input, reader, next: 1, has_more, end: End::default(), identity })
+    }
+
+    /// A list that was read already, from a file with this path.
+    pub(super) fn of_content(path: &Path, content: &[u8], reader: LineParser) -> Self {
+        let identity = File::open(path).and_then(|file| Stamp::of(&file)).ok().map(|stamp| stamp.identity);
+        Self {
+            has_more: !content.is_empty(),
+            input: Box::new(Cursor::new(content.to_vec())),
+            reader,
+            next: 1,
+            end: End::default(),
+            identity: identity.filter(|found| *found != (0, 0)),
+        }
     }
 
     pub(super) fn identity(&self) -> Option<(u64, u64)> {

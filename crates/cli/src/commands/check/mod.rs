@@ -5,6 +5,7 @@ mod compare;
 mod functions;
 mod lists;
 mod options;
+mod signed;
 mod update;
 mod verdicts;
 
@@ -12,13 +13,16 @@ use self::compare::{Compared, Comparison};
 use self::lists::{Group, List};
 pub(crate) use self::options::Options;
 use self::options::{Lists, Missing, Shown, named};
+use self::signed::SignedList;
 use self::update::Changes;
 use self::verdicts::{Checked, Counts, Printer};
 use super::hashing::threads;
+use crate::args::ReportArgs;
 use crate::diagnostics::{error_line, hint_line, note_line};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::files::STDIN;
+use crate::findings::Finding;
 use crate::idle;
 use crate::interrupt;
 use crate::output::Out;
@@ -49,10 +53,21 @@ pub(crate) fn run(options: &Options) -> Result<Exit> {
         counts: Counts::default(),
         compare: Comparison::new(options),
     };
+    let signed = options.signature.as_ref().map(|signature| signature.verify(&options.named)).transpose()?;
+    if let Some(signed) = &signed {
+        let exit = run.report_signature(signed)?;
+        if exit != Exit::Ok {
+            return Ok(exit);
+        }
+    }
+    let lists: Vec<_> = match &signed {
+        Some(signed) => vec![(&signed.path, Some(&signed.content[..]))],
+        None => options.lists.iter().map(|list| (list, None)).collect(),
+    };
     let mut exit = Exit::Ok;
     let mut changes = Vec::new();
-    for list in &options.lists {
-        match run.list(list) {
+    for (list, content) in lists {
+        match run.list(list, content) {
             Ok((found, change)) => {
                 exit = exit.and(found);
                 changes.push((list, change));
@@ -77,12 +92,27 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Checks every line of one list.
-    fn list(&mut self, path: &Path) -> Result<(Exit, Changes)> {
+    /// Says whether the list is signed by somebody who is trusted.
+    fn report_signature(&mut self, signed: &SignedList) -> Result<Exit> {
+        let exit = signed.report.finding.exit();
+        let quiet = self.options.shown != Shown::All;
+        if self.options.shown != Shown::Nothing || matches!(signed.report.finding, Finding::Unchecked(_)) {
+            let args = ReportArgs { json: self.options.json, quiet };
+            signed.report.print(&mut self.out, &signed.path, args)?;
+            self.out.flush()?;
+        }
+        Ok(exit)
+    }
+
+    /// Checks every line of one list, whose content may have been read already.
+    fn list(&mut self, path: &Path, content: Option<&[u8]>) -> Result<(Exit, Changes)> {
         let Self { options, progress, out, counts, compare } = self;
         let threads = threads(options.read);
         let plan = PoolOptions { threads, meter: progress, on_large: &interrupt::stop_gracefully };
-        let list = List::open(path, options.reader(path))?;
+        let list = match content {
+            Some(content) => List::of_content(path, content, options.reader(path)),
+            None => List::open(path, options.reader(path))?,
+        };
         compare.begin(list.identity(), named(path));
         let printer = Printer::new(options, path, out);
         let mut changes = Changes::new(&list);

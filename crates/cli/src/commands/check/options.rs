@@ -1,5 +1,6 @@
 //! What to check, and how, as the flags of two commands say it.
 
+use super::signed::ListSignature;
 use crate::algorithm::Algorithm;
 use crate::args::{CheckArgs, ReadArgs, ReportArgs, SumArgs};
 use crate::commands::hashing::or_stdin;
@@ -36,6 +37,10 @@ pub(super) enum Shown {
 /// What to check, and how.
 pub(crate) struct Options {
     pub(super) lists: Vec<PathBuf>,
+    /// The lists that the user names: none means standard input, or a list in its signature.
+    pub(super) named: Vec<PathBuf>,
+    /// The signature of the only list.
+    pub(super) signature: Option<ListSignature>,
     pub(super) dialect: Dialect,
     pub(super) ending: LineEnding,
     /// The function for lines without a tag; `None` decides by the number of digits.
@@ -57,6 +62,8 @@ impl Options {
     pub(crate) fn of_sum(args: &SumArgs) -> Self {
         Self {
             lists: or_stdin(&args.files),
+            named: args.files.clone(),
+            signature: None,
             dialect: Dialect::B3sum,
             ending: ending(args.zero),
             algorithm: args.algorithm,
@@ -83,6 +90,8 @@ impl Options {
         }
         Ok(Self {
             lists: or_stdin(&args.files),
+            named: args.files.clone(),
+            signature: ListSignature::of(args)?,
             dialect: Dialect::Any,
             ending: ending(args.zero),
             algorithm: args.algorithm,

@@ -1,0 +1,88 @@
+//! What a signature covers of a file: a digest, or all of it.
+
+use blake2::Blake2b512;
+use sha2::{Digest as _, Sha256, Sha512};
+
+use crate::FormatError;
+
+/// The most bytes of a file that a signature covers without hashing it first, because all of them
+/// must be in memory: 1 GiB. minisign has the same limit.
+pub const MAX_WHOLE_LEN: usize = 1 << 30;
+
+/// What a signature covers of a file.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// Its BLAKE2b-512 digest.
+    Blake2b512,
+    /// Its SHA-256 digest.
+    Sha256,
+    /// Its SHA-512 digest.
+    Sha512,
+    /// Its bytes.
+    Whole,
+}
+
+/// Turns the bytes of a file into what a signature covers.
+///
+/// ```
+/// use bulla_formats::{ContentHasher, Coverage};
+///
+/// let mut hasher = ContentHasher::new(Coverage::Sha512);
+/// hasher.update(b"a file");
+/// assert_eq!(hasher.finish()?.len(), 64);
+/// # Ok::<(), bulla_formats::FormatError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ContentHasher(Progress);
+
+#[derive(Clone, Debug)]
+enum Progress {
+    Blake2b512(Box<Blake2b512>),
+    Sha256(Sha256),
+    Sha512(Box<Sha512>),
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+impl ContentHasher {
+    /// Starts with an empty file.
+    pub fn new(coverage: Coverage) -> Self {
+        Self(match coverage {
+            Coverage::Blake2b512 => Progress::Blake2b512(Box::default()),
+            Coverage::Sha256 => Progress::Sha256(Sha256::new()),
+            Coverage::Sha512 => Progress::Sha512(Box::default()),
+            Coverage::Whole => Progress::Whole(Vec::new()),
+        })
+    }
+
+    /// Adds the next bytes. Of a file that is too long to be covered whole, nothing is kept.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            Progress::Blake2b512(hasher) => hasher.update(bytes),
+            Progress::Sha256(hasher) => hasher.update(bytes),
+            Progress::Sha512(hasher) => hasher.update(bytes),
+            Progress::Whole(content) if content.len() + bytes.len() <= MAX_WHOLE_LEN => {
+                content.extend_from_slice(bytes);
+            }
+            Progress::Whole(_) => self.0 = Progress::TooLong,
+            Progress::TooLong => {}
+        }
+    }
+
+    /// What the signature covers: the digest or the bytes.
+    ///
+    /// # Errors
+    /// The signature covers the file's bytes, and there are more than [`MAX_WHOLE_LEN`].
+    pub fn finish(self) -> Result<Vec<u8>, FormatError> {
+        match self.0 {
+            Progress::Blake2b512(hasher) => Ok(hasher.finalize().to_vec()),
+            Progress::Sha256(hasher) => Ok(hasher.finalize().to_vec()),
+            Progress::Sha512(hasher) => Ok(hasher.finalize().to_vec()),
+            Progress::Whole(content) => Ok(content),
+            Progress::TooLong => Err(FormatError::new(
+                "such a signature covers the file itself, which bulla does only for files up to 1 GiB",
+            )),
+        }
+    }
+}

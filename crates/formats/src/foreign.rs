@@ -1,0 +1,128 @@
+//! The formats, and a signature in any of them.
+
+use std::fmt;
+
+use bulla_kms::PublicKey;
+
+use crate::minisign::MinisignSignature;
+use crate::signify::SignifySignature;
+use crate::ssh::SshSignature;
+use crate::{minisign, ssh};
+
+/// The most bytes of a signature file, without an embedded message.
+pub const MAX_SIGNATURE_LEN: usize = 64 << 10;
+
+/// Why a text is not a signature or a key of a format: one sentence without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatError(String);
+
+impl FormatError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// A key that signs messages.
+pub trait MessageSigner {
+    /// Why it does not sign.
+    type Error: From<FormatError>;
+
+    /// Signs a message. All calls of one signer sign by one version of a key.
+    ///
+    /// # Errors
+    /// Those of the key.
+    fn sign(&mut self, message: &[u8]) -> Result<(PublicKey, Vec<u8>), Self::Error>;
+}
+
+/// A format of another program.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ForeignFormat {
+    /// That of minisign.
+    Minisign,
+    /// That of `ssh-keygen -Y sign`, which git uses too.
+    Ssh,
+    /// That of OpenBSD's signify.
+    Signify,
+}
+
+impl ForeignFormat {
+    /// The format of a signature file, by its first bytes. None if they begin no signature.
+    ///
+    /// ```
+    /// use bulla_formats::ForeignFormat;
+    ///
+    /// let ssh = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lH";
+    /// assert_eq!(ForeignFormat::detect(ssh), Some(ForeignFormat::Ssh));
+    /// assert_eq!(ForeignFormat::detect(b"a file"), None);
+    /// ```
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
+        if ssh::begins_like_one(bytes) {
+            return Some(Self::Ssh);
+        }
+        if !bytes.starts_with(minisign::UNTRUSTED.as_bytes()) {
+            return None;
+        }
+        let third = bytes.split(|byte| *byte == b'\n').nth(2).unwrap_or_default();
+        let is_minisign = third.starts_with(minisign::TRUSTED.as_bytes());
+        Some(if is_minisign { Self::Minisign } else { Self::Signify })
+    }
+}
+
+/// A signature of one of the formats.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForeignSignature {
+    /// One of minisign.
+    Minisign(MinisignSignature),
+    /// One of OpenSSH.
+    Ssh(Box<SshSignature>),
+    /// One of signify.
+    Signify(SignifySignature),
+}
+
+impl ForeignSignature {
+    /// Reads a signature file. None if it begins like none of these formats.
+    ///
+    /// # Errors
+    /// It begins like one, and is none: the error says what is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, FormatError> {
+        Ok(match ForeignFormat::detect(bytes) {
+            None => None,
+            Some(ForeignFormat::Minisign) => Some(Self::Minisign(MinisignSignature::parse(text(bytes)?)?)),
+            Some(ForeignFormat::Ssh) => Some(Self::Ssh(Box::new(SshSignature::parse(text(bytes)?)?))),
+            Some(ForeignFormat::Signify) => Some(Self::Signify(SignifySignature::parse(bytes)?)),
+        })
+    }
+
+    /// The format.
+    ///
+    /// ```
+    /// use bulla_formats::{ForeignFormat, ForeignSignature};
+    ///
+    /// let text = "untrusted comment: verify with k.pub\n\
+    ///     RWQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
+    /// let signature = ForeignSignature::parse(text.as_bytes())?.unwrap();
+    /// assert_eq!(signature.format(), ForeignFormat::Signify);
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn format(&self) -> ForeignFormat {
+        match self {
+            Self::Minisign(_) => ForeignFormat::Minisign,
+            Self::Ssh(_) => ForeignFormat::Ssh,
+            Self::Signify(_) => ForeignFormat::Signify,
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, FormatError> {
+    std::str::from_utf8(bytes).map_err(|_| FormatError::new("it is not UTF-8"))
+}

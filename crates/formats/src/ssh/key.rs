@@ -1,0 +1,386 @@
+//! The public keys and the certificates of OpenSSH, and what they verify.
+
+use std::fmt;
+
+use base64ct::{Base64, Base64Unpadded, Encoding as _};
+use bulla_kms::{Algorithm, PublicKey, transfer};
+use p256::elliptic_curve::sec1::ToSec1Point as _;
+use rsa::BoxedUint;
+use rsa::signature::Verifier as _;
+use sha2::{Digest as _, Sha256, Sha512};
+use ssh_encoding::{Decode as _, Encode as _};
+use ssh_key::public::{EcdsaPublicKey, Ed25519PublicKey, KeyData, RsaPublicKey};
+use ssh_key::{EcdsaCurve, HashAlg, Mpint, Signature};
+
+use crate::FormatError;
+
+/// How the names of certificates end.
+const CERTIFICATE: &str = "-cert-v01@openssh.com";
+/// The sizes of RSA keys in bits. Shorter ones are broken, or soon.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// A public key of OpenSSH, of any algorithm. Keys of Ed25519, ECDSA and RSA verify; others are
+/// read, and verify nothing.
+///
+/// ```
+/// use bulla_formats::ssh::SshKey;
+///
+/// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr me@example.org";
+/// let key = SshKey::parse(line)?;
+/// assert_eq!(key.algorithm(), "ssh-ed25519");
+/// assert!(key.fingerprint().starts_with("SHA256:"));
+/// assert!(line.starts_with(&key.to_string()));
+/// # Ok::<(), bulla_formats::FormatError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct SshKey {
+    algorithm: String,
+    blob: Vec<u8>,
+    /// None for algorithms that nothing here verifies.
+    data: Option<KeyData>,
+}
+
+impl SshKey {
+    /// Reads a line `ALGORITHM BASE64`, with or without a comment.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(line: &str) -> Result<Self, FormatError> {
+        let invalid = || FormatError::new("it is not a line of the form `ssh-ed25519 BASE64 COMMENT`");
+        let mut words = line.split_ascii_whitespace();
+        let algorithm = words.next().ok_or_else(invalid)?;
+        let blob = Base64::decode_vec(words.next().ok_or_else(invalid)?).map_err(|_| invalid())?;
+        let key = Self::from_blob(&blob)?;
+        if key.algorithm != algorithm {
+            let message = format!("the line names {algorithm}, and the key in it is of {}", key.algorithm);
+            return Err(FormatError::new(message));
+        }
+        Ok(key)
+    }
+
+    /// Whether a line begins like one of a public key.
+    pub(crate) fn begins(line: &str) -> bool {
+        let first = line.split_ascii_whitespace().next().unwrap_or_default();
+        ["ssh-", "ecdsa-sha2-", "sk-"].iter().any(|prefix| first.starts_with(prefix))
+    }
+
+    pub(super) fn from_blob(blob: &[u8]) -> Result<Self, FormatError> {
+        let malformed = || FormatError::new("the public key is malformed");
+        let algorithm = String::decode(&mut &blob[..]).map_err(|_| malformed())?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-@._".contains(c);
+        if algorithm.is_empty() || !algorithm.chars().all(is_name) {
+            return Err(malformed());
+        }
+        if algorithm.ends_with(CERTIFICATE) {
+            return Err(FormatError::new("it is a certificate, where a public key belongs"));
+        }
+        let is_verified = ["ssh-ed25519", "ssh-rsa"].contains(&&algorithm[..]);
+        let data = if is_verified || algorithm.starts_with("ecdsa-sha2-") {
+            let mut rest = blob;
+            let data = KeyData::decode(&mut rest).map_err(|_| malformed())?;
+            let mut again = Vec::new();
+            data.encode(&mut again).map_err(|_| malformed())?;
+            if !rest.is_empty() || again != blob {
+                return Err(malformed());
+            }
+            Some(data)
+        } else {
+            None
+        };
+        Ok(Self { algorithm, blob: blob.to_vec(), data })
+    }
+
+    /// The form of one of our keys.
+    ///
+    /// # Errors
+    /// It is neither one of Ed25519 nor of P-256.
+    pub fn of(key: &PublicKey) -> Result<Self, FormatError> {
+        let unsupported =
+            || FormatError::new(format!("is a {} key; OpenSSH gets Ed25519 and P-256 keys", key.algorithm()));
+        let data = match key.algorithm() {
+            Algorithm::Ed25519 => {
+                let bytes = key.as_bytes().try_into().map_err(|_| unsupported())?;
+                KeyData::Ed25519(Ed25519PublicKey(bytes))
+            }
+            Algorithm::EcdsaP256 => {
+                let point = p256::PublicKey::from_sec1_bytes(key.as_bytes()).map_err(|_| unsupported())?;
+                let point = point.to_sec1_point(false);
+                let key = EcdsaPublicKey::from_sec1_bytes(point.as_bytes()).map_err(|_| unsupported())?;
+                KeyData::Ecdsa(key)
+            }
+            _ => return Err(unsupported()),
+        };
+        let mut blob = Vec::new();
+        data.encode(&mut blob).map_err(|_| unsupported())?;
+        Self::from_blob(&blob)
+    }
+
+    /// The key in our form, if `bulla-kms` knows its algorithm: of Ed25519 or P-256.
+    ///
+    /// ```
+    /// # use bulla_formats::ssh::SshKey;
+    /// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// let key = SshKey::parse(line)?;
+    /// assert_eq!(SshKey::of(&key.public_key().unwrap())?, key);
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn public_key(&self) -> Option<PublicKey> {
+        match self.data.as_ref()? {
+            KeyData::Ed25519(key) => PublicKey::from_bytes(Algorithm::Ed25519, &key.0).ok(),
+            KeyData::Ecdsa(key) if key.curve() == EcdsaCurve::NistP256 => {
+                let point = p256::PublicKey::from_sec1_bytes(key.as_sec1_bytes()).ok()?;
+                PublicKey::from_bytes(Algorithm::EcdsaP256, point.to_sec1_point(true).as_bytes()).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The algorithm's name in OpenSSH.
+    pub fn algorithm(&self) -> &str {
+        &self.algorithm
+    }
+
+    /// The SHA-256 fingerprint, as OpenSSH prints it.
+    pub fn fingerprint(&self) -> String {
+        format!("SHA256:{}", Base64Unpadded::encode_string(&Sha256::digest(&self.blob)))
+    }
+
+    pub(super) fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
+        let verdict = match &self.data {
+            Some(KeyData::Ed25519(_)) if signature.algorithm() == ssh_key::Algorithm::Ed25519 => {
+                self.public_key().map(|key| key.verify(message, signature.as_bytes()).is_valid())
+            }
+            Some(KeyData::Ecdsa(key)) => verifies_ecdsa(key, message, signature),
+            Some(KeyData::Rsa(key)) => verifies_rsa(key, message, signature),
+            _ => None,
+        };
+        verdict == Some(true)
+    }
+}
+
+impl fmt::Display for SshKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.algorithm, Base64::encode_string(&self.blob))
+    }
+}
+
+impl fmt::Debug for SshKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A signature of OpenSSH from one of ours.
+pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, FormatError> {
+    let malformed = |_| FormatError::new("the key made a signature of another length");
+    let (algorithm, bytes) = match key.algorithm() {
+        Algorithm::EcdsaP256 => {
+            let mut pair = Vec::new();
+            for number in bytes.chunks(bytes.len().div_ceil(2)) {
+                let number = Mpint::from_positive_bytes(number).map_err(malformed)?;
+                number.encode(&mut pair).map_err(|error| malformed(error.into()))?;
+            }
+            (ssh_key::Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 }, pair)
+        }
+        _ => (ssh_key::Algorithm::Ed25519, bytes.to_vec()),
+    };
+    Signature::new(algorithm, bytes).map_err(malformed)
+}
+
+/// Both values of s that satisfy the equation verify: OpenSSH writes either.
+fn verifies_ecdsa(key: &EcdsaPublicKey, message: &[u8], signature: &Signature) -> Option<bool> {
+    if signature.algorithm() != (ssh_key::Algorithm::Ecdsa { curve: key.curve() }) {
+        return None;
+    }
+    let length = match key.curve() {
+        EcdsaCurve::NistP256 => 32,
+        EcdsaCurve::NistP384 => 48,
+        EcdsaCurve::NistP521 => 66,
+    };
+    let mut rest = signature.as_bytes();
+    let mut pair = Vec::with_capacity(2 * length);
+    for _ in 0..2 {
+        let number = Mpint::decode(&mut rest).ok()?;
+        let number = number.as_positive_bytes()?;
+        pair.resize(pair.len() + length.checked_sub(number.len())?, 0);
+        pair.extend_from_slice(number);
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    match key {
+        EcdsaPublicKey::NistP256(point) => {
+            let point = p256::PublicKey::from_sec1_bytes(point.as_bytes()).ok()?;
+            let point = point.to_sec1_point(true);
+            let key = PublicKey::from_bytes(Algorithm::EcdsaP256, point.as_bytes()).ok()?;
+            let pair = transfer::with_lower_s(Algorithm::EcdsaP256, &pair)?;
+            Some(key.verify(message, &pair).is_valid())
+        }
+        EcdsaPublicKey::NistP384(point) => {
+            let key = p384::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?;
+            let pair = p384::ecdsa::Signature::from_slice(&pair).ok()?;
+            Some(key.verify(message, &pair).is_ok())
+        }
+        EcdsaPublicKey::NistP521(point) => {
+            let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?;
+            let pair = p521::ecdsa::Signature::from_slice(&pair).ok()?;
+            Some(key.verify(message, &pair).is_ok())
+        }
+    }
+}
+
+/// PKCS #1 version 1.5 with SHA-2 (RFC 8332), never with SHA-1.
+fn verifies_rsa(key: &RsaPublicKey, message: &[u8], signature: &Signature) -> Option<bool> {
+    let number = |mpint: &Mpint| Some(BoxedUint::from_be_slice_vartime(mpint.as_positive_bytes()?));
+    let (modulus, exponent) = (number(&key.n)?, number(&key.e)?);
+    let key = rsa::PublicKey::new_with_size_limits(modulus, exponent, RSA_BITS).ok()?;
+    let pair = rsa::pkcs1v15::Signature::try_from(signature.as_bytes()).ok()?;
+    let verdict = match signature.algorithm() {
+        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha256) } => {
+            rsa::pkcs1v15::VerifyingKey::<Sha256>::new(key).verify(message, &pair)
+        }
+        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha512) } => {
+            rsa::pkcs1v15::VerifyingKey::<Sha512>::new(key).verify(message, &pair)
+        }
+        _ => return None,
+    };
+    Some(verdict.is_ok())
+}
+
+/// Who made a signature: a key, or a key that a certificate authority vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SshSigner {
+    /// A key.
+    Key(SshKey),
+    /// A certificate.
+    Certificate(Box<SshCertificate>),
+}
+
+impl SshSigner {
+    pub(super) fn parse(blob: &[u8]) -> Result<Self, FormatError> {
+        let name = String::decode(&mut &blob[..]).unwrap_or_default();
+        if name.ends_with(CERTIFICATE) {
+            return Ok(Self::Certificate(Box::new(SshCertificate::parse(blob)?)));
+        }
+        SshKey::from_blob(blob).map(Self::Key)
+    }
+
+    /// The key that signed.
+    pub fn key(&self) -> &SshKey {
+        match self {
+            Self::Key(key) => key,
+            Self::Certificate(certificate) => &certificate.key,
+        }
+    }
+
+    pub(super) fn blob(&self) -> &[u8] {
+        match self {
+            Self::Key(key) => &key.blob,
+            Self::Certificate(certificate) => &certificate.blob,
+        }
+    }
+
+    /// The key of the authority, if this is a certificate.
+    pub(super) fn authority(&self) -> Option<&SshKey> {
+        match self {
+            Self::Key(_) => None,
+            Self::Certificate(certificate) => Some(&certificate.authority),
+        }
+    }
+}
+
+/// A certificate of OpenSSH (`PROTOCOL.certkeys`).
+///
+/// The crate `ssh-key` has certificates too, and refuses those that are valid for ever, which
+/// ssh-keygen makes unless somebody asks for less.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshCertificate {
+    blob: Vec<u8>,
+    key: SshKey,
+    kind: u32,
+    principals: Vec<String>,
+    valid_after: u64,
+    valid_before: u64,
+    critical_options: Vec<u8>,
+    authority: SshKey,
+}
+
+/// The kind of a user's certificate.
+const USER: u32 = 1;
+
+impl SshCertificate {
+    fn parse(blob: &[u8]) -> Result<Self, FormatError> {
+        let malformed = || FormatError::new("the certificate is malformed");
+        let (certificate, signature) = Self::decode(blob).ok_or_else(malformed)?;
+        let mut end = Vec::new();
+        signature.encode_prefixed(&mut end).map_err(|_| malformed())?;
+        let signed = blob.strip_suffix(&end[..]).ok_or_else(malformed)?;
+        if !certificate.authority.verifies(signed, &signature) {
+            return Err(FormatError::new("its authority did not sign the certificate"));
+        }
+        Ok(certificate)
+    }
+
+    fn decode(blob: &[u8]) -> Option<(Self, Signature)> {
+        let mut rest = blob;
+        let reader = &mut rest;
+        let name = String::decode(reader).ok()?;
+        let algorithm = name.strip_suffix(CERTIFICATE)?.to_owned();
+        let _nonce = Vec::<u8>::decode(reader).ok()?;
+        // The public key without its name: the key, a curve and a point, or an exponent and a modulus.
+        let fields = match &algorithm[..] {
+            "ssh-ed25519" => 1,
+            "ssh-rsa" => 2,
+            ecdsa if ecdsa.starts_with("ecdsa-sha2-") => 2,
+            _ => return None,
+        };
+        let mut key = Vec::new();
+        algorithm.encode(&mut key).ok()?;
+        for _ in 0..fields {
+            Vec::<u8>::decode(reader).ok()?.encode(&mut key).ok()?;
+        }
+        let _serial = u64::decode(reader).ok()?;
+        let kind = u32::decode(reader).ok()?;
+        let _key_id = Vec::<u8>::decode(reader).ok()?;
+        let principals = Vec::<u8>::decode(reader).ok()?;
+        let (valid_after, valid_before) = (u64::decode(reader).ok()?, u64::decode(reader).ok()?);
+        let critical_options = Vec::<u8>::decode(reader).ok()?;
+        let _extensions = Vec::<u8>::decode(reader).ok()?;
+        let _reserved = Vec::<u8>::decode(reader).ok()?;
+        let authority = SshKey::from_blob(&Vec::<u8>::decode(reader).ok()?).ok()?;
+        let signature = Signature::try_from(&Vec::<u8>::decode(reader).ok()?[..]).ok()?;
+        let certificate = Self {
+            blob: blob.to_vec(),
+            key: SshKey::from_blob(&key).ok()?,
+            kind,
+            principals: strings(&principals)?,
+            valid_after,
+            valid_before,
+            critical_options,
+            authority,
+        };
+        rest.is_empty().then_some((certificate, signature))
+    }
+
+    /// Whether the certificate is for people, and asks for nothing that is unknown here.
+    pub(super) fn is_plain(&self) -> bool {
+        self.kind == USER && self.critical_options.is_empty()
+    }
+
+    pub(super) fn principals(&self) -> &[String] {
+        &self.principals
+    }
+
+    /// From when on it is valid, and until before when: seconds since 1970.
+    pub(super) fn validity(&self) -> (u64, u64) {
+        (self.valid_after, self.valid_before)
+    }
+}
+
+fn strings(mut bytes: &[u8]) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        found.push(String::decode(&mut bytes).ok()?);
+    }
+    Some(found)
+}
