@@ -127,7 +127,17 @@ const KEPT: &str = "crates/kms/fuzz/seeds.json";
 /// character of a body chooses the operation.
 const SERVICE: &str = "crates/server/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 14] = [
+/// Signatures and lists that OpenSSH, signify and minisign made.
+const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
+
+const SEEDS: [Seeds; 16] = [
+    Seeds {
+        target: "foreign_signature",
+        file: FOREIGN,
+        place: "/signatures",
+        fields: &[("text", Encoding::Text)],
+    },
+    Seeds { target: "ssh_signers", file: FOREIGN, place: "/signers", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "ciphertext",
         file: "spec/vectors/symmetric.json",
@@ -233,7 +243,7 @@ mod tests {
             let is_target = |name: &&str| {
                 root.join(format!("crates/{name}/fuzz/fuzz_targets/{}.rs", seeds.target)).is_file()
             };
-            assert!(["kms", "server"].iter().any(is_target), "{}", seeds.target);
+            assert!(["formats", "kms", "server"].iter().any(is_target), "{}", seeds.target);
         }
     }
 }

@@ -359,17 +359,17 @@ pub(crate) struct SignArgs {
 ///
 /// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig or PATH.sig. The signature
 /// file itself says whether it is one of bulla, minisign, OpenSSH or signify. bulla prints one line
-/// for each file that differs from what was signed: changed, missing or unexpected. If the signature
-/// itself is at fault, it prints malformed signature, bad signature, wrong key, unknown key, unknown
-/// version, wrong namespace or expired.
+/// for each file that differs from what was signed: changed, missing or unexpected. If the
+/// signature itself is at fault, it prints malformed signature, bad signature, wrong key, unknown
+/// key, unknown version, wrong namespace or expired.
 ///
 /// A signature covers the content of a file, not its name. If the signed comment of a minisign
 /// signature names another file, bulla says so.
 ///
 /// bulla trusts the keys of your keystore, except revoked versions. With --public-key or
-/// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation, --succession also trusts the newer
-/// public keys that the given keys vouch for: see `bulla keys succession`. With `-`, bulla verifies
-/// standard input against the signature file of --signature.
+/// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation,
+/// --succession also trusts the newer public keys that the given keys vouch for: see `bulla keys
+/// succession`. With `-`, bulla verifies standard input against the signature file of --signature.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -23,6 +23,29 @@ pub enum Coverage {
     Whole,
 }
 
+impl Coverage {
+    /// Refuses a file that is too long to be covered whole.
+    ///
+    /// # Errors
+    /// The signature covers the file's bytes, and there are more than [`MAX_WHOLE_LEN`].
+    ///
+    /// ```
+    /// use bulla_formats::{Coverage, MAX_WHOLE_LEN};
+    ///
+    /// assert!(Coverage::Whole.check_len(MAX_WHOLE_LEN as u64).is_ok());
+    /// assert!(Coverage::Whole.check_len(MAX_WHOLE_LEN as u64 + 1).is_err());
+    /// assert!(Coverage::Sha512.check_len(u64::MAX).is_ok());
+    /// ```
+    pub fn check_len(self, len: u64) -> Result<(), FormatError> {
+        let is_possible = self != Self::Whole || len <= MAX_WHOLE_LEN as u64;
+        if is_possible { Ok(()) } else { Err(too_long()) }
+    }
+}
+
+fn too_long() -> FormatError {
+    FormatError::new("such a signature covers the file itself, which bulla does only for files up to 1 GiB")
+}
+
 /// Turns the bytes of a file into what a signature covers.
 ///
 /// ```
@@ -80,9 +103,7 @@ impl ContentHasher {
             Progress::Sha256(hasher) => Ok(hasher.finalize().to_vec()),
             Progress::Sha512(hasher) => Ok(hasher.finalize().to_vec()),
             Progress::Whole(content) => Ok(content),
-            Progress::TooLong => Err(FormatError::new(
-                "such a signature covers the file itself, which bulla does only for files up to 1 GiB",
-            )),
+            Progress::TooLong => Err(too_long()),
         }
     }
 }

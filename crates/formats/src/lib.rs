@@ -2,8 +2,8 @@
 //! signify.
 //!
 //! Each format is one module, which reads and writes it. What they share is here: how a file is
-//! read for a signature ([`Coverage`]), how a key signs ([`MessageSigner`]), and which formats there
-//! are ([`ForeignSignature`]). Whose key it is, and whether somebody trusts it, is the caller's
+//! read for a signature ([`Coverage`]), how a key signs ([`MessageSigner`]), and which formats
+//! there are ([`ForeignSignature`]). Whose key it is, and whether somebody trusts it, is the caller's
 //! question.
 //!
 //! Ed25519 and P-256 are verified by `bulla-kms`, with its strict predicate.
@@ -32,7 +32,8 @@
 //! let mut signer = KeystoreSigner(&keystore, &key);
 //! let text = minisign::sign(&mut signer, &content, "file:a\thashed", "a signature")?;
 //!
-//! let Some(ForeignSignature::Minisign(signature)) = ForeignSignature::parse(text.as_bytes())? else {
+//! let parsed = ForeignSignature::parse(text.as_bytes())?;
+//! let Some(ForeignSignature::Minisign(signature)) = parsed else {
 //!     panic!("it is a signature of minisign");
 //! };
 //! let public_key = keystore.public_key(&key)?;

@@ -1,7 +1,7 @@
 //! The formats of OpenBSD's signify (signify(1), and `signify.c` for the bytes).
 //!
-//! A signature file has a line with a comment, which nothing covers, and a line of base64: `Ed`, the
-//! key's number, and an Ed25519 signature of the file itself. In an *embedded* signature, the
+//! A signature file has a line with a comment, which nothing covers, and a line of base64: `Ed`,
+//! the key's number, and an Ed25519 signature of the file itself. In an *embedded* signature, the
 //! message follows, as in the lists of checksums that `signify -C` checks.
 
 use std::fmt;

@@ -46,7 +46,8 @@ pub struct SshSignature {
     namespace: String,
     reserved: Vec<u8>,
     coverage: Coverage,
-    signature: Signature,
+    /// The algorithm and the bytes of the signature, as they are in the file.
+    signature: Vec<u8>,
 }
 
 /// A namespace in one line without control characters.
@@ -115,7 +116,9 @@ pub fn sign<S: MessageSigner>(signer: &mut S, namespace: &str, digest: &[u8]) ->
         namespace: namespace.to_owned(),
         reserved: Vec::new(),
         coverage: Coverage::Sha512,
-        signature: key::signature(&public_key, &signature)?,
+        signature: key::signature(&public_key, &signature)?
+            .try_into()
+            .map_err(|_| FormatError::new("the signature is too long"))?,
     };
     Ok(file.to_string())
 }
@@ -142,8 +145,8 @@ impl SshSignature {
     /// Reads a signature.
     ///
     /// # Errors
-    /// It is none: the error says what is wrong. Keys of hardware tokens (`sk-...`) are read, and do
-    /// not verify.
+    /// It is none: the error says what is wrong. Keys of hardware tokens (`sk-...`) are read, and
+    /// do not verify.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let bytes = dearmor(text)?;
         let malformed = |what: &str| FormatError::new(format!("{what} is malformed"));
@@ -163,8 +166,8 @@ impl SshSignature {
             b"sha512" => Coverage::Sha512,
             _ => return Err(FormatError::new("its hash function is neither sha256 nor sha512")),
         };
-        let signature = Signature::try_from(&field("the signature in it")?[..])
-            .map_err(|_| malformed("the signature in it"))?;
+        let signature = field("the signature in it")?;
+        Signature::try_from(&signature[..]).map_err(|_| malformed("the signature in it"))?;
         if !rest.is_empty() {
             return Err(FormatError::new("there are bytes after its end"));
         }
@@ -190,17 +193,20 @@ impl SshSignature {
     /// of the signature. This does not say whose key it is.
     pub fn verifies(&self, digest: &[u8]) -> bool {
         let message = signed_bytes(&self.namespace, &self.reserved, self.coverage, digest);
-        message.is_ok_and(|message| self.signer.key().verifies(&message, &self.signature))
+        match (message, Signature::try_from(&self.signature[..])) {
+            (Ok(message), Ok(signature)) => self.signer.key().verifies(&message, &signature),
+            _ => false,
+        }
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, ssh_encoding::Error> {
         let mut bytes = MAGIC.to_vec();
         VERSION.encode(&mut bytes)?;
         self.signer.blob().encode(&mut bytes)?;
-        for field in [self.namespace.as_bytes(), &self.reserved, hash_name(self.coverage).as_bytes()] {
+        let hash = hash_name(self.coverage).as_bytes();
+        for field in [self.namespace.as_bytes(), &self.reserved, hash, &self.signature] {
             field.encode(&mut bytes)?;
         }
-        self.signature.encode_prefixed(&mut bytes)?;
         Ok(bytes)
     }
 }

@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -21,6 +21,7 @@ const DOCUMENTS: [&str; 13] = [
     "docs/tutorials/audit-a-binary.md",
     "docs/tutorials/replace-a-library.md",
     "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
 ];
 

@@ -21,8 +21,12 @@ struct Step {
 }
 
 /// The documents with tours.
-const DOCUMENTS: [&str; 3] =
-    ["README.md", "docs/tutorials/run-the-service.md", "docs/tutorials/sign-a-terabyte.md"];
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-release.md",
+    "docs/tutorials/sign-a-terabyte.md",
+];
 
 /// The document whose tour audits the command itself.
 const AUDIT: &str = "docs/tutorials/audit-a-binary.md";

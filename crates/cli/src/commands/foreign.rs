@@ -63,6 +63,7 @@ pub(super) fn covered(
     coverage: Coverage,
     progress: &Progress,
 ) -> std::result::Result<Vec<u8>, CoverError> {
+    coverage.check_len(source.len().unwrap_or(0)).map_err(CoverError::TooLong)?;
     let mut hasher = ContentHasher::new(coverage);
     source.for_each(progress, |bytes| hasher.update(bytes)).map_err(CoverError::Read)?;
     hasher.finish().map_err(CoverError::TooLong)

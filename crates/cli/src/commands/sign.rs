@@ -34,6 +34,7 @@ use tempfile::SpooledTempFile;
 
 pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     check_usage(args)?;
+    check_total(args)?;
     // Threads that start before this would not have the turn.
     idle::set_priority(args.work.priority())?;
     interrupt::watch_signals();
@@ -153,6 +154,18 @@ fn check_format(args: &SignArgs) -> Result<()> {
             .map_err(|error| Error::new("usage", format!("--namespace: {error}"))),
         None => Ok(()),
     }
+}
+
+/// Refuses more files than fit into memory, for a format that signs the files themselves.
+fn check_total(args: &SignArgs) -> Result<()> {
+    let Some(coverage) = args.format.coverage() else { return Ok(()) };
+    let lengths = args.paths.iter().filter_map(|path| path.metadata().ok());
+    let total = lengths.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum();
+    coverage.check_len(total).map_err(|_| {
+        let message = "with --format signify, all files together may have at most 1 GiB: such a signature covers the file itself";
+        Error::new("file_too_large", message)
+            .hint("sign a list of checksums instead: `bulla sum --algorithm sha256 --tag FILE > SHA256`")
+    })
 }
 
 /// Checks that the key exists and signs. It returns the key, if the user may read it.

@@ -92,6 +92,12 @@ fn files_are_signed_and_verified_as_on_this_machine() {
     both.same(&["sign", "--format", "minisign", "a"], 0);
     both.same(&["verify", "--format", "minisign", "a"], 0);
     both.same(&["sign", "--format", "minisign", "--key", "lasting", "a"], 2);
+    for format in ["ssh", "signify"] {
+        let signature = format!("a.{format}");
+        both.same(&["sign", "--format", format, "--output", &signature, "a"], 0);
+        both.same(&["verify", "--signature", &signature, "a"], 0);
+        both.same(&["sign", "--format", format, "--output", &signature, "--key", "lasting", "a"], 2);
+    }
     both.same_with(&["sign", "-", "--output", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"another", 1);

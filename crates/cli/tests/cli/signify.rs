@@ -83,6 +83,18 @@ fn a_file_that_begins_like_a_message_of_another_format_is_not_signed_whole() {
 }
 
 #[test]
+fn a_file_that_does_not_fit_into_memory_is_refused_before_it_is_read() {
+    let home = Home::new();
+    std::fs::File::create(home.path("sparse")).unwrap().set_len((1 << 30) + 1).unwrap();
+    let sign = ["sign", "sparse", "--format", "signify"];
+    home.run(sign).exits(2).complains("at most 1 GiB").complains("hint: sign a list of checksums");
+    home.write("small", "small");
+    their_key(&home);
+    them(&home, &["-S", "-s", "their.sec", "-m", "small", "-x", "sparse.sig"]).exits(0);
+    home.run(["verify", "sparse", "-p", "their.pub"]).exits(2).complains("up to 1 GiB");
+}
+
+#[test]
 fn lists_of_signify_go_both_ways() {
     let home = Home::new();
     home.write("one", "one");

@@ -25,7 +25,8 @@ const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 /// ```
 /// use bulla_formats::ssh::SshKey;
 ///
-/// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr me@example.org";
+/// let line = "ssh-ed25519 \
+///     AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr me@example.org";
 /// let key = SshKey::parse(line)?;
 /// assert_eq!(key.algorithm(), "ssh-ed25519");
 /// assert!(key.fingerprint().starts_with("SHA256:"));
@@ -119,7 +120,8 @@ impl SshKey {
     ///
     /// ```
     /// # use bulla_formats::ssh::SshKey;
-    /// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// let line = "ssh-ed25519 \
+    ///     AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
     /// let key = SshKey::parse(line)?;
     /// assert_eq!(SshKey::of(&key.public_key().unwrap())?, key);
     /// # Ok::<(), bulla_formats::FormatError>(())
@@ -327,7 +329,8 @@ impl SshCertificate {
         let name = String::decode(reader).ok()?;
         let algorithm = name.strip_suffix(CERTIFICATE)?.to_owned();
         let _nonce = Vec::<u8>::decode(reader).ok()?;
-        // The public key without its name: the key, a curve and a point, or an exponent and a modulus.
+        // The public key without its name: the key, a curve and a point, or an exponent and a
+        // modulus.
         let fields = match &algorithm[..] {
             "ssh-ed25519" => 1,
             "ssh-rsa" => 2,
