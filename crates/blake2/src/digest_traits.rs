@@ -10,6 +10,29 @@
 //! assert_eq!(Blake2b512::digest(b"abc")[..], *blake2b(b"abc").as_bytes());
 //! assert_eq!(Blake2b::<U10>::digest(b"abc").len(), 10);
 //! ```
+//!
+//! With a salt and a personalization, as a MAC or as the core of a hasher of another crate:
+//!
+//! ```
+//! use bulla_blake2::{blake2b::Params, digest_traits as blake2};
+//! use blake2::digest::block_api::{Buffer, VariableOutputCore};
+//! use blake2::digest::consts::U32;
+//! use blake2::{Blake2bMac, Blake2bVarCore, digest::Mac};
+//!
+//! let expected = |key: &[u8]| {
+//!     let mut params = Params::new();
+//!     params.hash_length(32).key(key).salt(b"salt").personal(b"example.com").hash(b"abc")
+//! };
+//! let mut mac = Blake2bMac::<U32>::new_with_salt_and_personal(Some(b"key"), b"salt", b"example.com")?;
+//! mac.update(b"abc");
+//! assert_eq!(mac.finalize().into_bytes()[..], *expected(b"key").as_bytes());
+//!
+//! let mut core = Blake2bVarCore::new_with_params(b"salt", b"example.com", 0, 32);
+//! let (mut buffer, mut digest) = (Buffer::<Blake2bVarCore>::new(b"abc"), Default::default());
+//! core.finalize_variable_core(&mut buffer, &mut digest);
+//! assert_eq!(digest[..32], *expected(b"").as_bytes());
+//! # Ok::<(), blake2::digest::InvalidLength>(())
+//! ```
 
 use crate::job::Finalization;
 use crate::kernel::Kernel;

@@ -24,6 +24,32 @@ use core::mem::MaybeUninit;
 /// hasher.update(b"foo").update(b"bar");
 /// assert_eq!(hasher.finalize(), bulla_blake3::hash(b"foobar"));
 /// ```
+///
+/// In memory of the caller, and by a kernel that the caller chose once:
+///
+/// ```
+/// use bulla_blake3::hazmat::Mode;
+/// use bulla_blake3::{CompactHasher, OUT_LEN, kernel};
+/// use std::mem::MaybeUninit;
+///
+/// let kernel = kernel::active();
+/// let mut place = MaybeUninit::uninit();
+/// let hasher = CompactHasher::init(&mut place, Mode::Hash);
+/// hasher.update_by(kernel, b"foo").update_by(kernel, b"bar");
+///
+/// let mut digest = [0; OUT_LEN];
+/// hasher.finalize_into(kernel, &mut digest);
+/// assert_eq!(hasher.finalize_by(kernel), bulla_blake3::hash(b"foobar"));
+/// assert_eq!(digest, *bulla_blake3::hash(b"foobar").as_bytes());
+/// let mut longer = [0; 2 * OUT_LEN];
+/// hasher.finalize_xof_by(kernel).fill(&mut longer);
+/// assert_eq!(digest, longer[..OUT_LEN]);
+///
+/// // A context that comes from C need not be UTF-8.
+/// let hasher = CompactHasher::init_derive_key_raw(&mut place, kernel, b"example.com 2026 keys");
+/// let key = hasher.update(b"material").finalize();
+/// assert_eq!(key, bulla_blake3::derive_key("example.com 2026 keys", b"material"));
+/// ```
 #[derive(Clone)]
 #[repr(C)]
 pub struct CompactHasher {
@@ -125,6 +151,16 @@ impl CompactHasher {
 
     /// Like [`update_by`](CompactHasher::update_by), on this thread and those of the current rayon
     /// pool. Input under 128 KiB is hashed on this thread, in a thread of the pool under 64 KiB.
+    ///
+    /// ```
+    /// use bulla_blake3::hazmat::Mode;
+    /// use bulla_blake3::{CompactHasher, kernel};
+    ///
+    /// let input = vec![7; 1 << 20];
+    /// let mut hasher = CompactHasher::new(Mode::Hash);
+    /// hasher.update_rayon_by(kernel::active(), &input);
+    /// assert_eq!(hasher.finalize(), bulla_blake3::hash(&input));
+    /// ```
     #[cfg(feature = "rayon")]
     pub fn update_rayon_by(&mut self, kernel: Kernel, input: &[u8]) -> &mut Self {
         self.update_with(kernel.0, input, &|stack: &mut Stack,

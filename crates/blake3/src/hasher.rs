@@ -247,6 +247,17 @@ impl Hasher {
 
 impl Kernel {
     /// A [`Hasher`] that uses this kernel instead of the process's kernel.
+    ///
+    /// ```
+    /// use bulla_blake3::{hazmat::Mode, kernel};
+    ///
+    /// // Every kernel of this machine computes the same.
+    /// for kernel in kernel::available() {
+    ///     let mut hasher = kernel.hasher(Mode::KeyedHash(&[7; 32]));
+    ///     hasher.update(b"foo").update(b"bar");
+    ///     assert_eq!(hasher.finalize(), bulla_blake3::keyed_hash(&[7; 32], b"foobar"));
+    /// }
+    /// ```
     pub fn hasher(self, mode: Mode<'_>) -> Hasher {
         Hasher::with(self.0, &mode.key_words(), mode.flags())
     }

@@ -88,6 +88,15 @@ impl Kernel {
     }
 
     /// The digest of `input` in any mode, by this kernel.
+    ///
+    /// ```
+    /// use bulla_blake3::{hazmat::Mode, kernel};
+    ///
+    /// let kernel = kernel::active();
+    /// let digest = kernel.hash_in(Mode::KeyedHash(&[7; 32]), b"input");
+    /// assert_eq!(digest, bulla_blake3::keyed_hash(&[7; 32], b"input"));
+    /// assert_eq!(kernel.hash_in(Mode::Hash, b"input"), kernel.hash(b"input"));
+    /// ```
     #[inline]
     pub fn hash_in(self, mode: Mode<'_>, input: &[u8]) -> Hash {
         digest(self.0, input, &mode.key_words(), mode.flags())

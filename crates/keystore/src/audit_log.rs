@@ -1,4 +1,43 @@
 //! The audit log in a keystore's folder, and the key that signs it.
+//!
+//! ```
+//! use bulla_keystore::audit_log::{
+//!     self, checkpoint_key, checkpoint_problem, ensure_log_key, find_log_key, find_untrusted,
+//! };
+//! use bulla_keystore::{AuditLogFolder, ErrorCode, KeystoreFolder, NewKeystore, Secrets};
+//! use bulla_kms::audit_log::ProblemKind;
+//!
+//! # let temporary = tempfile::tempdir()?;
+//! # let path = temporary.path().join("keystore");
+//! let folder = KeystoreFolder::at(path);
+//! let unlocked = folder.create(&NewKeystore::default(), &Secrets::new())?;
+//! let started = unlocked.begin_audit_log()?;
+//! assert!(started.folder.is_complete()?);
+//! let checkpoint = started.log.newest_checkpoint().unwrap();
+//! drop(started.log);
+//!
+//! let keystore = unlocked.open()?.keystore;
+//! assert_eq!(find_log_key(&keystore)?, Some(started.key));
+//! assert_eq!(find_log_key(&keystore)?, Some(ensure_log_key(&keystore)?));
+//! drop(keystore);
+//!
+//! // A reader trusts the versions of the log's key that are not revoked.
+//! let key = unlocked.audit_log_key()?;
+//! assert_eq!(find_untrusted(&checkpoint, &|id| checkpoint_key(&key, id)), None);
+//! let problem = find_untrusted(&checkpoint, &|_| None).unwrap();
+//! assert_eq!(problem.kind, ProblemKind::UnknownKey);
+//! let other = checkpoint_problem(ProblemKind::Lost, "the witness has no log".to_owned());
+//! assert_eq!(other.file, problem.file);
+//!
+//! // A start that was interrupted before its first checkpoint, beside a keystore without a log's key.
+//! # let path = temporary.path().join("audit-log");
+//! let folder = AuditLogFolder::at(path);
+//! folder.refuse_without_key()?;
+//! drop(folder.create_or_complete(audit_log::options())?);
+//! let error = folder.refuse_without_key().unwrap_err();
+//! assert_eq!(error.code, ErrorCode::AuditLogUnfinished);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::keys::{create_own_key, parse_constant, tenant};

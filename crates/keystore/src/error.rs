@@ -104,6 +104,25 @@ impl fmt::Display for ErrorCode {
 }
 
 /// An error about a keystore's folder, as a person reads it, with a code for programs.
+///
+/// ```
+/// use bulla_keystore::{Error, ErrorCode};
+/// use bulla_kms::{Code, KmsError};
+/// use std::io;
+///
+/// let error = Error::unknown_label("relase").hint("list the keys with: bulla keys list");
+/// assert_eq!((error.code, error.code.as_str()), (ErrorCode::UnknownLabel, "key_not_found"));
+/// assert_eq!(error.to_string(), "there is no key with the label \"relase\"");
+///
+/// let error = Error::no_audit_log().about("/srv/keys");
+/// assert_eq!(error.to_string(), "/srv/keys: the keystore has no audit log");
+///
+/// // Errors of the system and of the keystore itself keep their source.
+/// let error = Error::io("cannot read", io::Error::from(io::ErrorKind::StorageFull));
+/// assert_eq!((error.code.as_str(), error.kms_error().is_none()), ("storage_full", true));
+/// let error = Error::from(KmsError::new(Code::KeyDisabled, "the key is disabled"));
+/// assert_eq!(error.kms_error().unwrap().code, Code::KeyDisabled);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Error {
@@ -149,7 +168,7 @@ impl Error {
 
     /// Sets a path as the subject. Characters that could mislead a reader are escaped.
     #[must_use]
-    pub fn about_path(self, path: &Path) -> Self {
+    pub(crate) fn about_path(self, path: &Path) -> Self {
         self.about(escape_path(path))
     }
 

@@ -155,6 +155,22 @@ impl KeystoreFolder {
     /// Refuses a folder in which other users may replace files, or a key file that they may change:
     /// for a node of a service, whose keystore is elsewhere.
     ///
+    /// ```
+    /// # #[cfg(unix)]
+    /// # (|| {
+    /// use bulla_keystore::{ErrorCode, KeystoreFolder};
+    /// use std::os::unix::fs::PermissionsExt as _;
+    ///
+    /// # let temporary = tempfile::tempdir().unwrap();
+    /// # let path = temporary.path();
+    /// let folder = KeystoreFolder::at(path);
+    /// folder.check_node_permissions()?;
+    /// std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    /// assert_eq!(folder.check_node_permissions().unwrap_err().code, ErrorCode::KeystoreMode);
+    /// # Ok::<(), bulla_keystore::Error>(())
+    /// # })().unwrap();
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorCode::KeystoreMode`].
     pub fn check_node_permissions(&self) -> Result<()> {
@@ -207,6 +223,25 @@ impl KeystoreFolder {
     /// Does the same without asking the rollback guard: the caller accepts the keystore in its
     /// present state, even if it is an older copy.
     ///
+    /// ```
+    /// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets};
+    ///
+    /// # let temporary = tempfile::tempdir()?;
+    /// # let path = temporary.path().join("keystore");
+    /// # let counter = temporary.path().join("counter");
+    /// let folder = KeystoreFolder::at(path);
+    /// let guard = format!("file:{}", counter.display()).parse()?;
+    /// folder.create(&NewKeystore::default().guard(guard), &Secrets::new())?;
+    ///
+    /// // The disk with the guard is lost. The keystore opens once without it, to get another one.
+    /// std::fs::remove_file(counter)?;
+    /// assert!(folder.open(&Secrets::new()).is_err());
+    /// let unlocked = folder.unlock_unguarded(&Secrets::new())?;
+    /// unlocked.set_guard(unlocked.open()?.keystore, None, &Secrets::new())?;
+    /// folder.open(&Secrets::new())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`KeystoreFolder::unlock`].
     pub fn unlock_unguarded(&self, secrets: &Secrets) -> Result<UnlockedFolder> {
@@ -229,6 +264,19 @@ impl KeystoreFolder {
 
     /// Takes a secret that the caller has, whatever kind of secret opens the keystore. Opening
     /// fails if it is another one.
+    ///
+    /// ```
+    /// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets};
+    /// use bulla_kms::Unlock;
+    ///
+    /// # let temporary = tempfile::tempdir()?;
+    /// # let path = temporary.path().join("keystore");
+    /// let folder = KeystoreFolder::at(path);
+    /// folder.create(&NewKeystore::default(), &Secrets::new())?;
+    /// let unlocked = folder.unlock_with(Unlock::KeyFile(folder.key_file()), &Secrets::new())?;
+    /// assert!(unlocked.open()?.audit_log.is_none() && !folder.audit_log().is_complete()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorCode::KeystoreMode`]; a missing device or guard.
@@ -287,6 +335,25 @@ impl KeystoreFolder {
     /// Creates a keystore from a backup. A key file that a lost keystore left in the folder opens
     /// the new keystore too. If the original keystore had an audit log, a new one is started.
     ///
+    /// ```
+    /// use bulla_keystore::{KeystoreFolder, NewKeystore, NewSecret, Secrets, find_key};
+    /// use bulla_kms::Backup;
+    /// use bulla_kms::backend::Backends;
+    /// use bulla_kms::encryption::{Identity, IdentityKind};
+    ///
+    /// # let temporary = tempfile::tempdir()?;
+    /// # let [lost, new] = ["lost", "new"].map(|name| temporary.path().join(name));
+    /// let keystore = KeystoreFolder::at(lost).create(&NewKeystore::default(), &Secrets::new())?.open()?;
+    /// let identity = Identity::generate(IdentityKind::Age)?;
+    /// let mut file = Vec::new();
+    /// keystore.keystore.backup(&mut file, &[&identity.recipient()])?;
+    ///
+    /// let backup = Backup::read(&file[..], &[&identity], Backends::software())?;
+    /// let restored = KeystoreFolder::at(new).restore(&backup, &NewSecret::KeyFile, &Secrets::new())?;
+    /// find_key(&restored.folder.open()?.keystore, "default")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorCode::KeystoreMode`]; a missing secret or device; those of [`Backup::restore`].
     pub fn restore(&self, backup: &Backup, secret: &NewSecret, secrets: &Secrets) -> Result<RestoredFolder> {
@@ -311,6 +378,28 @@ impl KeystoreFolder {
 }
 
 /// Finds the key provider that the keystore names: a key on a device, or an identity.
+///
+/// ```
+/// use bulla_keystore::{ErrorCode, Secrets, find_provider};
+/// use bulla_kms::encryption::{Identity, IdentityKind};
+/// use bulla_kms::{Keystore, Unlock, UnlockMethod};
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let [store, path] = ["store", "identity"].map(|name| temporary.path().join(name));
+/// let identity = Identity::generate(IdentityKind::Age)?;
+/// identity.write(&path)?;
+/// Keystore::create(&store, &Unlock::Provider(std::sync::Arc::new(identity)))?;
+///
+/// // The keystore says what opens it.
+/// let UnlockMethod::Provider { method, key_name } = Keystore::unlock_method(&store)? else {
+///     panic!("an identity opens it")
+/// };
+/// let error = find_provider(&Secrets::new(), &method, &key_name).unwrap_err();
+/// assert_eq!(error.code, ErrorCode::IdentityRequired);
+/// let secrets = Secrets::new().identity_file(path);
+/// Keystore::open(&store, &find_provider(&secrets, &method, &key_name)?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorCode::DeviceRequired`], [`ErrorCode::IdentityRequired`]; those of the device, and of

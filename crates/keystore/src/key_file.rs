@@ -59,6 +59,24 @@ impl KeystoreFolder {
     /// Gives a new key file its final name, if it is the one that opens the keystore, which the
     /// caller has just created or changed and still has open.
     ///
+    /// ```
+    /// use bulla_keystore::KeystoreFolder;
+    /// use bulla_kms::{Keystore, Unlock};
+    ///
+    /// # let temporary = tempfile::tempdir()?;
+    /// # let path = temporary.path().join("keystore");
+    /// let folder = KeystoreFolder::at(path);
+    /// assert!(!folder.has_key_file());
+    /// let mut unlock = Unlock::KeyFile(folder.create_key_file()?);
+    /// // A keystore in the folder, or one in a cluster that this key file opens.
+    /// let keystore = Keystore::create(&folder.store_file(), &unlock)?;
+    /// folder.name_key_file(&mut unlock)?;
+    /// drop(keystore);
+    /// assert!(folder.has_key_file());
+    /// Keystore::open(&folder.store_file(), &Unlock::KeyFile(folder.key_file()))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of renaming it.
     pub fn name_key_file(&self, unlock: &mut Unlock) -> Result<()> {

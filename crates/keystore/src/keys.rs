@@ -23,6 +23,18 @@ pub(crate) fn parse_constant(name: &str) -> Name {
 /// Finds the key with the label `default`, or creates it: the process that created the keystore may
 /// have stopped before that.
 ///
+/// ```
+/// use bulla_keystore::{DEFAULT_LABEL, ensure_default_key, find_key, tenant};
+/// use bulla_kms::Keystore;
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = ensure_default_key(&keystore)?;
+/// assert_eq!(ensure_default_key(&keystore)?, key);
+/// assert_eq!(find_key(&keystore, DEFAULT_LABEL)?.key_id(), &key);
+/// assert_eq!(key.tenant(), &tenant());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// Those of [`Keystore::create_key`].
 pub fn ensure_default_key(keystore: &Keystore) -> Result<KeyId> {
@@ -40,6 +52,16 @@ pub(crate) fn create_own_key(keystore: &Keystore, label: Name, purpose: Name) ->
 }
 
 /// The text by which a user names a key, parsed and not yet looked up.
+///
+/// ```
+/// use bulla_keystore::{ErrorCode, LabelOrId};
+///
+/// assert_eq!(LabelOrId::parse("release")?.version(), None);
+/// let id = "local/files/ed25519/0190f3c2-5d1a-7b52-8c5e-3f2f6f0c9a11/v3";
+/// assert_eq!(LabelOrId::parse(id)?.version(), Some(3));
+/// assert_eq!(LabelOrId::parse("local/files").unwrap_err().code, ErrorCode::InvalidKeyId);
+/// # Ok::<(), bulla_keystore::Error>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelOrId {

@@ -8,6 +8,24 @@ use std::path::Path;
 /// Refuses a file with a secret that other users may read or write, as ssh does for private keys.
 /// Pipes and terminals are accepted, because secrets do not stay in them.
 ///
+/// ```
+/// # #[cfg(unix)]
+/// # (|| {
+/// use bulla_keystore::{ErrorCode, check_secret_file};
+/// use std::os::unix::fs::PermissionsExt as _;
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path().join("pin");
+/// std::fs::write(&path, "1234")?;
+/// for (mode, expected) in [(0o600, None), (0o644, Some(ErrorCode::SecretFileMode))] {
+///     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+///     let checked = check_secret_file(&path, &path.metadata()?);
+///     assert_eq!(checked.err().map(|error| error.code), expected);
+/// }
+/// # std::io::Result::Ok(())
+/// # })().unwrap();
+/// ```
+///
 /// # Errors
 /// [`ErrorCode::SecretFileMode`], [`ErrorCode::SecretFileOwner`].
 pub fn check_secret_file(path: &Path, metadata: &Metadata) -> Result<()> {

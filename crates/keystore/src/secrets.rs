@@ -162,6 +162,37 @@ fn read_first_line(file: File, subject: &str) -> Result<SecretString> {
 /// The secrets that a program has. The keystore says which one opens it.
 ///
 /// A key file needs no entry here: it is in the keystore's folder.
+///
+/// ```
+/// use bulla_keystore::{ErrorCode, PassphraseCredential, PassphraseFile, PassphrasePrompt, Secrets};
+/// use bulla_kms::Keystore;
+/// use std::path::Path;
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path().join("passphrase");
+/// std::fs::write(&path, "correct horse\n")?;
+/// # #[cfg(unix)]
+/// # std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+/// let file = PassphraseFile::at(path);
+/// let passphrase = file.read()?;
+///
+/// // The source is asked only if a passphrase opens the keystore.
+/// let secrets = Secrets::new().passphrase(file).identity_file("/etc/bulla/identity");
+/// let prompt = PassphrasePrompt::existing(Path::new("/srv/keys"));
+/// # use bulla_kms::ExposeSecret as _;
+/// assert_eq!(secrets.ask_passphrase(&prompt)?.expose_secret(), passphrase.expose_secret());
+/// let error = Secrets::new().ask_passphrase(&prompt).unwrap_err();
+/// assert_eq!(error.code, ErrorCode::NoPassphrase);
+///
+/// // As systemd passes it to a service. This process was not started by systemd.
+/// let secrets = Secrets::new().passphrase(PassphraseCredential::named("keystore-passphrase"));
+/// let error = secrets.ask_passphrase(&prompt).unwrap_err();
+/// assert_eq!(error.code, ErrorCode::NoCredential);
+///
+/// // For a keystore elsewhere.
+/// let keystore: Keystore = secrets.keystore_options().in_memory()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Secrets {
     passphrase: Option<Arc<dyn PassphraseSource>>,
@@ -191,6 +222,19 @@ impl Secrets {
     }
 
     /// Adds a device, for keystores whose root key, rollback guard or private keys are on it.
+    ///
+    /// ```
+    /// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets};
+    /// use bulla_kms::pkcs11::Pkcs11;
+    ///
+    /// # let temporary = tempfile::tempdir()?;
+    /// # let path = temporary.path().join("keystore");
+    /// let config = "pkcs11:token=keys?module-path=/usr/lib/softhsm/libsofthsm2.so".parse()?;
+    /// // The device is opened when it is needed: this keystore has none of its keys there.
+    /// let secrets = Secrets::new().device(Pkcs11::when_needed(&config));
+    /// KeystoreFolder::at(path).create(&NewKeystore::default(), &secrets)?.open()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "pkcs11")]
     #[must_use]
     pub fn device(mut self, device: Pkcs11) -> Self {

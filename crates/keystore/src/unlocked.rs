@@ -14,6 +14,45 @@ use std::sync::Arc;
 ///
 /// The keystore itself is open, and locked for other processes, only while it is used: a program
 /// opens it for one operation and drops it, and does not ask for the passphrase again.
+///
+/// ```
+/// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets, audit_log};
+/// use bulla_kms::{KeyFile, Unlock};
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path().join("keystore");
+/// let folder = KeystoreFolder::at(path);
+/// let mut unlocked = folder.create(&NewKeystore::default(), &Secrets::new())?;
+/// assert_eq!(unlocked.folder(), &folder);
+/// assert!(matches!(unlocked.unlock(), Unlock::KeyFile(_)));
+///
+/// // Signing with a key that nothing limits leaves the keystore unlocked for others.
+/// let keystore = unlocked.open_to_sign("default")?.keystore;
+/// let key = bulla_keystore::find_key(&unlocked.snapshot()?, "default")?;
+/// keystore.sign(key.as_ref(), b"a message")?;
+///
+/// // From now on, an audit log has every operation, and who did it.
+/// unlocked.begin_audit_log()?;
+/// unlocked.options_mut().actor = Some("nightly job".parse()?);
+/// let opened = unlocked.open_with(audit_log::options().max_file_bytes(1 << 20))?;
+/// opened.keystore.sign(key.as_ref(), b"a message")?;
+/// drop(opened);
+/// let checkpoint = unlocked.with_audit_log(|log, keystore, key| log.checkpoint(keystore, key))?;
+/// assert_eq!(checkpoint.key.key_id(), &unlocked.audit_log_key()?.key);
+///
+/// // Another key file, first a named one and then the folder's own.
+/// # let elsewhere = temporary.path().join("elsewhere.key");
+/// KeyFile::create(&elsewhere)?;
+/// let keystore = unlocked.open()?.keystore;
+/// unlocked.rekey(&keystore, Unlock::KeyFile(elsewhere))?;
+/// unlocked.rekey_to_key_file(&keystore)?;
+/// // A rollback guard, as its location names it.
+/// # let counter = temporary.path().join("counter");
+/// let guard = format!("file:{}", counter.display()).parse()?;
+/// unlocked.set_guard(keystore, Some(&guard), &Secrets::new())?;
+/// assert_eq!(folder.guard()?, Some(guard.to_string()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct UnlockedFolder {
     folder: KeystoreFolder,
@@ -202,6 +241,18 @@ impl UnlockedFolder {
 
     /// Replaces the secret with a key on the device. If the device has no key with that name, it is
     /// created.
+    ///
+    /// ```no_run
+    /// use bulla_keystore::{KeystoreFolder, Secrets};
+    /// use bulla_kms::pkcs11::Pkcs11;
+    ///
+    /// let config = "pkcs11:token=keys?module-path=/usr/lib/softhsm/libsofthsm2.so".parse()?;
+    /// let secrets = Secrets::new().device(Pkcs11::when_needed(&config));
+    /// let mut unlocked = KeystoreFolder::of_user()?.unlock(&secrets)?;
+    /// let keystore = unlocked.open()?.keystore;
+    /// unlocked.rekey_to_device_key(&keystore, &"root-key".parse()?, &secrets)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorCode::DeviceRequired`](crate::ErrorCode::DeviceRequired); those of the device and of

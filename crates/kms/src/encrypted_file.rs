@@ -4,6 +4,30 @@
 //! The data is encrypted once, under its own key. The [`Header`] contains that key, wrapped for
 //! each of the keys that open the file. So the keys can change without encrypting the data again:
 //! [`rekey`].
+//!
+//! ```
+//! use bulla_kms::encrypted_file::{Decryptor, ExistingRecipients, Header, decrypt, encrypt, rekey};
+//! use bulla_kms::encryption::{Identity, IdentityKind};
+//!
+//! let alice = Identity::generate(IdentityKind::Age)?;
+//! let bob = Identity::generate(IdentityKind::XWing)?;
+//! let file = encrypt(b"a letter", &[&alice.recipient()], b"")?;
+//!
+//! // Bob may read it too. The data is not encrypted again.
+//! let mut shared = Vec::new();
+//! rekey(&file[..], &mut shared, &[&alice], ExistingRecipients::Keep, &[&bob.recipient()])?;
+//! assert_eq!(**decrypt(&shared, &[&bob], b"")?, *b"a letter");
+//!
+//! // A program that asks which key it needs, before it asks for one.
+//! let mut source = &shared[..];
+//! let header = Header::read(&mut source)?;
+//! assert_eq!(header.wrapping_params().count(), 2);
+//! let mut letter = String::new();
+//! let mut decryptor = Decryptor::with_header(source, &header, &[&alice], b"")?;
+//! std::io::Read::read_to_string(&mut decryptor, &mut letter).unwrap();
+//! assert_eq!(letter, "a letter");
+//! # Ok::<(), bulla_kms::KmsError>(())
+//! ```
 
 use std::io::{self, BufRead, Read, Write};
 

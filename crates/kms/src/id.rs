@@ -240,6 +240,20 @@ impl<'a> From<&'a KeyVersionId> for KeyRef<'a> {
 }
 
 /// A key as a whole or one version of it: a [`KeyRef`] that owns its name.
+///
+/// ```
+/// use bulla_kms::{Algorithm, KeySelector, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// // As a user types it: with a version, or without one.
+/// for text in [key.to_string(), key.key_id().to_string()] {
+///     let selector: KeySelector = text.parse()?;
+///     assert_eq!(selector.key_id(), key.key_id());
+///     assert_eq!(keystore.sign(selector.as_ref(), b"a message")?.key, key);
+/// }
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySelector {
     /// The key as a whole.

@@ -63,6 +63,24 @@ const NO_ALGORITHM: &str = "none";
 
 /// Counters and histograms. A keystore with
 /// [`KeystoreOptions::metrics`](crate::KeystoreOptions::metrics) updates them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::metrics::Metrics;
+/// use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
+/// use prometheus_client::registry::Registry;
+///
+/// let metrics = Arc::new(Metrics::default());
+/// let keystore = KeystoreOptions::default().metrics(metrics.clone()).in_memory()?;
+/// keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// assert!(metrics.text().contains(r#"kms_ops_total{op="create",alg="ed25519"} 1"#));
+///
+/// // Beside the program's own metrics.
+/// let mut registry = Registry::default();
+/// metrics.register(&mut registry);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct Metrics {
     ops: Family<Done, Counter>,
     failures: Family<Failed, Counter>,

@@ -76,6 +76,19 @@ impl PublicKey {
     }
 
     /// The part of the key that backends get.
+    ///
+    /// ```
+    /// use bulla_kms::backend::{Backends, VerifyRequest};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, Verdict};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let public_key = keystore.public_key(&key)?;
+    /// let request = VerifyRequest::new(public_key.encoded(), b"a message", &[0; 64]);
+    /// let backend = Backends::software().verifier(Algorithm::Ed25519)?;
+    /// assert_eq!(backend.verify(request), Verdict::Invalid);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn encoded(&self) -> &EncodedKey {
         &self.0
     }

@@ -30,6 +30,20 @@ const LINES: usize = 7;
 /// Anyone with the older version's private key can make a statement about any public key. Follow
 /// statements only as long as you trust the older version: after a leak of its private key, the new
 /// public key must reach you in another way.
+///
+/// ```
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// keystore.rotate(key.key_id())?;
+/// let statement = &keystore.successions(key.key_id())?[0];
+/// assert!(statement.verify().is_valid());
+/// // Programs without this library check the same bytes.
+/// let signed = statement.signed_bytes();
+/// assert!(statement.public_key.verify(&signed, &statement.signature).is_valid());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Succession {
     /// The key version that signs.

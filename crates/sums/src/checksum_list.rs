@@ -74,6 +74,21 @@ pub enum ParsedLine {
 }
 
 /// Parses lines that may leave their hash function open.
+///
+/// ```
+/// use bulla_sums::{Algorithm, Dialect, LineEnding, LineParser, ParsedLine};
+///
+/// let ending = LineEnding::LineFeed;
+/// let parser = LineParser { dialect: Dialect::Any, ending, algorithm: None, likely: None };
+/// let list = format!("# as openssl writes it\nSHA256(a.txt)= {}\nMD5(a.txt)= ab\n", "5e".repeat(32));
+/// let mut lines = list.as_bytes().split(|byte| *byte == ending.byte()).map(|line| parser.parse(line));
+///
+/// assert_eq!(lines.next(), Some(ParsedLine::Blank));
+/// let Some(ParsedLine::Checksum(line)) = lines.next() else { panic!("not a checksum") };
+/// assert_eq!((line.algorithm, line.name), (Algorithm::Sha256, b"a.txt".to_vec()));
+/// assert_eq!(line.digest, [0x5e; 32]);
+/// assert!(matches!(lines.next(), Some(ParsedLine::Malformed(reason)) if reason.starts_with("MD5")));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LineParser {
     /// The lines that are accepted.

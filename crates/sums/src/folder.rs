@@ -11,6 +11,40 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// A folder that names are looked up in.
+///
+/// ```
+/// use bulla_sums::{FileKind, Folder, Links, Listing, Stamp, path_from};
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path();
+/// std::fs::write(path.join("b"), "two")?;
+/// std::fs::create_dir(path.join("a"))?;
+/// std::fs::write(path.join(".hidden"), "")?;
+///
+/// let here = Folder::here();
+/// assert_eq!((here.depth(), here.prefix()), (0, &b""[..]));
+/// let folder = here.open_folder(path.as_os_str().as_encoded_bytes(), Links::Refuse)?;
+/// assert_eq!(folder.depth(), 1);
+/// assert_eq!(path_from(&folder.path_of(b"b")), path.join("b"));
+///
+/// let mut listing = Listing::read(&folder)?;
+/// listing.retain(|name, _kind| !name.starts_with(b"."));
+/// listing.sort();
+/// assert!(!listing.is_empty());
+/// assert_eq!((listing.name(0), listing.kind(0).describe()), (&b"a"[..], "a folder"));
+/// assert_eq!((listing.name(1), listing.kind(1)), (&b"b"[..], FileKind::File));
+///
+/// // The stamp of a name is that of the open file, until somebody changes it.
+/// let stamp = folder.stamp(b"b", Links::Refuse)?;
+/// assert_eq!((stamp.kind(), stamp.size), (FileKind::File, 3));
+/// assert_eq!(stamp, Stamp::of(&std::fs::File::open(path.join("b"))?)?);
+///
+/// # #[cfg(unix)]
+/// std::os::unix::fs::symlink("b", path.join("link"))?;
+/// # #[cfg(unix)]
+/// assert_eq!(folder.link_target(b"link")?, b"b");
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Debug)]
 pub struct Folder {
     /// `None` for the current folder.
@@ -325,7 +359,7 @@ pub struct Stamp {
 
 impl Stamp {
     /// Whether the content was not touched between two stamps of one open file.
-    pub fn is_same_content(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_content(&self, other: &Self) -> bool {
         (self.identity, self.size, self.modified) == (other.identity, other.size, other.modified)
     }
 
@@ -342,7 +376,7 @@ impl Stamp {
     }
 
     /// Whether its owner may run the file.
-    pub fn is_executable(&self) -> bool {
+    pub(crate) fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
     }
 

@@ -340,6 +340,37 @@ impl EntryContent {
 
 /// Reads the files and links of a batch, in order. It leaves the last ones out if the first ones
 /// were large, or if the work is to stop.
+///
+/// ```
+/// use bulla_sums::{
+///     Dash, EntryContent, FileBatch, HashParams, Helpers, Links, NamePolicy, NoProgress, OpenPolicy,
+///     ReadOptions, SharedWork, read_entries,
+/// };
+/// use std::sync::Arc;
+///
+/// /// No other thread reads.
+/// struct Alone;
+/// impl Helpers for Alone {
+///     fn share(&self, _work: Arc<dyn SharedWork>) {}
+/// }
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a");
+/// std::fs::write(&path, "one")?;
+/// let reading = ReadOptions {
+///     hashing: Arc::new(HashParams::plain_blake3()),
+///     open_policy: OpenPolicy::RegularFile(Links::Refuse),
+///     name_policy: NamePolicy::MustStay,
+///     dash: Dash::FileName,
+///     by_blocks: false,
+///     meter: &NoProgress,
+/// };
+/// let entries = read_entries(&reading, &FileBatch::given(vec![path]), &Alone);
+/// let Ok(EntryContent::File(file)) = &entries[0] else { panic!("{entries:?}") };
+/// assert_eq!(file.size, 3);
+/// assert!(file.output.is(bulla_blake3::hash(b"one").as_bytes()));
+/// # std::io::Result::Ok(())
+/// ```
 pub fn read_entries(
     reading: &ReadOptions<'_>,
     batch: &FileBatch,

@@ -153,6 +153,14 @@ impl OtherHasher {
 }
 
 /// A digest of up to 64 bytes.
+///
+/// ```
+/// use bulla_sums::Digest;
+///
+/// let digest = Digest::new(&[7; 20]);
+/// assert_eq!(digest.as_bytes(), [7; 20]);
+/// assert_ne!(digest, Digest::new(&[7; 32]));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Digest {
     bytes: [u8; 64],
@@ -241,6 +249,20 @@ enum Function {
 }
 
 /// Output of a hash function.
+///
+/// ```
+/// use bulla_sums::{Digest, Output};
+///
+/// let digest = bulla_blake3::hash(b"one");
+/// let output = Output::Digest(Digest::new(digest.as_bytes()));
+/// assert!(output.is(digest.as_bytes()));
+/// assert_eq!(output.hash(), digest);
+///
+/// // BLAKE3's output is a stream: it begins with shorter and longer digests.
+/// let stream = bulla_blake3::Hasher::new().update(b"one").finalize_xof();
+/// let output = Output::Stream(Box::new(stream));
+/// assert!(output.is(&digest.as_bytes()[..16]) && !output.is(b"another"));
+/// ```
 #[derive(Clone, Debug)]
 pub enum Output {
     /// All of the wanted output.

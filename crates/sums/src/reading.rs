@@ -78,6 +78,15 @@ impl Meter for NoProgress {
 }
 
 /// How many threads read files.
+///
+/// ```
+/// use bulla_sums::Threads;
+///
+/// assert_eq!((Threads::AtMost(4).number(), Threads::One.number()), (4, 1));
+/// // 0 leaves the choice to the machine: it may be one thread or many.
+/// assert!(Threads::AtMost(0).may_be_many() && Threads::AtMost(0).number() >= 1);
+/// assert!(!Threads::AtMost(1).may_be_many());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     /// One file after the other, each from start to end.

@@ -14,6 +14,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// How threads share the reading of one file.
+///
+/// ```
+/// use bulla_sums::{ReadMode, Threads};
+///
+/// assert_eq!(ReadMode::Sequential.threads(), Threads::One);
+/// assert_eq!(ReadMode::Parallel(Threads::AtMost(2)).threads(), Threads::AtMost(2));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
     /// Only this thread reads, from start to end.
@@ -33,6 +40,38 @@ impl ReadMode {
 }
 
 /// A file that is open for reading.
+///
+/// ```
+/// use bulla_sums::{HashMode, Links, NoProgress, ReadError, ReadMode, Source, StreamError};
+/// use std::io::Read as _;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a");
+/// std::fs::write(&path, "one two")?;
+/// let source = Source::open_file(&path, Links::Refuse).unwrap();
+/// assert!(!source.is_empty());
+/// let digest = source.digest(&HashMode::Plain, ReadMode::Sequential, &NoProgress).unwrap();
+/// assert_eq!((digest.hash(), digest.size), (bulla_blake3::hash(b"one two"), 7));
+/// assert!(matches!(Source::open_file(folder.path(), Links::Refuse), Err(ReadError::NotAFile("a folder"))));
+///
+/// // The content in pieces, until a piece is refused.
+/// let mut content = Vec::new();
+/// let pieces = Source::open_any(&path).unwrap();
+/// assert_eq!(pieces.for_each(&NoProgress, |piece| content.extend_from_slice(piece)).unwrap(), 7);
+/// assert_eq!(content, b"one two");
+/// let refused = Source::open_any(&path).unwrap().try_for_each(&NoProgress, |_| Err("too long"));
+/// assert!(matches!(refused, Err(StreamError::Consumer("too long"))));
+///
+/// // A part of the file.
+/// let mut beginning = [0; 3];
+/// Source::open_any(&path).unwrap().into_file().read_exact(&mut beginning)?;
+/// assert_eq!(&beginning, b"one");
+///
+/// // Standard input has no length.
+/// # #[cfg(unix)]
+/// assert_eq!(Source::stdin()?.len(), None);
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Debug)]
 pub struct Source {
     file: File,

@@ -147,6 +147,22 @@ enum TreePart {
 /// file to which the digest will be written, if there is one: see
 /// [`Stamp::identity`](crate::Stamp::identity).
 ///
+/// ```
+/// use bulla_sums::{EntryKind, NoProgress, PoolOptions, Threads, TreeHasher, tree_digest};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path();
+/// std::fs::write(path.join("a"), "one")?;
+/// let plan = PoolOptions { threads: Threads::One, meter: &NoProgress, on_large: &|| {} };
+/// let digest = tree_digest(path, None, &plan).unwrap();
+/// assert_eq!((digest.entries, digest.bytes), (1, 3));
+///
+/// let mut expected = TreeHasher::new();
+/// expected.add(EntryKind::File, b"a", &bulla_blake3::hash(b"one"));
+/// assert_eq!(digest.hash, expected.finish());
+/// # std::io::Result::Ok(())
+/// ```
+///
 /// # Errors
 /// One for each thing that cannot be read, that is not a file, a folder or a link, or that takes
 /// the output.

@@ -23,6 +23,18 @@ pub enum Job {
 }
 
 /// Some files of one folder, in order.
+///
+/// ```
+/// use bulla_sums::FileBatch;
+///
+/// let batch = FileBatch::given(vec!["a.txt".into(), "b.txt".into()]);
+/// assert!(!batch.is_empty());
+/// assert_eq!(batch.names().collect::<Vec<_>>(), [b"a.txt", b"b.txt"]);
+/// assert_eq!(batch.name(1), b"b.txt");
+/// // Nobody has looked at the files yet.
+/// assert_eq!(batch.kind(1), None);
+/// assert!(batch.rest(1).is_some() && batch.rest(2).is_none());
+/// ```
 pub struct FileBatch {
     folder: Arc<Folder>,
     names: Names,
@@ -111,6 +123,21 @@ impl Feed<Job> for RestFeed {
 }
 
 /// A folder that is not listed yet.
+///
+/// ```
+/// use bulla_sums::{Job, PendingFolder, Rules};
+///
+/// # let temporary = tempfile::tempdir()?;
+/// # let path = temporary.path();
+/// std::fs::create_dir(path.join("photos"))?;
+/// let root = PendingFolder::root(path.as_os_str().as_encoded_bytes());
+/// assert_eq!(root.name(), path.as_os_str().as_encoded_bytes());
+///
+/// let mut listed = root.list(&Rules::default()).unwrap();
+/// let Some(Job::Folder(photos)) = listed.jobs.next() else { panic!("a folder is in it") };
+/// assert_eq!(photos.name(), b"photos");
+/// # std::io::Result::Ok(())
+/// ```
 pub struct PendingFolder {
     parent: Arc<Folder>,
     name: Vec<u8>,

@@ -75,6 +75,22 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
 ///
 /// The last base64 text encodes the first four bytes of the key's hash, followed by the key's
 /// signature of the lines before the empty one.
+///
+/// ```
+/// use bulla_kms::audit_log::{AuditLog, AuditLogOptions, Checkpoint};
+/// use bulla_kms::{Algorithm, Keystore, NewKey, Verdict};
+///
+/// let log = AuditLog::in_memory(AuditLogOptions::default())?;
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "audit".parse()?, Algorithm::Ed25519))?;
+/// let text = log.checkpoint(&keystore, &key)?.to_string();
+///
+/// // Whoever has the text and the public key checks it without the log.
+/// let checkpoint: Checkpoint = text.parse()?;
+/// assert_eq!(checkpoint.verify_with(&keystore.public_key(&key)?), Verdict::Valid);
+/// assert!(text.starts_with(&checkpoint.signed_text()));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log.

@@ -53,6 +53,25 @@ impl FromStr for Digest {
 serde_as_text!(Digest);
 
 /// One entry of a log.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::audit_log::{AuditLog, AuditLogOptions, AuditOperation, Outcome};
+/// use bulla_kms::{Algorithm, KeystoreOptions, NewKey};
+///
+/// let log = Arc::new(AuditLog::in_memory(AuditLogOptions::default())?);
+/// let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// keystore.on_behalf_of(&"alice".parse()?).sign(&key, b"a message")?;
+///
+/// let entry = &log.entries()?[1];
+/// assert_eq!(entry.who.as_str(), "alice");
+/// assert_eq!(entry.operation.as_str(), AuditOperation::Sign.as_str());
+/// assert_eq!(entry.result.as_str(), Outcome::Done.as_str());
+/// assert_eq!(entry.digest(), Some(bulla_blake3::hash(b"a message")));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {

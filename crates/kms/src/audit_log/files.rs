@@ -195,6 +195,43 @@ pub(super) fn head(folder: &Path) -> Result<Option<Checkpoint>> {
 
 /// The newest checkpoint that witnesses cosigned; none before the first one.
 ///
+/// ```
+/// use bulla_kms::audit_log::{
+///     AuditLog, AuditLogOptions, ProblemKind, WitnessKey, Witnesses, read_cosigned_checkpoint,
+///     verifier_key, verify_cosigned,
+/// };
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// # let temporary = tempfile::tempdir().unwrap();
+/// # let folder = &temporary.path().join("audit-log");
+/// let log = AuditLog::create(folder, AuditLogOptions::default())?;
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "audit".parse()?, Algorithm::Ed25519))?;
+/// let public_key = keystore.public_key(&key)?;
+/// println!("witnesses need this key: {}", verifier_key(log.id(), &public_key));
+///
+/// // With witnesses that must cosign, there would be a transport to each.
+/// let report = Witnesses::new(Vec::new(), 0).witness(&log, &keystore, key.key_id())?;
+/// assert!(report.stored);
+///
+/// // Others read what was stored beside the log, and trust it as far as its signatures go.
+/// let checkpoint = read_cosigned_checkpoint(folder)?.unwrap();
+/// assert_eq!((checkpoint.log(), checkpoint.size()), (log.id(), log.len()));
+/// assert!(checkpoint.is_signed_by(&public_key));
+/// let witness: WitnessKey =
+///     "witness.example.org+ac94e85e+BNdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea".parse()?;
+/// assert_eq!(witness.name(), "witness.example.org");
+/// assert_eq!(checkpoint.cosigned_by(&witness), None);
+///
+/// let keys = |id: &_| keystore.public_key(id).ok();
+/// let report = verify_cosigned(folder, &keys, &[witness], 1)?.unwrap();
+/// for problem in &report.problems {
+///     println!("{}: {}", problem.kind.as_str(), problem.message);
+/// }
+/// assert!(!report.problems.is_empty());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
+///
 /// # Errors
 /// [`Code::AuditLogCorrupt`] if the file is not such a checkpoint; errors of reading.
 pub fn read_cosigned_checkpoint(folder: &Path) -> Result<Option<CosignedCheckpoint>> {

@@ -452,7 +452,7 @@ pub trait PrivateKey: Any + Send + Sync {
 }
 
 /// A public key in the form in which its backend verifies with it, decoded once: see
-/// [`EncodedKey::prepared`].
+/// [`EncodedKey`].
 pub type Prepared = Box<dyn Any + Send + Sync>;
 
 /// Decodes a public key's bytes; `None` if they are not a public key.
@@ -460,6 +460,23 @@ pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
 
 /// An algorithm's public key, in its specification's encoding and decoded. See
 /// [`PublicKey::encoded`](crate::PublicKey::encoded).
+///
+/// ```
+/// use bulla_kms::backend::{Backends, VerifyRequest};
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// let public_key = keystore.public_key(&key)?;
+/// let signature = keystore.sign(&key, b"a message")?.bytes;
+///
+/// // What a backend gets, and what it may hand on to another one.
+/// let key = public_key.encoded();
+/// assert_eq!((key.algorithm(), key.as_bytes()), (Algorithm::Ed25519, public_key.as_bytes()));
+/// let request = VerifyRequest::new(key, b"a message", &signature);
+/// assert!(Backends::software().verifier(key.algorithm())?.verify(request).is_valid());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct EncodedKey {
     algorithm: Algorithm,
     bytes: Box<[u8]>,
@@ -491,7 +508,7 @@ impl EncodedKey {
     }
 
     /// The key as the software backend decoded it; `None` if that is not a `T`.
-    pub fn prepared<T: 'static>(&self) -> Option<&T> {
+    pub(crate) fn prepared<T: 'static>(&self) -> Option<&T> {
         let prepared = self.prepared.get_or_init(|| (self.decode)(self.algorithm, &self.bytes));
         prepared.as_ref()?.downcast_ref()
     }

@@ -99,6 +99,17 @@ impl Backends {
 
     /// The backends of a build without the feature `fast`. Keys and verdicts are the same; the
     /// signers differ.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    /// use bulla_kms::backend::Backends;
+    ///
+    /// // Both make the same signatures, and each reads the other's keys.
+    /// let [plain, fast] =
+    ///     [Backends::plain(), Backends::software()].map(|all| all.find("software", Algorithm::Ed25519));
+    /// assert_eq!(plain?.name(), fast?.name());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     #[cfg(feature = "fast")]
     pub fn plain() -> &'static Self {
         &PLAIN

@@ -22,6 +22,14 @@ pub(super) struct Shape {
 const LANES: usize = 8;
 
 /// Why a batch begins.
+///
+/// ```
+/// use bulla_kms::batcher::Reason;
+///
+/// // The values of a label, for example of a metric.
+/// let words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+/// assert_eq!(words, ["full", "idle", "deadline", "closing"]);
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {

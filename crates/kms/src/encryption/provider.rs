@@ -75,6 +75,15 @@ pub trait KeyProvider: fmt::Debug + Send + Sync {
 
 /// What a provider needs to recover a key: the method, the key's name, and bytes that
 /// only the provider understands. None of it is secret.
+///
+/// ```
+/// use bulla_kms::encryption::WrappingParams;
+///
+/// let params = WrappingParams::new("age", "age1...", [7; 32])?;
+/// assert_eq!((params.method(), params.key_name(), params.bytes()), ("age", "age1...", &[7; 32][..]));
+/// assert!(WrappingParams::new("not a method", "", []).is_err());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappingParams {
     method: String,

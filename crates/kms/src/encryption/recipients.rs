@@ -36,6 +36,17 @@ pub enum Recipient {
 /// The text form is that of an identity file: one line `AGE-SECRET-KEY-1...` or
 /// `x-wing-secret:BASE64`. Empty lines and lines that begin with `#` are ignored. `age-keygen`
 /// writes such files. [`Identity::read_all`] reads files with several lines.
+///
+/// ```
+/// use bulla_kms::encryption::{Identity, IdentityKind};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = &folder.path().join("identity");
+/// let identity = Identity::generate(IdentityKind::XWing)?;
+/// identity.write(path)?;
+/// assert_eq!(Identity::read_all(path)?[0].recipient(), identity.recipient());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum Identity {

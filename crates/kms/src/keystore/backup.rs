@@ -39,6 +39,35 @@ const FIXED_HEADER: usize = 29;
 
 /// A backup that was opened and checked: every record can be read, every private key matches its
 /// version's public key, and every attestation was signed by the latest version of its key.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bulla_kms::backend::Backends;
+/// use bulla_kms::encryption::{Identity, IdentityKind};
+/// use bulla_kms::{Algorithm, Backup, BackupSummary, Keystore, KeystoreOptions, NewKey, Unlock};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = &folder.path().join("keystore.redb");
+/// let keystore = Keystore::in_memory()?;
+/// keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// let identity = Identity::generate(IdentityKind::Age)?;
+/// let mut file = Vec::new();
+/// let sink = &mut file;
+/// let begin = move |summary: &BackupSummary| {
+///     println!("{} keys", summary.keys);
+///     sink
+/// };
+/// let written = keystore.backup_to(begin, &[&identity.recipient()])?;
+///
+/// // On another day, on another machine.
+/// let backup = Backup::read(&file[..], &[&identity], Backends::software())?;
+/// assert_eq!((backup.summary(), written.keys), (written, 1));
+/// let unlock = Unlock::Provider(Arc::new(identity));
+/// let restored = backup.restore(path, &unlock, &KeystoreOptions::default())?;
+/// assert_eq!(restored.list()?, keystore.list()?);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct Backup {
     summary: BackupSummary,
     entries: Vec<Entry>,

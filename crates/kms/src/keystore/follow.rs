@@ -41,6 +41,23 @@ impl Keystore {
     /// Calls `listener` after each change that another process made to a shared store and that
     /// readers of this keystore now see. It is called on the thread that follows the store: it must
     /// not wait. A keystore has one listener. A later one is ignored.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use bulla_kms::Keystore;
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let newest = Arc::new(AtomicU64::new(keystore.revision()));
+    /// let seen = newest.clone();
+    /// keystore.set_change_listener(move |change| seen.store(change.revision, Ordering::Relaxed));
+    ///
+    /// // Before an answer that must not be older than this moment.
+    /// keystore.catch_up()?;
+    /// assert_eq!(newest.load(Ordering::Relaxed), keystore.revision());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     pub fn set_change_listener(&self, listener: impl Fn(StoreChange) + Send + Sync + 'static) {
         let _ = self.change_listener.set(Box::new(listener));
     }

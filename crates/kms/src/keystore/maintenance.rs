@@ -62,6 +62,15 @@ impl Keystore {
     /// [`TimeGuard`](crate::rollback::TimeGuard), which refuses a store that did not change for a
     /// long time.
     ///
+    /// ```
+    /// let keystore = bulla_kms::Keystore::in_memory()?;
+    /// let before = keystore.revision();
+    /// // Once a day, for example.
+    /// keystore.refresh()?;
+    /// assert!(keystore.revision() > before);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// Errors of writing and of the guard.
     pub fn refresh(&self) -> Result<()> {
@@ -97,6 +106,29 @@ impl Keystore {
     ///
     /// If the former guard is lost, open the store with another guard of the same name that accepts
     /// everything, for example a `NamedGuard` around a [`StoreGuard`](crate::rollback::StoreGuard).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use bulla_kms::rollback::{FileGuard, NamedGuard};
+    /// use bulla_kms::{Code, KeyFile, Keystore, KeystoreOptions, Unlock};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, key, counter) = ["keystore", "key", "counter"].map(|name| folder.path().join(name)).into();
+    /// KeyFile::create(&key)?;
+    /// let unlock = Unlock::KeyFile(key);
+    /// drop(Keystore::create(&path, &unlock)?);
+    /// assert_eq!(Keystore::guard_name(&path)?, None);
+    ///
+    /// let guard = NamedGuard::new("file:counter", Arc::new(FileGuard::create(&counter)?))?;
+    /// Keystore::open(&path, &unlock)?.set_guard(&guard)?;
+    /// assert_eq!(Keystore::guard_name(&path)?.as_deref(), Some("file:counter"));
+    ///
+    /// // From now on, it opens with that guard only.
+    /// assert_eq!(Keystore::open(&path, &unlock).unwrap_err().code, Code::GuardMismatch);
+    /// KeystoreOptions::default().guard(Arc::new(guard)).open(&path, &unlock)?;
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of both guards; the new guard is asked before anything is written. Errors of

@@ -147,6 +147,27 @@ impl KeystoreOptions {
     ///
     /// A signature changes something if its key has a rotation policy.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Code, KeyFile, Keystore, KeystoreOptions, NewKey, RotationPolicy, Unlock};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let [path, key_file] = ["keystore", "key"].map(|name| folder.path().join(name));
+    /// KeyFile::create(&key_file)?;
+    /// let unlock = Unlock::KeyFile(key_file);
+    /// let keystore = Keystore::create(&path, &unlock)?;
+    /// let new = || NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+    /// let key = keystore.create_key(new())?;
+    /// drop(keystore);
+    ///
+    /// let options = KeystoreOptions::default();
+    /// let keystore = options.open_as_needed(&path, &unlock, |keys| {
+    ///     keys.attest(key.key_id()).is_ok_and(|key| key.rotation != RotationPolicy::default())
+    /// })?;
+    /// keystore.sign(&key, b"a message")?;
+    /// assert_eq!(keystore.create_key(new()).unwrap_err().code, Code::PermissionDenied);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Keystore::open`]; later, for a change to a keystore that is not open for
     /// writing, [`Code::PermissionDenied`].

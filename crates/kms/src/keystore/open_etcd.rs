@@ -34,6 +34,20 @@ impl Keystore {
     /// keystore, and can put all of it back to an older state while nobody has it open: see
     /// `spec/keystore.md`.
     ///
+    /// ```no_run
+    /// use bulla_kms::{EtcdOptions, Keystore, KeystoreOptions, Unlock, UnlockMethod};
+    ///
+    /// let etcd = EtcdOptions::new(["http://localhost:2379"], "bulla/keystore/");
+    /// let unlock = Unlock::KeyFile("/etc/bulla/keystore.key".into());
+    /// drop(Keystore::create_etcd(&etcd, &unlock)?);
+    ///
+    /// // On each machine:
+    /// assert_eq!(Keystore::unlock_method_etcd(&etcd)?, UnlockMethod::KeyFile);
+    /// let keystore = KeystoreOptions::default().open_etcd(&etcd, &unlock)?;
+    /// assert!(keystore.list()?.is_empty());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::AlreadyExists`] if there is anything under the prefix;
     /// [`Code::InvalidArgument`] for invalid options;

@@ -59,6 +59,25 @@ fn envelope_kind(name: &str) -> Result<EnvelopeKind> {
 impl Keystore {
     /// Permits the use of private keys from now on only while `lease` lasts. Verifying needs no
     /// lease, and neither do the checkpoints of an audit log.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// use bulla_kms::{Algorithm, BootInstant, Keystore, NewKey, StoreLease};
+    ///
+    /// let lease = Arc::new(StoreLease::new(Duration::from_secs(5)));
+    /// let keystore = Keystore::in_memory()?.leased(lease.clone());
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// assert!(keystore.sign(&key, b"a message").is_err());
+    ///
+    /// // After each look at the newest state of the store:
+    /// let before = BootInstant::now();
+    /// keystore.catch_up()?;
+    /// lease.renew(before);
+    /// keystore.sign(&key, b"a message")?;
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     #[must_use]
     pub fn leased(mut self, lease: Arc<StoreLease>) -> Self {
         self.lease = Some(lease);

@@ -245,6 +245,21 @@ impl Keystore {
     /// Signs the system clock's time and a nonce with a key's latest version, in answer to a
     /// [`TimeGuard`](crate::rollback::TimeGuard) elsewhere.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NamedPublicKey, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "time".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// // For a guard elsewhere, which chose the nonce and trusts this key.
+    /// let signed = keystore.sign_time(key.key_id(), &[7; 32])?;
+    /// let public_key = keystore.public_key(&key)?;
+    /// let trusted = NamedPublicKey { key, public_key };
+    /// assert_eq!(signed.verify(&trusted, &[7; 32])?, signed.time);
+    /// assert!(signed.verify(&trusted, &[8; 32]).is_err());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::ClockOutOfRange`]; the errors of [`Keystore::sign`].
     pub fn sign_time(&self, key_id: &KeyId, nonce: &[u8; 32]) -> Result<SignedTime> {
@@ -255,6 +270,17 @@ impl Keystore {
     }
 
     /// A key's attestation, signed by its latest version.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let signed = keystore.attest_signed(key.key_id())?;
+    /// assert_eq!(signed.attestation, keystore.attest(key.key_id())?);
+    /// assert_eq!(signed.signature.key, key);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`Keystore::sign`].
@@ -462,6 +488,21 @@ impl Keystore {
     /// no statement names them. A key with one version has no statements.
     ///
     /// No rotation policy counts these signatures.
+    ///
+    /// ```
+    /// use bulla_kms::succession::follow;
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let trusted = keystore.public_key(&key)?;
+    /// assert!(keystore.successions(key.key_id())?.is_empty());
+    /// let latest = keystore.rotate(key.key_id())?;
+    ///
+    /// let statements = keystore.successions(key.key_id())?;
+    /// assert_eq!(follow(&trusted, Some(&key), &statements)[0].key, latest);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
     ///
     /// # Errors
     /// [`Code::KeyNotFound`],

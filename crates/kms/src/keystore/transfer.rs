@@ -114,6 +114,37 @@ impl Keystore {
 
     /// Opens a private key that was wrapped for a key of this keystore.
     ///
+    /// ```
+    /// # #[cfg(all(feature = "mlkem", feature = "tokens"))]
+    /// # (|| {
+    /// use bulla_kms::token::{Grant, GrantedKeys, Revocations, TokenOperation};
+    /// use bulla_kms::transfer::WrappedPrivateKey;
+    /// use bulla_kms::{Algorithm, Keystore, Name, NewKey, Timestamp};
+    ///
+    /// let tenant: Name = "local".parse()?;
+    /// let new = |algorithm| NewKey::new(tenant.clone(), "files".parse().unwrap(), algorithm);
+    ///
+    /// // A key of one keystore, to which others wrap.
+    /// let to = Keystore::in_memory()?;
+    /// let recipient = to.create_key(new(Algorithm::XWing))?;
+    ///
+    /// // A token permits the export of an exportable key of another one.
+    /// let from = Keystore::in_memory()?;
+    /// from.create_token_root(&tenant)?;
+    /// let key = from.create_key(new(Algorithm::Ed25519).exportable(true))?;
+    /// let soon = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+    /// let keys = GrantedKeys::These(vec![key.key_id().clone()]);
+    /// let grant = Grant::new(tenant.clone(), keys, vec![TokenOperation::Export], soon);
+    /// let token = from.mint_token(&grant)?;
+    /// let wrapped = from.export_key(&key, &to.public_key(&recipient)?, &token, &Revocations::default())?;
+    ///
+    /// let wrapped: WrappedPrivateKey = wrapped.to_string().parse()?;
+    /// let key_data = to.unwrap_key(&recipient, &wrapped)?;
+    /// assert_eq!(key_data.public_key(), Some(&from.public_key(&key)?));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
     /// # Errors
     /// [`Code::InvalidArgument`] if it was wrapped for another recipient; [`Code::MalformedKey`] if
     /// it was changed; the errors of [`Keystore::decapsulate`].

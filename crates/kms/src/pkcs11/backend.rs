@@ -36,6 +36,20 @@ const P256_OID: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 
 const EDWARDS25519_NAME: &[u8] = b"\x13\x0cedwards25519";
 
 /// A device as a backend. Cloning is cheap, and all clones use the same device.
+///
+/// ```
+/// use bulla_kms::Code;
+/// use bulla_kms::pkcs11::{DeviceConfig, Pkcs11};
+///
+/// let config: DeviceConfig = "pkcs11:token=keys?module-path=/usr/lib/pkcs11.so".parse()?;
+/// // A person has chosen another library, and the device has a pad of keys for its PIN.
+/// let config = config.module("/no/such/library.so".into()).pin(None);
+///
+/// // Nothing is loaded yet: this program may only verify.
+/// let device = Pkcs11::when_needed(&config);
+/// assert_eq!(Pkcs11::open(&config).unwrap_err().code, Code::NotFound);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 #[derive(Clone)]
 pub struct Pkcs11 {
     config: Arc<DeviceConfig>,

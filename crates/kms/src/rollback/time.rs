@@ -49,6 +49,29 @@ impl SignedTime {
 }
 
 /// The source of a signed time: a service, a device, another keystore.
+///
+/// ```
+/// use bulla_kms::rollback::{SignedTime, TimeSource};
+/// use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, Result};
+///
+/// /// A keystore on another machine, for example behind a service.
+/// #[derive(Debug)]
+/// struct Elsewhere(Keystore, KeyId);
+///
+/// impl TimeSource for Elsewhere {
+///     fn now(&self, nonce: &[u8; 32]) -> Result<SignedTime> {
+///         self.0.sign_time(&self.1, nonce)
+///     }
+/// }
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "time".parse()?, Algorithm::Ed25519))?;
+/// let public_key = keystore.public_key(&key)?;
+/// let SignedTime { time, signature, .. } = Elsewhere(keystore, key.key_id().clone()).now(&[7; 32])?;
+/// // Programs without this library check the same bytes.
+/// assert!(public_key.verify(&SignedTime::signed_bytes(&[7; 32], time), &signature.bytes).is_valid());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub trait TimeSource: fmt::Debug + Send + Sync {
     /// The current time. The nonce is new for each call, so that an old answer cannot pass for the
     /// current time.

@@ -163,6 +163,25 @@ impl Progress {
 }
 
 /// Writes the body of a manifest, entry by entry.
+///
+/// ```
+/// use bulla_kms::signature::manifest::{EntryContent, Exclusion, ManifestEntry};
+/// use bulla_kms::signature::manifest::{ManifestPath, ManifestReader, ManifestWriter};
+///
+/// let mut writer = ManifestWriter::new(Vec::new());
+/// writer.exclude(&Exclusion::new("*.tmp")?)?;
+/// let content = EntryContent::File { digest: bulla_blake3::hash(b"one"), size: 3 };
+/// writer.push(&ManifestEntry { path: ManifestPath::from_bytes("a.txt")?, content })?;
+/// let (body, summary) = writer.finish();
+///
+/// let mut reader = ManifestReader::new(&body[..]);
+/// let entries = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(entries[0].path.as_bytes(), b"a.txt");
+/// assert_eq!(reader.exclusions(), [Exclusion::new("*.tmp")?]);
+/// // Only now, and only if the summary is the signed one, the entries are true.
+/// assert_eq!(reader.summary(), summary);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct ManifestWriter<W> {
     writer: W,
     progress: Progress,

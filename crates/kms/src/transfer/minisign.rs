@@ -45,6 +45,20 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
 
 /// Reads a public key file, or only its line of base64.
 ///
+/// ```
+/// use bulla_kms::transfer::{PublicFormat, export_public, minisign};
+/// use bulla_kms::{Algorithm, Keystore, NewKey};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// let public_key = keystore.public_key(&key)?;
+/// let file = export_public(&public_key, PublicFormat::Minisign)?;
+///
+/// let read = minisign::parse_public(std::str::from_utf8(&file).unwrap())?;
+/// assert_eq!((read.id, read.key), (minisign::key_id(&public_key), public_key));
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
+///
 /// # Errors
 /// [`Code::InvalidPublicKey`](crate::Code::InvalidPublicKey).
 pub fn parse_public(text: &str) -> Result<MinisignKey> {

@@ -16,6 +16,16 @@ use crate::public_key::PublicKey;
 /// A private key, or the secret of a symmetric algorithm, that was read and checked. Its public key
 /// was computed, and matches the one that came with it, if any. It is wiped on drop, and its debug
 /// output shows only the algorithm and the public key.
+///
+/// ```
+/// use bulla_kms::Algorithm;
+/// use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
+///
+/// let key = PrivateKeyData::read(&[7; 32], PrivateFormat::Raw, Some(Algorithm::Ed25519), None)?;
+/// assert_eq!(key.algorithm(), Algorithm::Ed25519);
+/// assert!(key.public_key().is_some());
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// ```
 pub struct PrivateKeyData {
     algorithm: Algorithm,
     material: KeyMaterial,

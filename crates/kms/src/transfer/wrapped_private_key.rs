@@ -47,6 +47,32 @@ const KWP_OVERHEAD: usize = 16;
 
 /// A private key that only its recipient can open. `Display` is the file, and `FromStr` is the
 /// exact inverse.
+///
+/// ```
+/// # #[cfg(all(feature = "mlkem", feature = "tokens"))]
+/// # (|| {
+/// use bulla_kms::token::{Grant, GrantedKeys, Revocations, TokenOperation};
+/// use bulla_kms::{Algorithm, Keystore, Name, NewKey, Timestamp};
+///
+/// let keystore = Keystore::in_memory()?;
+/// let tenant: Name = "local".parse()?;
+/// let new = |algorithm| NewKey::new(tenant.clone(), "files".parse().unwrap(), algorithm);
+/// let recipient = keystore.create_key(new(Algorithm::XWing))?;
+/// let recipient_key = keystore.public_key(&recipient)?;
+/// let key = keystore.create_key(new(Algorithm::Ed25519).exportable(true))?;
+/// keystore.create_token_root(&tenant)?;
+/// let soon = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+/// let grant = Grant::new(tenant.clone(), GrantedKeys::All, vec![TokenOperation::Export], soon);
+/// let token = keystore.mint_token(&grant)?;
+/// let wrapped = keystore.export_key(&key, &recipient_key, &token, &Revocations::default())?;
+///
+/// // A recipient whose key is elsewhere decapsulates there, and unwraps here.
+/// wrapped.check_recipient(&recipient_key)?;
+/// let shared_key = keystore.decapsulate(&recipient, wrapped.encapsulated())?;
+/// assert_eq!(wrapped.unwrap(&shared_key)?.algorithm(), Algorithm::Ed25519);
+/// # Ok::<(), bulla_kms::KmsError>(())
+/// # })().unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedPrivateKey {
     /// The key version that it was exported from.
