@@ -2,7 +2,8 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the command `token`, and all commands of bulla with the keys of a service.
+//! `bulla-remote` has the commands `token` and `kms-plugin`, and all commands of bulla with the
+//! keys of a service.
 
 use crate::error::{Error, Result};
 use bulla_command::tree::{CommandTree, DESCRIBE};
@@ -59,8 +60,16 @@ pub(crate) const REMOTE: Program = Program {
     has_commands: true,
 };
 
+/// The plugin for Kubernetes, which asks a service.
+const KMS_PLUGIN: Program = Program {
+    command: "kms-plugin",
+    about: "Let the API server of Kubernetes encrypt with a key of a service (KMS v2)",
+    purpose: "`bulla kms-plugin` starts it",
+    ..REMOTE
+};
+
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 3] = [AUDIT, SERVE, REMOTE];
+pub(crate) const PROGRAMS: [Program; 4] = [AUDIT, SERVE, REMOTE, KMS_PLUGIN];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {
@@ -106,7 +115,8 @@ impl Program {
     /// The command with its flags and the commands below it, if the program is there.
     pub(crate) fn describe(&self) -> clap::Command {
         let described = || -> Option<CommandTree> {
-            let output = Command::new(self.find().ok()?).arg(DESCRIBE).output().ok()?;
+            let name = self.has_commands.then_some(self.command);
+            let output = Command::new(self.find().ok()?).args(name).arg(DESCRIBE).output().ok()?;
             serde_json::from_slice(&output.stdout).ok()
         };
         described().map_or_else(|| self.stub(), |tree| tree.into_command(self.command))
@@ -211,6 +221,8 @@ mod tests {
         assert_eq!(asked_for(&["bulla", "token", "inspect", "-"]), found(&["token", "inspect", "-"]));
         assert_eq!(asked_for(&["bulla", "--color=never", "token"]), found(&["--color=never", "token"]));
         assert_eq!(asked_for(&["bulla", "help", "token", "new"]), found(&["token", "new", "--help"]));
+        let plugin = Some(("kms-plugin", vec!["kms-plugin".to_owned(), "--key".to_owned()]));
+        assert_eq!(asked_for(&["bulla", "kms-plugin", "--key"]), plugin);
     }
 
     #[test]

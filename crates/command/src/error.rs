@@ -56,6 +56,11 @@ impl Error {
         &self.code
     }
 
+    /// The hint on what to do next.
+    pub fn next_step(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The message without its subject.
     pub fn message(&self) -> &str {
         &self.message

@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::output::Out;
 use crate::tree::{CommandTree, DESCRIBE};
 use clap::Parser;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -15,12 +16,20 @@ use std::process::ExitCode;
 /// # Errors
 /// The exit status, when everything was printed.
 pub fn parse<Arguments: Parser>() -> Result<Arguments, ExitCode> {
-    if std::env::args_os().nth(1).is_some_and(|word| word == DESCRIBE) {
+    parse_from(std::env::args_os().collect())
+}
+
+/// The arguments of another command line, as [`parse`] returns those of this process.
+///
+/// # Errors
+/// The exit status, when everything was printed.
+pub fn parse_from<Arguments: Parser>(words: Vec<OsString>) -> Result<Arguments, ExitCode> {
+    if words.get(1).is_some_and(|word| word == DESCRIBE) {
         let mut out = Out::stdout();
         let tree = CommandTree::of(&Arguments::command());
         return Err(exit_code(out.json(&tree).and_then(|()| out.flush()).map(|()| Exit::Ok)));
     }
-    accept(Arguments::try_parse())
+    accept(Arguments::try_parse_from(words))
 }
 
 /// The arguments that a parser found, as [`parse`] returns them.

@@ -25,8 +25,12 @@ mod atomic_file;
 mod escape;
 mod folder;
 mod unfinished;
+#[cfg(all(unix, feature = "unix-socket"))]
+mod unix_socket;
 
 pub use atomic_file::{AtomicFile, IfExists, Visibility};
 pub use escape::{escape_path, escape_text, is_deceptive, quote_for_shell};
 pub use folder::{create_folder, folder_of, sync_folder};
 pub use unfinished::UnfinishedFiles;
+#[cfg(all(unix, feature = "unix-socket"))]
+pub use unix_socket::{SocketFile, listen_unix};

@@ -1,6 +1,6 @@
-//! The flags of `bulla token`.
+//! The flags of `bulla token` and `bulla kms-plugin`.
 
-use bulla_cli::keystore::KeystoreArgs;
+use bulla_cli::keystore::{KeystoreArgs, ServerArgs};
 use bulla_cli::remote::{Deadline, deadline};
 use bulla_command::color::ColorWhen;
 use bulla_kms::KeyId;
@@ -134,6 +134,45 @@ pub(crate) struct TokenInspectArgs {
     pub(crate) json: bool,
 }
 
+/// Let the API server of Kubernetes encrypt with a key of a service (KMS v2)
+///
+/// The API server encrypts Secrets and other resources before etcd gets them. With this plugin, the
+/// secret from which it derives its keys is encrypted with a key of a service, which never leaves
+/// the service. When the key is rotated, the API server soon encrypts what is written with the new
+/// version. The plugin needs a token that permits the operations encrypt, decrypt and read with the
+/// key. It reads the file of --token-file again for each request, so that a token can be replaced.
+#[derive(Parser)]
+#[command(name = "bulla-remote", bin_name = "bulla kms-plugin", version, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  bulla token new --operation encrypt --operation decrypt --operation read --key kubernetes \\
+    --expires 90d --server unix:/run/bulla/socket --output token
+  bulla kms-plugin --socket /run/bulla-kms/socket --key kubernetes \\
+    --server https://keys.example.org --token-file token
+
+Exit status: 0 stopped by a signal, 2 not started.")]
+pub(crate) struct KmsPluginCli {
+    /// When to use color
+    ///
+    /// The variables NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+
+    /// Listen on the Unix socket FILE, as the API server's EncryptionConfiguration names it
+    ///
+    /// The owner and the group of the plugin may connect. Whoever can connect can decrypt what the
+    /// API server encrypted.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) socket: PathBuf,
+
+    /// The key that encrypts: its label or its id
+    #[arg(long, value_name = "LABEL|ID")]
+    pub(crate) key: String,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +184,7 @@ mod tests {
         let tree = CommandTree::of(&Cli::command());
         assert_eq!(tree.missing_help("bulla token"), Vec::<String>::new());
         assert_eq!(tree.count(), 4);
+        let tree = CommandTree::of(&KmsPluginCli::command());
+        assert_eq!(tree.missing_help("bulla kms-plugin"), Vec::<String>::new());
     }
 }

@@ -6,7 +6,9 @@ use bulla_cli::file::secret;
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{Keys, Service};
 use bulla_client::blocking::Client;
-use bulla_client::{Address, ClientCertificate, ErrorCode, ErrorKind, RootCertificates, ServiceError, Token};
+use bulla_client::{
+    Address, ClientBuilder, ClientCertificate, ErrorCode, ErrorKind, RootCertificates, ServiceError, Token,
+};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_files::escape_path;
@@ -34,43 +36,12 @@ impl ServiceConnection {
     /// # Errors
     /// The address is malformed; a file with a token, a certificate or a key cannot be used.
     pub fn new(address: &str, args: &ServerArgs) -> Result<Self> {
-        let address: Address = address.parse().map_err(|error: bulla_client::Error| {
-            Error::new("usage", error.to_string()).hint("check --server or BULLA_ADDR")
-        })?;
-        let mut builder = bulla_client::Client::builder(address.clone());
+        let mut builder = client_builder(address, args)?;
         if let Some((token, subject)) = given_token(args)? {
-            let unusable =
-                |error: bulla_client::Error| Error::new("invalid_token", error.to_string()).about(subject);
-            builder = builder.token(Token::new(&token).map_err(unusable)?);
-            if address.is_exposed() {
-                note_line(&format!("the token travels unencrypted to {address}: use https or a Unix socket"));
-            }
+            builder = builder.token(parse_token(&token, subject)?);
         }
-        if let Some(path) = &args.server_ca {
-            let pem = secret::read(path, "the authorities", MAX_PEM, secret::Secrecy::NotSecret)?;
-            let roots =
-                RootCertificates::from_pem(&pem).map_err(|error| error_of(error).about(escape_path(path)))?;
-            builder = builder.root_certificates(roots);
-        }
-        builder = match (&args.client_certificate, &args.client_key) {
-            (None, None) => builder,
-            (Some(certificate), Some(key)) => {
-                let chain =
-                    secret::read(certificate, "the certificate", MAX_PEM, secret::Secrecy::NotSecret)?;
-                let key = secret::read(key, "the private key", MAX_PEM, secret::Secrecy::Secret)?;
-                let certificate = ClientCertificate::from_pem(&chain, &key)
-                    .map_err(|error| error_of(error).about(escape_path(certificate)))?;
-                builder.client_certificate(certificate)
-            }
-            _ => {
-                let message = "a client certificate and its private key go together";
-                return Err(
-                    Error::new("usage", message).hint("give both --client-certificate and --client-key")
-                );
-            }
-        };
         let client = builder.build().and_then(Client::new).map_err(error_of)?;
-        Ok(Self { client, log: address.to_string().into() })
+        Ok(Self { log: client.address().to_string().into(), client })
     }
 
     /// Refuses to send a secret over a network without encryption.
@@ -131,6 +102,46 @@ impl std::fmt::Debug for ServiceConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ServiceConnection({})", self.log.display())
     }
+}
+
+/// The settings of a client, without a token.
+///
+/// # Errors
+/// The address is malformed; a file with a certificate or a key cannot be used.
+pub(crate) fn client_builder(address: &str, args: &ServerArgs) -> Result<ClientBuilder> {
+    let address: Address = address.parse().map_err(|error: bulla_client::Error| {
+        Error::new("usage", error.to_string()).hint("check --server or BULLA_ADDR")
+    })?;
+    let has_token = args.token_file.is_some() || std::env::var_os(TOKEN).is_some_and(|text| !text.is_empty());
+    if has_token && address.is_exposed() {
+        note_line(&format!("the token travels unencrypted to {address}: use https or a Unix socket"));
+    }
+    let mut builder = bulla_client::Client::builder(address);
+    if let Some(path) = &args.server_ca {
+        let pem = secret::read(path, "the authorities", MAX_PEM, secret::Secrecy::NotSecret)?;
+        let roots =
+            RootCertificates::from_pem(&pem).map_err(|error| error_of(error).about(escape_path(path)))?;
+        builder = builder.root_certificates(roots);
+    }
+    match (&args.client_certificate, &args.client_key) {
+        (None, None) => Ok(builder),
+        (Some(certificate), Some(key)) => {
+            let chain = secret::read(certificate, "the certificate", MAX_PEM, secret::Secrecy::NotSecret)?;
+            let key = secret::read(key, "the private key", MAX_PEM, secret::Secrecy::Secret)?;
+            let certificate = ClientCertificate::from_pem(&chain, &key)
+                .map_err(|error| error_of(error).about(escape_path(certificate)))?;
+            Ok(builder.client_certificate(certificate))
+        }
+        _ => {
+            let message = "a client certificate and its private key go together";
+            Err(Error::new("usage", message).hint("give both --client-certificate and --client-key"))
+        }
+    }
+}
+
+/// A token for the client. `subject` names its source.
+pub(crate) fn parse_token(token: &str, subject: String) -> Result<Token> {
+    Token::new(token).map_err(|error| Error::new("invalid_token", error.to_string()).about(subject))
 }
 
 /// The token from a file, or from the environment, and the name of its source. It never comes from

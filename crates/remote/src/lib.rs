@@ -1,5 +1,5 @@
-//! What the command `bulla` does with the keys of a service, and with tokens: the program
-//! `bulla-remote`.
+//! What the command `bulla` does with the keys of a service, and with tokens, and the plugin for
+//! Kubernetes: the program `bulla-remote`.
 //!
 //! The client of the service, with HTTP and TLS, and the library of tokens are many crates. `bulla`
 //! has none of them: it starts this program, which has all commands of bulla.
@@ -14,17 +14,19 @@ mod audit_log;
 mod connection;
 mod export;
 mod keys;
+mod kms_plugin;
 mod token;
 
 pub use self::connection::ServiceConnection;
 
-use crate::args::Cli;
+use crate::args::{Cli, KmsPluginCli};
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command};
 use bulla_command::error::Result;
+use bulla_command::exit::Exit;
 use bulla_command::program;
-use bulla_command::tree::DESCRIBE;
-use clap::Parser as _;
+use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The functions that commands of bulla need.
@@ -49,15 +51,24 @@ pub fn register() {
 pub fn main() -> ExitCode {
     register();
     let words: Vec<_> = std::env::args_os().collect();
-    let parsed = match strip_command(&words, "token") {
-        Some(words) => program::accept(Cli::try_parse_from(words)),
-        None if words.get(1).is_some_and(|word| word == DESCRIBE) => program::parse::<Cli>(),
-        None => return bulla_cli::main(),
-    };
-    let cli = match parsed {
-        Ok(cli) => cli,
-        Err(status) => return status,
-    };
-    cli.color.apply();
-    program::exit_code(token::run(&cli.command))
+    if let Some(words) = strip_command(&words, "token") {
+        return run(words, |cli: Cli| {
+            cli.color.apply();
+            token::run(&cli.command)
+        });
+    }
+    if let Some(words) = strip_command(&words, "kms-plugin") {
+        return run(words, |cli: KmsPluginCli| {
+            cli.color.apply();
+            kms_plugin::run(&cli)
+        });
+    }
+    bulla_cli::main()
+}
+
+fn run<Arguments: Parser>(words: Vec<OsString>, command: impl FnOnce(Arguments) -> Result<Exit>) -> ExitCode {
+    match program::parse_from(words) {
+        Ok(arguments) => program::exit_code(command(arguments)),
+        Err(status) => status,
+    }
 }

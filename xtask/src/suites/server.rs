@@ -91,6 +91,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 21, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 20, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
+    kubernetes(runner, &bulla);
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));
@@ -108,6 +109,16 @@ fn witness(runner: &mut Runner<'_>, bulla: &Path) {
     let mut test = go(&folder);
     test.args(["test", "-json", "-count=1", "./..."]).env("BULLA", bulla);
     runner.go_test("go test, audit logs with a witness", &mut test);
+}
+
+/// The code of Kubernetes' API server encrypts with a key of a service.
+fn kubernetes(runner: &mut Runner<'_>, bulla: &Path) {
+    let folder = runner.context.root.join("crates/server/tests/kubernetes");
+    runner.check("gofmt, the test with Kubernetes", |_| formatted(&folder));
+    runner.command("go vet, the test with Kubernetes", go(&folder).args(["vet", "./..."]));
+    let mut test = go(&folder);
+    test.args(["test", "-json", "-count=1", "./..."]).env("BULLA", bulla);
+    runner.go_test("go test, Kubernetes' API server and its plugin", &mut test);
 }
 
 /// Our clients for Go, Python and JavaScript. `named_in` tells them where the services are.

@@ -6,14 +6,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(unix)]
+use bulla_files::{SocketFile, listen_unix};
 use bulla_kms::{Code, KmsError, Result};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::time::Instant;
 
-#[cfg(unix)]
-use super::unix_socket;
-#[cfg(unix)]
-use super::unix_socket::SocketFile;
 use crate::config::ListenConfig;
 
 /// How many connections may wait to be accepted.
@@ -63,7 +61,7 @@ impl Listener {
             }
             #[cfg(unix)]
             (None, Some(path)) => {
-                let listening = unix_socket::listen(path, listen.mode.unwrap_or_default(), BACKLOG);
+                let listening = listen_unix(path, listen.mode.unwrap_or_default().bits(), BACKLOG);
                 let (listener, file) = listening.map_err(|error| cannot(path.display(), error))?;
                 Ok(Self::Unix(listener, file))
             }

@@ -6,8 +6,6 @@ mod named_callers;
 mod reload;
 mod server;
 mod tls;
-#[cfg(unix)]
-mod unix_socket;
 
 pub use self::connection::ACCESS_LOG_TARGET;
 pub use self::server::{Server, ServerHandle};

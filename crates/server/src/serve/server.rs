@@ -7,6 +7,8 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+#[cfg(unix)]
+use bulla_files::SocketFile;
 use bulla_kms::{Code, KmsError, Result, SecretString};
 use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
@@ -22,8 +24,6 @@ use super::listener::{ConnectionLimit, network_share, permitted_files};
 use super::named_callers::Evidence;
 use super::reload::{self, LiveSettings};
 use super::tls::ListenerTls;
-#[cfg(unix)]
-use super::unix_socket::SocketFile;
 use crate::access::NodeCount;
 use crate::config::Config;
 use crate::service::{KeystoreSource, Service, WorkerState};
