@@ -81,8 +81,6 @@
 extern crate alloc;
 
 #[cfg(feature = "std")]
-mod batch;
-#[cfg(feature = "std")]
 pub mod cofactored;
 #[cfg_attr(not(any(feature = "std", feature = "digest")), expect(dead_code, reason = "for Ed25519ph"))]
 mod context;
@@ -98,6 +96,8 @@ pub mod hazmat;
 pub mod kernel;
 #[cfg(feature = "std")]
 mod lanes;
+#[cfg(feature = "std")]
+mod many;
 #[cfg(feature = "rayon")]
 mod parallel;
 #[cfg(feature = "std")]
@@ -113,8 +113,6 @@ mod verify_batch;
 mod verifying_key;
 mod wipe;
 
-#[cfg(feature = "std")]
-pub use batch::{sign_many, sign_many_into, verify_many, verify_many_into, verify_strict};
 #[cfg(feature = "digest")]
 pub use context::Context;
 #[cfg(any(feature = "batch", feature = "digest"))]
@@ -125,6 +123,8 @@ pub use ed25519::Signature;
 pub use ed25519::pkcs8;
 pub use ed25519::signature::{Signer, Verifier};
 pub use error::{ContextTooLong, SignatureError};
+#[cfg(feature = "std")]
+pub use many::{sign_many, sign_many_into, verify_many, verify_many_into, verify_strict};
 #[cfg(feature = "rayon")]
 pub use parallel::{par_split, verify_many_parallel, verify_many_parallel_into};
 #[cfg(feature = "std")]

@@ -1,6 +1,6 @@
 //! Many signatures on many threads.
 
-use crate::batch::verify_many_into;
+use crate::many::verify_many_into;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -142,6 +142,7 @@ pub(crate) struct TokenInspectArgs {
 /// version. The plugin needs a token that permits the operations encrypt, decrypt and read with the
 /// key. It reads the file of --token-file again for each request, so that a token can be replaced.
 #[derive(Parser)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "the plugin is for Unix only"))]
 #[command(name = "bulla-remote", bin_name = "bulla kms-plugin", version, max_term_width = 100)]
 #[command(after_help = "\
 Examples:

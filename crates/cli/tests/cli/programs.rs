@@ -56,10 +56,14 @@ fn a_program_is_found_beside_the_file_that_a_link_leads_to() {
 fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     let home = Home::new();
     let list = home.run(["--help"]).exits(0).stdout;
-    for (command, program) in [("audit", "bulla-audit"), ("serve", "bulla-serve"), ("token", "bulla-remote")]
-    {
+    for (command, program) in [
+        ("audit", "bulla-audit"),
+        ("serve", "bulla-serve"),
+        ("token", "bulla-remote"),
+        ("kms-plugin", "bulla-remote"),
+    ] {
+        let own_name = (program == "bulla-remote").then_some(command);
         let program = crate::support::program(program);
-        let own_name = (command == "token").then_some(command);
         let help = Done::of(home.program(&program).args(own_name).arg("--help")).exits(0).stdout;
         assert_eq!(home.run([command, "--help"]).exits(0).stdout, help);
         assert_eq!(home.run(["help", command]).exits(0).stdout, help);
@@ -71,6 +75,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
     home.run(["man", "serve", "init"]).exits(0).says(".TH BULLA-SERVE-INIT 1");
     home.run(["man", "token", "new"]).exits(0).says(".TH BULLA-TOKEN-NEW 1");
+    home.run(["man", "kms-plugin"]).exits(0).says(".TH BULLA-KMS-PLUGIN 1").says("socket");
     for shell in ["bash", "zsh", "fish", "powershell"] {
         home.run(["completions", shell])
             .exits(0)
@@ -105,6 +110,7 @@ fn the_keys_of_a_service_are_used_by_bulla_remote_which_gets_all_arguments_and_t
         &["--color", "never", "log", "checkpoint", "--server", "unix:socket"],
         &["keys", "export", "label", "--to", "key"],
         &["token", "inspect", "-"],
+        &["kms-plugin", "--socket", "a", "--key", "b", "--server", "unix:socket"],
     ] {
         let done = Done::with_input(home.program(home.path("own/bulla")).args(args), b"the input\n");
         assert_eq!(done.exits(7).stdout, format!("own: {}\nthe input\n", args.join(" ")));

@@ -7,6 +7,10 @@
 //! Two kernels are for tests, and only their names choose them: `dalek`, which verifies by
 //! curve25519-dalek, and with the feature `scalar-model` the kernel of that name.
 
+// `lane_steps` has the functions that are compiled once for each instruction set, and `lane_engine`
+// calls them for groups of signatures. The impls of an engine are in the files around it: few
+// signatures (`halved`, `halved_lanes`), keys with tables (`prepared`), `signing`, and the other
+// predicate (`cofactored`). `portable` is the kernel without vectors.
 #[cfg(any(test, lanes))]
 mod cofactored;
 mod halved;
