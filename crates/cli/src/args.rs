@@ -1,6 +1,8 @@
 //! The command line: each flag is defined here once, and parsing, help, completions and manual
 //! pages follow from it.
 
+#[cfg(unix)]
+mod agent;
 mod encrypt;
 mod keys;
 mod keystore;
@@ -11,6 +13,8 @@ mod sums;
 mod tests;
 mod trust;
 
+#[cfg(unix)]
+pub(crate) use self::agent::AgentArgs;
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ValueArgs,
 };
@@ -134,6 +138,8 @@ impl Command {
             Self::Encrypt(args) if args.key.is_some() => &args.keystore,
             Self::Decrypt(args) if args.key.is_some() || args.file == Path::new(STDIN) => &args.with.keystore,
             Self::Rekey(args) => &args.with.keystore,
+            #[cfg(unix)]
+            Self::Agent(args) => &args.keystore,
             Self::Keys(KeysArgs { command: KeysCommand::Import(args) }) => &args.keystore,
             _ => return Ok(()),
         };
@@ -205,6 +211,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Kernels(KernelsArgs),
     Log(LogArgs),
+    #[cfg(unix)]
+    Agent(AgentArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),

@@ -10,7 +10,7 @@ mod patterns;
 mod revoked;
 
 pub use self::allowed_signers::{AllowedSigners, Refusal};
-pub use self::key::{SshCertificate, SshKey, SshSigner};
+pub use self::key::{SshCertificate, SshKey, SshSigner, signature_blob};
 pub use self::patterns::MAX_PRINCIPAL_LEN;
 pub use self::revoked::RevokedKeys;
 

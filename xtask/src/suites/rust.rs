@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::{Result, ensure};
 use bulla_devtools::{
     Context,
-    install::{self, DebianTool},
+    install::{self, DebianFile, DebianTool},
     quiet, wine,
 };
 
@@ -16,12 +16,15 @@ use crate::{
     program::{FEATURES, QUICK},
 };
 
-/// The tests of signatures in the formats of other programs use these programs.
+/// The tests of signatures in the formats of other programs, and of the agent, use these programs.
 const SIGNERS: [DebianTool; 3] = [
     DebianTool { program: "minisign", package: "minisign" },
     DebianTool { program: "signify-openbsd", package: "signify-openbsd" },
     DebianTool { program: "git", package: "git" },
 ];
+
+/// The tests of the agent log in at it. It is not on the PATH of every user.
+const SSHD: DebianFile = DebianFile { path: "/usr/sbin/sshd", package: "openssh-server" };
 
 /// The packages that have a suite of their own.
 const APART: [&str; 8] = [
@@ -112,6 +115,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     for tool in PEERS.iter().chain(&SIGNERS) {
         runner.need(tool.program, |_| install::debian(tool));
     }
+    runner.need("sshd", |_| install::debian_file(&SSHD));
     runner.programs(|package| matches!(package, "bulla" | "bulla-remote"));
     let parsers = runner.parsers(Path::new("bulla"));
     runner.check("the commands of the documents exist", |context| {

@@ -1,6 +1,8 @@
 //! What the commands do.
 
 mod about;
+#[cfg(unix)]
+mod agent;
 mod check;
 mod encrypt;
 mod encrypt_value;
@@ -43,6 +45,8 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Check(args) => check::run(&check::Options::of_check(&args)?),
         Command::Kernels(args) => about::print_kernels(&args),
         Command::Log(args) => log::run(&args.command),
+        #[cfg(unix)]
+        Command::Agent(args) => agent::run(&args),
         Command::Completions(args) => about::print_completions(&args),
         Command::Man(args) => about::print_manual_page(&args),
         Command::Version(args) => about::print_version(&args),

@@ -10,7 +10,7 @@ use bulla_kms::audit_log::Checkpoint;
 use std::sync::OnceLock;
 
 /// A service that has keys.
-pub trait Service {
+pub trait Service: Send {
     /// Its keys.
     fn keys(&self) -> Box<dyn Keys + Send + Sync>;
 

@@ -1,6 +1,7 @@
 //! The command as its users meet it: every test runs the built binary in a home of its own.
 #![cfg(unix)]
 
+mod agent;
 mod audit_log;
 mod bad_input;
 mod blake2;

@@ -142,6 +142,18 @@ impl SshKey {
         &self.algorithm
     }
 
+    /// Its bytes in the protocols of SSH.
+    ///
+    /// ```
+    /// # use bulla_formats::ssh::SshKey;
+    /// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// assert!(SshKey::parse(line)?.blob().starts_with(b"\0\0\0\x0bssh-ed25519\0\0\0\x20"));
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn blob(&self) -> &[u8] {
+        &self.blob
+    }
+
     /// The SHA-256 fingerprint, as OpenSSH prints it.
     pub fn fingerprint(&self) -> String {
         format!("SHA256:{}", Base64Unpadded::encode_string(&Sha256::digest(&self.blob)))
@@ -187,6 +199,27 @@ pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, Form
         _ => (ssh_key::Algorithm::Ed25519, bytes.to_vec()),
     };
     Signature::new(algorithm, bytes).map_err(malformed)
+}
+
+/// A signature of one of our keys, in the form that the protocols of SSH have.
+///
+/// # Errors
+/// The key is neither one of Ed25519 nor of P-256, or the signature has another length.
+///
+/// ```
+/// use bulla_formats::ssh::signature_blob;
+/// use bulla_kms::{Algorithm, PublicKey};
+///
+/// let key = PublicKey::from_bytes(Algorithm::Ed25519, &[1; 32])?;
+/// let blob = signature_blob(&key, &[7; 64])?;
+/// assert!(blob.starts_with(b"\0\0\0\x0bssh-ed25519\0\0\0\x40\x07"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn signature_blob(key: &PublicKey, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let mut blob = Vec::new();
+    let written = signature(key, bytes)?.encode(&mut blob);
+    written.map_err(|_| FormatError::new("the signature cannot be written"))?;
+    Ok(blob)
 }
 
 /// Both values of s that satisfy the equation verify: OpenSSH writes either.

@@ -1,0 +1,155 @@
+//! What the agent does with each request.
+
+use super::lock::Lock;
+use super::message::{Answer, Identity, Request};
+use crate::commands::key_change::check_signs;
+use crate::diagnostics::note_line;
+use crate::error::{Error, Result};
+use crate::store::KeySource;
+use bulla_formats::ssh::{SshKey, signature_blob};
+use bulla_keystore::AUDIT_LOG_LABEL;
+use bulla_kms::{Attestation, KeyVersionId, PublicKey, TOKEN_ROOT_PURPOSE};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Who is asked before a key signs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Confirmation {
+    /// Nobody.
+    None,
+    /// The user, by the program of `SSH_ASKPASS`, each time.
+    EachSignature,
+}
+
+/// The agent.
+pub(super) struct Agent {
+    keys: Mutex<KeySource>,
+    /// The names of the keys that it offers; all keys that OpenSSH can use, if there are none.
+    names: Vec<String>,
+    confirmation: Confirmation,
+    lock: Lock,
+}
+
+/// A key that the agent offers.
+struct Offered {
+    key: SshKey,
+    public_key: PublicKey,
+    /// The version that signs.
+    version: KeyVersionId,
+    /// Its label, or its id.
+    name: String,
+}
+
+impl Agent {
+    /// # Errors
+    /// A key does not exist, does not sign, or is none that OpenSSH can use; or the keys cannot be
+    /// read.
+    pub(super) fn new(keys: KeySource, names: Vec<String>, confirmation: Confirmation) -> Result<Self> {
+        let agent = Self { keys: Mutex::new(keys), names, confirmation, lock: Lock::default() };
+        agent.offered()?;
+        Ok(agent)
+    }
+
+    /// The answer to a request. What goes wrong is reported on standard error: the protocol knows
+    /// only failure.
+    pub(super) fn answer(&self, request: &[u8]) -> Vec<u8> {
+        let answer = match Request::parse(request) {
+            Some(Request::Identities) if self.lock.is_locked() => Ok(Answer::Identities(Vec::new())),
+            Some(Request::Identities) => self.identities(),
+            Some(Request::Sign { .. }) if self.lock.is_locked() => Ok(Answer::Failure),
+            Some(Request::Sign { key, data }) => self.sign(&key, &data),
+            Some(Request::Lock(passphrase)) => Ok(Answer::of(self.lock.lock(&passphrase))),
+            Some(Request::Unlock(passphrase)) => Ok(Answer::of(self.lock.unlock(&passphrase))),
+            None => Ok(Answer::Failure),
+        };
+        answer.unwrap_or_else(|error| {
+            error.print();
+            Answer::Failure
+        })
+        .to_bytes()
+    }
+
+    fn identities(&self) -> Result<Answer> {
+        let offered = self.offered()?.into_iter();
+        let identity = |offered: Offered| Identity { key: offered.key.blob().to_vec(), comment: offered.name };
+        Ok(Answer::Identities(offered.map(identity).collect()))
+    }
+
+    /// The keys that the agent offers now: keys rotate, and others are made.
+    fn offered(&self) -> Result<Vec<Offered>> {
+        let source = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = source.read()?;
+        if !self.names.is_empty() {
+            return self.names.iter().map(|name| offered(&keys.key(name)?, name)).collect();
+        }
+        let is_for_users = |key: &Attestation| {
+            let label = key.label.as_ref().map(|label| label.as_str());
+            key.key.purpose().as_str() != TOKEN_ROOT_PURPOSE && label != Some(AUDIT_LOG_LABEL)
+        };
+        let keys = keys.list()?.into_iter().filter(is_for_users);
+        Ok(keys.filter_map(|key| offered(&key, &name_of(&key)).ok()).collect())
+    }
+
+    fn sign(&self, key: &[u8], data: &[u8]) -> Result<Answer> {
+        let Some(offered) = self.offered()?.into_iter().find(|offered| offered.key.blob() == key) else {
+            return Ok(Answer::Failure);
+        };
+        if self.confirmation == Confirmation::EachSignature && !is_confirmed(&offered) {
+            note_line(&format!("nobody confirmed a signature with the key {}", offered.name));
+            return Ok(Answer::Failure);
+        }
+        let id = offered.version.key_id().to_string();
+        let source = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let signature = source.open_to_sign(&id)?.sign(&id, data)?;
+        if signature.key != offered.version {
+            let message = "has rotated since OpenSSH asked for its keys";
+            return Err(Error::new("wrong_version", message).about(offered.name).hint("connect again"));
+        }
+        let blob = signature_blob(&offered.public_key, &signature.bytes);
+        Ok(Answer::Signature(blob.map_err(|error| unusable(&offered.name, &error))?))
+    }
+}
+
+fn name_of(key: &Attestation) -> String {
+    key.label.as_ref().map_or_else(|| key.key.to_string(), ToString::to_string)
+}
+
+/// The version of a key that signs, in the form of OpenSSH.
+fn offered(key: &Attestation, name: &str) -> Result<Offered> {
+    check_signs(key, name)?;
+    let newest = key.versions.last().and_then(|version| Some((version.id.clone(), version.public_key.clone()?)));
+    let (version, public_key) =
+        newest.ok_or_else(|| Error::new("no_public_key", "has no public key").about(name))?;
+    let ssh_key = SshKey::of(&public_key).map_err(|error| unusable(name, &error))?;
+    Ok(Offered { key: ssh_key, public_key, version, name: name.to_owned() })
+}
+
+fn unusable(name: &str, error: &bulla_formats::FormatError) -> Error {
+    Error::new("unsupported_algorithm", error.to_string())
+        .about(name)
+        .hint("`bulla keys create LABEL` makes a key of Ed25519")
+}
+
+/// Asks the user by the program that OpenSSH asks, too. Without an answer it is a no.
+fn is_confirmed(offered: &Offered) -> bool {
+    let program = std::env::var_os("SSH_ASKPASS").unwrap_or_else(|| "ssh-askpass".into());
+    let question = format!("Allow the use of the key {}?\nKey fingerprint {}.", offered.name, offered.key.fingerprint());
+    let asked = Command::new(&program)
+        .arg(question)
+        .env("SSH_ASKPASS_PROMPT", "confirm")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match asked {
+        Ok(output) => {
+            let answer = String::from_utf8_lossy(&output.stdout).trim().to_ascii_lowercase();
+            output.status.success() && (answer.is_empty() || answer == "yes")
+        }
+        Err(error) => {
+            let message = format!("cannot be started to ask for a confirmation: {error}");
+            let error = Error::new("askpass_missing", message).about(program.to_string_lossy());
+            error.hint("install a program that asks, such as ssh-askpass, or name one in SSH_ASKPASS").print();
+            false
+        }
+    }
+}

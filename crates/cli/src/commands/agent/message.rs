@@ -1,0 +1,149 @@
+//! The messages of the protocol (draft-ietf-sshm-ssh-agent, section 3): a number and its fields.
+//!
+//! A request that adds, removes or constrains keys is none of ours: the answer is a failure, as the
+//! protocol asks for requests that an agent does not know.
+
+use ssh_encoding::{Decode as _, Encode as _};
+use zeroize::Zeroizing;
+
+const FAILURE: u8 = 5;
+const SUCCESS: u8 = 6;
+const REQUEST_IDENTITIES: u8 = 11;
+const IDENTITIES_ANSWER: u8 = 12;
+const SIGN_REQUEST: u8 = 13;
+const SIGN_RESPONSE: u8 = 14;
+const LOCK: u8 = 22;
+const UNLOCK: u8 = 23;
+
+/// The longest message, without its length: that of OpenSSH.
+pub(super) const MAX_LEN: usize = 256 * 1024;
+
+/// What a client asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// For all keys.
+    Identities,
+    /// To sign `data` with the key in the form of OpenSSH. The flags choose a hash function for RSA
+    /// keys, of which there are none here.
+    Sign { key: Vec<u8>, data: Vec<u8> },
+    /// To offer no keys from now on.
+    Lock(Zeroizing<Vec<u8>>),
+    /// To offer keys again.
+    Unlock(Zeroizing<Vec<u8>>),
+}
+
+impl Request {
+    /// Reads a message. None if it is malformed, or another one.
+    pub(super) fn parse(message: &[u8]) -> Option<Self> {
+        let (kind, mut rest) = message.split_first()?;
+        let reader = &mut rest;
+        let mut field = || Vec::<u8>::decode(reader).ok();
+        let request = match *kind {
+            REQUEST_IDENTITIES => Self::Identities,
+            SIGN_REQUEST => {
+                let (key, data) = (field()?, field()?);
+                u32::decode(reader).ok()?;
+                Self::Sign { key, data }
+            }
+            LOCK => Self::Lock(field()?.into()),
+            UNLOCK => Self::Unlock(field()?.into()),
+            _ => return None,
+        };
+        rest.is_empty().then_some(request)
+    }
+}
+
+/// A key in an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// The public key in the form of OpenSSH.
+    pub(super) key: Vec<u8>,
+    /// What `ssh-add -l` shows beside it.
+    pub(super) comment: String,
+}
+
+/// What the agent answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Failure,
+    Success,
+    Identities(Vec<Identity>),
+    /// A signature in the form of OpenSSH.
+    Signature(Vec<u8>),
+}
+
+impl Answer {
+    /// The answer to a request that was done or not.
+    pub(super) fn of(done: bool) -> Self {
+        if done { Self::Success } else { Self::Failure }
+    }
+
+    /// The message, without its length. A failure, if it would be too long.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self.encode(&mut bytes) {
+            Ok(()) if bytes.len() <= MAX_LEN => bytes,
+            _ => vec![FAILURE],
+        }
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), ssh_encoding::Error> {
+        match self {
+            Self::Failure => FAILURE.encode(bytes),
+            Self::Success => SUCCESS.encode(bytes),
+            Self::Identities(identities) => {
+                IDENTITIES_ANSWER.encode(bytes)?;
+                identities.len().encode(bytes)?;
+                identities.iter().try_for_each(|identity| {
+                    identity.key.encode(bytes)?;
+                    identity.comment.encode(bytes)
+                })
+            }
+            Self::Signature(blob) => {
+                SIGN_RESPONSE.encode(bytes)?;
+                blob.encode(bytes)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field: its length and its bytes.
+    fn field(bytes: &[u8]) -> Vec<u8> {
+        [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
+    }
+
+    #[test]
+    fn requests_are_read_whole_or_not_at_all() {
+        let sign = [&[SIGN_REQUEST][..], &field(b"key"), &field(b"data"), &[0; 4]].concat();
+        let parsed = Request::Sign { key: b"key".to_vec(), data: b"data".to_vec() };
+        assert_eq!(Request::parse(&sign), Some(parsed));
+        for len in 0..sign.len() {
+            assert_eq!(Request::parse(&sign[..len]), None, "{len}");
+        }
+        assert_eq!(Request::parse(&[&sign[..], &[0]].concat()), None);
+        assert_eq!(Request::parse(&[REQUEST_IDENTITIES]), Some(Request::Identities));
+        assert_eq!(Request::parse(&[REQUEST_IDENTITIES, 0]), None);
+        let lock = Request::Lock(b"word".to_vec().into());
+        assert_eq!(Request::parse(&[&[LOCK][..], &field(b"word")].concat()), Some(lock));
+        // A length that no message has.
+        assert_eq!(Request::parse(&[LOCK, 0xff, 0xff, 0xff, 0xff, 1]), None);
+        // To add a key, and an extension.
+        assert_eq!(Request::parse(&[17]), None);
+        assert_eq!(Request::parse(&[&[27][..], &field(b"session-bind@openssh.com")].concat()), None);
+    }
+
+    #[test]
+    fn answers_have_the_protocols_form() {
+        assert_eq!(Answer::Failure.to_bytes(), [5]);
+        assert_eq!(Answer::of(true).to_bytes(), [6]);
+        let identity = Identity { key: b"key".to_vec(), comment: "me".to_owned() };
+        let expected = [&[12, 0, 0, 0, 1][..], &field(b"key"), &field(b"me")].concat();
+        assert_eq!(Answer::Identities(vec![identity]).to_bytes(), expected);
+        assert_eq!(Answer::Signature(b"sig".to_vec()).to_bytes(), [&[14][..], &field(b"sig")].concat());
+        assert_eq!(Answer::Signature(vec![0; MAX_LEN]).to_bytes(), [5]);
+    }
+}
