@@ -149,7 +149,12 @@ fn git_signs_commits_and_tags() {
         key.trim_end()
     );
     let done = under(&home, &[], &["sh", "-c", &script]).exits(0);
-    assert_eq!(done.stderr.matches("Good \"git\" signature for me@example.org").count(), 2, "{}", done.stderr);
+    assert_eq!(
+        done.stderr.matches("Good \"git\" signature for me@example.org").count(),
+        2,
+        "{}",
+        done.stderr
+    );
 }
 
 /// Logs in at a real server of OpenSSH, which these settings complete, and runs a command there.
@@ -161,7 +166,8 @@ fn log_in(home: &Home, settings: &str, flags: &[&str]) -> Done {
     home.write("sshd_config", settings);
     // The server talks to standard input and output: no port is guessed, and nobody else connects.
     let server = format!("ProxyCommand=/usr/sbin/sshd -i -e -f {work}/sshd_config 2>> {work}/sshd.log");
-    let mut ssh = vec!["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=known"];
+    let mut ssh =
+        vec!["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=known"];
     ssh.extend(["-o", "BatchMode=yes", "-o", &server]);
     ssh.extend(flags);
     ssh.extend(["server.test", "echo", "logged", "in"]);
@@ -189,7 +195,8 @@ fn ssh_logs_in() {
     home.write("key.pub", listed.lines().next().unwrap());
     let user = Done::of(home.program("id").arg("-un")).exits(0).stdout;
     keygen(&["-s", "authority", "-I", "me", "-n", user.trim_end(), "key.pub"]);
-    let trusted = format!("AuthorizedKeysFile none\nTrustedUserCAKeys {}/authority.pub", home.work().display());
+    let trusted =
+        format!("AuthorizedKeysFile none\nTrustedUserCAKeys {}/authority.pub", home.work().display());
     log_in(&home, &trusted, &["-o", "CertificateFile=key-cert.pub"]).exits(0).says("logged in");
     log_in(&home, &trusted, &[]).exits(255).complains("Permission denied");
 }
@@ -271,7 +278,9 @@ fn the_socket_is_the_users_alone_and_goes_with_the_agent() {
     // Without the flag it is in the runtime folder, or for a command in one of its own.
     let mut command = home.command();
     command.env("XDG_RUNTIME_DIR", home.work()).args(["agent", "--lifetime", "0s"]);
-    Done::of(&mut command).exits(0).says(&format!("SSH_AUTH_SOCK={}/bulla/agent; export", home.work().display()));
+    Done::of(&mut command)
+        .exits(0)
+        .says(&format!("SSH_AUTH_SOCK={}/bulla/agent; export", home.work().display()));
 }
 
 #[test]
@@ -289,7 +298,9 @@ fn what_is_no_request_is_refused_and_the_agent_goes_on() {
     let home = with_keys();
     let agent = background(home.command().args(["agent", "--socket", "socket"]));
     // To add and to remove keys, an extension, another number, nothing, and cut requests.
-    for message in [&[17][..], &[18], &[19], &[25], &[27, 0, 0, 0, 1, b'x'], &[0], &[255], &[], &[13], &[22, 0, 0, 9, 9]] {
+    for message in
+        [&[17][..], &[18], &[19], &[25], &[27, 0, 0, 0, 1, b'x'], &[0], &[255], &[], &[13], &[22, 0, 0, 9, 9]]
+    {
         assert_eq!(ask(&home, message), [5], "{message:?}");
     }
     // A message that is longer than any.
@@ -305,7 +316,21 @@ fn what_is_no_request_is_refused_and_the_agent_goes_on() {
 #[test]
 fn a_token_for_one_key_offers_one_key() {
     let home = with_keys();
-    home.run(["token", "new", "--operation", "sign", "--operation", "read", "--key", "work", "--expires", "1h", "--output", "one"]).exits(0);
+    home.run([
+        "token",
+        "new",
+        "--operation",
+        "sign",
+        "--operation",
+        "read",
+        "--key",
+        "work",
+        "--expires",
+        "1h",
+        "--output",
+        "one",
+    ])
+    .exits(0);
     settings(&home, "[[listen]]\naddress = \"127.0.0.1:0\"\n");
     let serving = Serving::start(&home);
     let listed = Done::of(remote(&home).args(["agent", "--", "ssh-add", "-L"])).exits(0);

@@ -28,9 +28,12 @@ pub(super) struct Agent {
     names: Vec<String>,
     confirmation: Confirmation,
     lock: Lock,
+    /// What it offered last: a client asks for a signature right after that.
+    last_offered: Mutex<Vec<Offered>>,
 }
 
 /// A key that the agent offers.
+#[derive(Clone)]
 struct Offered {
     key: SshKey,
     public_key: PublicKey,
@@ -45,7 +48,8 @@ impl Agent {
     /// A key does not exist, does not sign, or is none that OpenSSH can use; or the keys cannot be
     /// read.
     pub(super) fn new(keys: KeySource, names: Vec<String>, confirmation: Confirmation) -> Result<Self> {
-        let agent = Self { keys: Mutex::new(keys), names, confirmation, lock: Lock::default() };
+        let (keys, lock, last_offered) = (Mutex::new(keys), Lock::default(), Mutex::default());
+        let agent = Self { keys, names, confirmation, lock, last_offered };
         agent.offered()?;
         Ok(agent)
     }
@@ -62,16 +66,18 @@ impl Agent {
             Some(Request::Unlock(passphrase)) => Ok(Answer::of(self.lock.unlock(&passphrase))),
             None => Ok(Answer::Failure),
         };
-        answer.unwrap_or_else(|error| {
-            error.print();
-            Answer::Failure
-        })
-        .to_bytes()
+        answer
+            .unwrap_or_else(|error| {
+                error.print();
+                Answer::Failure
+            })
+            .to_bytes()
     }
 
     fn identities(&self) -> Result<Answer> {
         let offered = self.offered()?.into_iter();
-        let identity = |offered: Offered| Identity { key: offered.key.blob().to_vec(), comment: offered.name };
+        let identity =
+            |offered: Offered| Identity { key: offered.key.blob().to_vec(), comment: offered.name };
         Ok(Answer::Identities(offered.map(identity).collect()))
     }
 
@@ -79,21 +85,37 @@ impl Agent {
     fn offered(&self) -> Result<Vec<Offered>> {
         let source = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = source.read()?;
-        if !self.names.is_empty() {
-            return self.names.iter().map(|name| offered(&keys.key(name)?, name)).collect();
-        }
-        let is_for_users = |key: &Attestation| {
-            let label = key.label.as_ref().map(|label| label.as_str());
-            key.key.purpose().as_str() != TOKEN_ROOT_PURPOSE && label != Some(AUDIT_LOG_LABEL)
+        let all = if self.names.is_empty() {
+            keys.list()?
+                .iter()
+                .filter(|key| is_for_users(key))
+                .filter_map(|key| offered(key, &name_of(key)).ok())
+                .collect()
+        } else {
+            self.names.iter().map(|name| offered(&keys.key(name)?, name)).collect::<Result<Vec<_>>>()?
         };
-        let keys = keys.list()?.into_iter().filter(is_for_users);
-        Ok(keys.filter_map(|key| offered(&key, &name_of(&key)).ok()).collect())
+        self.last_offered.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&all);
+        Ok(all)
+    }
+
+    /// The key with these bytes, if the agent offers it.
+    fn find(&self, key: &[u8]) -> Result<Option<Offered>> {
+        let is_it = |offered: &Offered| offered.key.blob() == key;
+        let last = self
+            .last_offered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .find(|one| is_it(one))
+            .cloned();
+        match last {
+            Some(offered) => Ok(Some(offered)),
+            None => Ok(self.offered()?.into_iter().find(is_it)),
+        }
     }
 
     fn sign(&self, key: &[u8], data: &[u8]) -> Result<Answer> {
-        let Some(offered) = self.offered()?.into_iter().find(|offered| offered.key.blob() == key) else {
-            return Ok(Answer::Failure);
-        };
+        let Some(offered) = self.find(key)? else { return Ok(Answer::Failure) };
         if self.confirmation == Confirmation::EachSignature && !is_confirmed(&offered) {
             note_line(&format!("nobody confirmed a signature with the key {}", offered.name));
             return Ok(Answer::Failure);
@@ -110,6 +132,12 @@ impl Agent {
     }
 }
 
+/// Whether it is none of the keystore's own keys.
+fn is_for_users(key: &Attestation) -> bool {
+    let label = key.label.as_ref().map(|label| label.as_str());
+    key.key.purpose().as_str() != TOKEN_ROOT_PURPOSE && label != Some(AUDIT_LOG_LABEL)
+}
+
 fn name_of(key: &Attestation) -> String {
     key.label.as_ref().map_or_else(|| key.key.to_string(), ToString::to_string)
 }
@@ -117,7 +145,8 @@ fn name_of(key: &Attestation) -> String {
 /// The version of a key that signs, in the form of OpenSSH.
 fn offered(key: &Attestation, name: &str) -> Result<Offered> {
     check_signs(key, name)?;
-    let newest = key.versions.last().and_then(|version| Some((version.id.clone(), version.public_key.clone()?)));
+    let newest =
+        key.versions.last().and_then(|version| Some((version.id.clone(), version.public_key.clone()?)));
     let (version, public_key) =
         newest.ok_or_else(|| Error::new("no_public_key", "has no public key").about(name))?;
     let ssh_key = SshKey::of(&public_key).map_err(|error| unusable(name, &error))?;
@@ -133,7 +162,8 @@ fn unusable(name: &str, error: &bulla_formats::FormatError) -> Error {
 /// Asks the user by the program that OpenSSH asks, too. Without an answer it is a no.
 fn is_confirmed(offered: &Offered) -> bool {
     let program = std::env::var_os("SSH_ASKPASS").unwrap_or_else(|| "ssh-askpass".into());
-    let question = format!("Allow the use of the key {}?\nKey fingerprint {}.", offered.name, offered.key.fingerprint());
+    let question =
+        format!("Allow the use of the key {}?\nKey fingerprint {}.", offered.name, offered.key.fingerprint());
     let asked = Command::new(&program)
         .arg(question)
         .env("SSH_ASKPASS_PROMPT", "confirm")
@@ -148,7 +178,9 @@ fn is_confirmed(offered: &Offered) -> bool {
         Err(error) => {
             let message = format!("cannot be started to ask for a confirmation: {error}");
             let error = Error::new("askpass_missing", message).about(program.to_string_lossy());
-            error.hint("install a program that asks, such as ssh-askpass, or name one in SSH_ASKPASS").print();
+            error
+                .hint("install a program that asks, such as ssh-askpass, or name one in SSH_ASKPASS")
+                .print();
             false
         }
     }

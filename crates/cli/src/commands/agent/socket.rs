@@ -110,9 +110,8 @@ fn remove_stale(path: &Path) -> Result<()> {
     match UnixStream::connect(path) {
         Ok(_) => Err(about("socket_in_use", "another agent listens there")
             .hint("use it, or name another socket with --socket")),
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(|error| Error::io("cannot be removed", &error).about(escape_path(path)))
-        }
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)
+            .map_err(|error| Error::io("cannot be removed", &error).about(escape_path(path))),
         Err(error) => Err(Error::io("cannot be reached", &error).about(escape_path(path))),
     }
 }
