@@ -155,7 +155,13 @@ impl Trust {
                     let given: Vec<_> = keys.ours.iter().filter_map(GivenKey::fingerprint).collect();
                     let ssh = keys.ssh.iter().map(SshKey::fingerprint);
                     let given: Vec<_> = given.into_iter().chain(ssh).collect();
-                    let reason = format!("it is signed by the key {}, {}", signed.key, instead(&given));
+                    let reason = match signature.signer() {
+                        SshSigner::Key(_) => {
+                            format!("it is signed by the key {}, {}", signed.key, instead(&given))
+                        }
+                        _ => "it is signed by a certificate: its authority must be in a list of --allowed-signers"
+                            .to_owned(),
+                    };
                     Err(Problem::WrongKey.because(reason))
                 }
             },

@@ -3,7 +3,7 @@
 use blake2::Blake2b512;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// The most bytes of a file that a signature covers without hashing it first, because all of them
 /// must be in memory: 1 GiB. minisign has the same limit.

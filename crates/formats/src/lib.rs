@@ -3,8 +3,8 @@
 //!
 //! Each format is one module, which reads and writes it. What they share is here: how a file is
 //! read for a signature ([`Coverage`]), how a key signs ([`MessageSigner`]), and which formats
-//! there are ([`ForeignSignature`]). Whose key it is, and whether somebody trusts it, is the caller's
-//! question.
+//! there are ([`ForeignSignature`]). Whose key it is, and whether somebody trusts it, is the
+//! caller's question.
 //!
 //! Ed25519 and P-256 are verified by `bulla-kms`, with its strict predicate.
 //!
@@ -44,10 +44,12 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod error;
 mod foreign;
 pub mod minisign;
 pub mod signify;
 pub mod ssh;
 
 pub use self::content::{ContentHasher, Coverage, MAX_WHOLE_LEN};
-pub use self::foreign::{ForeignFormat, ForeignSignature, FormatError, MAX_SIGNATURE_LEN, MessageSigner};
+pub use self::error::{FormatError, MessageSigner};
+pub use self::foreign::{ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};

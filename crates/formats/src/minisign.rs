@@ -9,7 +9,8 @@ use std::fmt;
 use base64ct::{Base64, Encoding};
 use bulla_kms::{Algorithm, PublicKey, transfer};
 
-use crate::{Coverage, FormatError, MessageSigner};
+use crate::content::Coverage;
+use crate::error::{FormatError, MessageSigner};
 
 /// The beginning of a file's first line.
 pub const UNTRUSTED: &str = "untrusted comment: ";

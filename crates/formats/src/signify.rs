@@ -8,8 +8,8 @@ use std::fmt;
 
 use bulla_kms::{Algorithm, PublicKey};
 
+use crate::error::{FormatError, MessageSigner};
 use crate::minisign::{ED25519, KeyNumber, NumberedKey, UNTRUSTED, decode, ed25519_bytes, encode};
-use crate::{FormatError, MessageSigner};
 
 /// The most bytes of a comment: signify refuses longer ones.
 const MAX_COMMENT_LEN: usize = 1023 - UNTRUSTED.len();

@@ -217,7 +217,7 @@ fn certificates_count_if_their_authority_is_allowed() {
         home.run(verify).exits(1).says("file: wrong key");
     }
     // The key alone is no word of the authority.
-    home.run(["verify", "file", "-p", "key.pub"]).exits(1).says("file: wrong key");
+    home.run(["verify", "file", "-p", "key.pub"]).exits(1).says("file: wrong key").says("--allowed-signers");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::key::{SshCertificate, SshKey, SshSigner};
 use super::patterns::PatternList;
 use super::{SshSignature, check_namespace};
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// The signers that somebody accepts.
 ///

@@ -12,7 +12,7 @@ use ssh_encoding::{Decode as _, Encode as _};
 use ssh_key::public::{EcdsaPublicKey, Ed25519PublicKey, KeyData, RsaPublicKey};
 use ssh_key::{EcdsaCurve, HashAlg, Mpint, Signature};
 
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// How the names of certificates end.
 const CERTIFICATE: &str = "-cert-v01@openssh.com";

@@ -1,7 +1,7 @@
 //! Lists of patterns, as `ssh_config` has them: `*` and `?` are wildcards, and `!` before a pattern
 //! excludes what it matches.
 
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// The most bytes of a principal.
 pub const MAX_PRINCIPAL_LEN: usize = 1024;

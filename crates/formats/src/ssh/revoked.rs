@@ -1,7 +1,7 @@
 //! Lists of revoked keys: a public key on each line, as `ssh-keygen -Y verify -r` takes them.
 
 use super::key::{SshKey, SshSigner};
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// What OpenSSH's binary lists begin with.
 const KRL: &[u8] = b"SSHKRL\n\0";

@@ -20,7 +20,8 @@ use base64ct::{Base64, Encoding as _};
 use ssh_encoding::{Decode, Encode};
 use ssh_key::Signature;
 
-use crate::{Coverage, FormatError, MessageSigner};
+use crate::content::Coverage;
+use crate::error::{FormatError, MessageSigner};
 
 /// What the signed bytes and the file begin with.
 const MAGIC: &[u8] = b"SSHSIG";
