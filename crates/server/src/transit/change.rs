@@ -41,8 +41,9 @@ fn purpose() -> Name {
 #[derive(Deserialize, ToSchema)]
 pub(super) struct TransitCreate<'a> {
     /// `aes256-gcm96` (default), `aes128-gcm96`, `chacha20-poly1305`, `xchacha20-poly1305`, `hmac`,
-    /// `ed25519`, `ecdsa-p256`, `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`,
-    /// `mldsa-87`, or another algorithm of bulla that signs, encrypts or makes MACs.
+    /// `rsa-2048`, `rsa-3072`, `rsa-4096`, `ed25519`, `ecdsa-p256`, `ecdsa-p384`, `ecdsa-p521`,
+    /// `ml-dsa` or `slh-dsa` with a parameter set, `mldsa-44`, `mldsa-65`, `mldsa-87`, or another
+    /// algorithm of bulla that signs, encrypts or makes MACs.
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = String, example = "ed25519")]
     kind: OptionalText<'a>,
@@ -134,7 +135,7 @@ pub(super) fn new_key(caller: &Caller, label: &Name, algorithm: Algorithm) -> Ne
     NewKey::new(caller.session.authority.tenant.clone(), purpose(), algorithm)
         .label(label.clone())
         // As clients of Vault expect it of every key. Such a key signs no statements of bulla.
-        .signs_digests(algorithm == Algorithm::EcdsaP256)
+        .signs_digests(algorithm.can_sign_digests())
         .minimum_signing_version(0)
 }
 

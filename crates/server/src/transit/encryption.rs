@@ -496,7 +496,7 @@ impl EncryptionKey {
     /// Keys of the type do not do this: `what` names it.
     fn check_usage(&self, what: &str) -> Result<()> {
         let algorithm = self.key_id.algorithm();
-        if algorithm.usage() == KeyUsage::Encryption {
+        if algorithm.has_usage(KeyUsage::Encryption) {
             return Ok(());
         }
         let (kind, _) = kind(algorithm);

@@ -106,7 +106,6 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
         ("aes256-gcm96", _) => Ok(Algorithm::Aes256Gcm),
         ("hmac", _) => Ok(Algorithm::HmacSha256),
         ("ed25519", _) => Ok(Algorithm::Ed25519),
-        ("ecdsa-p256", _) => Ok(Algorithm::EcdsaP256),
         ("ml-dsa", Some("44")) | ("mldsa-44", _) => Ok(Algorithm::MlDsa44),
         ("ml-dsa", Some("65")) | ("mldsa-65", _) => Ok(Algorithm::MlDsa65),
         ("ml-dsa", Some("87")) | ("mldsa-87", _) => Ok(Algorithm::MlDsa87),
@@ -116,8 +115,8 @@ pub(super) fn algorithm(kind: Option<&str>, parameter_set: Option<&str>) -> Resu
         ),
         (kind, _) => named(kind).ok_or_else(|| {
             let message = "bulla has no keys of this type: it has aes128-gcm96, aes256-gcm96, chacha20-poly1305, \
-                           xchacha20-poly1305, hmac, ed25519, ecdsa-p256, ml-dsa and slh-dsa with a `parameter_set`, \
-                           and its own algorithms that sign, encrypt or make MACs";
+                           xchacha20-poly1305, hmac, rsa-2048, rsa-3072, rsa-4096, ed25519, ecdsa-p256, ecdsa-p384, \
+                           ecdsa-p521, ml-dsa and slh-dsa with a `parameter_set`, and its own algorithms that sign, encrypt or make MACs";
             VaultError::not_supported(message)
         }),
     }
@@ -130,8 +129,7 @@ fn named(name: &str) -> Option<Algorithm> {
 
 /// Whether clients of Vault may make keys of this algorithm, and use them.
 pub(super) fn is_offered(algorithm: Algorithm) -> bool {
-    let others = algorithm.is_rsa() || algorithm.is_ecdsa() && algorithm != Algorithm::EcdsaP256;
-    algorithm.usage() != KeyUsage::KeyEncapsulation && !others
+    algorithm.usage() != KeyUsage::KeyEncapsulation
 }
 
 /// The type of a key and its parameter set, in Vault's words.
@@ -259,7 +257,7 @@ pub(super) struct PublicVersion {
     /// The name of the curve or of the type.
     #[schema(example = "ed25519")]
     name: &'static str,
-    /// The public key: PEM for `ecdsa-p256`, otherwise base64. Absent if there is none.
+    /// The public key: PEM for ECDSA and RSA, otherwise base64. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
     /// When it was made.
@@ -274,7 +272,7 @@ impl From<&Attestation> for KeyData {
         let (kind, parameter_set) = kind(key.algorithm);
         let usage = key.algorithm.usage();
         let imported = |origin| origin != Origin::Generated;
-        let encrypts = usage == KeyUsage::Encryption;
+        let encrypts = key.algorithm.has_usage(KeyUsage::Encryption);
         let derived = key.derivation != KeyDerivation::None;
         let convergent = key.derivation == KeyDerivation::Convergent;
         Self {
@@ -298,7 +296,7 @@ impl From<&Attestation> for KeyData {
             imported_key: key.versions.last().is_some_and(|head| imported(head.origin)),
             supports_encryption: encrypts,
             supports_decryption: encrypts,
-            supports_derivation: encrypts,
+            supports_derivation: usage == KeyUsage::Encryption,
             supports_signing: usage == KeyUsage::Signature,
             soft_deleted: false,
         }
@@ -307,7 +305,12 @@ impl From<&Attestation> for KeyData {
 
 /// The versions that verify or decrypt. `kind` is the key's type.
 fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData> {
-    let name = if key.algorithm == Algorithm::EcdsaP256 { "P-256" } else { kind };
+    let name = match key.algorithm {
+        Algorithm::EcdsaP256 => "P-256",
+        Algorithm::EcdsaP384 => "P-384",
+        Algorithm::EcdsaP521 => "P-521",
+        _ => kind,
+    };
     let usable = key
         .versions
         .iter()
@@ -334,7 +337,7 @@ pub(super) fn min_available(key: &Attestation) -> u32 {
 
 fn public_key(key: &PublicKey) -> String {
     let pem = match key.algorithm() {
-        Algorithm::EcdsaP256 => export_public(key, PublicFormat::Pem).ok(),
+        algorithm if algorithm.can_sign_digests() => export_public(key, PublicFormat::Pem).ok(),
         _ => None,
     };
     pem.and_then(|pem| String::from_utf8(pem).ok()).unwrap_or_else(|| encode(key.as_bytes()))
@@ -479,7 +482,7 @@ mod tests {
             assert_eq!(vault.unwrap(), openbao.unwrap());
         }
         assert_eq!(algorithm(None, None).unwrap(), Algorithm::Aes256Gcm, "as Vault's default");
-        for (kind, set) in [(Some("rsa-2048"), None), (Some("x-wing"), None), (Some("ml-dsa"), None)] {
+        for (kind, set) in [(Some("rsa-1024"), None), (Some("x-wing"), None), (Some("ml-dsa"), None)] {
             assert!(algorithm(kind, set).is_err(), "{kind:?}");
         }
     }

@@ -21,6 +21,7 @@ use axum::http::Uri;
 use axum::middleware::from_fn;
 use axum::routing::any;
 use bulla_kms::Algorithm;
+use bulla_kms::prehash::RsaPadding;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
@@ -129,10 +130,10 @@ pub(crate) fn fuzz(text: &str) {
         let again = serde_json::from_str::<Values<'_>>(&again).ok().and_then(|again| again.seconds);
         assert_eq!(again, Some(Seconds(read)), "{text}");
     }
-    for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256] {
+    for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP521, Algorithm::Rsa2048] {
         for marshaling in [Marshaling::Asn1, Marshaling::Jws] {
-            let (scheme, mut buffer) =
-                (Scheme { algorithm, marshaling, input: SignedInput::Message }, vec![1, 2]);
+            let (input, padding, mut buffer) = (SignedInput::Message, RsaPadding::default(), vec![1, 2]);
+            let scheme = Scheme { algorithm, marshaling, input, padding };
             if let Ok((_, range)) = read_signature(text, scheme, &mut buffer) {
                 assert_eq!((range.start, range.end), (2, buffer.len()), "{text}");
             }

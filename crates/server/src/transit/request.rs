@@ -180,7 +180,7 @@ impl Drop for OptionalSecret<'_> {
 }
 
 /// A value that may be given as itself or as text; none for `null`.
-trait Lenient: Sized {
+pub(super) trait Lenient: Sized {
     const EXPECTED: &'static str;
 
     fn from_bool(value: bool) -> Option<Self> {
@@ -298,16 +298,21 @@ impl Lenient for Seconds {
     }
 }
 
-pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+/// Reads a value of any of these types.
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: Lenient>(deserializer: D) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(Read(std::marker::PhantomData))
+}
+
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    lenient(deserializer)
 }
 
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
-    deserializer.deserialize_any(Read(std::marker::PhantomData))
+    lenient(deserializer)
 }
 
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Seconds>, D::Error> {
-    deserializer.deserialize_any(Read(std::marker::PhantomData))
+    lenient(deserializer)
 }
 
 /// A list of objects. `null` in it counts as an object without fields.

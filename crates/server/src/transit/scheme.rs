@@ -1,19 +1,17 @@
 //! How a request wants to sign, and how Vault writes signatures.
 
-use std::borrow::Cow;
 use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
 use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
-use bulla_kms::prehash::{Digest, Prehashed};
-use bulla_kms::{Algorithm, Code, KeyUsage, KmsError, Signature};
-use p256::ecdsa::Signature as Ecdsa;
-use ring::digest;
+use bulla_kms::prehash::{HashFunction, Prehashed, PssSaltLength, RsaPadding};
+use bulla_kms::transfer::{ecdsa_from_der, ecdsa_to_der, with_lower_s};
+use bulla_kms::{Algorithm, Code, KeyRef, KeyUsage, Keystore, KmsError, Signature, Verdict, VerifyItem};
 
 use super::answer::{Result, VaultError};
 use super::keys::{is_offered, kind};
-use super::request::{OptionalText, decode_into, joined};
+use super::request::{Lenient, OptionalText, decode_into, joined};
 use crate::error::ApiError;
 
 /// How signatures are written.
@@ -35,25 +33,20 @@ pub(super) struct SchemeParameters<'a> {
     pub(super) algorithm: &'a OptionalText<'a>,
     pub(super) prehashed: bool,
     pub(super) marshaling: &'a OptionalText<'a>,
-}
-
-/// A hash function whose digests are signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sha2 {
-    Sha256,
-    Sha384,
-    Sha512,
+    /// How an RSA key pads digests.
+    pub(super) signature_algorithm: &'a OptionalText<'a>,
+    pub(super) salt_length: Option<SaltLength>,
 }
 
 /// How a key signs the input of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignedInput {
-    /// The message that the key signs.
+    /// The message, as keys of the algorithm sign messages.
     Message,
-    /// A message whose digest the key signs.
-    Hashed(Sha2),
+    /// The message, with this hash function.
+    Hashed(HashFunction),
     /// The digest that the key signs.
-    Digest(Sha2),
+    Digest(HashFunction),
 }
 
 /// How a key signs and verifies for a request.
@@ -62,46 +55,73 @@ pub(super) struct Scheme {
     pub(super) algorithm: Algorithm,
     pub(super) marshaling: Marshaling,
     pub(super) input: SignedInput,
+    /// Of interest to RSA keys only.
+    pub(super) padding: RsaPadding,
 }
 
 impl Scheme {
-    /// The digest that the key signs instead of a request's input, under this context; none if the
-    /// key signs messages.
+    /// Signs the input of a request under this context.
     ///
     /// # Errors
-    /// The input is no digest of the hash function.
-    pub(super) fn prehashed(self, input: &[u8], context: &[u8]) -> Result<Option<Prehashed>> {
-        let (hash, digest) = match self.input {
-            SignedInput::Message => return Ok(None),
-            SignedInput::Hashed(hash) => {
-                (hash, Cow::Owned(digest::digest(hash.function(), input).as_ref().to_vec()))
+    /// The input is no digest of the hash function; those of the keystore.
+    pub(super) fn sign(
+        self,
+        keystore: &Keystore,
+        key: KeyRef<'_>,
+        input: &[u8],
+        context: &[u8],
+    ) -> bulla_kms::Result<Signature> {
+        match self.input {
+            SignedInput::Message => keystore.sign(key, input),
+            SignedInput::Hashed(hash) => keystore.sign_hashed(key, input, hash, self.padding),
+            SignedInput::Digest(hash) => keystore.sign_prehashed(key, &self.prehashed(hash, input, context)?),
+        }
+    }
+
+    /// Verifies a signature of the input of a request under this context.
+    ///
+    /// # Errors
+    /// As for [`Scheme::sign`].
+    pub(super) fn verify(
+        self,
+        keystore: &Keystore,
+        item: &VerifyItem<'_>,
+        context: &[u8],
+    ) -> bulla_kms::Result<Verdict> {
+        let VerifyItem { key, message: input, signature } = *item;
+        match self.input {
+            SignedInput::Message => keystore.verify(key, input, signature),
+            SignedInput::Hashed(hash) => keystore.verify_hashed(key, input, hash, self.padding, signature),
+            SignedInput::Digest(hash) => {
+                keystore.verify_prehashed(key, &self.prehashed(hash, input, context)?, signature)
             }
-            SignedInput::Digest(hash) => (hash, Cow::Borrowed(input)),
-        };
-        let wrong = |_| {
-            let (name, length) = (hash.name(), hash.function().output_len());
-            let message =
-                format!("with prehashed=true `input` is a digest of {name}: {length} bytes in base64");
-            VaultError::from(ApiError::malformed(message))
-        };
-        let digest = match hash {
-            Sha2::Sha256 => Digest::Sha256((*digest).try_into().map_err(wrong)?),
-            Sha2::Sha384 => Digest::Sha384((*digest).try_into().map_err(wrong)?),
-            Sha2::Sha512 => Digest::Sha512((*digest).try_into().map_err(wrong)?),
-        };
-        Ok(Some(Prehashed::new(digest, context)?))
+        }
     }
 
-    /// The digest that the key signs: that of a request's input, under this context.
+    /// A digest that the caller made.
+    fn prehashed(self, hash: HashFunction, input: &[u8], context: &[u8]) -> bulla_kms::Result<Prehashed> {
+        let wrong = || KmsError::new(Code::InvalidArgument, "the input does not have a digest's length");
+        let digest = hash.digest(input).ok_or_else(wrong)?;
+        Ok(Prehashed::new(digest, context)?.rsa_padding(self.padding))
+    }
+
+    /// Checks that the input of a request has a digest's length, if it is one.
     ///
     /// # Errors
-    /// Those of [`Scheme::prehashed`]; the key signs messages.
-    pub(super) fn digest(self, input: &[u8], context: &[u8]) -> Result<Prehashed> {
-        let digest = self.prehashed(input, context)?;
-        digest.ok_or_else(|| ApiError::internal("the key signs messages").into())
+    /// It has another length.
+    pub(super) fn check_length(self, input: &[u8]) -> Result<()> {
+        match self.input {
+            SignedInput::Digest(hash) if input.len() != hash.digest_length() => {
+                let (name, length) = (vault_name(hash), hash.digest_length());
+                let message =
+                    format!("with prehashed=true `input` is a digest of {name}: {length} bytes in base64");
+                Err(ApiError::malformed(message).into())
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Whether the key signs messages, and not digests.
+    /// Whether the key signs messages as its algorithm says: many of them at once, if it can.
     pub(super) fn signs_messages(self) -> bool {
         self.input == SignedInput::Message
     }
@@ -112,31 +132,28 @@ impl Scheme {
     }
 }
 
-impl Sha2 {
-    fn function(self) -> &'static digest::Algorithm {
-        match self {
-            Self::Sha256 => &digest::SHA256,
-            Self::Sha384 => &digest::SHA384,
-            Self::Sha512 => &digest::SHA512,
-        }
+/// The name of a hash function in Vault.
+fn vault_name(hash: HashFunction) -> &'static str {
+    match hash {
+        HashFunction::Sha384 => "sha2-384",
+        HashFunction::Sha512 => "sha2-512",
+        _ => "sha2-256",
     }
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sha256 => "sha2-256",
-            Self::Sha384 => "sha2-384",
-            Self::Sha512 => "sha2-512",
-        }
-    }
+/// The hash function that a request names; SHA-256 for all keys if it names none.
+fn hash_function(name: Option<&str>) -> Option<HashFunction> {
+    let name = name.unwrap_or("sha2-256");
+    HashFunction::ALL.iter().copied().find(|hash| vault_name(*hash) == name)
+}
 
-    /// The function that a request names; SHA-256 if it names none.
-    fn named(name: Option<&str>) -> Option<Self> {
-        match name {
-            None => Some(Self::Sha256),
-            Some(name) => {
-                [Self::Sha256, Self::Sha384, Self::Sha512].into_iter().find(|hash| hash.name() == name)
-            }
-        }
+/// The hash function with which keys of an algorithm sign messages, if it is ECDSA.
+fn hash_of_curve(algorithm: Algorithm) -> Option<HashFunction> {
+    match algorithm {
+        Algorithm::EcdsaP256 => Some(HashFunction::Sha256),
+        Algorithm::EcdsaP384 => Some(HashFunction::Sha384),
+        Algorithm::EcdsaP521 => Some(HashFunction::Sha512),
+        _ => None,
     }
 }
 
@@ -168,33 +185,80 @@ impl SchemeParameters<'_> {
             let message = "keys of this type sign by bulla's own API alone";
             return Err(VaultError::not_supported(message));
         }
-        Ok(Scheme { algorithm, marshaling, input: self.input(algorithm, hash)? })
+        let (input, padding) = (self.input(algorithm, hash)?, self.padding(algorithm)?);
+        Ok(Scheme { algorithm, marshaling, input, padding })
     }
 
     fn input(self, algorithm: Algorithm, hash: Option<&str>) -> Result<SignedInput> {
         let refuse = |why: &str| Err(VaultError::not_supported(why));
         match (algorithm, self.prehashed, hash) {
-            (_, false, Some("none")) => {
-                refuse("hash_algorithm=none is for RSA keys, which bulla does not have")
+            (_, _, Some("none")) => {
+                refuse("bulla signs nothing without a hash function: name sha2-256, sha2-384 or sha2-512")
             }
-            (Algorithm::Ed25519, true, Some("sha2-512")) => Ok(SignedInput::Digest(Sha2::Sha512)),
+            (Algorithm::Ed25519, true, Some("sha2-512")) => Ok(SignedInput::Digest(HashFunction::Sha512)),
             (Algorithm::Ed25519, true, _) => refuse(
                 "an ed25519 key signs a digest as Ed25519ph: with prehashed=true, set hash_algorithm=sha2-512 and send the SHA-512 as input",
             ),
             (Algorithm::Ed25519, false, Some("sha2-512")) => refuse(
                 "hash_algorithm=sha2-512 means Ed25519ph: send the SHA-512 as input with prehashed=true, or leave hash_algorithm out for Ed25519",
             ),
-            (Algorithm::EcdsaP256, prehashed, hash) => match (Sha2::named(hash), prehashed) {
-                // A signature of the message, for which the key need not sign digests.
-                (Some(Sha2::Sha256), false) => Ok(SignedInput::Message),
-                (Some(hash), false) => Ok(SignedInput::Hashed(hash)),
-                (Some(hash), true) => Ok(SignedInput::Digest(hash)),
-                (None, _) => refuse("an ecdsa-p256 key signs with sha2-256, sha2-384 and sha2-512"),
-            },
+            (algorithm, prehashed, hash) if algorithm.can_sign_digests() => {
+                match (hash_function(hash), prehashed) {
+                    (Some(hash), true) => Ok(SignedInput::Digest(hash)),
+                    (hash, false) if hash.is_some() && hash == hash_of_curve(algorithm) => {
+                        Ok(SignedInput::Message)
+                    }
+                    (Some(hash), false) => Ok(SignedInput::Hashed(hash)),
+                    (None, _) => refuse("keys of ECDSA and RSA sign with sha2-256, sha2-384 and sha2-512"),
+                }
+            }
             (_, true, _) => {
                 refuse("keys of this type sign messages, not digests: send the message, with prehashed=false")
             }
             _ => Ok(SignedInput::Message),
+        }
+    }
+
+    /// The padding of an RSA key. Vault's default is the longest salt, and verifies any.
+    fn padding(self, algorithm: Algorithm) -> Result<RsaPadding> {
+        match self.signature_algorithm.given() {
+            _ if !algorithm.is_rsa() => Ok(RsaPadding::default()),
+            None | Some("pss") => {
+                let SaltLength(length) = self.salt_length.unwrap_or(SaltLength(PssSaltLength::Auto));
+                Ok(RsaPadding::Pss(length))
+            }
+            Some("pkcs1v15") => Ok(RsaPadding::Pkcs1v15),
+            Some(_) => Err(VaultError::invalid("unsupported rsa signature algorithm: use pss or pkcs1v15")),
+        }
+    }
+}
+
+/// The length of the salt of PSS: `auto`, `hash`, or a number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SaltLength(PssSaltLength);
+
+impl Lenient for SaltLength {
+    const EXPECTED: &'static str = "auto, hash, or a number of bytes";
+
+    fn from_bool(value: bool) -> Option<Self> {
+        Self::from_number(value.into())
+    }
+
+    /// As in Go, -1 is the length of the digest, and 0 is `auto`.
+    fn from_number(value: i64) -> Option<Self> {
+        let length = match value {
+            -1 => PssSaltLength::Hash,
+            0 => PssSaltLength::Auto,
+            value => PssSaltLength::Bytes(u16::try_from(value).ok()?),
+        };
+        Some(Self(length))
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "auto" => Some(Self(PssSaltLength::Auto)),
+            "hash" => Some(Self(PssSaltLength::Hash)),
+            number => number.parse().ok().and_then(Self::from_number),
         }
     }
 }
@@ -213,11 +277,10 @@ pub(super) fn write_signature(out: &mut Vec<u8>, signature: &Signature, marshali
     let algorithm = signature.key.key_id().algorithm();
     match (marshaling, algorithm) {
         (Marshaling::Jws, _) => URL_SAFE_NO_PAD.encode_append(&signature.bytes, out),
-        (Marshaling::Asn1, Algorithm::EcdsaP256) => match Ecdsa::from_slice(&signature.bytes) {
-            Ok(signature) => STANDARD.encode_append(signature.to_der().as_bytes(), out),
-            Err(_) => STANDARD.encode_append(&signature.bytes, out),
-        },
-        (Marshaling::Asn1, _) => STANDARD.encode_append(&signature.bytes, out),
+        (Marshaling::Asn1, algorithm) => {
+            let der = ecdsa_to_der(algorithm, &signature.bytes);
+            STANDARD.encode_append(der.as_deref().unwrap_or(&signature.bytes), out);
+        }
     }
 }
 
@@ -241,18 +304,17 @@ pub(super) fn read_signature(
     if !decoded {
         return Err(VaultError::invalid("invalid base64 signature value"));
     }
-    if scheme.algorithm == Algorithm::EcdsaP256 {
+    if scheme.algorithm.is_ecdsa() {
         let ecdsa = match scheme.marshaling {
             Marshaling::Asn1 => {
-                let read = Ecdsa::from_der(&buffer[begin..])
-                    .map_err(|_| VaultError::invalid("supplied signature is invalid"));
-                Some(read?)
+                let read = ecdsa_from_der(scheme.algorithm, &buffer[begin..]);
+                Some(read.ok_or_else(|| VaultError::invalid("supplied signature is invalid"))?)
             }
-            Marshaling::Jws => Ecdsa::from_slice(&buffer[begin..]).ok(),
+            Marshaling::Jws => with_lower_s(scheme.algorithm, &buffer[begin..]),
         };
         if let Some(ecdsa) = ecdsa {
             buffer.truncate(begin);
-            buffer.extend_from_slice(&ecdsa.normalize_s().to_bytes());
+            buffer.extend_from_slice(&ecdsa);
         }
     }
     match u32::try_from(version).map(NonZeroU32::new) {
@@ -302,6 +364,8 @@ fn decode_url_safe_into(text: &str, bytes: &mut Vec<u8>) -> bool {
 
 #[cfg(test)]
 mod scheme_tests {
+    use std::borrow::Cow;
+
     use super::*;
 
     fn scheme(
@@ -321,6 +385,8 @@ mod scheme_tests {
                 algorithm: &none,
                 prehashed,
                 marshaling: &marshaling,
+                signature_algorithm: &none,
+                salt_length: None,
             };
             let older = SchemeParameters { hash_algorithm: &none, algorithm: &body, ..parameters };
             let scheme = parameters.scheme(algorithm).ok();
@@ -334,7 +400,7 @@ mod scheme_tests {
 
     #[test]
     fn a_hash_function_is_one_of_vault_and_of_the_key() {
-        use Algorithm::{EcdsaP256, Ed25519, MlDsa65, XWing};
+        use Algorithm::{EcdsaP256, EcdsaP384, Ed25519, MlDsa65, Rsa2048, XWing};
         let cases = [
             (Ed25519, "", false, true),
             (Ed25519, "sha2-256", false, true),
@@ -354,6 +420,13 @@ mod scheme_tests {
             (EcdsaP256, "sha1", true, false),
             (EcdsaP256, "sha3-256", false, false),
             (EcdsaP256, "none", true, false),
+            (EcdsaP384, "", false, true),
+            (EcdsaP384, "sha2-384", true, true),
+            (EcdsaP384, "sha2-224", true, false),
+            (Rsa2048, "", false, true),
+            (Rsa2048, "sha2-512", true, true),
+            (Rsa2048, "sha1", false, false),
+            (Rsa2048, "none", true, false),
             (MlDsa65, "sha2-512", false, true),
             (MlDsa65, "", true, false),
             (XWing, "", false, false),
@@ -365,18 +438,57 @@ mod scheme_tests {
             }
         }
     }
+
+    #[test]
+    fn every_curve_hashes_by_sha256_unless_the_request_says_otherwise() {
+        let input = |algorithm, hash| scheme(algorithm, hash, false, "").unwrap().input;
+        assert_eq!(input(Algorithm::EcdsaP256, ""), SignedInput::Message);
+        assert_eq!(input(Algorithm::EcdsaP384, ""), SignedInput::Hashed(HashFunction::Sha256));
+        assert_eq!(input(Algorithm::EcdsaP384, "sha2-384"), SignedInput::Message);
+        assert_eq!(input(Algorithm::EcdsaP521, "sha2-512"), SignedInput::Message);
+        assert_eq!(input(Algorithm::Rsa4096, ""), SignedInput::Hashed(HashFunction::Sha256));
+    }
+
+    #[test]
+    fn an_rsa_key_pads_as_the_request_says() {
+        let padding = |algorithm, name: &'static str, salt: Option<&str>| {
+            let (name, none) = (OptionalText(Some(Cow::Borrowed(name))), OptionalText(None));
+            let parameters = SchemeParameters {
+                in_path: None,
+                hash_algorithm: &none,
+                algorithm: &none,
+                prehashed: false,
+                marshaling: &none,
+                signature_algorithm: &name,
+                salt_length: salt.map(|salt| SaltLength::from_text(salt).unwrap()),
+            };
+            parameters.scheme(algorithm).ok().map(|scheme| scheme.padding)
+        };
+        let rsa = |name, salt| padding(Algorithm::Rsa3072, name, salt);
+        assert_eq!(rsa("", None), Some(RsaPadding::Pss(PssSaltLength::Auto)));
+        assert_eq!(rsa("pss", Some("HASH")), Some(RsaPadding::Pss(PssSaltLength::Hash)));
+        assert_eq!(rsa("pss", Some("-1")), Some(RsaPadding::Pss(PssSaltLength::Hash)));
+        assert_eq!(rsa("pss", Some("0")), Some(RsaPadding::Pss(PssSaltLength::Auto)));
+        assert_eq!(rsa("pss", Some("48")), Some(RsaPadding::Pss(PssSaltLength::Bytes(48))));
+        assert_eq!(rsa("pkcs1v15", Some("hash")), Some(RsaPadding::Pkcs1v15));
+        assert_eq!(rsa("oaep", None), None);
+        assert_eq!(padding(Algorithm::Ed25519, "oaep", None), Some(RsaPadding::default()));
+        for wrong in ["", "-2", "salt", "65536", "1.5"] {
+            assert_eq!(SaltLength::from_text(wrong), None, "{wrong}");
+        }
+    }
 }
 
 #[cfg(test)]
 mod signature_tests {
     use bulla_kms::{KeyVersionId, Keystore, NewKey};
+    use p256::ecdsa::Signature as Ecdsa;
     use proptest::prelude::*;
 
-    use super::super::scheme::SignedInput;
     use super::*;
 
     fn scheme(algorithm: Algorithm, marshaling: Marshaling) -> Scheme {
-        Scheme { algorithm, marshaling, input: SignedInput::Message }
+        Scheme { algorithm, marshaling, input: SignedInput::Message, padding: RsaPadding::default() }
     }
 
     fn key(keystore: &Keystore, algorithm: Algorithm) -> KeyVersionId {
@@ -387,7 +499,8 @@ mod signature_tests {
     #[test]
     fn what_is_written_is_read_back() {
         let keystore = Keystore::in_memory().unwrap();
-        for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::MlDsa44] {
+        use Algorithm::{EcdsaP256, EcdsaP384, EcdsaP521, Ed25519, MlDsa44};
+        for algorithm in [Ed25519, EcdsaP256, EcdsaP384, EcdsaP521, MlDsa44] {
             let key = key(&keystore, algorithm);
             for number in 0..40_u8 {
                 let signature = keystore.sign(&key, &[number]).unwrap();
@@ -460,7 +573,7 @@ mod signature_tests {
         #[test]
         fn any_text_is_read_or_refused(text in "(vault:v)?[0-9:-]{0,12}[A-Za-z0-9+/=_\u{e9}-]{0,100}", jws: bool) {
             let marshaling = if jws { Marshaling::Jws } else { Marshaling::Asn1 };
-            for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256] {
+            for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP521] {
                 let mut buffer = vec![1, 2];
                 if let Ok((_, range)) = read_signature(&text, scheme(algorithm, marshaling), &mut buffer) {
                     prop_assert!(range.start == 2 && range.end == buffer.len());

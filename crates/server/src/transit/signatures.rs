@@ -17,8 +17,10 @@ use utoipa_axum::routes;
 
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody, write_results};
 use super::keys::{KEY_NAME_DOC, find, missing, selector, version_error};
-use super::request::{OptionalText, PathName, VaultBody, VaultCaller, decode_into, flag, items, number};
-use super::scheme::{Marshaling, Scheme, SchemeParameters, VERSION_TOO_OLD};
+use super::request::{
+    OptionalText, PathName, VaultBody, VaultCaller, decode_into, flag, items, lenient, number,
+};
+use super::scheme::{Marshaling, SaltLength, Scheme, SchemeParameters, VERSION_TOO_OLD};
 use super::{answer, hmac, scheme};
 use crate::api::batch::{count_items, sign_items, verify_items};
 use crate::request::Caller;
@@ -44,7 +46,7 @@ pub(super) struct TransitSign<'a> {
     #[schema(value_type = Option<i64>)]
     key_version: Option<i64>,
     /// The hash function: `sha2-512` for Ed25519ph; `sha2-256` (default), `sha2-384` or `sha2-512`
-    /// for ECDSA.
+    /// for ECDSA and RSA.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "sha2-256")]
     hash_algorithm: OptionalText<'a>,
@@ -52,7 +54,8 @@ pub(super) struct TransitSign<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     algorithm: OptionalText<'a>,
-    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA.
+    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA and
+    /// RSA.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     prehashed: Option<bool>,
@@ -64,6 +67,15 @@ pub(super) struct TransitSign<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "asn1")]
     marshaling_algorithm: OptionalText<'a>,
+    /// How an RSA key pads the digest: `pss` (default) or `pkcs1v15`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "pss")]
+    signature_algorithm: OptionalText<'a>,
+    /// The length of the salt of `pss`: `auto` (default), `hash`, or a number of bytes. `auto`
+    /// makes the longest salt, and verifies the usual ones.
+    #[serde(default, deserialize_with = "lenient")]
+    #[schema(value_type = Option<String>, example = "auto")]
+    salt_length: Option<SaltLength>,
     /// Many messages instead of one.
     #[serde(borrow, default, deserialize_with = "items")]
     #[schema(max_items = 100_000)]
@@ -159,6 +171,8 @@ async fn sign(
         algorithm: &request.algorithm,
         prehashed: request.prehashed.unwrap_or_default(),
         marshaling: &request.marshaling_algorithm,
+        signature_algorithm: &request.signature_algorithm,
+        salt_length: request.salt_length,
     };
     let scheme = parameters.scheme(key_id.algorithm())?;
     let key = selector(key_id, request.key_version, "signing")?;
@@ -201,29 +215,29 @@ async fn sign_one(
     context: &OptionalText<'_>,
 ) -> Result<Signature> {
     let mut message = Vec::with_capacity(input.as_deref().map_or(0, str::len) / 4 * 3);
-    decode_input(input, &mut message)?;
+    decode_input(input, scheme, &mut message)?;
     let context = decode_context(context, scheme)?;
-    let signed = match scheme.prehashed(&message, &context)? {
-        Some(digest) => {
-            let sign = move |keystore: &Keystore| keystore.sign_prehashed(key.as_ref(), &digest);
-            worker.run_blocking(&caller.unsealed, &caller.session, sign).await
-        }
-        None => worker.sign(&caller.unsealed, &caller.session, key, message).await,
+    let signed = if scheme.signs_messages() {
+        worker.sign(&caller.unsealed, &caller.session, key, message).await
+    } else {
+        let sign = move |keystore: &Keystore| scheme.sign(keystore, key.as_ref(), &message, &context);
+        worker.run_blocking(&caller.unsealed, &caller.session, sign).await
     };
     signed.map_err(signing_error)
 }
 
 /// Appends the bytes that an item's input encodes.
-pub(super) fn decode_input(input: &OptionalText<'_>, buffer: &mut Vec<u8>) -> Result<Range<usize>> {
+fn decode_input(input: &OptionalText<'_>, scheme: Scheme, buffer: &mut Vec<u8>) -> Result<Range<usize>> {
     let text = input.as_deref().ok_or_else(|| VaultError::invalid("missing input"))?;
     let begin = buffer.len();
     let decoded = decode_into(text, "input", buffer);
     decoded.map_err(|error| VaultError::in_words("unable to decode input as base64", error))?;
+    scheme.check_length(&buffer[begin..])?;
     Ok(begin..buffer.len())
 }
 
 /// The context of a signature. Only Ed25519ph has one.
-pub(super) fn decode_context(context: &OptionalText<'_>, scheme: Scheme) -> Result<Vec<u8>> {
+fn decode_context(context: &OptionalText<'_>, scheme: Scheme) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(text) = context.given() {
         if !scheme.has_context() {
@@ -251,7 +265,7 @@ impl SignBatch {
         let texts = items.iter().map(|item| item.input.as_deref().map_or(0, str::len));
         let mut buffer = Vec::with_capacity(texts.sum::<usize>() / 4 * 3);
         let decoded = items.iter().map(|item| {
-            let message = decode_input(&item.input, &mut buffer)?;
+            let message = decode_input(&item.input, scheme, &mut buffer)?;
             Ok((message, decode_context(&item.signature_context, scheme)?))
         });
         let items = decoded.collect();
@@ -262,7 +276,7 @@ impl SignBatch {
     fn sign(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<Signature>> {
         let step = &self.items[step];
         if !self.scheme.signs_messages() {
-            return step.iter().map(|item| self.sign_digest(keystore, item)).collect();
+            return step.iter().map(|item| self.sign_one(keystore, item)).collect();
         }
         let items = step.iter().map(|item| {
             let (message, _) = item.as_ref().map_err(VaultError::clone)?;
@@ -271,10 +285,10 @@ impl SignBatch {
         sign_items(keystore, items.collect(), signing_error)
     }
 
-    fn sign_digest(&self, keystore: &Keystore, item: &Result<(Range<usize>, Vec<u8>)>) -> Result<Signature> {
+    fn sign_one(&self, keystore: &Keystore, item: &Result<(Range<usize>, Vec<u8>)>) -> Result<Signature> {
         let (input, context) = item.as_ref().map_err(VaultError::clone)?;
-        let digest = self.scheme.digest(&self.buffer[input.clone()], context)?;
-        keystore.sign_prehashed(self.key.as_ref(), &digest).map_err(signing_error)
+        let signed = self.scheme.sign(keystore, self.key.as_ref(), &self.buffer[input.clone()], context);
+        signed.map_err(signing_error)
     }
 }
 
@@ -315,7 +329,7 @@ pub(super) struct TransitVerify<'a> {
     #[schema(value_type = Option<String>)]
     signature_context: OptionalText<'a>,
     /// The hash function: `sha2-512` for Ed25519ph; `sha2-256` (default), `sha2-384` or `sha2-512`
-    /// for ECDSA.
+    /// for ECDSA and RSA.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "sha2-256")]
     pub(super) hash_algorithm: OptionalText<'a>,
@@ -323,7 +337,8 @@ pub(super) struct TransitVerify<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     pub(super) algorithm: OptionalText<'a>,
-    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA.
+    /// Whether the input is a digest: SHA-512 for Ed25519ph, or of the hash function for ECDSA and
+    /// RSA.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     prehashed: Option<bool>,
@@ -331,6 +346,15 @@ pub(super) struct TransitVerify<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "asn1")]
     marshaling_algorithm: OptionalText<'a>,
+    /// How an RSA key pads the digest: `pss` (default) or `pkcs1v15`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "pss")]
+    signature_algorithm: OptionalText<'a>,
+    /// The length of the salt of `pss`: `auto` (default), `hash`, or a number of bytes. `auto`
+    /// makes the longest salt, and verifies the usual ones.
+    #[serde(default, deserialize_with = "lenient")]
+    #[schema(value_type = Option<String>, example = "auto")]
+    salt_length: Option<SaltLength>,
     /// Many signatures instead of one.
     #[serde(borrow, default, deserialize_with = "items")]
     #[schema(max_items = 100_000)]
@@ -438,6 +462,8 @@ async fn verify(
         algorithm: &request.algorithm,
         prehashed: request.prehashed.unwrap_or_default(),
         marshaling: &request.marshaling_algorithm,
+        signature_algorithm: &request.signature_algorithm,
+        salt_length: request.salt_length,
     };
     let scheme = parameters.scheme(key_id.algorithm())?;
     let TransitVerify { input, signature, signature_context, batch_input, .. } = request;
@@ -505,17 +531,19 @@ async fn verify_one(
     item: &TransitVerifyItem<'_>,
 ) -> Result<bool> {
     let (mut message, mut bytes) = (Vec::new(), Vec::new());
-    decode_input(&item.input, &mut message)?;
+    decode_input(&item.input, scheme, &mut message)?;
     let (version, _) =
         scheme::read_signature(item.signature.as_deref().unwrap_or_default(), scheme, &mut bytes)?;
     let context = decode_context(&item.signature_context, scheme)?;
     let key = key_id.version(version);
-    let verdict = match scheme.prehashed(&message, &context)? {
-        Some(digest) => {
-            let verify = move |keystore: &Keystore| keystore.verify_prehashed(&key, &digest, &bytes);
-            worker.run_blocking(&caller.unsealed, &caller.session, verify).await
-        }
-        None => worker.verify(&caller.unsealed, &caller.session, key, message, bytes).await,
+    let verdict = if scheme.signs_messages() {
+        worker.verify(&caller.unsealed, &caller.session, key, message, bytes).await
+    } else {
+        let verify = move |keystore: &Keystore| {
+            let item = VerifyItem { key: &key, message: &message, signature: &bytes };
+            scheme.verify(keystore, &item, &context)
+        };
+        worker.run_blocking(&caller.unsealed, &caller.session, verify).await
     };
     Ok(verdict.map_err(verification_error)?.is_valid())
 }
@@ -559,7 +587,7 @@ impl VerifyBatch {
         versions: &mut HashMap<NonZeroU32, usize>,
         item: &TransitVerifyItem<'_>,
     ) -> Result<VerifyRanges> {
-        let message = decode_input(&item.input, &mut self.buffer)?;
+        let message = decode_input(&item.input, self.scheme, &mut self.buffer)?;
         let text = item.signature.as_deref().unwrap_or_default();
         let (version, signature) = scheme::read_signature(text, self.scheme, &mut self.buffer)?;
         let context = decode_context(&item.signature_context, self.scheme)?;
@@ -574,7 +602,7 @@ impl VerifyBatch {
     fn verify(&self, keystore: &Keystore, step: Range<usize>) -> Vec<Result<bool>> {
         let step = &self.items[step];
         if !self.scheme.signs_messages() {
-            return step.iter().map(|item| self.verify_digest(keystore, item)).collect();
+            return step.iter().map(|item| self.verify_one(keystore, item)).collect();
         }
         let items = step.iter().map(|item| Ok(self.item(item.as_ref().map_err(VaultError::clone)?)));
         verify_items(keystore, items.collect(), verification_error)
@@ -586,11 +614,9 @@ impl VerifyBatch {
         VerifyItem { key: &self.keys[*key], message, signature }
     }
 
-    fn verify_digest(&self, keystore: &Keystore, item: &Result<VerifyRanges>) -> Result<bool> {
+    fn verify_one(&self, keystore: &Keystore, item: &Result<VerifyRanges>) -> Result<bool> {
         let item = item.as_ref().map_err(VaultError::clone)?;
-        let VerifyItem { key, message, signature } = self.item(item);
-        let digest = self.scheme.digest(message, &item.context)?;
-        let verdict = keystore.verify_prehashed(key, &digest, signature);
+        let verdict = self.scheme.verify(keystore, &self.item(item), &item.context);
         Ok(verdict.map_err(verification_error)?.is_valid())
     }
 }

@@ -29,3 +29,4 @@ mod transit;
 mod transit_clients;
 mod transit_encryption;
 mod transit_keys;
+mod transit_nist;

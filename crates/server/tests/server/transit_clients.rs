@@ -232,11 +232,9 @@ fn a_p256_key_of_our_own_signs_digests_only_if_it_was_asked_for() {
     assert!(service.post(None, "/api/v1/keys", &new).ok().get("signs_digests").is_none());
     let body = json!({ "input": base64(&[7; 32]), "prehashed": true });
     assert_eq!(refused(&sign(&service, &body)).2, "key_usage_mismatch");
-    assert_eq!(
-        refused(&sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-384" }))).2,
-        "key_usage_mismatch"
-    );
-    sign(&service, &json!({ "input": "", "hash_algorithm": "sha2-256" })).ok();
+    for hash in ["sha2-256", "sha2-384"] {
+        sign(&service, &json!({ "input": "", "hash_algorithm": hash })).ok();
+    }
     service.post(None, "/api/v1/keys/a/attest", &json!({})).ok();
     let new = json!({ "label": "b", "algorithm": "ecdsa-p256", "signs_digests": true });
     assert_eq!(service.post(None, "/api/v1/keys", &new).ok()["signs_digests"], true);

@@ -53,6 +53,8 @@ fn types_are_those_of_vault_and_openbao_that_sign() {
         ("c", json!({ "type": "mldsa-87" }), "ml-dsa", json!("87")),
         ("d", json!({ "type": "slh-dsa-sha2-128f" }), "slh-dsa", json!("slh-dsa-sha2-128f")),
         ("e", json!({ "type": "ecdsa-p256", "exportable": "true" }), "ecdsa-p256", Value::Null),
+        ("f", json!({ "type": "ecdsa-p521" }), "ecdsa-p521", Value::Null),
+        ("g", json!({ "type": "rsa-3072" }), "rsa-3072", Value::Null),
     ] {
         let made = make(name, &body).ok();
         assert_eq!((&made["data"]["type"], &made["data"]["parameter_set"]), (&json!(kind), &set), "{name}");
@@ -66,16 +68,17 @@ fn types_are_those_of_vault_and_openbao_that_sign() {
         (&json!(true), &json!("P-256"))
     );
     for body in [
-        json!({ "type": "rsa-2048" }),
+        json!({ "type": "rsa-1024" }),
+        json!({ "type": "rsa-2048", "derived": true }),
         json!({ "type": "x-wing" }),
         json!({ "type": "ed25519", "derived": true }),
         json!({ "type": "ed25519", "derived": true, "convergent_encryption": true }),
         json!({ "type": "ed25519", "allow_plaintext_backup": true }),
     ] {
-        let (status, _, code) = refused(&make("f", &body));
+        let (status, _, code) = refused(&make("h", &body));
         assert_eq!((status, code.as_str()), (400, "not_supported"), "{body}");
     }
-    let empty = service.send("POST", None, "/v1/transit/keys/g", b"").ok();
+    let empty = service.send("POST", None, "/v1/transit/keys/i", b"").ok();
     assert_eq!(empty["data"]["type"], "aes256-gcm96", "as Vault's default");
     for body in [
         json!({ "type": "ml-dsa" }),
@@ -86,10 +89,10 @@ fn types_are_those_of_vault_and_openbao_that_sign() {
         json!({ "type": "ed25519", "convergent_encryption": true }),
         json!({ "type": 7 }),
     ] {
-        let (status, _, code) = refused(&make("f", &body));
+        let (status, _, code) = refused(&make("h", &body));
         assert_eq!((status, code.as_str()), (400, "malformed_request"), "{body}");
     }
-    assert_eq!(service.get(None, "/v1/transit/keys/f").status, 404);
+    assert_eq!(service.get(None, "/v1/transit/keys/h").status, 404);
 }
 
 #[test]

@@ -13,7 +13,7 @@ import unittest
 import unittest.mock
 
 from cryptography.hazmat.primitives import hashes, keywrap, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from openbao import DIFFERENCES, DOCUMENT, RUN, Exchange, Service, encoded, not_a_label, start_openbao
 
 
@@ -68,8 +68,9 @@ class OpenBao(unittest.TestCase):
 
     def test_creating_and_reading(self):
         for kind in (
-            "ed25519", "ecdsa-p256", "ml-dsa", "managed_key", "nonsense", "", "ED25519", "aes128-gcm96", "aes256-gcm96",
-            "chacha20-poly1305", "xchacha20-poly1305", "AES256-GCM96",
+            "ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-2048", "rsa-3072", "rsa-4096", "rsa-1024", "ml-dsa",
+            "managed_key", "nonsense", "", "ED25519", "aes128-gcm96", "aes256-gcm96", "chacha20-poly1305",
+            "xchacha20-poly1305", "AES256-GCM96",
         ):  # fmt: skip
             name = self.name()
             for body in ({"type": kind}, {"type": kind}, {"type": "ed25519"}):
@@ -185,9 +186,11 @@ class OpenBao(unittest.TestCase):
             lambda service: {**request, "input": other, "signature": signatures[service]},
         )
 
+    SIGNERS = ("ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-2048")
+
     def test_signing_and_verifying(self):
         message = encoded(b"hi")
-        for kind in ("ed25519", "ecdsa-p256"):
+        for kind in self.SIGNERS:
             name = self.key(kind, rotations=2)
             for value in (
                 encoded(b""), encoded(b"a"), encoded(b"hello" * 100), "aGVsbG8", "aGVs\nbG8=", "****", "", None, 5,
@@ -216,8 +219,30 @@ class OpenBao(unittest.TestCase):
             for version in (0, 1, 2, 3, 4, "2"):
                 self.sign_and_verify(name, {"input": message, "key_version": version})
 
+    def test_paddings_of_rsa(self):
+        name = self.key("rsa-3072", rotations=2)
+        message = encoded(b"hi")
+        salts = ("auto", "hash", "AUTO", "32", 32, 48, -1, 0, 1, "x", "", -2, 318, 400, None)
+        for algorithm, salt in itertools.product(("pss", "pkcs1v15", "", "x"), salts):
+            for hash_name in ("sha2-256", "sha2-512"):
+                body = {"input": message, "signature_algorithm": algorithm, "salt_length": salt, "hash_algorithm": hash_name}
+                self.sign_and_verify(name, body)
+        for algorithm, hash_name, length in itertools.product(("pss", "pkcs1v15"), ("sha2-384", "none"), (20, 48)):
+            body = {"input": encoded(bytes(length)), "prehashed": True, "signature_algorithm": algorithm}
+            self.sign_and_verify(name, {**body, "hash_algorithm": hash_name})
+        # One padding does not verify the other, nor another length of the salt.
+        signed = self.both("POST", f"transit/sign/{name}", {"input": message, "salt_length": "hash"})
+        signatures = {self.theirs: signed.their_answer, self.ours: signed.our_answer}
+        for more in ({}, {"salt_length": "hash"}, {"salt_length": 32}, {"salt_length": 48}, {"signature_algorithm": "pkcs1v15"}):
+            body = {"input": message, **more}
+            self.both(
+                "POST",
+                f"transit/verify/{name}",
+                lambda service, body=body: {**body, "signature": signatures[service]["data"]["signature"]},
+            )
+
     def test_signatures_that_are_none(self):
-        for kind in ("ed25519", "ecdsa-p256"):
+        for kind in self.SIGNERS:
             path = f"transit/verify/{self.key(kind, rotations=2)}"
             for signature in (
                 "", "x", "vault:", "vault:v1", "vault:v1:", "vault:v1:****", "vault:v0:aaaa", "vault:v-1:aaaa",
@@ -234,7 +259,7 @@ class OpenBao(unittest.TestCase):
             [{"input": "YQ==", "context": "aaaa"}], [{"input": "aaaa", "reference": 5}], [5], ["x"], {}, "x", 5, None,
             [[]], [None], [["aaaa"]],
         )  # fmt: skip
-        for kind in ("ed25519", "ecdsa-p256"):
+        for kind in self.SIGNERS:
             name = self.key(kind)
             for batch in batches:
                 self.both("POST", f"transit/sign/{name}", {"batch_input": batch})
@@ -276,6 +301,7 @@ class OpenBao(unittest.TestCase):
         self.both("POST", "transit/hash", {})
 
     CIPHERS = ("aes128-gcm96", "aes256-gcm96", "chacha20-poly1305", "xchacha20-poly1305")
+    ENCRYPTORS = (*CIPHERS, "rsa-2048")
     TEXT_VALUES = (
         encoded(b""), encoded(b"a"), encoded(b"hello" * 100), "aGVsbG8", "aGVs\nbG8=", "****", "", None, 5, True, [], {},
     )  # fmt: skip
@@ -325,7 +351,7 @@ class OpenBao(unittest.TestCase):
 
     def test_encrypting_and_decrypting(self):
         text = encoded(b"hello")
-        for kind in self.CIPHERS:
+        for kind in self.ENCRYPTORS:
             name = self.key(kind, rotations=2)
             for value in self.TEXT_VALUES:
                 self.encrypt_and_decrypt(name, {"plaintext": value})
@@ -339,7 +365,7 @@ class OpenBao(unittest.TestCase):
             self.both("POST", f"transit/keys/{name}/config", {"min_decryption_version": 2})
             self.encrypt_and_decrypt(name, {"plaintext": text})
             self.both("GET", f"transit/keys/{name}")
-        for kind in ("ed25519", "ecdsa-p256"):
+        for kind in ("ed25519", "ecdsa-p256", "ecdsa-p384"):
             name = self.key(kind)
             self.both("POST", f"transit/encrypt/{name}", {"plaintext": text})
             self.both("POST", f"transit/decrypt/{name}", {"ciphertext": "vault:v1:aaaa"})
@@ -390,7 +416,7 @@ class OpenBao(unittest.TestCase):
             [{"plaintext": None}], [{"plaintext": "***"}] * 2, [5], ["x"], {}, "x", 5, None, [[]], [None],
         )  # fmt: skip
         codes = (None, 207, 200, 202, 500, 599, 400, 204, 304, 0, 600, -1, "207", "x")  # OpenBao ends the connection after 100.
-        for kind, derived in itertools.product(self.CIPHERS, (False, True)):
+        for kind, derived in (*itertools.product(self.CIPHERS, (False, True)), ("rsa-2048", False)):
             name = self.key(kind, derived=derived)
             for batch, code in itertools.product(batches, codes[:3] if kind != "aes256-gcm96" else codes):
                 body = {"batch_input": batch}
@@ -426,12 +452,13 @@ class OpenBao(unittest.TestCase):
                 self.both("POST", f"transit/datakey/{output}/{name}", {field: value})
             for version in self.VERSIONS:
                 self.both("POST", f"transit/datakey/{output}/{name}", {"key_version": version})
-        for kind in ("ed25519", "ecdsa-p256"):
+        for kind in ("ed25519", "ecdsa-p256", "rsa-2048"):
             self.both("POST", f"transit/datakey/plaintext/{self.key(kind)}", {})
 
     def test_hmacs(self):
         message = encoded(b"hello")
-        keys = [self.key(kind, rotations=2) for kind in ("aes256-gcm96", "chacha20-poly1305", "ed25519", "ecdsa-p256")]
+        kinds = ("aes256-gcm96", "chacha20-poly1305", "ed25519", "ecdsa-p256", "ecdsa-p384", "rsa-2048")
+        keys = [self.key(kind, rotations=2) for kind in kinds]
         keys.append(self.key("hmac", rotations=2, key_size=32))
         for name in keys:
             for value in self.TEXT_VALUES:
@@ -536,6 +563,9 @@ class OpenBao(unittest.TestCase):
             "xchacha20-poly1305": os.urandom(32), "hmac": os.urandom(32),
             "ed25519": ed25519.Ed25519PrivateKey.generate().private_bytes(*pkcs8),
             "ecdsa-p256": ec.generate_private_key(ec.SECP256R1()).private_bytes(*pkcs8),
+            "ecdsa-p384": ec.generate_private_key(ec.SECP384R1()).private_bytes(*pkcs8),
+            "ecdsa-p521": ec.generate_private_key(ec.SECP521R1()).private_bytes(*pkcs8),
+            "rsa-2048": rsa.generate_private_key(65537, 2048).private_bytes(*pkcs8),
         }  # fmt: skip
         self.both("GET", "transit/wrapping_key")
         text = encoded(b"hello")
@@ -548,7 +578,7 @@ class OpenBao(unittest.TestCase):
             self.both("GET", f"transit/keys/{name}")
             self.both("POST", f"transit/keys/{name}/rotate", {})
             self.both("POST", f"transit/keys/{name}/import_version", lambda service: {"ciphertext": self.wrapped(service, os.urandom(len(secret)))})
-            if kind in self.CIPHERS:
+            if kind in self.ENCRYPTORS:
                 for one, other in ((self.theirs, self.ours), (self.ours, self.theirs)):
                     made = one.send("POST", f"transit/encrypt/{name}", {"plaintext": text, "key_version": 1})[1]["data"]
                     found = other.send("POST", f"transit/decrypt/{name}", {"ciphertext": made["ciphertext"]})[1]
