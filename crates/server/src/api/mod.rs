@@ -2,6 +2,7 @@
 
 mod attest;
 mod audit_log;
+mod authentication;
 mod backup;
 pub(crate) mod batch;
 mod encryption;
@@ -39,6 +40,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(statement::routes())
         .merge(encryption::routes())
         .merge(symmetric::routes())
+        .merge(authentication::routes())
         .merge(transfer::routes())
         .merge(backup::routes())
 }

@@ -1,5 +1,4 @@
-//! Keys that encrypt and keys that make message authentication codes (MACs), alone and in batches;
-//! random bytes.
+//! Keys that encrypt, alone and in batches; random bytes.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -8,8 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, KeyVersionId, Keystore, KmsError, Mac,
-    Plaintext, Verdict,
+    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
@@ -35,10 +33,6 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(rewrap))
         .routes(routes!(rewrap_many))
         .routes(routes!(generate_data_key))
-        .routes(routes!(mac))
-        .routes(routes!(mac_many))
-        .routes(routes!(verify_mac))
-        .routes(routes!(verify_mac_many))
         .routes(routes!(random))
 }
 
@@ -84,7 +78,11 @@ impl Options {
 }
 
 /// The key as a whole, or the named version of it.
-fn of_version(caller: &Caller, key: KeySelector, version: Option<NonZeroU32>) -> Result<KeySelector> {
+pub(super) fn of_version(
+    caller: &Caller,
+    key: KeySelector,
+    version: Option<NonZeroU32>,
+) -> Result<KeySelector> {
     match version {
         None => Ok(key),
         version => Ok(resolve_version(caller, key, version)?.into()),
@@ -92,7 +90,7 @@ fn of_version(caller: &Caller, key: KeySelector, version: Option<NonZeroU32>) ->
 }
 
 /// Runs a function for each item that could be read; the others keep their errors.
-async fn run_each<I: Send + 'static, T: Send + 'static>(
+pub(super) async fn run_each<I: Send + 'static, T: Send + 'static>(
     worker: &Worker,
     caller: &Caller,
     items: Vec<Result<I>>,
@@ -112,7 +110,7 @@ struct Results<T> {
 }
 
 /// An answer with the results of a batch. `length` is that of the values in them.
-fn answer_many<T: Serialize>(results: Vec<T>, length: usize) -> Result<Response> {
+pub(super) fn answer_many<T: Serialize>(results: Vec<T>, length: usize) -> Result<Response> {
     let frames = JSON_FRAME_LEN * (results.len() + 1);
     secret_json(&Results { results }, frames + length)
 }
@@ -160,6 +158,7 @@ macro_rules! batch_results {
         }
     };
 }
+pub(super) use batch_results;
 
 /// A plaintext to encrypt.
 #[derive(Deserialize, ToSchema)]
@@ -508,214 +507,6 @@ async fn generate_data_key(
     let is_wanted = plaintext.unwrap_or(true);
     let plaintext = is_wanted.then(|| SecretBase64::new(&made.plaintext));
     secret_json(&DataKeyView { key, version, ciphertext, plaintext }, 2 * JSON_FRAME_LEN)
-}
-
-/// A message whose MAC to make.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct MessageToAuthenticate<'a> {
-    /// The message, base64.
-    #[serde(borrow)]
-    #[schema(value_type = String, example = "aGVsbG8=")]
-    message: SecretText<'a>,
-    /// The version; the newest when absent. An older one makes MACs only if the key was made for
-    /// that.
-    #[schema(value_type = Option<u32>)]
-    version: Option<NonZeroU32>,
-}
-
-/// A message authentication code.
-#[derive(Serialize, ToSchema)]
-struct MacView {
-    /// The key version that made it.
-    key: String,
-    /// The number of that version.
-    version: u32,
-    /// The MAC, base64.
-    mac: String,
-}
-
-impl From<Mac> for MacView {
-    fn from(made: Mac) -> Self {
-        Self { key: made.key.to_string(), version: made.key.version(), mac: encode(&made.bytes) }
-    }
-}
-
-/// A message whose key is found and which is decoded.
-struct ToAuthenticate {
-    key: KeySelector,
-    message: Zeroizing<Vec<u8>>,
-}
-
-impl ToAuthenticate {
-    fn read(caller: &Caller, key: KeySelector, body: &MessageToAuthenticate<'_>) -> Result<Self> {
-        let message = decode_secret(&body.message, "message")?;
-        Ok(Self { key: of_version(caller, key, body.version)?, message })
-    }
-
-    fn mac(&self, keystore: &Keystore) -> Result<Mac, KmsError> {
-        keystore.mac(self.key.as_ref(), &self.message)
-    }
-}
-
-/// Make the message authentication code (MAC) of a message with a key's latest version.
-#[utoipa::path(post, path = "/api/v1/keys/{key}/mac", tag = "symmetric", request_body = MessageToAuthenticate,
-    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("mac"))),
-    responses((status = 200, description = "The MAC", body = MacView), (status = "default", body = ErrorBody)))]
-async fn mac(
-    State(worker): State<Worker>,
-    caller: Caller,
-    Path(key): Path<String>,
-    body: SecretContent,
-) -> Result<axum::Json<MacView>> {
-    let key = resolve_key(&caller, &key, TokenOperation::Mac)?;
-    let item = ToAuthenticate::read(&caller, key, &parse(&body)?)?;
-    let made =
-        worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| item.mac(keystore)).await?;
-    Ok(axum::Json(made.into()))
-}
-
-/// Messages whose MACs to make with one key.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct MessagesToAuthenticate<'a> {
-    /// The messages.
-    #[serde(borrow)]
-    #[schema(value_type = Vec<MessageToAuthenticate>, min_items = 1, max_items = 100_000)]
-    items: Items<MessageToAuthenticate<'a>>,
-}
-
-batch_results! {
-    /// A MAC with its key and version, or an error.
-    MacResult,
-    /// MACs, in the order of the items.
-    MacResults of MacView, mac: String
-}
-
-/// Make the MACs of many messages with one key.
-///
-/// An item's error does not affect the others.
-#[utoipa::path(post, path = "/api/v1/keys/{key}/mac/batch", tag = "symmetric", request_body = MessagesToAuthenticate,
-    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("mac"))),
-    responses((status = 200, description = "A MAC or an error for each item", body = MacResults), (status = "default", body = ErrorBody)))]
-async fn mac_many(
-    State(worker): State<Worker>,
-    caller: Caller,
-    Path(key): Path<String>,
-    body: SecretContent,
-) -> Result<Response> {
-    let key = resolve_key(&caller, &key, TokenOperation::Mac)?;
-    let MessagesToAuthenticate { items } = parse(&body)?;
-    count_items(&worker, &caller, items.len())?;
-    let items = items.iter().map(|item| ToAuthenticate::read(&caller, key.clone(), item)).collect();
-    let made = run_each(&worker, &caller, items, |keystore, item: &ToAuthenticate| item.mac(keystore));
-    answer_many(made.await?.into_iter().map(MacResult::from).collect(), 0)
-}
-
-/// A MAC to verify.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct MacToVerify<'a> {
-    /// The message, base64.
-    #[serde(borrow)]
-    #[schema(value_type = String, example = "aGVsbG8=")]
-    message: SecretText<'a>,
-    /// The MAC of its whole length, base64.
-    #[serde(borrow)]
-    #[schema(value_type = String)]
-    mac: Cow<'a, str>,
-    /// The version that made it, as the caller says; the newest when absent.
-    #[schema(value_type = Option<u32>)]
-    version: Option<NonZeroU32>,
-}
-
-/// A MAC whose key is found and which is decoded.
-struct ToVerify {
-    key: KeyVersionId,
-    message: Zeroizing<Vec<u8>>,
-    mac: Vec<u8>,
-}
-
-impl ToVerify {
-    fn read(caller: &Caller, key: KeySelector, body: &MacToVerify<'_>) -> Result<Self> {
-        let (message, mac) = (decode_secret(&body.message, "message")?, decode(&body.mac, "mac")?);
-        Ok(Self { key: resolve_version(caller, key, body.version)?, message, mac })
-    }
-
-    fn verify(&self, keystore: &Keystore) -> Result<Verdict, KmsError> {
-        keystore.verify_mac(&self.key, &self.message, &self.mac)
-    }
-}
-
-/// Whether a MAC is valid.
-#[derive(Serialize, ToSchema)]
-struct MacVerdict {
-    /// Whether the key version made this MAC of this message.
-    valid: bool,
-}
-
-/// Verify a message authentication code (MAC).
-#[utoipa::path(post, path = "/api/v1/keys/{key}/verify-mac", tag = "symmetric", request_body = MacToVerify,
-    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("verify_mac"))),
-    responses((status = 200, description = "The verdict", body = MacVerdict), (status = "default", body = ErrorBody)))]
-async fn verify_mac(
-    State(worker): State<Worker>,
-    caller: Caller,
-    Path(key): Path<String>,
-    body: SecretContent,
-) -> Result<axum::Json<MacVerdict>> {
-    let key = resolve_key(&caller, &key, TokenOperation::VerifyMac)?;
-    let item = ToVerify::read(&caller, key, &parse(&body)?)?;
-    let verdict =
-        worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| item.verify(keystore)).await?;
-    Ok(axum::Json(MacVerdict { valid: verdict.is_valid() }))
-}
-
-/// MACs to verify with one key.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct MacsToVerify<'a> {
-    /// The MACs.
-    #[serde(borrow)]
-    #[schema(value_type = Vec<MacToVerify>, min_items = 1, max_items = 100_000)]
-    items: Items<MacToVerify<'a>>,
-}
-
-/// A verdict. If nothing could be verified, it is not valid, and `error` says why.
-#[derive(Serialize, ToSchema)]
-struct MacVerdictResult {
-    valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody>,
-}
-
-/// Verdicts, in the order of the items.
-#[derive(Serialize, ToSchema)]
-#[allow(dead_code, reason = "it describes the results of a batch")]
-struct MacVerdictResults {
-    results: Vec<MacVerdictResult>,
-}
-
-/// Verify many MACs with one key.
-#[utoipa::path(post, path = "/api/v1/keys/{key}/verify-mac/batch", tag = "symmetric", request_body = MacsToVerify,
-    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("verify_mac"))),
-    responses((status = 200, description = "A verdict for each item", body = MacVerdictResults), (status = "default", body = ErrorBody)))]
-async fn verify_mac_many(
-    State(worker): State<Worker>,
-    caller: Caller,
-    Path(key): Path<String>,
-    body: SecretContent,
-) -> Result<Response> {
-    let key = resolve_key(&caller, &key, TokenOperation::VerifyMac)?;
-    let MacsToVerify { items } = parse(&body)?;
-    count_items(&worker, &caller, items.len())?;
-    let items = items.iter().map(|item| ToVerify::read(&caller, key.clone(), item)).collect();
-    let verdicts = run_each(&worker, &caller, items, |keystore, item: &ToVerify| item.verify(keystore));
-    let result = |verdict: Result<Verdict>| match verdict {
-        Ok(verdict) => MacVerdictResult { valid: verdict.is_valid(), error: None },
-        Err(error) => MacVerdictResult { valid: false, error: Some(error.body) },
-    };
-    answer_many(verdicts.await?.into_iter().map(result).collect(), 0)
 }
 
 /// How many random bytes to make.

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
-use std::ops::Range;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,6 +19,7 @@ use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, ErrorOrResults, Result, VaultError, VaultErrorBody};
+use super::batch::{Batch, FailureStatus, JSON_FRAME_LEN, RequestForm, check_not_empty};
 use super::change::{create_or_find, derivation, new_key};
 use super::keys::{KEY_NAME_DOC, algorithm, find, is_visible, kind, label, missing, selector, version_error};
 use super::request::{
@@ -27,10 +27,9 @@ use super::request::{
     flag, items, number,
 };
 use super::scheme::{VERSION_PREFIX, VERSION_TOO_OLD, split_version};
-use crate::api::batch::count_items;
 use crate::error::ApiError;
 use crate::request::{Caller, resolve_key};
-use crate::service::{BatchCost, Worker};
+use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
@@ -39,9 +38,6 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(transit_rewrap).map(|router| router.put(transit_rewrap)))
         .routes(routes!(transit_datakey).map(|router| router.put(transit_datakey)))
 }
-
-/// At least the JSON around the value of one result, with an error in place of the value.
-const JSON_FRAME_LEN: usize = 512;
 
 const KEY_NOT_FOUND: &str = "encryption key not found";
 
@@ -231,22 +227,22 @@ async fn transit_encrypt(
 ) -> Result<Response> {
     let found = key_to_encrypt_with(&caller, &name)?;
     let mut request: TransitEncrypt<'_> = body.parse()?;
-    let (items, is_batch) = request.take_items()?;
-    if is_batch {
-        count_items(&worker, &caller, items.len())?;
-    }
+    let (items, form) = request.take_items()?;
+    form.count(&worker, &caller, items.len())?;
     let is_derived = all_or_none(items.iter().map(|item| &item.context))?;
     let key_id = match found {
         Some(key_id) => key_id,
         None => create(&worker, &caller, &name, &request, is_derived).await?,
     };
     let key = EncryptionKey::new(&caller, key_id)?;
-    let read: Vec<_> = items.iter().map(|item| ToEncrypt::read(&key, item)).collect();
-    let length = items.iter().map(|item| item.plaintext.as_deref().map_or(0, str::len)).sum();
-    let made = run_each(&worker, &caller, length, read, ToEncrypt::encrypt).await?;
-    let failure = FailureStatus::of(request.partial_failure_response_code);
-    let references = items.iter().map(|item| &item.reference);
-    Answer { is_batch, length, failure }.write(&worker, made, references, write_ciphertext)
+    let batch = Batch {
+        read: items.iter().map(|item| ToEncrypt::read(&key, item)).collect(),
+        references: items.iter().map(|item| &item.reference).collect(),
+        length: items.iter().map(|item| item.plaintext.as_deref().map_or(0, str::len)).sum(),
+        form,
+        failure: FailureStatus::Status(request.partial_failure_response_code),
+    };
+    batch.answer(&worker, &caller, ToEncrypt::encrypt, write_ciphertext).await
 }
 
 /// Decrypt a ciphertext, or many. PUT does the same.
@@ -262,16 +258,14 @@ async fn transit_decrypt(
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Decrypt, || missing(KEY_NOT_FOUND))?;
     let mut request: TransitDecrypt<'_> = body.parse()?;
-    let (items, is_batch) = request.take_items()?;
+    let (items, form) = request.take_items()?;
     let without = items.iter().position(|item| item.ciphertext.as_deref().is_none());
-    if let Some(place) = without.filter(|_| is_batch) {
+    if let Some(place) = without.filter(|_| form == RequestForm::Batch) {
         return Err(missing_in_batch(place, "ciphertext", "decrypt"));
     }
-    let (read, length) = read_ciphertexts(&worker, &caller, key_id, &items, is_batch)?;
-    let found = run_each(&worker, &caller, length, read, ToDecrypt::decrypt).await?;
-    let failure = FailureStatus::of(request.partial_failure_response_code);
-    let references = items.iter().map(|item| &item.reference);
-    Answer { is_batch, length, failure }.write(&worker, found, references, write_plaintext)
+    let failure = FailureStatus::Status(request.partial_failure_response_code);
+    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, failure)?;
+    batch.answer(&worker, &caller, ToDecrypt::decrypt, write_plaintext).await
 }
 
 /// Encrypt a ciphertext, or many, again with the key's latest version or the one that is named,
@@ -288,16 +282,9 @@ async fn transit_rewrap(
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Rewrap, || missing(KEY_NOT_FOUND))?;
     let mut request: TransitDecrypt<'_> = body.parse()?;
-    let (items, is_batch) = request.take_items()?;
-    let (read, length) = read_ciphertexts(&worker, &caller, key_id, &items, is_batch)?;
-    let made = run_each(&worker, &caller, length, read, ToDecrypt::rewrap).await?;
-    let references = items.iter().map(|item| &item.reference);
-    Answer { is_batch, length, failure: FailureStatus::InItems }.write(
-        &worker,
-        made,
-        references,
-        write_ciphertext,
-    )
+    let (items, form) = request.take_items()?;
+    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, FailureStatus::InItems)?;
+    batch.answer(&worker, &caller, ToDecrypt::rewrap, write_ciphertext).await
 }
 
 /// A data key to make. Fields that are not here are ignored, as Vault ignores them.
@@ -418,8 +405,8 @@ async fn create(
 }
 
 impl<'a> TransitEncrypt<'a> {
-    /// The plaintexts, and whether they are a batch.
-    fn take_items(&mut self) -> Result<(Vec<TransitEncryptItem<'a>>, bool)> {
+    /// The plaintexts.
+    fn take_items(&mut self) -> Result<(Vec<TransitEncryptItem<'a>>, RequestForm)> {
         let Some(items) = self.batch_input.take() else {
             if self.plaintext.as_deref().is_none() {
                 return Err(VaultError::invalid("missing plaintext to encrypt"));
@@ -431,22 +418,22 @@ impl<'a> TransitEncrypt<'a> {
                 key_version: self.key_version,
                 reference: OptionalText::default(),
             };
-            return Ok((vec![item], false));
+            return Ok((vec![item], RequestForm::Single));
         };
         check_not_empty(&items)?;
         match items.iter().position(|item| item.plaintext.as_deref().is_none()) {
             Some(place) => Err(missing_in_batch(place, "plaintext", "encrypt")),
-            None => Ok((items, true)),
+            None => Ok((items, RequestForm::Batch)),
         }
     }
 }
 
 impl<'a> TransitDecrypt<'a> {
-    /// The ciphertexts, and whether they are a batch.
-    fn take_items(&mut self) -> Result<(Vec<TransitDecryptItem<'a>>, bool)> {
+    /// The ciphertexts.
+    fn take_items(&mut self) -> Result<(Vec<TransitDecryptItem<'a>>, RequestForm)> {
         if let Some(items) = self.batch_input.take() {
             check_not_empty(&items)?;
-            return Ok((items, true));
+            return Ok((items, RequestForm::Batch));
         }
         let item = TransitDecryptItem {
             ciphertext: std::mem::take(&mut self.ciphertext),
@@ -455,12 +442,8 @@ impl<'a> TransitDecrypt<'a> {
             key_version: self.key_version,
             reference: OptionalText::default(),
         };
-        Ok((vec![item], false))
+        Ok((vec![item], RequestForm::Single))
     }
-}
-
-fn check_not_empty<T>(items: &[T]) -> Result<()> {
-    if items.is_empty() { Err(VaultError::invalid("missing batch input to process")) } else { Ok(()) }
 }
 
 fn missing_in_batch(place: usize, field: &str, to: &str) -> VaultError {
@@ -641,119 +624,25 @@ fn read_ciphertext(algorithm: Algorithm, text: &str) -> Result<(NonZeroU32, Vec<
     Ok((version, parts.to_bytes()))
 }
 
-/// Reads all ciphertexts, and the length of their texts.
-fn read_ciphertexts(
+/// Reads all ciphertexts.
+fn read_ciphertexts<'a>(
     worker: &Worker,
     caller: &Caller,
     key_id: KeyId,
-    items: &[TransitDecryptItem<'_>],
-    is_batch: bool,
-) -> Result<(Vec<Result<ToDecrypt>>, usize)> {
-    if is_batch {
-        count_items(worker, caller, items.len())?;
-    }
+    items: &'a [TransitDecryptItem<'a>],
+    form: RequestForm,
+    failure: FailureStatus,
+) -> Result<Batch<'a, ToDecrypt>> {
+    form.count(worker, caller, items.len())?;
     all_or_none(items.iter().map(|item| &item.context))?;
     let key = EncryptionKey::new(caller, key_id)?;
-    let read = items.iter().map(|item| ToDecrypt::read(&key, item)).collect();
-    Ok((read, items.iter().map(|item| item.ciphertext.as_deref().map_or(0, str::len)).sum()))
-}
-
-pub(super) type Run<I, T> = fn(&I, &Keystore) -> Result<T>;
-
-/// Runs a function for each item that could be read; the others keep their errors. `length` is that
-/// of all results.
-pub(super) async fn run_each<I: Send + Sync + 'static, T: Send + 'static>(
-    worker: &Worker,
-    caller: &Caller,
-    length: usize,
-    items: Vec<Result<I>>,
-    run: Run<I, T>,
-) -> Result<Vec<Result<T>>> {
-    fn step<I, T>(
-        (items, run): &(Vec<Result<I>>, Run<I, T>),
-        keystore: &Keystore,
-        step: Range<usize>,
-    ) -> Vec<Result<T>> {
-        let one = |item: &Result<I>| run(item.as_ref().map_err(VaultError::clone)?, keystore);
-        items[step].iter().map(one).collect()
-    }
-    let (cost, count) = (BatchCost::Long { results: length }, items.len());
-    let results = worker.run_batch_sliced(&caller.unsealed, &caller.session, cost, (items, run), count, step);
-    Ok(results.await?)
-}
-
-/// The status of the answer to a batch of which items fail.
-enum FailureStatus {
-    /// 200: an item's error is in its result alone.
-    InItems,
-    /// 400, or another status if not all of them fail.
-    Status(Option<i64>),
-}
-
-impl FailureStatus {
-    fn of(partial: Option<i64>) -> Self {
-        Self::Status(partial)
-    }
-
-    /// The status, and whether the request asked for one that is none.
-    fn status(&self, failed: usize, items: usize) -> (StatusCode, bool) {
-        match self {
-            Self::Status(partial) if failed > 0 => match partial.filter(|_| failed < items) {
-                None => (StatusCode::BAD_REQUEST, false),
-                Some(status) => final_status(status).map_or((StatusCode::BAD_REQUEST, true), |s| (s, false)),
-            },
-            _ => (StatusCode::OK, false),
-        }
-    }
-}
-
-/// A status that ends an exchange, and whose answer has a body.
-fn final_status(status: i64) -> Option<StatusCode> {
-    let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status))?;
-    let status = StatusCode::from_u16(status).ok()?;
-    let has_body =
-        ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
-    has_body.then_some(status)
-}
-
-/// How results are answered.
-struct Answer {
-    is_batch: bool,
-    /// At least the length of all values in the results.
-    length: usize,
-    failure: FailureStatus,
-}
-
-impl Answer {
-    /// The answer with one result, or with those of a batch.
-    fn write<'a, T>(
-        self,
-        worker: &Worker,
-        mut results: Vec<Result<T>>,
-        references: impl Iterator<Item = &'a OptionalText<'a>> + Clone,
-        write_fields: fn(&mut Vec<u8>, Result<&T, &VaultError>),
-    ) -> Result<Response> {
-        let texts = references.map(|reference| reference.as_deref().unwrap_or_default());
-        // A character may take six in JSON, and base64 four for three.
-        let repeated: usize = texts.clone().map(|text| 6 * text.len()).sum();
-        let length = JSON_FRAME_LEN * (results.len() + 1) + repeated + self.length.div_ceil(3) * 4;
-        if !self.is_batch {
-            let result = results.pop().unwrap_or_else(|| Err(ApiError::internal("no result").into()))?;
-            return Ok(answer::secret_written(worker, StatusCode::OK, length, &[], |out| {
-                out.push(b'{');
-                write_fields(out, Ok(&result));
-                out.push(b'}');
-            }));
-        }
-        let failed = results.iter().filter(|result| result.is_err()).count();
-        let (status, is_invalid) = self.failure.status(failed, results.len());
-        let warning =
-            "invalid HTTP response code override from partial_failure_response_code, reverting to 400";
-        let warnings: &[String] = if is_invalid { &[warning.to_owned()] } else { &[] };
-        Ok(answer::secret_written(worker, status, length, warnings, |out| {
-            answer::write_results(out, &results, texts, |out, result| write_fields(out, result.as_ref()));
-        }))
-    }
+    Ok(Batch {
+        read: items.iter().map(|item| ToDecrypt::read(&key, item)).collect(),
+        references: items.iter().map(|item| &item.reference).collect(),
+        length: items.iter().map(|item| item.ciphertext.as_deref().map_or(0, str::len)).sum(),
+        form,
+        failure,
+    })
 }
 
 fn write_ciphertext(out: &mut Vec<u8>, made: Result<&Ciphertext, &VaultError>) {

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody, write_results};
-use super::encryption::run_each;
+use super::batch::run_each;
 use super::keys::{KEY_NAME_DOC, find, missing};
 use super::request::{
     OptionalSecret, OptionalText, PathName, SecretVaultContent, VaultCaller, decode_into, decode_secret,

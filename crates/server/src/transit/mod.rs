@@ -4,6 +4,7 @@
 //! differences.
 
 mod answer;
+mod batch;
 mod capabilities;
 mod change;
 mod encryption;
