@@ -18,7 +18,7 @@ const SECONDS: &str = "30";
 const MIN_REQUESTS: u32 = 300;
 
 /// The operations that its token permits: all of them.
-const OPERATIONS: [&str; 19] = [
+const OPERATIONS: [&str; 20] = [
     "sign",
     "verify",
     "decapsulate",
@@ -31,6 +31,7 @@ const OPERATIONS: [&str; 19] = [
     "create",
     "import",
     "export",
+    "export_plaintext",
     "rotate",
     "update",
     "destroy",

@@ -65,6 +65,8 @@ pub enum AuditOperation {
     Import,
     /// A private key was exported, wrapped.
     Export,
+    /// A private key was exported as plain text.
+    ExportPlaintext,
     /// A key got its next version.
     Rotate,
     /// Something was signed.
@@ -127,6 +129,7 @@ impl AuditOperation {
         Self::Create,
         Self::Import,
         Self::Export,
+        Self::ExportPlaintext,
         Self::Rotate,
         Self::Sign,
         Self::Verify,
@@ -162,6 +165,7 @@ impl AuditOperation {
             Self::Create => "create",
             Self::Import => "import",
             Self::Export => "export",
+            Self::ExportPlaintext => "export_plaintext",
             Self::Rotate => "rotate",
             Self::Sign => "sign",
             Self::Verify => "verify",
@@ -216,6 +220,7 @@ impl AuditOperation {
             | Self::Rekey
             | Self::Guard => true,
             Self::Export
+            | Self::ExportPlaintext
             | Self::Sign
             | Self::Verify
             | Self::Decapsulate

@@ -81,12 +81,15 @@ fn keyed<M: hmac::KeyInit>(key: &[u8]) -> M {
     M::new_from_slice(key).expect("HMAC takes keys of every length")
 }
 
-/// The salt with which [`derived_hmac_key`] differs from the keys that encrypt in a context: those
+/// The salt with which [`hmac_key`] differs from the keys that encrypt in a context: those
 /// are derived without a salt, from a context that a caller chooses.
 const HMAC_KEY_SALT: &[u8] = b"bulla keystore v1 key for HMAC";
 
-/// The key for HMAC of a key that has another algorithm.
-pub(crate) fn derived_hmac_key(secret: &[u8]) -> Zeroizing<Vec<u8>> {
+/// The key for HMAC of a key with this secret: a key for HMAC itself, or derived from it.
+pub(crate) fn hmac_key(algorithm: Algorithm, secret: &[u8]) -> Zeroizing<Vec<u8>> {
+    if let Algorithm::HmacSha256 | Algorithm::HmacSha384 | Algorithm::HmacSha512 = algorithm {
+        return Zeroizing::new(secret.to_vec());
+    }
     let mut key = Zeroizing::new(vec![0; 32]);
     let hkdf = Hkdf::<Sha256>::new(Some(HMAC_KEY_SALT), secret);
     hkdf.expand(&[], &mut key).expect("HKDF-SHA-256 gives up to 8160 bytes");

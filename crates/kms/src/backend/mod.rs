@@ -42,7 +42,7 @@ pub use self::interface::{
 };
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
 pub use self::mac::HmacHash;
-pub(crate) use self::mac::derived_hmac_key;
+pub(crate) use self::mac::hmac_key;
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 

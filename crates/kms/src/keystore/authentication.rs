@@ -8,9 +8,9 @@ use super::index::LoadedKey;
 use super::lifecycle::check_enabled;
 use super::observe::{AuditedResult, Subject};
 use super::signing::{SignedContent, check_purpose};
-use crate::algorithm::{Algorithm, KeyUsage};
+use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
-use crate::backend::{HmacHash, derived_hmac_key};
+use crate::backend::{HmacHash, hmac_key};
 use crate::error::Result;
 use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::{Mac, Verdict};
@@ -162,10 +162,7 @@ impl Keystore {
 
     fn hmac_key(&self, id: &KeyVersionId, loaded: &LoadedKey) -> Result<Zeroizing<Vec<u8>>> {
         let secret = loaded.material(id, &self.cipher, &self.backends)?;
-        Ok(match id.key_id().algorithm() {
-            Algorithm::HmacSha256 | Algorithm::HmacSha384 | Algorithm::HmacSha512 => secret,
-            _ => derived_hmac_key(&secret),
-        })
+        Ok(hmac_key(id.key_id().algorithm(), &secret))
     }
 
     fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {

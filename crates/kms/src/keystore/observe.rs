@@ -130,6 +130,10 @@ impl AuditedResult for () {}
 impl AuditedResult for super::backup::BackupSummary {}
 #[cfg(all(feature = "tokens", feature = "transfer"))]
 impl AuditedResult for crate::transfer::WrappedPrivateKey {}
+#[cfg(all(feature = "tokens", feature = "transfer"))]
+impl AuditedResult for crate::transfer::WrappedForRsa {}
+#[cfg(all(feature = "tokens", feature = "transfer"))]
+impl AuditedResult for crate::transfer::PrivateKeyData {}
 #[cfg(feature = "tokens")]
 impl AuditedResult for crate::token::Token {}
 

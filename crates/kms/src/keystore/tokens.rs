@@ -146,6 +146,95 @@ impl Keystore {
         })
     }
 
+    /// Exports the private key of a version as it is, if a token permits exactly that: `export`
+    /// is not enough. This is for programs that know only plain keys; prefer
+    /// [`Keystore::export_key`].
+    ///
+    /// ```
+    /// use bulla_kms::token::{Grant, GrantedKeys, Revocations, TokenOperation};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, Timestamp};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let tenant: bulla_kms::Name = "local".parse()?;
+    /// keystore.create_token_root(&tenant)?;
+    /// let new = NewKey::new(tenant.clone(), "backups".parse()?, Algorithm::Aes256Gcm);
+    /// let key = keystore.create_key(new.exportable(true))?;
+    /// let expires = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+    /// let operations = vec![TokenOperation::ExportPlaintext];
+    /// let grant = Grant::new(tenant, GrantedKeys::All, operations, expires);
+    /// let token = keystore.mint_token(&grant)?;
+    /// let secret = keystore.export_plaintext(&key, &token, &Revocations::default())?;
+    /// assert_eq!(secret.to_vault()?.len(), 44, "the base64 of 32 bytes");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Keystore::export_key`].
+    #[cfg(feature = "transfer")]
+    pub fn export_plaintext(
+        &self,
+        key: &KeyVersionId,
+        token: &Token,
+        revoked: &Revocations,
+    ) -> Result<crate::transfer::PrivateKeyData> {
+        self.observed(Subject::key(AuditOperation::ExportPlaintext, key), || {
+            let now = crate::time::Timestamp::now()?;
+            let operation = crate::token::TokenOperation::ExportPlaintext;
+            self.authorize(token, &TokenRequest::on_key(operation, key.key_id(), now), revoked)?;
+            let (material, public_key) = self.exportable(key)?;
+            let public_key = public_key.as_ref().map(PublicKey::as_bytes);
+            crate::transfer::PrivateKeyData::new(key.key_id().algorithm(), material, public_key)
+        })
+    }
+
+    /// Exports a private key, wrapped for the holder of an RSA key, as
+    /// [`WrappedForRsa`](crate::transfer::WrappedForRsa) says. A token must permit the export.
+    ///
+    /// ```
+    /// # #[cfg(feature = "nist")]
+    /// # (|| {
+    /// use bulla_kms::token::{Grant, GrantedKeys, Revocations, TokenOperation};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey, Timestamp};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let tenant: bulla_kms::Name = "local".parse()?;
+    /// keystore.create_token_root(&tenant)?;
+    /// let new = |algorithm| NewKey::new(tenant.clone(), "moving".parse().unwrap(), algorithm);
+    /// let key = keystore.create_key(new(Algorithm::Ed25519).exportable(true))?;
+    /// let expires = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+    /// let operations = vec![TokenOperation::Export];
+    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, operations, expires);
+    /// let (token, revoked) = (keystore.mint_token(&grant)?, Revocations::default());
+    /// // In practice, the recipient is a key elsewhere.
+    /// let recipient = keystore.create_key(new(Algorithm::Rsa2048))?;
+    /// let public_key = keystore.public_key(&recipient)?;
+    /// let wrapped = keystore.export_for_rsa(&key, &public_key, &token, &revoked)?;
+    /// let found = keystore.unwrap_for_rsa(&recipient, Algorithm::Ed25519, &wrapped)?;
+    /// assert_eq!(found.public_key(), Some(&keystore.public_key(&key)?));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the recipient's key is not one of RSA; otherwise those of
+    /// [`Keystore::export_key`].
+    #[cfg(feature = "transfer")]
+    pub fn export_for_rsa(
+        &self,
+        key: &KeyVersionId,
+        recipient: &PublicKey,
+        token: &Token,
+        revoked: &Revocations,
+    ) -> Result<crate::transfer::WrappedForRsa> {
+        self.observed(Subject::key(AuditOperation::Export, key), || {
+            let now = crate::time::Timestamp::now()?;
+            let request = TokenRequest::on_key(crate::token::TokenOperation::Export, key.key_id(), now);
+            self.authorize(token, &request, revoked)?;
+            let (material, _) = self.exportable(key)?;
+            crate::transfer::WrappedForRsa::wrap(key.key_id().algorithm(), &material, recipient)
+        })
+    }
+
     fn token_root(&self, tenant: &Name) -> Result<crate::id::KeyId> {
         let missing = || {
             let message = format!("the tenant {tenant} has no root key for tokens; make one first");

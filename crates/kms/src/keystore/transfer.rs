@@ -1,4 +1,6 @@
-//! Importing keys, and the only way to export a private key.
+//! Importing keys, and exporting private keys.
+
+use std::num::NonZeroU32;
 
 use super::Keystore;
 use super::changes::NewVersion;
@@ -9,6 +11,9 @@ use crate::algorithm::Algorithm;
 #[cfg(feature = "tokens")]
 use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
+#[cfg(feature = "tokens")]
+use crate::backend::KeyMaterial;
+use crate::ciphertext::{CiphertextParts, EncryptionOptions};
 use crate::error::{Code, KmsError, Result};
 #[cfg(feature = "tokens")]
 use crate::id::TOKEN_ROOT_PURPOSE;
@@ -17,7 +22,7 @@ use crate::key_identity::KeyIdentity;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
 use crate::record::VersionRecord;
-use crate::transfer::{PrivateKeyData, WrappedPrivateKey};
+use crate::transfer::{PrivateKeyData, WrappedForRsa, WrappedPrivateKey, does_not_unwrap};
 
 impl Keystore {
     /// Makes a key whose version 1 is an imported private key. The keystore does not wipe the
@@ -157,6 +162,47 @@ impl Keystore {
         wrapped.unwrap(&self.decapsulate(recipient, wrapped.encapsulated())?)
     }
 
+    /// Unwraps a private key of this algorithm that was wrapped for an RSA key of this keystore.
+    /// One error says that this failed, and not where.
+    ///
+    /// ```
+    /// # #[cfg(feature = "nist")]
+    /// # (|| {
+    /// use bulla_kms::transfer::{WrappedForRsa, wrap_aes_kwp};
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "imports".parse()?, Algorithm::Rsa2048);
+    /// let recipient = keystore.create_key(new)?;
+    /// // What another service does to move an AES key here:
+    /// let encrypted = keystore.public_key(&recipient)?.encrypt(&[1; 32], b"")?;
+    /// let wrapped = [encrypted, wrap_aes_kwp(&[1; 32], &[7; 32])?].concat();
+    /// let wrapped = WrappedForRsa::from_bytes(&wrapped);
+    /// let key = keystore.unwrap_for_rsa(&recipient, Algorithm::Aes256Gcm, &wrapped)?;
+    /// assert_eq!(key.algorithm(), Algorithm::Aes256Gcm);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// # })().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::InvalidCiphertext`] if it does not unwrap; those of [`PrivateKeyData::read`] for
+    /// what is then not a key of the algorithm; those of [`Keystore::decrypt`] about the RSA key.
+    pub fn unwrap_for_rsa(
+        &self,
+        recipient: &KeyVersionId,
+        algorithm: Algorithm,
+        wrapped: &WrappedForRsa,
+    ) -> Result<PrivateKeyData> {
+        let of = recipient.key_id().algorithm();
+        let (encrypted, wrapped) = wrapped.parts(of.output_length())?;
+        let version = NonZeroU32::new(recipient.version()).ok_or_else(does_not_unwrap)?;
+        let parts = CiphertextParts::new(of, version, encrypted)?;
+        let key = self.decrypt(recipient.key_id(), &parts.to_bytes(), &EncryptionOptions::NONE);
+        let key = key
+            .map_err(|error| if error.code == Code::InvalidCiphertext { does_not_unwrap() } else { error })?;
+        WrappedForRsa::unwrap(algorithm, &key.bytes, wrapped)
+    }
+
     fn imported(&self, backend: &str, key: &PrivateKeyData) -> Result<NewVersion> {
         let algorithm = key.algorithm();
         let found = self.backends.find(backend, algorithm)?;
@@ -171,6 +217,13 @@ impl Keystore {
     /// The private key of a version that may be used, wrapped for a recipient.
     #[cfg(feature = "tokens")]
     pub(super) fn wrap_key(&self, key: &KeyVersionId, recipient: &PublicKey) -> Result<WrappedPrivateKey> {
+        let (material, public_key) = self.exportable(key)?;
+        WrappedPrivateKey::wrap(key, public_key.as_ref(), &material, recipient)
+    }
+
+    /// The private key of a version that may be used and exported, with its public key.
+    #[cfg(feature = "tokens")]
+    pub(super) fn exportable(&self, key: &KeyVersionId) -> Result<(KeyMaterial, Option<PublicKey>)> {
         // Before the keys are read: they are then at least as current as the lease says.
         self.check_lease()?;
         let index = self.index.load();
@@ -185,16 +238,17 @@ impl Keystore {
             return Err(KmsError::new(Code::NotExportable, message));
         }
         check_enabled(&loaded.record)?;
+        // A version that still signs for its callers is theirs in the same way.
         if key.version() != loaded.record.latest_number().get()
+            && loaded.record.minimum_signing_version.is_none()
             && key.key_id().algorithm().usage() == KeyUsage::Signature
             && !key.key_id().algorithm().is_rsa()
         {
             let message = format!("{key} is an older version: a signing key exports only its latest version");
             return Err(KmsError::new(Code::NotLatestVersion, message));
         }
-        let material = loaded.material(key, &self.cipher, &self.backends)?;
         let public_key = loaded.usable(key)?.public_key.clone();
-        WrappedPrivateKey::wrap(key, public_key.as_ref(), &material, recipient)
+        Ok((loaded.material(key, &self.cipher, &self.backends)?, public_key))
     }
 }
 

@@ -36,6 +36,8 @@ pub enum TokenOperation {
     Import,
     /// Exporting a private key, wrapped for a recipient.
     Export,
+    /// Exporting a private key as plain text.
+    ExportPlaintext,
     /// Making the next version of a key.
     Rotate,
     /// Changing a key: its label, rotation policy or minimum version; disabling and enabling it;
@@ -68,6 +70,7 @@ impl TokenOperation {
         Self::Create,
         Self::Import,
         Self::Export,
+        Self::ExportPlaintext,
         Self::Rotate,
         Self::Update,
         Self::Destroy,
@@ -92,6 +95,7 @@ impl TokenOperation {
             Self::Create => "create",
             Self::Import => "import",
             Self::Export => "export",
+            Self::ExportPlaintext => "export_plaintext",
             Self::Rotate => "rotate",
             Self::Update => "update",
             Self::Destroy => "destroy",

@@ -24,7 +24,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
 
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
-const PRIVATE_LABEL: &str = "PRIVATE KEY";
+pub(super) const PRIVATE_LABEL: &str = "PRIVATE KEY";
 
 /// The object identifier of an algorithm's keys and signatures; none if it is symmetric.
 fn oid(algorithm: Algorithm) -> Option<ObjectIdentifier> {
@@ -104,7 +104,7 @@ fn algorithm(
     }
 }
 
-fn unwritable(error: pkcs8::der::Error) -> KmsError {
+pub(super) fn unwritable(error: pkcs8::der::Error) -> KmsError {
     KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
 }
 
@@ -323,6 +323,23 @@ fn ec_scalar(algorithm: Algorithm, inner: &[u8]) -> Option<KeyMaterial> {
         ec_private_key(&scalar, None, Some(point)).as_slice() == inner && is_pair(algorithm, &scalar, point)
     };
     (is_alone || point.is_some_and(is_with)).then_some(scalar)
+}
+
+/// An ECPrivateKey that names its curve, with its public key, as Vault writes it. None if the
+/// algorithm has no curve.
+#[cfg(feature = "tokens")]
+pub(super) fn ec_key_of_curve(
+    algorithm: Algorithm,
+    scalar: &[u8],
+    public_key: &[u8],
+) -> Option<SecretDocument> {
+    let parameters = identifier(algorithm).parameters.filter(|_| algorithm.is_ecdsa())?;
+    let uncompressed = match algorithm {
+        Algorithm::EcdsaP256 => p256::uncompressed(public_key)?,
+        _ => public_key.to_vec(),
+    };
+    let bytes = ec_private_key(scalar, Some(parameters.value()), Some(&uncompressed));
+    SecretDocument::try_from(bytes.as_slice()).ok()
 }
 
 /// The scalar and the public key of an ECPrivateKey that names its curve, as Vault writes it.

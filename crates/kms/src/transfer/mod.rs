@@ -15,9 +15,12 @@ mod openssh;
 mod private_key;
 mod public_key;
 mod vault;
+mod wrapped_for_rsa;
 mod wrapped_private_key;
 
 pub use self::ecdsa::{ecdsa_from_der, ecdsa_to_der, with_lower_s};
 pub use self::private_key::{PrivateFormat, PrivateKeyData};
 pub use self::public_key::{MAX_INPUT_LEN, PublicFormat, export_public, import_public};
+pub use self::wrapped_for_rsa::WrappedForRsa;
+pub(crate) use self::wrapped_for_rsa::does_not_unwrap;
 pub use self::wrapped_private_key::{WrappedPrivateKey, unwrap_aes_kwp, wrap_aes_kwp};

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::public_key::{MAX_INPUT_LEN, malformed};
 use super::{der, openssh, public_key, vault};
 use crate::algorithm::Algorithm;
-use crate::backend::{Backends, KeyMaterial, SOFTWARE};
+use crate::backend::{Backends, KeyMaterial, SOFTWARE, hmac_key};
 use crate::error::{Code, Result};
 use crate::key_identity::KeyIdentity;
 use crate::public_key::PublicKey;
@@ -34,7 +34,7 @@ pub struct PrivateKeyData {
 
 impl PrivateKeyData {
     /// A key from its material. `claimed` is the public key that came with it.
-    pub(super) fn new(algorithm: Algorithm, material: KeyMaterial, claimed: Option<&[u8]>) -> Result<Self> {
+    pub(crate) fn new(algorithm: Algorithm, material: KeyMaterial, claimed: Option<&[u8]>) -> Result<Self> {
         let backend = Backends::software().find(SOFTWARE, algorithm)?;
         let key = backend.load(algorithm, &material).map_err(|error| match error.code {
             Code::KeystoreCorrupt if algorithm.is_rsa() => malformed(format_args!(
@@ -64,6 +64,43 @@ impl PrivateKeyData {
     /// The public key that belongs to it; none if the algorithm is symmetric.
     pub fn public_key(&self) -> Option<&PublicKey> {
         self.identity.public_key()
+    }
+
+    /// The key as Vault's transit engine exports it, and as [`PrivateFormat::Vault`] is read: a
+    /// symmetric key as base64, an Ed25519 key as the base64 of its seed and its public key, a key
+    /// of ECDSA or RSA as PEM. Vault has no form for other algorithms: they are PKCS#8 as PEM.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm::Ed25519;
+    /// use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
+    ///
+    /// let key = PrivateKeyData::read(&[7; 32], PrivateFormat::Raw, Some(Ed25519), None)?;
+    /// let text = key.to_vault()?;
+    /// let same = PrivateKeyData::read(text.as_bytes(), PrivateFormat::Vault, None, None)?;
+    /// assert_eq!(same.public_key(), key.public_key());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] if the key cannot be written as DER.
+    #[cfg(feature = "tokens")]
+    pub fn to_vault(&self) -> Result<Zeroizing<String>> {
+        vault::private(self)
+    }
+
+    /// The key that makes the HMACs of [`Keystore::hmac`](crate::Keystore::hmac) with this key.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm::{Aes256Gcm, HmacSha256};
+    /// use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
+    ///
+    /// let read = |algorithm| PrivateKeyData::read(&[7; 32], PrivateFormat::Raw, Some(algorithm), None);
+    /// assert_eq!(*read(HmacSha256)?.hmac_key(), [7; 32], "the key itself");
+    /// assert_ne!(*read(Aes256Gcm)?.hmac_key(), [7; 32], "a key that is derived from it");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn hmac_key(&self) -> Zeroizing<Vec<u8>> {
+        hmac_key(self.algorithm, &self.material)
     }
 
     pub(crate) fn identity(&self) -> &KeyIdentity {

@@ -11,6 +11,8 @@ use super::public_key::malformed;
 use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::error::Result;
+#[cfg(feature = "tokens")]
+use crate::public_key::PublicKey;
 
 const EC_LABEL: &str = "EC PRIVATE KEY";
 const RSA_LABEL: &str = "RSA PRIVATE KEY";
@@ -20,6 +22,35 @@ const RSA_LABEL: &str = "RSA PRIVATE KEY";
 pub(super) fn parse_private(text: &str) -> Result<PrivateKeyData> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     if text.starts_with("-----") { parse_pem(text) } else { parse_ed25519(text) }
+}
+
+/// One value of `keys` in the answer of `export/signing-key/NAME` or `export/encryption-key/NAME`.
+#[cfg(feature = "tokens")]
+pub(super) fn private(key: &PrivateKeyData) -> Result<Zeroizing<String>> {
+    let (algorithm, material) = (key.algorithm(), key.material());
+    let pem =
+        |document: SecretDocument, label| document.to_pem(label, LineEnding::LF).map_err(der::unwritable);
+    let public_key = key.public_key().map(PublicKey::as_bytes).unwrap_or_default();
+    if algorithm.is_symmetric() {
+        return Ok(Zeroizing::new(encoding::base64(material)));
+    }
+    if algorithm == Algorithm::Ed25519 {
+        let both = Zeroizing::new([material.as_slice(), public_key].concat());
+        return Ok(Zeroizing::new(encoding::base64(&both)));
+    }
+    if algorithm.is_rsa() {
+        return pem(SecretDocument::try_from(material.as_slice()).map_err(der::unwritable)?, RSA_LABEL);
+    }
+    match der::ec_key_of_curve(algorithm, material, public_key) {
+        Some(document) => {
+            let mut text = pem(document, EC_LABEL)?;
+            // Vault writes no line feed after the last line of this one.
+            let end = text.trim_end().len();
+            text.truncate(end);
+            Ok(text)
+        }
+        None => pem(der::private_der(algorithm, material)?, der::PRIVATE_LABEL),
+    }
 }
 
 fn parse_ed25519(text: &str) -> Result<PrivateKeyData> {

@@ -24,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::idempotency::idempotent;
 pub(crate) use self::login::{MadeLogin, log_in};
+pub(crate) use self::transfer::ExportToken;
 use crate::service::Worker;
 
 /// The endpoints of version 1 that change nothing in the keystore, with their descriptions.

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use bulla_kms::token::{Grant, GrantedKeys, Token, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Revocations, Token, TokenOperation};
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey, import_public};
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyId, KeyVersionId, Keystore, KmsError, Name, NamedPublicKey, NewKey,
@@ -404,14 +404,57 @@ async fn export(
     };
     let key = resolve_version(&caller, key, version)?;
     let id = key.clone();
-    let token = token(&headers)?.map(read_token).transpose()?;
-    let revoked = worker.service.revoked_tokens().revocations_of(key.key_id().tenant());
+    let token = ExportToken::of(&worker, &headers, id.key_id(), TokenOperation::Export)?;
     let wrapped = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        let token = token.map_or_else(|| token_for(keystore, &id), Ok)?;
-        keystore.export_key(&id, &recipient, &token, &revoked)
+        keystore.export_key(&id, &recipient, &token.get(keystore)?, &token.revoked)
     });
     let wrapped = wrapped.await?.to_string();
     Ok(Json(Exported { key: key.to_string(), version: key.version(), wrapped }))
+}
+
+/// The token with which the keystore checks an export once more, by itself.
+pub(crate) struct ExportToken {
+    key: KeyId,
+    operation: TokenOperation,
+    /// The token of the request; none if the caller has another credential.
+    token: Option<Token>,
+    pub(crate) revoked: Revocations,
+}
+
+impl ExportToken {
+    /// # Errors
+    /// The request has something else in place of a token.
+    pub(crate) fn of(
+        worker: &Worker,
+        headers: &HeaderMap,
+        key: &KeyId,
+        operation: TokenOperation,
+    ) -> Result<Self> {
+        let token = token(headers)?.map(read_token).transpose()?;
+        let revoked = worker.service.revoked_tokens().revocations_of(key.tenant());
+        Ok(Self { key: key.clone(), operation, token, revoked })
+    }
+
+    /// The caller's token. For a caller who has none, and is permitted the export, it is one for
+    /// this export, which never leaves the service.
+    ///
+    /// # Errors
+    /// The tenant has no key that signs tokens.
+    pub(crate) fn get(&self, keystore: &Keystore) -> bulla_kms::Result<Token> {
+        if let Some(token) = &self.token {
+            return Ok(token.clone());
+        }
+        let expires = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + EXPORT_TOKEN_LIFETIME)?;
+        let keys = GrantedKeys::These(vec![self.key.clone()]);
+        let grant = Grant::new(self.key.tenant().clone(), keys, vec![self.operation], expires);
+        keystore.mint_token(&grant).map_err(|error| match error.code {
+            Code::KeyNotFound => {
+                let message = format!("{}: an export needs it", error.message);
+                KmsError::new(Code::KeyNotFound, message)
+            }
+            _ => error,
+        })
+    }
 }
 
 fn public_key(text: &str) -> Result<PublicKey> {
@@ -426,20 +469,4 @@ fn public_key(text: &str) -> Result<PublicKey> {
 fn read_token(token: &[u8]) -> Result<Token> {
     let text = std::str::from_utf8(token).map_err(|_| ApiError::forbidden())?;
     text.parse().map_err(|_| ApiError::forbidden())
-}
-
-/// A token for one export, for a caller who has none and is permitted the export. It never leaves
-/// the service.
-fn token_for(keystore: &Keystore, key: &KeyVersionId) -> bulla_kms::Result<Token> {
-    let end = Timestamp::now()?.unix_millis() + EXPORT_TOKEN_LIFETIME;
-    let keys = GrantedKeys::These(vec![key.key_id().clone()]);
-    let expires = Timestamp::from_unix_millis(end)?;
-    let grant = Grant::new(key.key_id().tenant().clone(), keys, vec![TokenOperation::Export], expires);
-    keystore.mint_token(&grant).map_err(|error| match error.code {
-        Code::KeyNotFound => {
-            let message = format!("{}: an export needs it", error.message);
-            KmsError::new(Code::KeyNotFound, message)
-        }
-        _ => error,
-    })
 }

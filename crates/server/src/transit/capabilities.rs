@@ -187,6 +187,9 @@ fn capabilities(
         ["transit", "keys", _, "import"] => vec![given(authority.permits_in_tenant(Import), "update")],
         ["transit", "keys", name, "import_version"] => vec![given(on(name)?.permits(Import), "update")],
         ["transit", "wrapping_key"] => vec![given(authority.permits_in_tenant(Import), "read")],
+        ["transit", "export" | "byok-export", ref rest @ ..] => {
+            vec![given(permits_export(parts[1], rest, on)?, "read")]
+        }
         ["transit", "encrypt", name] => {
             let encrypts = on(name)?.permits(Encrypt);
             vec![given(encrypts && creates, "create"), given(encrypts, "update")]
@@ -217,6 +220,23 @@ fn capabilities(
     };
     let found: Vec<_> = found.into_iter().flatten().collect();
     Ok(if found.is_empty() { vec!["deny"] } else { found })
+}
+
+/// Whether a session may export by this path of `export` or `byok-export`.
+fn permits_export<'a>(
+    endpoint: &str,
+    path: &[&str],
+    on: impl Fn(&str) -> Result<KeyPermissions<'a>>,
+) -> Result<bool> {
+    let ([what, name] | [what, name, _]) = *path else { return Ok(false) };
+    let key = on(name)?;
+    Ok(match (endpoint, what) {
+        ("byok-export", destination) => {
+            key.permits(TokenOperation::Export) && on(destination)?.permits(TokenOperation::Read)
+        }
+        (_, "public-key") => key.permits(TokenOperation::Read),
+        _ => key.permits(TokenOperation::ExportPlaintext),
+    })
 }
 
 fn is_operator(worker: &Worker, authority: &Authority) -> bool {

@@ -9,15 +9,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::TokenOperation;
-use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, PublicFormat, export_public, unwrap_aes_kwp};
-use bulla_kms::{
-    Algorithm, CiphertextParts, Code, EncryptionOptions, KeyId, Keystore, KmsError, Name, NewKey,
-};
+use bulla_kms::transfer::{PrivateKeyData, PublicFormat, WrappedForRsa, export_public, import_public};
+use bulla_kms::{Algorithm, Code, KeyId, Keystore, KmsError, Name, NewKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::change::{derivation, new_key};
@@ -37,9 +34,6 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
 fn wrapping_purpose() -> Name {
     "transit-wrapping".parse().expect("the name is one")
 }
-
-/// The length of what is encrypted for a wrapping key.
-const ENCRYPTED_KEY_LEN: usize = 512;
 
 /// The public half of the key for which clients wrap what they import.
 #[derive(Serialize, ToSchema)]
@@ -99,7 +93,8 @@ struct TransitImport<'a> {
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = Option<String>)]
     kind: OptionalText<'a>,
-    /// Not offered: keys are imported whole.
+    /// A public key alone, as PEM, instead of `ciphertext`. Such a key verifies or encrypts, and is
+    /// a destination of `byok-export`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     public_key: OptionalText<'a>,
@@ -134,14 +129,16 @@ async fn transit_import(
         return Err(VaultError::not_supported("private keys never leave bulla as plain text"));
     }
     let algorithm = algorithm(request.kind.as_deref(), None)?;
-    let wrapped = request.wrapped()?;
+    let brought = request.key()?;
     let new = new_key(&caller, &label, algorithm)
         .derivation(derivation(algorithm, request.derived == Some(true), false)?)
         .exportable(request.exportable == Some(true));
     let tenant = caller.session.authority.tenant.clone();
-    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        let key = unwrap(keystore, &tenant, algorithm, &wrapped)?;
-        keystore.import_key(new, &key)
+    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| match brought {
+        ImportedKey::Wrapped(wrapped) => {
+            keystore.import_key(new, &unwrap(keystore, &tenant, algorithm, &wrapped)?)
+        }
+        ImportedKey::Public(key) => keystore.import_public_key(new, &key),
     });
     let existing = "the import path cannot be used with an existing key; use import-version to rotate an existing imported key";
     let imported =
@@ -164,25 +161,43 @@ async fn transit_import_version(
         || missing(format!("no key found with name {name}; to import a new key, use the import/ endpoint"));
     let key_id = find(&caller, &name, TokenOperation::Import, none)?;
     let request: TransitImport<'_> = body.parse()?;
-    let wrapped = request.wrapped()?;
+    let brought = request.key()?;
     let tenant = caller.session.authority.tenant.clone();
-    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        let key = unwrap(keystore, &tenant, key_id.algorithm(), &wrapped)?;
-        keystore.import_version(&key_id, &key)
+    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| match brought {
+        ImportedKey::Wrapped(wrapped) => {
+            let key = unwrap(keystore, &tenant, key_id.algorithm(), &wrapped)?;
+            keystore.import_version(&key_id, &key)
+        }
+        ImportedKey::Public(key) => keystore.import_public_version(&key_id, &key),
     });
     let imported = imported.await.map_err(import_error)?;
     worker.service.key_changed(imported.key_id());
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// A key to import.
+enum ImportedKey {
+    Wrapped(WrappedForRsa),
+    Public(PublicKey),
+}
+
 impl TransitImport<'_> {
+    /// The key.
+    fn key(&self) -> Result<ImportedKey> {
+        match (self.ciphertext.given(), self.public_key.given()) {
+            (Some(_), Some(_)) => Err(VaultError::invalid(
+                "only one of the following fields, ciphertext and public_key, can be set",
+            )),
+            (None, Some(pem)) => {
+                let pem = format!("{}\n", pem.trim_end());
+                Ok(ImportedKey::Public(import_public(pem.as_bytes(), PublicFormat::Pem, None)?))
+            }
+            _ => Ok(ImportedKey::Wrapped(WrappedForRsa::from_bytes(&self.wrapped()?))),
+        }
+    }
+
     /// The bytes of the wrapped key.
     fn wrapped(&self) -> Result<Vec<u8>> {
-        if self.public_key.given().is_some() {
-            return Err(VaultError::not_supported(
-                "clients of Vault import no public keys: use bulla's own API",
-            ));
-        }
         match self.hash_function.given().unwrap_or("SHA256") {
             "SHA256" => {}
             "SHA1" | "SHA224" | "SHA384" | "SHA512" => {
@@ -203,22 +218,10 @@ fn unwrap(
     keystore: &Keystore,
     tenant: &Name,
     algorithm: Algorithm,
-    wrapped: &[u8],
+    wrapped: &WrappedForRsa,
 ) -> bulla_kms::Result<PrivateKeyData> {
-    let refused = || KmsError::new(Code::InvalidCiphertext, "the wrapped key does not unwrap");
     let wrapping_key = find_wrapping_key(keystore, tenant).ok_or_else(no_wrapping_key)?;
-    let (encrypted, wrapped) = wrapped.split_at_checked(ENCRYPTED_KEY_LEN).ok_or_else(refused)?;
-    let parts = CiphertextParts::new(wrapping_key.algorithm(), NonZeroU32::MIN, encrypted)?;
-    let key = keystore.decrypt(&wrapping_key, &parts.to_bytes(), &EncryptionOptions::NONE);
-    let key = key.map_err(|error| if error.code == Code::InvalidCiphertext { refused() } else { error })?;
-    let mut wrapping = Zeroizing::new([0; 32]);
-    if key.bytes.len() != wrapping.len() {
-        return Err(refused());
-    }
-    wrapping.copy_from_slice(&key.bytes);
-    let bytes = unwrap_aes_kwp(&wrapping, wrapped).map_err(|_| refused())?;
-    let format = if algorithm.is_symmetric() { PrivateFormat::Raw } else { PrivateFormat::Pkcs8Der };
-    PrivateKeyData::read(&bytes, format, Some(algorithm), None)
+    keystore.unwrap_for_rsa(&wrapping_key.version(NonZeroU32::MIN), algorithm, wrapped)
 }
 
 fn import_error(error: ApiError) -> VaultError {

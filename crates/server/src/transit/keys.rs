@@ -13,7 +13,7 @@ use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::transfer::{PublicFormat, export_public};
 use bulla_kms::{
     Algorithm, Attestation, Code, KeyDerivation, KeyId, KeySelector, KeyUsage, Keystore, KmsError, Name,
-    Origin, PublicKey, VersionState,
+    Origin, PublicKey, VersionAttestation, VersionState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -303,7 +303,15 @@ impl From<&Attestation> for KeyData {
     }
 }
 
-/// The versions that verify or decrypt. `kind` is the key's type.
+/// The versions that verify or decrypt.
+pub(super) fn usable_versions(key: &Attestation) -> impl Iterator<Item = &VersionAttestation> {
+    let is_usable = |version: &&VersionAttestation| {
+        version.version >= key.minimum_version && version.state != VersionState::Revoked
+    };
+    key.versions.iter().filter(is_usable)
+}
+
+/// The versions that verify or decrypt, as Vault shows them. `kind` is the key's type.
 fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData> {
     let name = match key.algorithm {
         Algorithm::EcdsaP256 => "P-256",
@@ -311,11 +319,7 @@ fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData>
         Algorithm::EcdsaP521 => "P-521",
         _ => kind,
     };
-    let usable = key
-        .versions
-        .iter()
-        .filter(|version| version.version >= key.minimum_version && version.state != VersionState::Revoked);
-    let data = usable.map(|version| {
+    let data = usable_versions(key).map(|version| {
         let data = if key.algorithm.is_symmetric() {
             VersionData::CreationTime(version.created.unix_millis() / 1000)
         } else {
@@ -335,7 +339,8 @@ pub(super) fn min_available(key: &Attestation) -> u32 {
     trimmed.last().map_or(0, |last| last.version + 1)
 }
 
-fn public_key(key: &PublicKey) -> String {
+/// A public key as Vault writes it.
+pub(super) fn public_key(key: &PublicKey) -> String {
     let pem = match key.algorithm() {
         algorithm if algorithm.can_sign_digests() => export_public(key, PublicFormat::Pem).ok(),
         _ => None,

@@ -8,6 +8,7 @@ mod batch;
 mod capabilities;
 mod change;
 mod encryption;
+mod export;
 mod hmac;
 mod import;
 mod keys;
@@ -28,8 +29,8 @@ use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::answer::VaultError;
-use self::request::{OptionalText, Seconds, flag, number, seconds};
-use self::scheme::{Marshaling, Scheme, SignedInput, read_signature};
+use self::request::{OptionalText, Seconds, flag, lenient, number, seconds};
+use self::scheme::{Marshaling, SaltLength, Scheme, SignedInput, read_signature};
 use crate::error::{ApiError, ApiErrorCode};
 use crate::service::Worker;
 
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(encryption::routes())
         .merge(hmac::routes())
         .merge(import::routes())
+        .merge(export::routes())
         .merge(capabilities::routes())
         .merge(sys::routes())
         .merge(utilities::routes())
@@ -61,11 +63,9 @@ fn unsupported_routes() -> OpenApiRouter<Worker> {
 }
 
 /// How the paths below `/v1/transit/` begin, and what to use instead.
-const UNSUPPORTED_PATHS: [(&str, &str); 8] = [
+const UNSUPPORTED_PATHS: [(&str, &str); 6] = [
     ("derived-keys", "bulla derives no keys from the keys of others"),
     ("cmac", "bulla has no keys for CMAC: use hmac"),
-    ("export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
-    ("byok-export", "private keys are exported by bulla's own API alone, wrapped for a recipient"),
     ("backup", "bulla's own API makes backups, of the whole keystore"),
     ("restore", "bulla's own API restores backups, of the whole keystore"),
     ("cache-config", "bulla has no such cache"),
@@ -104,6 +104,8 @@ struct Values<'a> {
     number: Option<i64>,
     #[serde(default, deserialize_with = "seconds")]
     seconds: Option<Seconds>,
+    #[serde(default, deserialize_with = "lenient")]
+    salt: Option<SaltLength>,
     #[serde(borrow, default)]
     text: OptionalText<'a>,
 }
@@ -130,6 +132,10 @@ pub(crate) fn fuzz(text: &str) {
         let again = json!({ "seconds": read.to_string() }).to_string();
         let again = serde_json::from_str::<Values<'_>>(&again).ok().and_then(|again| again.seconds);
         assert_eq!(again, Some(Seconds(read)), "{text}");
+    }
+    if let Ok(Values { salt: Some(_), .. }) = serde_json::from_str(&body("salt")) {
+        let is_word = ["auto", "hash"].iter().any(|word| text.eq_ignore_ascii_case(word));
+        assert!(is_word || text.parse::<i64>().is_ok(), "{text}");
     }
     for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP521, Algorithm::Rsa2048] {
         for marshaling in [Marshaling::Asn1, Marshaling::Jws] {

@@ -28,5 +28,6 @@ mod tokens;
 mod transit;
 mod transit_clients;
 mod transit_encryption;
+mod transit_export;
 mod transit_keys;
 mod transit_nist;
