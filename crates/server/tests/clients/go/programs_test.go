@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/getsops/sops/v3/hcvault"
 	"github.com/hashicorp/go-kms-wrapping/v2"
 	"github.com/hashicorp/go-kms-wrapping/wrappers/transit/v2"
+	sigstore "github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/kms/hashivault"
 	tink "github.com/tink-crypto/tink-go-hcvault/v2/integration/hcvault"
 	"gocloud.dev/secrets"
 	_ "gocloud.dev/secrets/hashivault"
@@ -122,6 +125,35 @@ func TestTink(t *testing.T) {
 		}
 		if found, err := aead.Decrypt(sealed, []byte("row 8")); err == nil {
 			t.Fatalf("%q was decrypted with other associated data", found)
+		}
+	}
+}
+
+// TestSigstore is what cosign does with a key `hashivault://NAME`: sign-blob, public-key, verify-blob.
+func TestSigstore(t *testing.T) {
+	message := []byte("a release")
+	for _, algorithm := range []string{"ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-2048"} {
+		key, err := hashivault.LoadSignerVerifier("hashivault://go-"+strings.ToLower(rand.Text()), crypto.SHA256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, err := key.CreateKey(context.Background(), algorithm)
+		if err != nil {
+			t.Fatal(algorithm, err)
+		}
+		made, err := key.SignMessage(bytes.NewReader(message))
+		if err != nil {
+			t.Fatal(algorithm, err)
+		}
+		verifier, err := sigstore.LoadVerifier(public, crypto.SHA256)
+		if err != nil {
+			t.Fatal(algorithm, err)
+		}
+		if err := verifier.VerifySignature(bytes.NewReader(made), bytes.NewReader(message)); err != nil {
+			t.Fatal(algorithm, err)
+		}
+		if verifier.VerifySignature(bytes.NewReader(made), strings.NewReader("another")) == nil {
+			t.Fatal(algorithm, "the signature verifies for another message")
 		}
 	}
 }

@@ -93,6 +93,9 @@ def comparable(value, name=None):
     if name == "keys" and isinstance(value, dict) and all(is_number(time) for time in value.values()):
         # When each version was made.
         return {version: "time" for version in value}
+    if name == "keys" and isinstance(value, dict) and all(isinstance(key, str) for key in value.values()):
+        # Exported keys.
+        return {version: "key" for version in value}
     if name == "keys" and isinstance(value, list):
         return [key for key in value if key.startswith(f"{RUN}-list")]
     if isinstance(value, dict):
