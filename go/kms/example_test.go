@@ -181,6 +181,36 @@ func ExampleClient_Verify() {
 	// false <nil>
 }
 
+func ExampleClient_SignWith() {
+	client, ctx := newExampleClient(), context.Background()
+	if _, err := client.CreateKey(ctx, kms.NewKey{Label: "certificates", Algorithm: "rsa-2048"}); err != nil {
+		log.Fatal(err)
+	}
+	// What certificates and most JSON Web Tokens have.
+	scheme := kms.Scheme{Hash: kms.HashSHA256, Padding: kms.PaddingPKCS1v15}
+	signature, err := client.SignWith(ctx, "certificates", []byte("a message"), scheme)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(signature.Version)
+	// Output: 1
+}
+
+func ExampleClient_VerifyWith() {
+	client, ctx := newExampleClient(), context.Background()
+	if _, err := client.CreateKey(ctx, kms.NewKey{Label: "certificates", Algorithm: "rsa-2048"}); err != nil {
+		log.Fatal(err)
+	}
+	scheme := kms.Scheme{Hash: kms.HashSHA384, Padding: kms.PaddingPSS}
+	signature, err := client.SignWith(ctx, "certificates", []byte("a message"), scheme)
+	if err != nil {
+		log.Fatal(err)
+	}
+	valid, err := client.VerifyWith(ctx, signature.Key, []byte("a message"), signature.Bytes, scheme)
+	fmt.Println(valid, err)
+	// Output: true <nil>
+}
+
 func ExampleClient_SignMany() {
 	client, ctx := newExampleClient(), context.Background()
 	results, err := client.SignMany(ctx, []kms.SignItem{

@@ -223,3 +223,29 @@ func TestAgainstTheServiceTheCodesAreThoseOfItsDescription(t *testing.T) {
 		t.Fatalf("described: %v\nours: %v", described, ours)
 	}
 }
+
+func TestAgainstTheServiceWithASchemeOfRSA(t *testing.T) {
+	client, ctx := service(t), context.Background()
+	key, err := client.CreateKey(ctx, NewKey{Label: fmt.Sprintf("go-rsa-%d", os.Getpid()), Algorithm: "rsa-2048"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := []byte("a message")
+	schemes := []Scheme{{}, {Hash: HashSHA512}, {Padding: PaddingPKCS1v15}, {HashSHA384, PaddingPSS}}
+	for i, scheme := range schemes {
+		made, err := client.SignWith(ctx, key.ID, message, scheme)
+		if err != nil {
+			t.Fatal(scheme, err)
+		}
+		for j, other := range schemes {
+			valid, err := client.VerifyWith(ctx, made.Key, message, made.Bytes, other)
+			if err != nil || valid != (i == j) {
+				t.Fatal(scheme, other, valid, err)
+			}
+		}
+	}
+	_, err = client.SignWith(ctx, key.ID, message, Scheme{Padding: "none"})
+	if failure := new(Error); !errors.As(err, &failure) || failure.Code != CodeMalformedRequest {
+		t.Fatal(err)
+	}
+}

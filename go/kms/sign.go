@@ -39,6 +39,59 @@ func (c *Client) Verify(ctx context.Context, key string, message, signature []by
 	return err == nil && verdict.Valid, err
 }
 
+// A Scheme is how a key of ECDSA or RSA signs. What is empty is the key's own: the hash function of
+// the curve, SHA-256 for RSA, and PSS.
+type Scheme struct {
+	Hash    HashFunction `json:"hash,omitempty"`
+	Padding RSAPadding   `json:"padding,omitempty"`
+}
+
+// A HashFunction is one by which keys of ECDSA and RSA sign.
+type HashFunction string
+
+// The hash functions of ECDSA and RSA.
+const (
+	HashSHA256 HashFunction = "sha256"
+	HashSHA384 HashFunction = "sha384"
+	HashSHA512 HashFunction = "sha512"
+)
+
+// An RSAPadding is how an RSA key pads a digest.
+type RSAPadding string
+
+// The paddings of RSA. The salt of PSS is as long as the digest.
+const (
+	PaddingPSS      RSAPadding = "pss"
+	PaddingPKCS1v15 RSAPadding = "pkcs1v15"
+)
+
+// SignWith signs a message with a key of ECDSA or RSA, by this scheme.
+func (c *Client) SignWith(ctx context.Context, key string, message []byte, scheme Scheme) (*Signature, error) {
+	signature := new(Signature)
+	body := struct {
+		Message []byte `json:"message"`
+		Scheme
+	}{orEmpty(message), scheme}
+	if err := c.call(ctx, http.MethodPost, keyPath(key, "/sign"), body, signature, reads); err != nil {
+		return nil, err
+	}
+	return signature, nil
+}
+
+// VerifyWith says whether the key made the signature of the message by this scheme.
+func (c *Client) VerifyWith(ctx context.Context, key string, message, signature []byte, scheme Scheme) (bool, error) {
+	var verdict struct {
+		Valid bool `json:"valid"`
+	}
+	body := struct {
+		Message   []byte `json:"message"`
+		Signature []byte `json:"signature"`
+		Scheme
+	}{orEmpty(message), orEmpty(signature), scheme}
+	err := c.call(ctx, http.MethodPost, keyPath(key, "/verify"), body, &verdict, reads)
+	return err == nil && verdict.Valid, err
+}
+
 // A SignItem is one message of a batch.
 type SignItem struct {
 	Key     string `json:"key"`

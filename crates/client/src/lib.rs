@@ -104,7 +104,8 @@ pub use self::operation::Operation;
 pub use self::pages::Pages;
 pub use self::service::{Backup, Health, Readiness, SealStatus, StoreFreshness};
 pub use self::signing::{
-    Prehash, SignItem, Signature, SignedStatement, Statement, StatementKind, Verdict, VerifyItem,
+    HashFunction, Prehash, RsaPadding, SignItem, Signature, SignatureScheme, SignedStatement, Statement,
+    StatementKind, Verdict, VerifyItem,
 };
 pub use self::symmetric::{
     Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,

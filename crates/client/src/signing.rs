@@ -54,6 +54,64 @@ pub enum Prehash {
     Ed25519ph,
 }
 
+/// A hash function by which keys of ECDSA and RSA sign.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HashFunction {
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+/// How an RSA key pads a digest.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RsaPadding {
+    /// RSASSA-PSS, with a salt as long as the digest.
+    Pss,
+    /// RSASSA-PKCS1-v1_5.
+    Pkcs1v15,
+}
+
+/// How a key of ECDSA or RSA signs a message. What is not set is the key's own: the hash function
+/// of the curve, SHA-256 for RSA, and PSS.
+///
+/// ```
+/// use bulla_client::{HashFunction, RsaPadding, SignatureScheme};
+///
+/// // What certificates and most JSON Web Tokens have.
+/// let scheme = SignatureScheme::default().hash(HashFunction::Sha256).padding(RsaPadding::Pkcs1v15);
+/// assert_ne!(scheme, SignatureScheme::default());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SignatureScheme {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<HashFunction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    padding: Option<RsaPadding>,
+}
+
+impl SignatureScheme {
+    /// Sets the hash function.
+    #[must_use]
+    pub const fn hash(mut self, hash: HashFunction) -> Self {
+        self.hash = Some(hash);
+        self
+    }
+
+    /// Sets the padding of an RSA key. Keys of ECDSA ignore it.
+    #[must_use]
+    pub const fn padding(mut self, padding: RsaPadding) -> Self {
+        self.padding = Some(padding);
+        self
+    }
+}
+
 /// The kind of content that a statement is about.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -130,6 +188,15 @@ impl BatchItem for Item<'_> {
     }
 }
 
+/// An item with its scheme.
+#[derive(Serialize)]
+struct ItemOfScheme<'a> {
+    #[serde(flatten)]
+    item: Item<'a>,
+    #[serde(flatten)]
+    scheme: SignatureScheme,
+}
+
 #[derive(Serialize)]
 struct Digest<'a> {
     prehash: Prehash,
@@ -191,6 +258,50 @@ impl Client {
     pub async fn verify(&self, key: &str, message: &[u8], signature: &[u8]) -> Result<Verdict> {
         let body = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
         self.verdict(Call::of_key(Operation::Verify, key).body(&body)).await
+    }
+
+    /// Signs a message with a key of ECDSA or RSA and a scheme that the caller chooses.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// use bulla_client::{RsaPadding, SignatureScheme};
+    ///
+    /// let scheme = SignatureScheme::default().padding(RsaPadding::Pkcs1v15);
+    /// let signature = client.sign_with("certificates", b"a message", scheme).await?;
+    /// assert_eq!(signature.bytes.len(), 256);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sign_with(&self, key: &str, message: &[u8], scheme: SignatureScheme) -> Result<Signature> {
+        let item = Item { key: None, message: Base64(message), signature: None };
+        self.call(Call::of_key(Operation::Sign, key).body(&ItemOfScheme { item, scheme })).await
+    }
+
+    /// Verifies the signature of a message, which was made with this scheme.
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     signature: bulla_client::Signature,
+    /// # ) -> bulla_client::Result<()> {
+    /// use bulla_client::{RsaPadding, SignatureScheme};
+    ///
+    /// let scheme = SignatureScheme::default().padding(RsaPadding::Pkcs1v15);
+    /// let verdict =
+    ///     client.verify_with(&signature.key, b"a message", &signature.bytes, scheme).await?;
+    /// assert!(verdict.is_valid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify_with(
+        &self,
+        key: &str,
+        message: &[u8],
+        signature: &[u8],
+        scheme: SignatureScheme,
+    ) -> Result<Verdict> {
+        let item = Item { key: None, message: Base64(message), signature: Some(Base64(signature)) };
+        self.verdict(Call::of_key(Operation::Verify, key).body(&ItemOfScheme { item, scheme })).await
     }
 
     pub(crate) async fn verdict(&self, call: Call) -> Result<Verdict> {

@@ -58,6 +58,16 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/**
+ * How a key of ECDSA or RSA signs. Without it, the hash function is that of the curve, SHA-256 for
+ * RSA, and the padding is PSS.
+ */
+export interface SignatureOptions extends CallOptions {
+  hash?: "sha256" | "sha384" | "sha512";
+  /** For RSA. The salt of PSS is as long as the digest. */
+  padding?: "pss" | "pkcs1v15";
+}
+
 /** One message to sign. */
 export interface SignItem {
   key: string;
@@ -203,8 +213,8 @@ export class Client {
   }
 
   /** Signs a message with the latest version of a key. */
-  async sign(key: string, message: Uint8Array, options?: CallOptions): Promise<Signature> {
-    const body = { message: base64(message) };
+  async sign(key: string, message: Uint8Array, options?: SignatureOptions): Promise<Signature> {
+    const body = { message: base64(message), hash: options?.hash, padding: options?.padding };
     return signatureOf(await this.#call({ method: "POST", path: pathOf(key, "/sign"), body, effect: "reads" }, options));
   }
 
@@ -212,8 +222,9 @@ export class Client {
    * Whether the key made the signature of the message.
    * @param key best the one that {@link Signature} names; a label means the latest version
    */
-  async verify(key: string, message: Uint8Array, signature: Uint8Array, options?: CallOptions): Promise<boolean> {
-    const body = { message: base64(message), signature: base64(signature) };
+  async verify(key: string, message: Uint8Array, signature: Uint8Array, options?: SignatureOptions): Promise<boolean> {
+    const scheme = { hash: options?.hash, padding: options?.padding };
+    const body = { message: base64(message), signature: base64(signature), ...scheme };
     return (await this.#call({ method: "POST", path: pathOf(key, "/verify"), body, effect: "reads" }, options)).isTrue("valid");
   }
 

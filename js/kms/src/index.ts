@@ -41,6 +41,7 @@ export {
   type EncryptionOptions,
   type EncryptItem,
   type ItemResult,
+  type SignatureOptions,
   type SignItem,
   type SignResult,
   type VerifyItem,

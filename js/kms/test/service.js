@@ -39,6 +39,16 @@ test("keys sign, rotate and verify", async () => {
   assert.equal(found[0]?.state, "disabled");
 });
 
+test("a key of RSA signs as the caller says", async () => {
+  const key = await client.createKey({ label: `${label}-rsa`, algorithm: "rsa-2048" });
+  const scheme = /** @type {const} */ ({ hash: "sha384", padding: "pkcs1v15" });
+  const made = await client.sign(key.id, message, scheme);
+  const verdicts = [scheme, { hash: scheme.hash }, { padding: scheme.padding }, {}].map((one) =>
+    client.verify(made.key, message, made.signature, one),
+  );
+  assert.deepEqual(await Promise.all(verdicts), [true, false, false, false]);
+});
+
 test("values are encrypted, rewrapped and decrypted", async () => {
   for (const algorithm of ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"]) {
     const key = await client.createKey({ algorithm });

@@ -51,6 +51,27 @@ def test_keys_sign_rotate_and_verify() -> None:
         assert found.versions[0].retired is not None and client.key(found.id) == found
 
 
+def test_a_key_of_rsa_signs_as_the_caller_says() -> None:
+    label = f"python-rsa-{os.getpid()}"
+    with Client(ADDRESS, token=TOKEN) as client:
+        key = client.create_key(label=label, algorithm="rsa-2048")
+        made = client.sign(label, MESSAGE, hash="sha384", padding="pkcs1v15")
+        verdicts = [
+            client.verify(made.key, MESSAGE, made.signature, hash="sha384", padding="pkcs1v15"),
+            client.verify(made.key, MESSAGE, made.signature, hash="sha384"),
+            client.verify(made.key, MESSAGE, made.signature, padding="pkcs1v15"),
+            client.verify(made.key, MESSAGE, made.signature),
+        ]
+        assert verdicts == [True, False, False, False]
+
+    async def work() -> bool:
+        async with AsyncClient(ADDRESS, token=TOKEN) as client:
+            made = await client.sign(key.id, MESSAGE, hash="sha512")
+            return await client.verify(made.key, MESSAGE, made.signature, hash="sha512", padding="pss")
+
+    assert asyncio.run(work())
+
+
 def test_asyncio_signs_many_at_once() -> None:
     async def work() -> list[Signature]:
         async with AsyncClient(ADDRESS, token=TOKEN) as client:

@@ -36,7 +36,9 @@ use crate::encryption::EncapsulatedKey;
 use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::keys::{Key, KeyPage, KeyUpdate, NewKey, PublicKey, PublicKeyFormat};
 use crate::service::{Health, Readiness, SealStatus};
-use crate::signing::{Prehash, SignItem, Signature, SignedStatement, Statement, Verdict, VerifyItem};
+use crate::signing::{
+    Prehash, SignItem, Signature, SignatureScheme, SignedStatement, Statement, Verdict, VerifyItem,
+};
 use crate::symmetric::{
     Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,
     VerifyMacItem,
@@ -218,6 +220,8 @@ calls! {
     import_version(key: &str, material: KeyMaterial<'_>) -> Key;
     sign(key: &str, message: &[u8]) -> Signature;
     verify(key: &str, message: &[u8], signature: &[u8]) -> Verdict;
+    sign_with(key: &str, message: &[u8], scheme: SignatureScheme) -> Signature;
+    verify_with(key: &str, message: &[u8], signature: &[u8], scheme: SignatureScheme) -> Verdict;
     sign_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8]) -> Signature;
     verify_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8], signature: &[u8]) -> Verdict;
     sign_statement(key: &str, statement: &Statement<'_>) -> SignedStatement;

@@ -3,9 +3,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use bulla_client::{
-    Attenuation, ErrorCode, Grant, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash,
-    PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, SignItem, Statement, StatementKind, Token,
-    Verdict, VerifyItem, VersionState,
+    Attenuation, ErrorCode, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash,
+    PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem, SignatureScheme, Statement,
+    StatementKind, Token, Verdict, VerifyItem, VersionState,
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
@@ -345,4 +345,25 @@ fn keys_are_exported_and_imported() {
     let public = client.import_key(&labeled("d"), pem).unwrap();
     assert_eq!(public.versions[0].origin, Origin::PublicOnly);
     assert_eq!(public.versions[0].public_key, raw.versions[0].public_key);
+}
+
+#[test]
+fn a_key_of_rsa_signs_as_the_caller_says() {
+    let service = Service::open();
+    let client = client(&service.url);
+    client.create_key(&of_algorithm("certificates", "rsa-2048")).unwrap();
+    let scheme = SignatureScheme::default();
+    let schemes = [
+        scheme,
+        scheme.hash(HashFunction::Sha512),
+        scheme.padding(RsaPadding::Pkcs1v15),
+        scheme.hash(HashFunction::Sha384).padding(RsaPadding::Pss),
+    ];
+    for made_by in schemes {
+        let made = client.sign_with("certificates", b"a message", made_by).unwrap();
+        for scheme in schemes {
+            let verdict = client.verify_with(&made.key, b"a message", &made.bytes, scheme).unwrap();
+            assert_eq!(verdict.is_valid(), scheme == made_by, "{made_by:?} {scheme:?}");
+        }
+    }
 }

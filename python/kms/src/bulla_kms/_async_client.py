@@ -18,10 +18,12 @@ from ._model import (
     DataKey,
     DecryptItem,
     EncryptItem,
+    HashFunction,
     Key,
     Mac,
     Plaintext,
     Rotation,
+    RsaPadding,
     Signature,
     SignItem,
     Verdict,
@@ -167,16 +169,30 @@ class AsyncClient:
         """Keeps a key from being used. What it signed still verifies."""
         return await self._make(_call.set_enabled(key, False))
 
-    async def sign(self, key: str, message: bytes) -> Signature:
-        """Signs a message with the latest version of a key."""
-        return await self._make(_call.sign(key, message))
+    async def sign(
+        self, key: str, message: bytes, *, hash: HashFunction | None = None, padding: RsaPadding | None = None
+    ) -> Signature:
+        """Signs a message with the latest version of a key.
 
-    async def verify(self, key: str, message: bytes, signature: bytes) -> bool:
-        """Whether the key made the signature of the message.
+        `hash` and `padding` are for keys of ECDSA and RSA. Without them, they are the hash function
+        of the curve, `sha256` for RSA, and `pss`.
+        """
+        return await self._make(_call.sign(key, message, hash, padding))
+
+    async def verify(
+        self,
+        key: str,
+        message: bytes,
+        signature: bytes,
+        *,
+        hash: HashFunction | None = None,
+        padding: RsaPadding | None = None,
+    ) -> bool:
+        """Whether the key made the signature of the message, with this hash function and padding.
 
         The key is best the one that `Signature.key` names; a label means the latest version.
         """
-        return await self._make(_call.verify(key, message, signature))
+        return await self._make(_call.verify(key, message, signature, hash, padding))
 
     async def sign_many(self, items: Sequence[SignItem]) -> list[Signature | KmsError]:
         """Signs many messages: a signature or an error for each, in their order.

@@ -21,10 +21,12 @@ from ._model import (
     DataKey,
     DecryptItem,
     EncryptItem,
+    HashFunction,
     Key,
     Mac,
     Plaintext,
     Rotation,
+    RsaPadding,
     Signature,
     SignItem,
     Verdict,
@@ -119,14 +121,17 @@ def list_entries(after: int | None) -> Call[tuple[list[AuditEntry], int | None]]
     return Call("GET", path, lambda said: (said.list("entries", entry_of), said.optional("next", int)))
 
 
-def sign(key: str, message: bytes) -> Call[Signature]:
+def sign(key: str, message: bytes, hash: HashFunction | None, padding: RsaPadding | None) -> Call[Signature]:
     """Signs a message."""
-    return Call("POST", _path(key, "/sign"), signature_of, {"message": _base64(message)})
+    body = {"message": _base64(message), **_scheme_json(hash, padding)}
+    return Call("POST", _path(key, "/sign"), signature_of, body)
 
 
-def verify(key: str, message: bytes, signature: bytes) -> Call[bool]:
+def verify(
+    key: str, message: bytes, signature: bytes, hash: HashFunction | None, padding: RsaPadding | None
+) -> Call[bool]:
     """Verifies a signature."""
-    body = {"message": _base64(message), "signature": _base64(signature)}
+    body = {"message": _base64(message), "signature": _base64(signature), **_scheme_json(hash, padding)}
     return Call("POST", _path(key, "/verify"), lambda said: said.is_true("valid"), body)
 
 
@@ -217,6 +222,11 @@ def verify_mac_many(key: str, items: Sequence[VerifyMacItem]) -> Iterator[Call[l
         return body if item.version is None else {**body, "version": item.version}
 
     return _batch(_path(key, "/verify-mac/batch"), items, to_json, verdict_of)
+
+
+def _scheme_json(hash: HashFunction | None, padding: RsaPadding | None) -> dict[str, Any]:
+    given = {"hash": hash, "padding": padding}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _encrypt_json(item: EncryptItem) -> dict[str, Any]:

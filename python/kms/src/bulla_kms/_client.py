@@ -20,10 +20,12 @@ from ._model import (
     DataKey,
     DecryptItem,
     EncryptItem,
+    HashFunction,
     Key,
     Mac,
     Plaintext,
     Rotation,
+    RsaPadding,
     Signature,
     SignItem,
     Verdict,
@@ -169,16 +171,30 @@ class Client:
         """Keeps a key from being used. What it signed still verifies."""
         return self._make(_call.set_enabled(key, False))
 
-    def sign(self, key: str, message: bytes) -> Signature:
-        """Signs a message with the latest version of a key."""
-        return self._make(_call.sign(key, message))
+    def sign(
+        self, key: str, message: bytes, *, hash: HashFunction | None = None, padding: RsaPadding | None = None
+    ) -> Signature:
+        """Signs a message with the latest version of a key.
 
-    def verify(self, key: str, message: bytes, signature: bytes) -> bool:
-        """Whether the key made the signature of the message.
+        `hash` and `padding` are for keys of ECDSA and RSA. Without them, they are the hash function
+        of the curve, `sha256` for RSA, and `pss`.
+        """
+        return self._make(_call.sign(key, message, hash, padding))
+
+    def verify(
+        self,
+        key: str,
+        message: bytes,
+        signature: bytes,
+        *,
+        hash: HashFunction | None = None,
+        padding: RsaPadding | None = None,
+    ) -> bool:
+        """Whether the key made the signature of the message, with this hash function and padding.
 
         The key is best the one that `Signature.key` names; a label means the latest version.
         """
-        return self._make(_call.verify(key, message, signature))
+        return self._make(_call.verify(key, message, signature, hash, padding))
 
     def sign_many(self, items: Sequence[SignItem]) -> list[Signature | KmsError]:
         """Signs many messages: a signature or an error for each, in their order.

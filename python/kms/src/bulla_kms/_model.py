@@ -6,11 +6,17 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ._error import Code, KmsError
 
 T = TypeVar("T")
+
+HashFunction = Literal["sha256", "sha384", "sha512"]
+"""A hash function by which keys of ECDSA and RSA sign."""
+
+RsaPadding = Literal["pss", "pkcs1v15"]
+"""How an RSA key pads a digest. The salt of PSS is as long as the digest."""
 
 
 @dataclass(frozen=True, slots=True)
