@@ -348,8 +348,20 @@ def protobuf(data):
     return found
 
 
+def holder(block):
+    """Whom the first block of a token names, or None. Numbers from 1024 on name the block's own symbols."""
+    fields = protobuf(block)
+    symbols = [text.decode() for number, text in fields if number == 1]
+    named = lambda number: symbols[number - 1024] if number >= 1024 else None
+    for predicate in [dict(protobuf(fact))[1] for number, fact in fields if number == 4]:
+        parts = dict(protobuf(predicate))
+        if named(parts[1]) == "holder":
+            return named(dict(protobuf(parts[2]))[3])
+    return None
+
+
 def tokens(cases):
-    """The chain of signatures of each token, from the root key on."""
+    """The chain of signatures of each token, from the root key on, and its holder."""
     for case in cases["tokens"]:
         token = protobuf(base64.urlsafe_b64decode(case["token"]))
         assert dict(token)[1] == cases["root"]["version"]
@@ -368,6 +380,7 @@ def tokens(cases):
             key, previous = next_key[2], signed[3]
             ids.append(signed[3].hex())
         assert ids == case["revocation_ids"]
+        assert holder(dict(protobuf(dict(token)[2]))[1]) == case["holder"]
 
 
 def main():

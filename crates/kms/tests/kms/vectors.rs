@@ -220,6 +220,9 @@ fn tokens_of_the_vectors_permit_what_they_say() {
             assert_eq!((case["permitted"].as_bool(), text(found, "name")), (Some(false), "forged"));
             continue;
         };
+        let source = token.inspect().unwrap().blocks[0].source.clone();
+        let holder = source.split_once("holder(\"").and_then(|(_, rest)| Some(rest.split_once('"')?.0));
+        assert_eq!(serde_json::json!(holder), found["holder"]);
         let ids: Vec<_> =
             token.inspect().unwrap().blocks.into_iter().map(|block| block.revocation_id).collect();
         assert_eq!(serde_json::json!(ids), found["revocation_ids"]);

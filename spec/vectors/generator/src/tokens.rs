@@ -8,34 +8,40 @@ use biscuit_auth::{Biscuit, KeyPair, PrivateKey};
 use crate::keys::{KEY, SEED};
 use crate::post_quantum::bytes;
 
+/// Who got a token.
+const HOLDER: &str = "github/repo:acme/app";
+
 fn pair(seed: &[u8]) -> KeyPair {
     KeyPair::from(&PrivateKey::from_bytes(seed, Algorithm::Ed25519).expect("32 bytes"))
 }
 
 pub(crate) fn cases() -> Value {
     let root = pair(&hex::decode(SEED).expect("hex"));
-    let mint = |name: &str, keys: &str| {
+    let mint = |name: &str, holder: &str, keys: &str| {
         let code = format!(
-            "tenant(\"local\"); operation(\"export\"); operation(\"sign\"); {keys}; \
+            "tenant(\"local\"); {holder}operation(\"export\"); operation(\"sign\"); {keys}; \
              check if time($now), $now <= 2030-01-01T00:00:00Z;"
         );
         let builder = BiscuitBuilder::new().code(code).expect("Datalog").root_key_id(3);
         builder.build_with_key_pair(&root, SymbolTable::new(), &pair(&bytes(name, 32))).expect("a token")
     };
-    let all = mint("token for all", "all_keys(true)");
-    let one = mint("token for one", &format!("key(\"{KEY}\")"));
+    let all = mint("token for all", "", "all_keys(true)");
+    let one = mint("token for one", "", &format!("key(\"{KEY}\")"));
+    let held = mint("token of a holder", &format!("holder(\"{HOLDER}\"); "), "all_keys(true)");
     let append = |token: &Biscuit, name: &str, code: &str| {
         let block = BlockBuilder::new().code(code).expect("Datalog");
         token.append_with_keypair(&pair(&bytes(name, 32)), block).expect("a block")
     };
     let weaker = append(&all, "weaker", "check if request_operation(\"sign\");");
     let forged = append(&weaker, "forged", "operation(\"destroy\"); all_keys(true); tenant(\"other\");");
-    let tokens = [("all", all), ("one", one), ("weaker", weaker), ("forged", forged)];
+    let tokens = [("all", all), ("one", one), ("weaker", weaker), ("forged", forged), ("held", held)];
     let tokens: Vec<_> = tokens
         .iter()
         .map(|(name, token)| {
             let ids: Vec<_> = token.revocation_identifiers().iter().map(hex::encode).collect();
-            json!({ "name": *name, "token": token.to_base64().expect("a token"), "revocation_ids": ids })
+            let holder = (*name == "held").then_some(HOLDER);
+            let token = token.to_base64().expect("a token");
+            json!({ "name": *name, "token": token, "holder": holder, "revocation_ids": ids })
         })
         .collect();
     let other = KEY.replace("9a11", "9a12");
@@ -57,6 +63,8 @@ pub(crate) fn cases() -> Value {
             request("weaker", "export", Some(KEY), before, false),
             request("forged", "sign", Some(KEY), before, false),
             request("forged", "destroy", Some(KEY), before, false),
+            request("held", "sign", Some(KEY), before, true),
+            request("held", "destroy", Some(KEY), before, false),
         ],
     })
 }
