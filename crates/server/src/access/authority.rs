@@ -11,6 +11,9 @@ pub(crate) struct OperationSet(u32);
 
 impl OperationSet {
     pub(crate) const ALL: Self = Self(u32::MAX);
+    /// Those of a caller for whom the settings name none: a private key leaves as plain text only
+    /// by a permission that names it.
+    pub(crate) const UNNAMED: Self = Self(!(1 << TokenOperation::ExportPlaintext as u32));
 
     pub(crate) fn contains(self, operation: TokenOperation) -> bool {
         self.0 & 1 << operation as u32 != 0

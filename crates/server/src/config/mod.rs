@@ -143,7 +143,7 @@ pub struct CallerConfig {
     pub certificate_sha256: Option<String>,
     /// The tenant whose keys the caller uses.
     pub tenant: Name,
-    /// What the caller may do; everything by default.
+    /// What the caller may do; by default everything except `export_plaintext`.
     pub operations: Option<Vec<TokenOperation>>,
     /// The keys; all of the tenant by default.
     pub keys: Option<Vec<KeyId>>,

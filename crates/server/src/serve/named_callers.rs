@@ -108,7 +108,7 @@ impl NamedCallers {
 
 fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<Session> {
     let operations = match &caller.operations {
-        None => OperationSet::ALL,
+        None => OperationSet::UNNAMED,
         Some(operations) => operations.iter().collect(),
     };
     let authority = Authority {
@@ -124,6 +124,8 @@ fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use bulla_kms::token::TokenOperation;
+
     use super::*;
 
     fn certificate(end: i32) -> Evidence {
@@ -132,6 +134,28 @@ mod tests {
         params.not_after = rcgen::date_time_ymd(end, 1, 1);
         let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
         Evidence::certificate(signed.der())
+    }
+
+    #[test]
+    fn a_caller_exports_private_keys_as_plain_text_only_if_the_settings_say_so() {
+        let may_export = |operations: Option<Vec<TokenOperation>>| {
+            let caller = CallerConfig {
+                name: "robot".to_owned(),
+                uid: Some(7),
+                certificate_sha256: None,
+                tenant: "local".parse().unwrap(),
+                operations,
+                keys: None,
+                can_mint_tokens: true,
+            };
+            let authority = session(&caller, &Config::default(), &NodeCount::one()).unwrap().authority;
+            let others = TokenOperation::ALL.iter().filter(|one| **one != TokenOperation::ExportPlaintext);
+            assert!(
+                caller.operations.is_some() || others.copied().all(|one| authority.permits_in_tenant(one))
+            );
+            authority.permits_in_tenant(TokenOperation::ExportPlaintext)
+        };
+        assert!(!may_export(None) && may_export(Some(vec![TokenOperation::ExportPlaintext])));
     }
 
     /// A connection is asked again with each request.
