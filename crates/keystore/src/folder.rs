@@ -23,6 +23,8 @@ pub(crate) const STORE_FILE: &str = "keystore.redb";
 const AUDIT_LOG_FOLDER: &str = "audit-log";
 /// The list of revoked tokens, in the keystore's folder.
 const REVOKED_TOKENS_FILE: &str = "revoked";
+/// What a service keeps beside the keys, in the keystore's folder.
+const SERVICE_FOLDER: &str = "service";
 
 /// The folder of a keystore, which may not exist yet.
 ///
@@ -40,6 +42,7 @@ const REVOKED_TOKENS_FILE: &str = "revoked";
 /// assert_eq!(folder.guard()?, None);
 /// println!("opens with {:?}", folder.unlock_method()?);
 /// println!("revoked tokens: {}", folder.revoked_tokens_file().display());
+/// assert_eq!(folder.service_folder(), path.join("service"));
 ///
 /// // A program that leaves the keystore to others meanwhile:
 /// let unlocked = folder.unlock(&Secrets::new())?;
@@ -136,6 +139,11 @@ impl KeystoreFolder {
     /// Returns the path of the list of revoked tokens, which a service writes.
     pub fn revoked_tokens_file(&self) -> PathBuf {
         self.path.join(REVOKED_TOKENS_FILE)
+    }
+
+    /// Returns the folder of what a service keeps beside the keys: secret ids, wrapped answers.
+    pub fn service_folder(&self) -> PathBuf {
+        self.path.join(SERVICE_FOLDER)
     }
 
     /// Returns whether there is a keystore.

@@ -24,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::idempotency::idempotent;
 pub(crate) use self::login::{MadeLogin, log_in};
+pub(crate) use self::tokens::ensure_root;
 pub(crate) use self::transfer::ExportToken;
 use crate::service::Worker;
 

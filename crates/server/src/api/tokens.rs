@@ -93,7 +93,7 @@ async fn mint(State(worker): State<Worker>, caller: Caller, BodyBytes(body): Bod
 }
 
 /// Makes the tenant's root key, if it has none.
-pub(super) fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
+pub(crate) fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<()> {
     if keystore.find(tenant, &TOKEN_ROOT_PURPOSE.parse()?)?.is_some() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod node;
 mod presence;
 mod revision;
 mod revocations;
+mod rows;
 mod table;
 
 pub(crate) use self::answers::{ClaimOutcome, RequestClaim};

@@ -63,7 +63,7 @@ const fn default_leeway() -> u64 {
     30
 }
 
-const fn default_lifetime() -> u64 {
+pub(super) const fn default_lifetime() -> u64 {
     600
 }
 
@@ -129,6 +129,38 @@ impl RoleConfig {
         {
             return wrong(&format!("the claim {claim:?} is not bound by `claims`"));
         }
+        self.token().check(&format!("the role {}", self.name))
+    }
+
+    /// The token of the role.
+    pub(crate) fn token(&self) -> RoleToken {
+        RoleToken {
+            name: self.name.clone(),
+            tenant: self.tenant.clone(),
+            operations: self.operations.clone(),
+            keys: self.keys.clone(),
+            lifetime_seconds: self.lifetime_seconds,
+        }
+    }
+}
+
+/// The token that a role of any kind gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RoleToken {
+    /// The name of the role.
+    pub(crate) name: Name,
+    pub(crate) tenant: Name,
+    pub(crate) operations: Vec<TokenOperation>,
+    pub(crate) keys: Option<Vec<String>>,
+    pub(crate) lifetime_seconds: u64,
+}
+
+impl RoleToken {
+    /// # Errors
+    /// It permits nothing, lives too long, or names keys that nobody can have. `role` names the
+    /// role.
+    pub(super) fn check(&self, role: &str) -> Result<()> {
+        let wrong = |message: &str| Err(invalid(format!("{role}: {message}")));
         if self.operations.is_empty() {
             return wrong("name at least one of `operations`");
         }

@@ -4,12 +4,14 @@ mod answer_cache;
 mod blocking_pool;
 mod metrics;
 mod revocation_file;
+mod rows;
 mod state;
 mod worker;
 
 pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
 pub(crate) use self::blocking_pool::run_off_thread;
 pub(crate) use self::revocation_file::RevokedBy;
+pub(crate) use self::rows::{OwnerDigest, RowFolder, RowInsertion, RowKind, ServiceRow, ServiceRows};
 pub(crate) use self::state::{BodyReservation, Service, UnsealedService};
 pub use self::state::{KeystoreSource, OpenKeystore};
 pub(crate) use self::worker::{BatchCost, Worker, WorkerState};

@@ -20,6 +20,7 @@ use super::answer_cache::AnswerCache;
 use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
 use super::metrics::ServiceMetrics;
 use super::revocation_file::{RevocationFile, RevokedBy};
+use super::rows::ServiceRows;
 use crate::access::{CredentialDigest, NodeCount, RateLimiter, Session, SessionCache, TokenRateLimiters};
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, LimitsConfig, StoreKind};
@@ -55,6 +56,12 @@ pub trait KeystoreSource: Send + Sync {
     /// The file with the revocation ids of tokens that are refused, which the service reads at its
     /// start and writes. With none, revocations are forgotten when the service ends.
     fn revocations(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The folder of the service's own rows: secret ids, wrapped answers. With none, they are
+    /// forgotten when the service ends.
+    fn rows(&self) -> Option<PathBuf> {
         None
     }
 }
@@ -166,6 +173,8 @@ pub(crate) struct Service {
     pub(crate) answers: AnswerCache,
     /// The other nodes, if the keystore is shared.
     pub(crate) cluster: Option<Arc<ClusterNode>>,
+    /// What the service keeps beside the keys.
+    pub(crate) rows: ServiceRows,
     source: Box<dyn KeystoreSource>,
     /// None while the service is sealed.
     unsealed: ArcSwapOption<UnsealedService>,
@@ -228,6 +237,7 @@ impl Service {
             bodies: BodyMemory::default(),
             anonymous_bodies: BodyMemory::default(),
             answers: AnswerCache::default(),
+            rows: ServiceRows::new(cluster.as_ref(), source.rows()),
             cluster,
             source,
             unsealed: ArcSwapOption::empty(),

@@ -27,19 +27,23 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(transit_capabilities).map(|router| router.put(transit_capabilities)))
 }
 
+/// What every caller may do to its own token, and to those that were made from it.
+const TOKEN_PATHS: [&str; 7] =
+    ["lookup-accessor", "renew", "renew-accessor", "renew-self", "revoke", "revoke-accessor", "revoke-self"];
+
 /// The most paths of one request.
 const MAX_PATHS: usize = 1000;
 
-/// Paths of the API.
+/// Texts: a list of them, or one text with commas.
 #[derive(Debug, Default)]
-struct PathList<'a>(Vec<Cow<'a, str>>);
+pub(super) struct TextList<'a>(pub(super) Vec<Cow<'a, str>>);
 
 /// A list of texts, or one text with commas.
-impl<'de: 'a, 'a> Deserialize<'de> for PathList<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TextList<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Paths;
-        impl<'de> Visitor<'de> for Paths {
-            type Value = PathList<'de>;
+        struct Texts;
+        impl<'de> Visitor<'de> for Texts {
+            type Value = TextList<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{LIST_BOUND}{MAX_PATHS} entries")
@@ -52,11 +56,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for PathList<'a> {
                 if paths.len() > MAX_PATHS {
                     return Err(E::invalid_length(paths.len(), &self));
                 }
-                Ok(PathList(paths))
+                Ok(TextList(paths))
             }
 
             fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Ok(PathList::default())
+                Ok(TextList::default())
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
@@ -67,10 +71,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for PathList<'a> {
                     }
                     paths.extend(path.0);
                 }
-                Ok(PathList(paths))
+                Ok(TextList(paths))
             }
         }
-        deserializer.deserialize_any(Paths)
+        deserializer.deserialize_any(Texts)
     }
 }
 
@@ -84,11 +88,11 @@ struct TransitPaths<'a> {
     /// The paths: a list, or a text with commas.
     #[serde(borrow, default)]
     #[schema(value_type = Vec<String>, max_items = 1000, example = json!(["transit/encrypt/orders"]))]
-    paths: PathList<'a>,
+    paths: TextList<'a>,
     /// The older name of `paths`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Vec<String>>, max_items = 1000)]
-    path: PathList<'a>,
+    path: TextList<'a>,
 }
 
 /// What is permitted at each path.
@@ -140,7 +144,7 @@ fn answer_capabilities(
     session: &Session,
     request: &TransitPaths<'_>,
 ) -> Result<Response> {
-    let PathList(paths) = if request.paths.0.is_empty() { &request.path } else { &request.paths };
+    let TextList(paths) = if request.paths.0.is_empty() { &request.path } else { &request.paths };
     if paths.is_empty() {
         return Err(VaultError::invalid("paths must be supplied"));
     }
@@ -212,7 +216,7 @@ fn capabilities(
         ["transit", "random" | "hash", ..] | ["sys", "capabilities" | "capabilities-self"] => {
             vec![Some("update")]
         }
-        ["auth", "token", "lookup-self"] => vec![Some("read")],
+        ["auth", ref rest @ ..] => auth_capabilities(session, rest),
         ["sys", "health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
         ["sys", "seal"] => vec![given(is_operator(worker, authority), "update")],
         ["sys", "unseal"] => vec![Some("update")],
@@ -237,6 +241,20 @@ fn permits_export<'a>(
         (_, "public-key") => key.permits(TokenOperation::Read),
         _ => key.permits(TokenOperation::ExportPlaintext),
     })
+}
+
+/// What a session may do at a path below `auth/`.
+fn auth_capabilities(session: &Session, path: &[&str]) -> Vec<Option<&'static str>> {
+    let (mints, has_token) = (session.authority.can_mint_tokens, !session.revocation_ids.is_empty());
+    let given = |permitted: bool| permitted.then_some("update");
+    match *path {
+        ["token", "lookup-self"] => vec![Some("read")],
+        ["token", "lookup"] => vec![Some("read"), Some("update")],
+        ["token", "create-orphan"] => vec![given(mints)],
+        ["token", "create"] => vec![given(mints || has_token)],
+        ["token", name] if TOKEN_PATHS.contains(&name) => vec![Some("update")],
+        _ => Vec::new(),
+    }
 }
 
 fn is_operator(worker: &Worker, authority: &Authority) -> bool {

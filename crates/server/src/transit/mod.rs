@@ -4,6 +4,7 @@
 //! differences.
 
 mod answer;
+mod auth;
 mod batch;
 mod capabilities;
 mod change;
@@ -13,10 +14,12 @@ mod hmac;
 mod import;
 mod keys;
 mod login;
+mod new_token;
 mod request;
 mod scheme;
 mod signatures;
 mod sys;
+mod tokens;
 mod utilities;
 
 use axum::http::Uri;
@@ -50,6 +53,8 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(export::routes())
         .merge(capabilities::routes())
         .merge(sys::routes())
+        .merge(tokens::routes())
+        .merge(new_token::routes())
         .merge(utilities::routes())
         .merge(unsupported_routes())
         .layer(from_fn(request::root_only))
@@ -86,9 +91,10 @@ async fn unsupported_transit(uri: Uri) -> VaultError {
 }
 
 async fn unsupported_token() -> VaultError {
-    let message =
-        "bulla's tokens are minted and revoked by its own API alone; of this path there is lookup-self";
-    VaultError::not_supported(message)
+    VaultError::not_supported(
+        "bulla has no roles for tokens and lists none: of this path there are create, create-orphan, lookup, \
+         renew and revoke",
+    )
 }
 
 fn no_handler() -> VaultError {

@@ -31,3 +31,4 @@ mod transit_encryption;
 mod transit_export;
 mod transit_keys;
 mod transit_nist;
+mod vault_tokens;

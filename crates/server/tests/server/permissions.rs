@@ -208,7 +208,7 @@ fn a_token_for_one_operation_on_one_key_permits_that_and_nothing_else() {
         let keystore = keystore(&["local"]);
         let (mine, theirs) = (new_key(&keystore, "local"), new_key(&keystore, "local"));
         let fresh = || token(&keystore, "local", GrantedKeys::These(vec![mine.key_id()]), &[granted]);
-        let (narrow, spare) = (fresh(), (0..16).map(|_| fresh()).collect::<Vec<_>>());
+        let (narrow, spare) = (fresh(), (0..32).map(|_| fresh()).collect::<Vec<_>>());
         let mut spare = spare.iter();
         let service = Service::start(keystore, config());
         for described in operations(&description) {
@@ -242,7 +242,7 @@ fn a_token_of_another_tenant_reaches_no_key_here_and_nothing_of_the_operators() 
     let keystore = keystore(&["local", "other"]);
     let (mine, theirs) = (new_key(&keystore, "other"), new_key(&keystore, "local"));
     let fresh = || token(&keystore, "other", GrantedKeys::All, TokenOperation::ALL);
-    let (other, spare) = (fresh(), (0..16).map(|_| fresh()).collect::<Vec<_>>());
+    let (other, spare) = (fresh(), (0..32).map(|_| fresh()).collect::<Vec<_>>());
     let mut spare = spare.iter();
     let service = Service::start(keystore, config());
     let description = description();

@@ -301,7 +301,7 @@ fn what_is_not_offered_says_so() {
         let (status, _, code) = refused(&service.post(None, &format!("/v1/transit/{path}"), &json!({})));
         assert_eq!((status, code.as_str()), (400, "not_supported"), "{path}");
     }
-    let (status, _, code) = refused(&service.post(None, "/v1/auth/token/revoke-self", &json!({})));
+    let (status, _, code) = refused(&service.post(None, "/v1/auth/token/tidy", &json!({})));
     assert_eq!((status, code.as_str()), (400, "not_supported"));
     for path in ["keys/a/unknown", "unknown", "keys/a/b/c"] {
         assert_eq!(refused(&service.get(None, &format!("/v1/transit/{path}"))).0, 404, "{path}");

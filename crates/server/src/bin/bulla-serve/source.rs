@@ -149,4 +149,8 @@ impl KeystoreSource for FolderSource {
     fn revocations(&self) -> Option<PathBuf> {
         Some(self.folder.revoked_tokens_file())
     }
+
+    fn rows(&self) -> Option<PathBuf> {
+        Some(self.folder.service_folder())
+    }
 }
