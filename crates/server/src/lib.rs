@@ -28,9 +28,9 @@ mod ui;
 
 pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
-    AuditConfig, AuditDurability, CallerConfig, Config, EtcdConfig, IssuerConfig, KeystoreConfig,
-    LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel, RequestRate, RoleConfig, ServiceConfig,
-    SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
+    AppRoleConfig, AuditConfig, AuditDurability, CallerConfig, CertificateRoleConfig, Config, EtcdConfig,
+    IssuerConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel,
+    RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;

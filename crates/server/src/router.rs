@@ -36,8 +36,8 @@ struct Head;
 /// All routes of the service, for one thread.
 pub(crate) fn router(worker: Worker) -> Router {
     let changes = api::changes().layer(from_fn_with_state(Arc::clone(&worker), api::idempotent));
-    let (router, _) =
-        api::routes().merge(transit::routes()).merge(ui::routes()).merge(changes).split_for_parts();
+    let vault = transit::routes().layer(from_fn_with_state(Arc::clone(&worker), transit::wrap_answers));
+    let (router, _) = api::routes().merge(vault).merge(ui::routes()).merge(changes).split_for_parts();
     let cluster = worker.service.cluster.clone();
     let router = router
         .fallback(endpoint_not_found)

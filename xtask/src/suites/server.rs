@@ -91,7 +91,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         java(context, &clients.join("java"), &service)
     });
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 21, &service));
-    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 24, &service));
+    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 26, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
     kubernetes(runner, &bulla);
     let folder = clients.join("node");
@@ -99,6 +99,13 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let mut test = Command::new("node");
     test.args(["--test", "--test-reporter=spec", "test/node-vault.test.js"]).current_dir(&folder);
     runner.node_test("node --test, Vault's client for Node", service.named_in(&mut test));
+    runner.check("logins by hvac and OpenBao's agent", |context| {
+        let folder = context.root.join("crates/server/tests/clients/python");
+        let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_logins.py")).env("BULLA", &bulla);
+        passed_unittest(&mut command, 7)
+    });
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));
@@ -199,12 +206,16 @@ fn java(context: &Context, folder: &Path, service: &Serving) -> Result<()> {
 
 /// Runs a script of `unittest`, which must pass so many tests.
 fn unittest(python: &Path, script: &Path, service: &Serving, tests: usize) -> Result<()> {
-    let output =
-        service.named_in(Command::new(python).arg("-B").arg(script)).stdin(Stdio::null()).output()?;
+    passed_unittest(service.named_in(Command::new(python).arg("-B").arg(script)), tests)
+}
+
+/// Runs a command with a script of `unittest`, which must pass so many tests.
+fn passed_unittest(command: &mut Command, tests: usize) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
     // What a test that fails says is in its output.
-    ensure!(output.status.success(), "{} failed ({})\n{said}", script.display(), output.status);
+    ensure!(output.status.success(), "{command:?} failed ({})\n{said}", output.status);
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
     ensure!(passed >= tests, "only {passed} tests passed");
     Ok(())

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Holder, TokenOperation};
 use bulla_kms::{Code, Keystore, KmsError, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,11 +15,11 @@ use utoipa_axum::routes;
 
 use super::tokens::{ensure_root, find_key, last_revocation_id};
 use crate::access::{Authority, Session};
-use crate::config::RoleConfig;
+use crate::config::RoleToken;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
-use crate::login::{LoggedIn, Refusal};
+use crate::login::{LoggedIn, OneTimeJwt, Refusal};
 use crate::request::{SecretProof, parse};
-use crate::service::Worker;
+use crate::service::{RowFolder, RowInsertion, RowKind, Worker};
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(login))
@@ -82,7 +82,7 @@ pub(crate) struct MadeLogin {
     pub(crate) revocation_id: String,
     pub(crate) expires: Timestamp,
     pub(crate) holder: String,
-    pub(crate) role: RoleConfig,
+    pub(crate) role: RoleToken,
 }
 
 /// Verifies a JWT, and mints the token of the role.
@@ -91,7 +91,35 @@ pub(crate) struct MadeLogin {
 /// The login is refused; the service is sealed; a key of the role does not exist.
 pub(crate) async fn log_in(worker: &Worker, role: &str, jwt: &str) -> Result<MadeLogin> {
     let logins = worker.service.logins();
-    let LoggedIn { role, holder } = logins.login(role, jwt).await.map_err(refused)?;
+    let LoggedIn { role, holder, once } = logins.login(role, jwt).await.map_err(refused)?;
+    if let Some(jwt) = once {
+        use_once(worker, jwt).await?;
+    }
+    mint_login(worker, role.token(), holder).await
+}
+
+/// Remembers that a JWT was used.
+///
+/// # Errors
+/// It was used before, on this node or on another one; that cannot be remembered.
+async fn use_once(worker: &Worker, jwt: OneTimeJwt) -> Result<()> {
+    let (service, unsealed) = (Arc::clone(&worker.service), worker.service.unsealed()?);
+    let insertion = worker.run_anonymous("used JWTs", move || {
+        let OneTimeJwt { issuer, id, expires } = jwt;
+        let folder = RowFolder::new(&unsealed.keystore, RowKind::UsedJwt, issuer.as_str());
+        service.rows.insert(&unsealed.keystore, &folder, &id, &[], Some(expires))
+    });
+    match insertion.await? {
+        RowInsertion::Added => Ok(()),
+        RowInsertion::Exists => Err(refused(Refusal::NotPermitted("the JWT was used before".to_owned()))),
+    }
+}
+
+/// Mints the token of a role for a caller who has logged in.
+///
+/// # Errors
+/// The service is sealed; a key of the role does not exist.
+pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder) -> Result<MadeLogin> {
     let unsealed = worker.service.unsealed()?;
     let now = Timestamp::now()?.unix_millis();
     let expires =
@@ -140,7 +168,7 @@ fn refused(refusal: Refusal) -> ApiError {
 }
 
 /// The keys of a role, by their labels or names.
-fn granted_keys(keystore: &Keystore, role: &RoleConfig) -> bulla_kms::Result<GrantedKeys> {
+fn granted_keys(keystore: &Keystore, role: &RoleToken) -> bulla_kms::Result<GrantedKeys> {
     let Some(keys) = &role.keys else { return Ok(GrantedKeys::All) };
     let key_id = |text: &String| {
         find_key(keystore, &role.tenant, text)?.ok_or_else(|| {

@@ -55,6 +55,8 @@ fn everything() -> Config {
         }],
         issuer: vec![issuer()],
         role: vec![role()],
+        approle: vec![approle()],
+        certificate_role: vec![certificate_role()],
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
             backup_recipients: vec!["a".to_owned()],
@@ -83,9 +85,42 @@ fn role() -> RoleConfig {
         audiences: vec!["a".to_owned()],
         subjects: vec!["a".to_owned()],
         claims: [("CLAIM".to_owned(), vec!["a".to_owned()])].into(),
+        jwt_use: JwtUse::Once,
         tenant: "local".parse().unwrap(),
         operations: vec![TokenOperation::Sign],
         keys: Some(vec!["a".to_owned()]),
+        lifetime_seconds: 1,
+    }
+}
+
+fn approle() -> AppRoleConfig {
+    AppRoleConfig {
+        name: "a".parse().unwrap(),
+        role_id: Some("a".to_owned()),
+        bind_secret_id: true,
+        secret_id_num_uses: 1,
+        secret_id_ttl_seconds: 1,
+        secret_id_bound_cidrs: vec!["10.0.0.0/8".parse().unwrap()],
+        tenant: "local".parse().unwrap(),
+        operations: vec![TokenOperation::Sign],
+        keys: Some(vec!["a".to_owned()]),
+        lifetime_seconds: 1,
+    }
+}
+
+fn certificate_role() -> CertificateRoleConfig {
+    let some = || vec!["a".to_owned()];
+    CertificateRoleConfig {
+        name: "a".parse().unwrap(),
+        ca: Some("a".into()),
+        common_names: some(),
+        organizational_units: some(),
+        dns_names: some(),
+        email_addresses: some(),
+        uris: some(),
+        tenant: "local".parse().unwrap(),
+        operations: vec![TokenOperation::Sign],
+        keys: Some(some()),
         lifetime_seconds: 1,
     }
 }

@@ -48,6 +48,9 @@ pub struct RoleConfig {
     /// `a`.
     #[serde(default)]
     pub claims: BTreeMap<String, Vec<String>>,
+    /// How often a JWT is accepted.
+    #[serde(default)]
+    pub jwt_use: JwtUse,
     /// The tenant whose keys the token is for.
     pub tenant: Name,
     /// What the token permits.
@@ -57,6 +60,17 @@ pub struct RoleConfig {
     /// The token's lifetime.
     #[serde(default = "default_lifetime")]
     pub lifetime_seconds: u64,
+}
+
+/// How often a JWT is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JwtUse {
+    /// Until it expires.
+    #[default]
+    Repeated,
+    /// Once, on one of the nodes. It must have the claim `jti`.
+    Once,
 }
 
 const fn default_leeway() -> u64 {

@@ -1,5 +1,7 @@
 //! The configuration: one TOML file, with environment variables over it.
 
+mod approle;
+mod certificate_role;
 #[cfg(test)]
 mod documented;
 mod etcd;
@@ -20,13 +22,16 @@ use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KeyId, KmsError, Name, Result};
 use serde::{Deserialize, Serialize};
 
+pub use self::approle::AppRoleConfig;
+pub use self::certificate_role::CertificateRoleConfig;
 pub use self::etcd::{EtcdConfig, StoreKind};
 pub use self::limits::LimitsConfig;
 pub(crate) use self::limits::MAX_ITEMS;
 pub use self::listen::{ListenConfig, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
+pub(crate) use self::login::RoleToken;
 pub(crate) use self::login::is_protected;
-pub use self::login::{IssuerConfig, RoleConfig};
+pub use self::login::{IssuerConfig, JwtUse, RoleConfig};
 pub use crate::access::RequestRate;
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
@@ -51,6 +56,10 @@ pub struct Config {
     pub issuer: Vec<IssuerConfig>,
     /// What the JWTs of an issuer give.
     pub role: Vec<RoleConfig>,
+    /// What a role id with a secret id gives.
+    pub approle: Vec<AppRoleConfig>,
+    /// What a client certificate gives.
+    pub certificate_role: Vec<CertificateRoleConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
     /// What the service writes to standard error.
@@ -247,6 +256,8 @@ impl Config {
         self.keystore.check()?;
         self.etcd.check(self.keystore.store)?;
         login::check(&self.issuer, &self.role)?;
+        approle::check(&self.approle)?;
+        certificate_role::check(&self.certificate_role)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for caller in &self.caller {
             if caller.uid.is_some() == caller.certificate_sha256.is_some() {
@@ -429,12 +440,18 @@ mod tests {
         format!("{issuer}[[role]]{role}{more}\n")
     }
 
+    /// A role of another kind, with more lines at the end.
+    fn other_role(table: &str, more: &str) -> String {
+        format!("[[{table}]]\nname = \"one\"\ntenant = \"local\"\noperations = [\"sign\"]\n{more}\n")
+    }
+
     #[test]
     fn the_settings_in_the_document_about_logins_are_settings() {
         let document = include_str!("../../../../docs/login.md");
-        let (_, block) = document.split_once("```toml\n").unwrap();
-        let config = load(block.split_once("```").unwrap().0, &[]).unwrap();
+        let blocks = document.split("```toml\n").skip(1).map(|block| block.split_once("```").unwrap().0);
+        let config = load(&blocks.collect::<String>(), &[]).unwrap();
         assert_eq!((config.issuer.len(), config.role.len()), (1, 1));
+        assert_eq!((config.approle.len(), config.certificate_role.len()), (1, 1));
     }
 
     #[test]
@@ -505,6 +522,20 @@ mod tests {
             &role("keys = [\"A B\"]", "", ""),
             &role("keys = [\"other/files/ed25519/00000000-0000-7000-8000-000000000001\"]", "", ""),
             &(role("", "", "") + &role("", "", "")),
+            // Other roles.
+            &other_role("approle", "bind_secret_id = false"),
+            &other_role("approle", "role_id = \"\""),
+            &other_role("approle", "role_id = \"a b\""),
+            &other_role("approle", "secret_id_bound_cidrs = [\"10.0.0.1\"]"),
+            &other_role("approle", "secret_id_ttl_seconds = 315360001"),
+            &other_role("approle", "lifetime_seconds = 0"),
+            &(other_role("approle", "") + &other_role("approle", "")),
+            &(other_role("approle", "role_id = \"a\"")
+                + &other_role("approle", "role_id = \"a\"").replace("one", "two")),
+            &other_role("certificate_role", ""),
+            &other_role("certificate_role", "common_names = [\"a\"]\nkeys = []"),
+            &(other_role("certificate_role", "uris = [\"a\"]")
+                + &other_role("certificate_role", "uris = [\"a\"]")),
             "not toml",
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");

@@ -5,9 +5,11 @@
 //!
 //! `docs/login.md` says how roles are written.
 
+mod certificates;
 mod claims;
 mod fetched_keys;
 mod keys;
+mod secret_ids;
 mod signatures;
 
 use std::collections::HashMap;
@@ -18,18 +20,26 @@ use bulla_kms::token::Holder;
 use bulla_kms::{Code, KmsError, Name, Timestamp};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use rustls::pki_types::CertificateDer;
 use serde_json::{Map, Value};
 
+pub(crate) use self::certificates::CertificateNames;
+use self::certificates::CertificateRole;
 use self::claims::{BoundClaim, Pattern};
 use self::fetched_keys::FetchedKeys;
 pub(crate) use self::keys::IssuerKeys;
-use crate::config::{IssuerConfig, RoleConfig};
+pub(crate) use self::secret_ids::{
+    MAX_SECRET_ID_LEN, MIN_SECRET_ID_LEN, NewSecretId, SecretId, SecretIds, is_in, random_secret_id, role_id,
+};
+use crate::config::{AppRoleConfig, CertificateRoleConfig, Config, IssuerConfig, JwtUse, RoleConfig};
 
 /// The issuers and the roles of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     issuers: HashMap<Name, Arc<Issuer>>,
     roles: HashMap<Name, Arc<Role>>,
+    approles: Vec<AppRoleConfig>,
+    certificate_roles: Vec<Arc<CertificateRole>>,
 }
 
 #[derive(Debug)]
@@ -56,6 +66,18 @@ struct Role {
 pub(crate) struct LoggedIn {
     pub(crate) role: RoleConfig,
     pub(crate) holder: Holder,
+    /// The JWT, if the role accepts it once.
+    pub(crate) once: Option<OneTimeJwt>,
+}
+
+/// A JWT that is accepted once.
+#[derive(Debug)]
+pub(crate) struct OneTimeJwt {
+    pub(crate) issuer: Name,
+    /// The claim `jti`.
+    pub(crate) id: String,
+    /// When nobody accepts it any more, because it has expired.
+    pub(crate) expires: Timestamp,
 }
 
 /// Why a login is refused.
@@ -83,11 +105,8 @@ impl Logins {
     ///
     /// # Errors
     /// A file cannot be used; a thread cannot be started.
-    pub(crate) fn new(
-        issuers: &[IssuerConfig],
-        roles: &[RoleConfig],
-        before: &Self,
-    ) -> bulla_kms::Result<Self> {
+    pub(crate) fn new(settings: &Config, before: &Self) -> bulla_kms::Result<Self> {
+        let Config { issuer: issuers, role: roles, approle, certificate_role, .. } = settings;
         signatures::install();
         let issuer = |config: &IssuerConfig| {
             let same = before.issuers.get(&config.name).filter(|issuer| issuer.config == *config);
@@ -100,7 +119,33 @@ impl Logins {
         Ok(Self {
             issuers: issuers.iter().map(issuer).collect::<bulla_kms::Result<_>>()?,
             roles: roles.iter().map(|role| (role.name.clone(), Arc::new(Role::new(role)))).collect(),
+            approles: approle.clone(),
+            certificate_roles: certificate_role
+                .iter()
+                .map(|role| CertificateRole::new(role).map(Arc::new))
+                .collect::<bulla_kms::Result<_>>()?,
         })
+    }
+
+    /// The first role that accepts a certificate, among those of a name if there is one, and the
+    /// caller's name for the audit log. `chain` has the certificate, and those that lead to its
+    /// authority.
+    pub(crate) fn login_by_certificate(
+        &self,
+        role: Option<&str>,
+        chain: &[CertificateDer<'_>],
+    ) -> Option<(CertificateRoleConfig, CertificateNames, Holder)> {
+        let names = CertificateNames::read(chain.first()?)?;
+        let is_named = |one: &&Arc<CertificateRole>| role.is_none_or(|role| one.config.name.as_str() == role);
+        let mut roles = self.certificate_roles.iter().filter(is_named);
+        let role = roles.find(|role| role.accepts(chain, &names))?;
+        let holder = role.holder(&names);
+        Some((role.config.clone(), names, holder))
+    }
+
+    /// The AppRoles.
+    pub(crate) fn approles(&self) -> &[AppRoleConfig] {
+        &self.approles
     }
 
     /// Verifies a JWT, and compares it with what the role asks for. If the JWT names a key that is
@@ -116,7 +161,29 @@ impl Logins {
         let claims = issuer.claims(jwt, &role.config).await?;
         let subject = role.check(&claims)?;
         let holder = Holder::named(issuer.config.name.as_str(), subject);
-        Ok(LoggedIn { role: role.config.clone(), holder })
+        let once = match role.config.jwt_use {
+            JwtUse::Repeated => None,
+            JwtUse::Once => Some(OneTimeJwt::new(&issuer.config, &claims)?),
+        };
+        Ok(LoggedIn { role: role.config.clone(), holder, once })
+    }
+}
+
+/// A used JWT is remembered for a day more than it lives: a clock may be corrected meanwhile.
+const USED_JWT_GRACE_SECONDS: u64 = 86_400;
+
+impl OneTimeJwt {
+    /// # Errors
+    /// The JWT has no `jti`.
+    fn new(issuer: &IssuerConfig, claims: &Value) -> Result<Self, Refusal> {
+        let missing = || Refusal::NotPermitted("the JWT has no claim `jti`".to_owned());
+        let id = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()).ok_or_else(missing)?;
+        // The library has verified it. A time too far away is cut.
+        let end = claims.get("exp").and_then(Value::as_f64).unwrap_or_default().ceil() as u64;
+        let kept = end.saturating_add(issuer.leeway_seconds).saturating_add(USED_JWT_GRACE_SECONDS);
+        let latest = 253_370_764_800;
+        let expires = Timestamp::from_unix_millis(kept.min(latest) * 1000).map_err(Refusal::unproven)?;
+        Ok(Self { issuer: issuer.name.clone(), id: id.to_owned(), expires })
     }
 }
 

@@ -1,12 +1,14 @@
 //! The caller of a request: its credential and its connection.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bulla_kms::Timestamp;
+use rustls::pki_types::CertificateDer;
 
 use super::cross_site::{ConnectionProof, check_site};
 use crate::access::{Epoch, Session};
@@ -24,7 +26,20 @@ pub(crate) trait Connection: fmt::Debug + Send + Sync {
 
     /// How the connection proves its caller.
     fn proof(&self) -> ConnectionProof;
+
+    /// The address at its other end; none by a Unix socket.
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
+
+    /// The client certificate, which the listener has verified and which is valid now.
+    fn certificate_chain(&self) -> Option<CertificateChain> {
+        None
+    }
 }
+
+/// A client certificate, and those that lead to its authority.
+pub(crate) type CertificateChain = Arc<[CertificateDer<'static>]>;
 
 /// The connection of a request, which may prove who calls: by a client certificate, or as a user of
 /// this machine. Each request has it as an extension.
@@ -102,6 +117,17 @@ pub(crate) struct ConnectionCaller {
 }
 
 impl ConnectionCaller {
+    /// The client certificate of the connection, if it has one that is valid now.
+    ///
+    /// # Errors
+    /// The request may come from a page of another site.
+    pub(crate) fn certificate_chain(&self) -> Result<Option<CertificateChain>> {
+        match self.peer.as_ref().and_then(|peer| peer.connection.certificate_chain()) {
+            Some(chain) => self.site.clone().map(|()| Some(chain)),
+            None => Ok(None),
+        }
+    }
+
     /// The caller that the connection proves now.
     ///
     /// # Errors

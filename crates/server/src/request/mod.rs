@@ -9,6 +9,8 @@ pub(crate) use self::body::{
     BodyBytes, Items, LIST_BOUND, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
     decode_secret, encode, no_store, parse, secret_json,
 };
-pub(crate) use self::caller::{Caller, CallerSlot, Connection, ConnectionCaller, Peer, token};
+pub(crate) use self::caller::{
+    Caller, CallerSlot, CertificateChain, Connection, ConnectionCaller, Peer, token,
+};
 pub(crate) use self::cross_site::ConnectionProof;
 pub(crate) use self::parameters::{Path, Query, resolve_key, resolve_version};

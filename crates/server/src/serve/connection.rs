@@ -3,6 +3,7 @@
 //! The access log names the method and the path of a request. It never has a query or a body.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +28,7 @@ use super::named_callers::Evidence;
 use super::reload::LiveSettings;
 use crate::access::Session;
 use crate::config::LimitsConfig;
-use crate::request::{CallerSlot, Connection, ConnectionProof, Peer};
+use crate::request::{CallerSlot, CertificateChain, Connection, ConnectionProof, Peer};
 use crate::service::WorkerState;
 use crate::traces;
 
@@ -48,26 +49,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// A connection whose caller is looked up in the current settings at each request.
 struct PeerConnection {
     live: Arc<LiveSettings>,
-    evidence: Evidence,
+    origin: Origin,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    pub(super) evidence: Evidence,
+    /// None for a Unix socket.
+    pub(super) address: Option<IpAddr>,
 }
 
 impl fmt::Debug for PeerConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.evidence.fmt(f)
+        self.origin.evidence.fmt(f)
     }
 }
 
 impl Connection for PeerConnection {
     fn session(&self) -> Option<Arc<Session>> {
-        self.live.peers.load().session(&self.evidence)
+        self.live.peers.load().session(&self.origin.evidence)
     }
 
     fn is_local(&self) -> bool {
-        matches!(self.evidence, Evidence::User(_))
+        matches!(self.origin.evidence, Evidence::User(_))
     }
 
     fn proof(&self) -> ConnectionProof {
-        self.evidence.proof()
+        self.origin.evidence.proof()
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.origin.address
+    }
+
+    fn certificate_chain(&self) -> Option<CertificateChain> {
+        self.origin.evidence.chain()
     }
 }
 
@@ -91,14 +108,13 @@ impl ConnectionServer {
     pub(super) async fn serve(
         &self,
         stream: Box<dyn Stream>,
-        evidence: Evidence,
+        origin: Origin,
         accepted: Instant,
         mut shutdown: watch::Receiver<bool>,
     ) {
         let (router, worker, activity) =
             (self.router.clone(), Arc::clone(&self.worker), ConnectionActivity::since(accepted));
-        let proving: Arc<dyn Connection> =
-            Arc::new(PeerConnection { live: Arc::clone(&self.live), evidence });
+        let proving: Arc<dyn Connection> = Arc::new(PeerConnection { live: Arc::clone(&self.live), origin });
         let used = Arc::clone(&activity);
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(|body| Body::new(DrainedBody::new(body)));

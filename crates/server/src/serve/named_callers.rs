@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bulla_kms::{Result, Timestamp};
 use ring::digest::{SHA256, digest};
+use rustls::pki_types::CertificateDer;
 
 use super::tls::CertificateValidity;
 use crate::access::{Authority, NodeCount, OperationSet, RateLimiter, Session};
 use crate::config::{CallerConfig, Config};
-use crate::request::ConnectionProof;
+use crate::request::{CertificateChain, ConnectionProof};
 
 /// The evidence of a connection, verified once, when it begins.
 #[derive(Clone, Debug)]
@@ -26,13 +27,33 @@ pub(super) enum Evidence {
 pub(super) struct ClientCertificate {
     digest: String,
     validity: Option<CertificateValidity>,
+    /// The certificate, and those that lead to its authority.
+    chain: CertificateChain,
+}
+
+impl ClientCertificate {
+    fn is_valid(&self) -> bool {
+        let is_valid =
+            |validity: CertificateValidity| Timestamp::now().is_ok_and(|now| validity.check(now).is_ok());
+        self.validity.is_some_and(is_valid)
+    }
 }
 
 impl Evidence {
-    /// The evidence of a client certificate in DER.
-    pub(super) fn certificate(der: &[u8]) -> Self {
-        let digest = hex::encode(digest(&SHA256, der));
-        Self::Certificate(Arc::new(ClientCertificate { digest, validity: CertificateValidity::of(der) }))
+    /// The evidence of a client certificate, with those that lead to its authority.
+    pub(super) fn certificate(chain: &[CertificateDer<'_>]) -> Self {
+        let Some(own) = chain.first() else { return Self::Nothing };
+        let (digest, validity) = (hex::encode(digest(&SHA256, own)), CertificateValidity::of(own));
+        let chain = chain.iter().map(|one| one.clone().into_owned()).collect();
+        Self::Certificate(Arc::new(ClientCertificate { digest, validity, chain }))
+    }
+
+    /// The client certificate, while it is valid, and those that lead to its authority.
+    pub(super) fn chain(&self) -> Option<CertificateChain> {
+        match self {
+            Self::Certificate(certificate) if certificate.is_valid() => Some(Arc::clone(&certificate.chain)),
+            _ => None,
+        }
     }
 
     /// How the connection proves its caller.
@@ -94,12 +115,7 @@ impl NamedCallers {
             Evidence::Nothing => None,
             Evidence::User(uid) => self.by_uid.get(uid),
             Evidence::Certificate(certificate) => {
-                let is_valid = |validity: CertificateValidity| {
-                    Timestamp::now().is_ok_and(|now| validity.check(now).is_ok())
-                };
-                self.by_certificate
-                    .get(&certificate.digest)
-                    .filter(|_| certificate.validity.is_some_and(is_valid))
+                self.by_certificate.get(&certificate.digest).filter(|_| certificate.is_valid())
             }
         };
         named.or(self.everybody.as_ref()).cloned()
@@ -133,7 +149,7 @@ mod tests {
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(end, 1, 1);
         let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        Evidence::certificate(signed.der())
+        Evidence::certificate(&[signed.der().clone()])
     }
 
     #[test]

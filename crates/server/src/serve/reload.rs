@@ -63,7 +63,7 @@ impl LiveSettings {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
         let (peers, certificates) = read(&new, self.service.nodes())?;
-        let logins = Logins::new(&new.issuer, &new.role, &self.service.logins())?;
+        let logins = Logins::new(&new, &self.service.logins())?;
         self.service.reload_revocations()?;
         for (listen, tls) in config.listen.iter().zip(&self.tls) {
             let same = certificates.iter().find(|(address, _)| *address == listen.address);
@@ -79,7 +79,7 @@ impl LiveSettings {
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
         (config.limits, config.caller) = (new.limits, new.caller);
-        (config.issuer, config.role) = (new.issuer, new.role);
+        (config.issuer, config.role, config.approle) = (new.issuer, new.role, new.approle);
         Ok(needing_restart)
     }
 }

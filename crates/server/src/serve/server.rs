@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::connection::{ConnectionServer, shut_down};
+use super::connection::{ConnectionServer, Origin, shut_down};
 use super::listener::{Accepted, Listener, Stream};
 use super::listener::{ConnectionLimit, network_share, permitted_files};
 use super::named_callers::Evidence;
@@ -254,8 +254,9 @@ impl ServerState {
                     // with TLS, and the reverse.
                     match self.live.tls(listener) {
                         None => {
-                            let stream = Box::new(stream);
-                            Box::pin(connections.serve(stream, Evidence::Nothing, since, down)).await;
+                            let address = stream.peer_addr().ok().map(|address| address.ip());
+                            let origin = Origin { evidence: Evidence::Nothing, address };
+                            Box::pin(connections.serve(Box::new(stream), origin, since, down)).await;
                         }
                         Some(tls) => {
                             Box::pin(self.connect_tls((stream, since), tls, connections, down)).await;
@@ -269,7 +270,8 @@ impl ServerState {
                     && let Ok(credentials) = stream.peer_cred()
                 {
                     let evidence = Evidence::User(credentials.uid());
-                    Box::pin(connections.serve(Box::new(stream), evidence, since, down)).await;
+                    let origin = Origin { evidence, address: None };
+                    Box::pin(connections.serve(Box::new(stream), origin, since, down)).await;
                 }
             }
         }
@@ -283,6 +285,7 @@ impl ServerState {
         mut down: watch::Receiver<bool>,
     ) {
         let end = since + self.service.limits().idle_timeout();
+        let address = stream.peer_addr().ok().map(|address| address.ip());
         let handshake = timeout_at(end, tls.acceptor().accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
@@ -291,9 +294,9 @@ impl ServerState {
         };
         match stream {
             Ok(Ok(stream)) => {
-                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let evidence = shown.map_or(Evidence::Nothing, |leaf| Evidence::certificate(leaf));
-                connections.serve(Box::new(stream), evidence, since, down).await;
+                let shown = stream.get_ref().1.peer_certificates();
+                let evidence = shown.map_or(Evidence::Nothing, Evidence::certificate);
+                connections.serve(Box::new(stream), Origin { evidence, address }, since, down).await;
             }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),

@@ -1,6 +1,7 @@
 //! The state that all threads of the service share, and how it is sealed and unsealed.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +22,9 @@ use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
 use super::metrics::ServiceMetrics;
 use super::revocation_file::{RevocationFile, RevokedBy};
 use super::rows::ServiceRows;
-use crate::access::{CredentialDigest, NodeCount, RateLimiter, Session, SessionCache, TokenRateLimiters};
+use crate::access::{
+    CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TokenRateLimiters,
+};
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, LimitsConfig, StoreKind};
 use crate::cosigning::CosigningThread;
@@ -146,6 +149,12 @@ impl Drop for BodyReservation {
 const MAX_UNSEAL_TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
 const UNSEAL_TRY_INTERVAL: Duration = Duration::from_secs(20);
 
+/// How often callers of one address may try to log in with what could be guessed.
+const LOGIN_TRY_RATE: RequestRate = RequestRate {
+    per_second: NonZeroU32::new(10).expect("it is not zero"),
+    burst: NonZeroU32::new(100).expect("it is not zero"),
+};
+
 /// The most slow jobs of one caller that wait for a thread.
 const MAX_WAITING_JOBS: usize = 1024;
 /// The most bytes of results of one caller that are kept until all of a batch are there.
@@ -183,6 +192,8 @@ pub(crate) struct Service {
     /// How often callers try to unseal: each caller of the settings, and all others together.
     tries: Mutex<HashMap<Option<Actor>, RateLimiter>>,
     logins: ArcSwap<Logins>,
+    /// How often callers of each address try to log in with what could be guessed.
+    login_tries: TokenRateLimiters,
     revoked_tokens: ArcSwap<RevokedTokens>,
     /// The list of revoked tokens, with its file.
     revoked: Mutex<RevocationFile>,
@@ -243,7 +254,8 @@ impl Service {
             unsealed: ArcSwapOption::empty(),
             opening: Mutex::new(()),
             tries: Mutex::default(),
-            logins: ArcSwap::from_pointee(Logins::new(&config.issuer, &config.role, &Logins::default())?),
+            logins: ArcSwap::from_pointee(Logins::new(&config, &Logins::default())?),
+            login_tries: TokenRateLimiters::new(Some(LOGIN_TRY_RATE)),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
@@ -345,6 +357,25 @@ impl Service {
             .or_insert_with(|| RateLimiter::spaced(UNSEAL_TRY_INTERVAL, MAX_UNSEAL_TRIES));
         limiter.take(1).map_err(|wait| {
             let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
+            ApiError::new(ApiErrorCode::RateLimited, message)
+        })
+    }
+
+    /// Counts an attempt to log in from an address, with what could be guessed. Networks of IPv6
+    /// count as one address, since their users have many.
+    ///
+    /// # Errors
+    /// There were too many.
+    pub(crate) fn count_login_try(&self, address: Option<IpAddr>) -> Result<()> {
+        let origin = match address.map(|address| address.to_canonical()) {
+            None => "local".to_owned(),
+            Some(IpAddr::V4(address)) => address.to_string(),
+            Some(IpAddr::V6(address)) => format!("{:x?}", &address.segments()[..4]),
+        };
+        let Some(limiter) = self.login_tries.limiter_for(&origin) else { return Ok(()) };
+        limiter.take(1).map_err(|wait| {
+            let message =
+                format!("too many logins from this address: try again in {} ms", wait.as_millis() + 1);
             ApiError::new(ApiErrorCode::RateLimited, message)
         })
     }

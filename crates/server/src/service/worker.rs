@@ -147,6 +147,21 @@ impl WorkerState {
         self.blocking_pool(session).run(session.caller(), 0, step).await?
     }
 
+    /// Runs slow work for callers who have shown nothing yet. All that ask for the same have one
+    /// turn among the other callers.
+    ///
+    /// # Errors
+    /// Those of `run`; it panicked; too much of this work waits.
+    pub(crate) async fn run_anonymous<T: Send + 'static>(
+        &self,
+        what: &str,
+        run: impl FnOnce() -> bulla_kms::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let mut run = Some(run);
+        let step = move || run.take().map_or(JobStep::More, |run| JobStep::Done(run()));
+        Ok(self.service.blocking_pool.run(what, 0, step).await??)
+    }
+
     /// Where the slow work of a caller waits.
     fn blocking_pool(&self, session: &Session) -> &Arc<BlockingPool> {
         let is_operator = session.authority.tenant == self.service.config.service.operator_tenant

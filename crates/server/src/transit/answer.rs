@@ -230,6 +230,11 @@ impl VaultError {
         if self.body.retryable { self } else { Self { status: StatusCode::BAD_REQUEST, ..self } }
     }
 
+    /// The same error with status 404.
+    pub(super) fn into_not_found(self) -> Self {
+        Self { status: StatusCode::NOT_FOUND, ..self }
+    }
+
     pub(super) fn words(&self) -> &str {
         self.words.as_deref().unwrap_or_default()
     }

@@ -46,7 +46,7 @@ pub(super) struct Auth {
     pub(super) token_policies: Vec<&'static str>,
     /// What the login showed: the role, and the caller's name in the audit log; null for a token
     /// that was created.
-    pub(super) metadata: Option<BTreeMap<&'static str, String>>,
+    pub(super) metadata: Option<BTreeMap<String, String>>,
     /// For how many seconds it is valid.
     pub(super) lease_duration: u64,
     /// Always false: no token is renewed.

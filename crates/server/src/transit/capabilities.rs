@@ -217,6 +217,8 @@ fn capabilities(
             vec![Some("update")]
         }
         ["auth", ref rest @ ..] => auth_capabilities(session, rest),
+        ["sys", "wrapping", "wrap" | "unwrap" | "rewrap"] => vec![Some("update")],
+        ["sys", "wrapping", "lookup"] => vec![Some("read"), Some("update")],
         ["sys", "health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
         ["sys", "seal"] => vec![given(is_operator(worker, authority), "update")],
         ["sys", "unseal"] => vec![Some("update")],
@@ -252,6 +254,14 @@ fn auth_capabilities(session: &Session, path: &[&str]) -> Vec<Option<&'static st
         ["token", "lookup"] => vec![Some("read"), Some("update")],
         ["token", "create-orphan"] => vec![given(mints)],
         ["token", "create"] => vec![given(mints || has_token)],
+        ["approle", "role", _, "role-id"] => vec![mints.then_some("read")],
+        ["approle", "role", _, "secret-id"] => vec![mints.then_some("list"), given(mints)],
+        ["approle", "role", _, "custom-secret-id"] => vec![given(mints)],
+        ["approle", "role", _, "secret-id" | "secret-id-accessor", "lookup"] => vec![given(mints)],
+        ["approle", "role", _, "secret-id" | "secret-id-accessor", "destroy"] => {
+            vec![mints.then_some("delete"), given(mints)]
+        }
+        ["approle" | "cert" | "jwt" | "kubernetes", "login"] => vec![Some("update")],
         ["token", name] if TOKEN_PATHS.contains(&name) => vec![Some("update")],
         _ => Vec::new(),
     }

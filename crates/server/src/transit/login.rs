@@ -1,22 +1,26 @@
-//! Logging in as clients of Vault do: by JWT, and as a pod of Kubernetes.
+//! Logging in as clients of Vault do: by JWT, as a pod of Kubernetes, with a client certificate.
 
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use serde::Deserialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
 use super::request::{OptionalText, SecretVaultBody};
-use crate::api::{MadeLogin, log_in};
+use crate::api::{MadeLogin, log_in, mint_login};
 use crate::error::ApiErrorCode;
+use crate::request::ConnectionCaller;
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
-    OpenApiRouter::new().routes(routes!(transit_login_jwt)).routes(routes!(transit_login_kubernetes))
+    OpenApiRouter::new()
+        .routes(routes!(transit_login_jwt).map(|router| router.put(transit_login_jwt)))
+        .routes(routes!(transit_login_kubernetes).map(|router| router.put(transit_login_kubernetes)))
+        .routes(routes!(transit_login_certificate).map(|router| router.put(transit_login_certificate)))
 }
 
 /// A login.
@@ -64,6 +68,42 @@ async fn logged_in(worker: &Worker, body: &SecretVaultBody) -> Result<Response> 
     let MadeLogin { token, revocation_id, holder, role, .. } = log_in(worker, role, jwt).await?;
     let policies = role.operations.iter().copied().map(TokenOperation::as_str).collect();
     let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
-    auth.metadata = Some([("role", role.name.to_string()), ("holder", holder)].into());
+    auth.metadata = Some([("role".to_owned(), role.name.to_string()), ("holder".to_owned(), holder)].into());
     Ok(auth.answer(worker, role.tenant, Vec::new()))
+}
+
+/// A login with a client certificate.
+#[derive(Deserialize, ToSchema)]
+struct CertificateLogin<'a> {
+    /// A role of the settings; the first that accepts the certificate when absent.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    name: OptionalText<'a>,
+}
+
+/// Log in with the client certificate of the connection. PUT does the same.
+#[utoipa::path(post, path = "/v1/auth/cert/login", tag = "transit", request_body = CertificateLogin,
+    security(()), extensions(("x-permission" = json!("open"))),
+    responses((status = 200, description = "The token", body = AuthAnswer), (status = "default", body = VaultErrorBody)))]
+async fn transit_login_certificate(
+    State(worker): State<Worker>,
+    connection: ConnectionCaller,
+    body: SecretVaultBody,
+) -> Result<Response> {
+    let request: CertificateLogin<'_> = body.parse()?;
+    let refused = || VaultError::invalid("invalid certificate or no client certificate supplied");
+    let chain = connection.certificate_chain()?.ok_or_else(refused)?;
+    let logins = worker.service.logins();
+    let found = logins.login_by_certificate(request.name.given(), &chain);
+    let (role, names, holder) = found.ok_or_else(refused)?;
+    let MadeLogin { token, revocation_id, role, .. } = mint_login(&worker, role.token(), holder).await?;
+    let policies = role.operations.iter().copied().map(TokenOperation::as_str).collect();
+    let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
+    let shown = [
+        ("cert_name", role.name.as_str()),
+        ("common_name", names.common_name()),
+        ("serial_number", names.serial_number.as_str()),
+    ];
+    auth.metadata = Some(shown.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    Ok(auth.answer(&worker, role.tenant, Vec::new()))
 }

@@ -4,6 +4,7 @@
 //! differences.
 
 mod answer;
+mod approle;
 mod auth;
 mod batch;
 mod capabilities;
@@ -21,6 +22,7 @@ mod signatures;
 mod sys;
 mod tokens;
 mod utilities;
+mod wrapping;
 
 use axum::http::Uri;
 use axum::middleware::from_fn;
@@ -34,6 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) use self::answer::VaultError;
 use self::request::{OptionalText, Seconds, flag, lenient, number, seconds};
 use self::scheme::{Marshaling, SaltLength, Scheme, SignedInput, read_signature};
+pub(crate) use self::wrapping::wrap_answers;
 use crate::error::{ApiError, ApiErrorCode};
 use crate::service::Worker;
 
@@ -45,6 +48,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .merge(keys::routes())
         .merge(login::routes())
+        .merge(approle::routes())
         .merge(change::routes())
         .merge(signatures::routes())
         .merge(encryption::routes())
@@ -54,6 +58,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(capabilities::routes())
         .merge(sys::routes())
         .merge(tokens::routes())
+        .merge(wrapping::routes())
         .merge(new_token::routes())
         .merge(utilities::routes())
         .merge(unsupported_routes())

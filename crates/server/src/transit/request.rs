@@ -67,6 +67,19 @@ impl FromRequest<Worker> for SecretVaultContent {
 }
 
 impl SecretVaultContent {
+    /// The body itself, which must be a JSON object. An empty body and `null` count as an empty
+    /// object.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(super) fn object(&self) -> Result<&[u8]> {
+        let _: de::IgnoredAny = self.parse()?;
+        Ok(match self.0.trim_ascii() {
+            b"" | b"null" => b"{}",
+            object => object,
+        })
+    }
+
     /// Reads the body as JSON. An empty body and `null` count as an empty object.
     ///
     /// # Errors
@@ -296,6 +309,11 @@ impl Lenient for Seconds {
         }
         Some(Self(sum))
     }
+}
+
+/// Reads a number of seconds, or numbers with units.
+pub(super) fn read_seconds(text: &str) -> Option<Seconds> {
+    Seconds::from_text(text)
 }
 
 /// Reads a value of any of these types.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bulla_kms::token::{Token, TokenOperation};
 use bulla_kms::{Algorithm, Code, KeyId, Keystore, NewKey};
-use bulla_server::{Config, IssuerConfig, RoleConfig};
+use bulla_server::{Config, IssuerConfig, JwtUse, RoleConfig};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
@@ -126,6 +126,7 @@ fn role() -> RoleConfig {
         audiences: vec!["bulla".to_owned()],
         subjects: vec!["repo:acme/app:ref:refs/tags/*".to_owned()],
         claims: [("ref_protected".to_owned(), vec!["true".to_owned()])].into(),
+        jwt_use: JwtUse::Repeated,
         tenant: name("local"),
         operations: vec![TokenOperation::Sign],
         keys: Some(vec!["release".to_owned()]),
@@ -435,4 +436,36 @@ fn a_role_for_a_key_that_is_not_there_says_so() {
     tested.config.role[0].keys = Some(vec!["gone".to_owned()]);
     tested.service.handle.reload(tested.config.clone()).unwrap();
     assert_eq!(tested.login(&key.jwt("1", &claims())).error(), (404, "key_not_found".to_owned()));
+}
+
+#[test]
+fn a_role_may_accept_a_jwt_once() {
+    let key = SigningKey::p256();
+    let tested = Tested::new(&keys(&[key.jwk("1")]));
+    let mut config = tested.config.clone();
+    config.role[0].jwt_use = JwtUse::Once;
+    let keystore = keystore(&[]);
+    create(&keystore, "release");
+    let service = Service::start(keystore, config);
+    let refused = |jwt: &str, words: &str| {
+        let answer = log_in(&service, "release", jwt);
+        assert_eq!(answer.error(), (403, "forbidden".to_owned()));
+        assert!(answer.text().contains(words), "{}", answer.text());
+    };
+    refused(&key.jwt("1", &claims()), "the JWT has no claim `jti`");
+    let with_id = |id: &str| key.jwt("1", &changed("jti", json!(id)));
+    let jwt = with_id("one");
+    log_in(&service, "release", &jwt).ok();
+    refused(&jwt, "the JWT was used before");
+    // Another signature of the same JWT does not make it another one.
+    refused(&with_id("one"), "the JWT was used before");
+    log_in(&service, "release", &with_id("two")).ok();
+    // Of many at once, one gets in.
+    let jwt = with_id("three");
+    let entered: usize = std::thread::scope(|scope| {
+        let enter = || log_in(&service, "release", &jwt).status == 201;
+        let threads: Vec<_> = (0..6).map(|_| scope.spawn(enter)).collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+    });
+    assert_eq!(entered, 1);
 }

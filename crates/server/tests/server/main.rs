@@ -31,4 +31,6 @@ mod transit_encryption;
 mod transit_export;
 mod transit_keys;
 mod transit_nist;
+mod vault_logins;
 mod vault_tokens;
+mod vault_wrapping;

@@ -114,7 +114,7 @@ fn what_no_token_of_bulla_has_is_refused() {
 #[test]
 fn a_token_is_looked_up_by_itself_and_by_the_accessor_for_its_parent() {
     let (service, parent) = with_parent();
-    let child = create(&service, &parent, &json!({ "policies": "sign", "ttl": "1h" }));
+    let child = create(&service, &parent, &json!({ "policies": "sign", "ttl": "30m" }));
     let (accessor, token) = (child["accessor"].clone(), made(&child));
     let own = service.get(Some(&token), "/v1/auth/token/lookup-self").ok()["data"].clone();
     assert_eq!((&own["accessor"], &own["orphan"]), (&accessor, &json!(false)));
@@ -136,7 +136,7 @@ fn a_token_is_looked_up_by_itself_and_by_the_accessor_for_its_parent() {
     for field in ["accessor", "display_name", "expire_time", "meta", "orphan", "path"] {
         assert_eq!(found[field], own[field], "{field}");
     }
-    assert_eq!(found["creation_ttl"], 3600);
+    assert_eq!(found["creation_ttl"], 1800);
     assert!(found["issue_time"].is_string() && found["creation_time"].is_u64());
     assert_eq!(by_accessor(&token).ok()["data"]["accessor"], accessor, "its own");
     let sibling = made(&create(&service, &parent, &json!({})));

@@ -294,11 +294,13 @@ class Service:
         self.host, self.token = url.split("//")[1].rstrip("/"), token
         self.connection = http.client.HTTPConnection(self.host, timeout=60)
 
-    def send(self, method, path, body=None):
+    def send(self, method, path, body=None, wrap=None):
         data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else None
         if data is None and body is not None:
             data = json.dumps(body).encode()
         headers = {"X-Vault-Token": self.token, "X-Vault-Request": "true"}
+        if wrap is not None:
+            headers["X-Vault-Wrap-TTL"] = wrap
         for again in (True, False):
             try:
                 self.connection.request(method, path if path.startswith("/") else "/v1/" + path, body=data, headers=headers)

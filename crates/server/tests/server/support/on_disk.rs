@@ -110,4 +110,8 @@ impl KeystoreSource for OnDisk {
     fn revocations(&self) -> Option<PathBuf> {
         Some(self.0.join("revoked"))
     }
+
+    fn rows(&self) -> Option<PathBuf> {
+        Some(self.0.join("service"))
+    }
 }

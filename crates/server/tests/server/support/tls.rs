@@ -217,6 +217,21 @@ impl Connection {
     pub(crate) fn text(&mut self, path: &str, token: Option<&str>) -> std::io::Result<(u16, String)> {
         let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
         write!(self.0, "GET {path} HTTP/1.1\r\nhost: localhost\r\n{token}\r\n")?;
+        self.answer("GET", path)
+    }
+
+    /// The status of a request with a body of JSON, and the body of the answer.
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+        let length = body.len();
+        write!(
+            self.0,
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        )?;
+        self.answer("POST", path)
+    }
+
+    fn answer(&mut self, method: &str, path: &str) -> std::io::Result<(u16, String)> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -230,7 +245,7 @@ impl Connection {
         self.0.read_exact(&mut body)?;
         let status = head[9..12].parse().unwrap();
         let content_type = head.lines().find_map(|line| line.strip_prefix("content-type: "));
-        conforms(&Answered { method: "GET", path, status, content_type, body: &body });
+        conforms(&Answered { method, path, status, content_type, body: &body });
         Ok((status, String::from_utf8(body).unwrap()))
     }
 }
