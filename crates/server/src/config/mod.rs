@@ -522,7 +522,21 @@ mod tests {
             &role("keys = [\"A B\"]", "", ""),
             &role("keys = [\"other/files/ed25519/00000000-0000-7000-8000-000000000001\"]", "", ""),
             &(role("", "", "") + &role("", "", "")),
-            // Other roles.
+            "not toml",
+        ] {
+            assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
+        }
+        assert_eq!(
+            Config::load(Some(Path::new("/nowhere")), std::iter::empty()).unwrap_err().code,
+            Code::NotFound
+        );
+    }
+
+    #[test]
+    fn a_role_of_another_kind_that_binds_nothing_or_is_there_twice_is_refused() {
+        let certificates = |more: &str| other_role("certificate_role", more);
+        load(&(other_role("approle", "") + &certificates("uris = [\"a\"]")), &[]).unwrap();
+        for text in [
             &other_role("approle", "bind_secret_id = false"),
             &other_role("approle", "role_id = \"\""),
             &other_role("approle", "role_id = \"a b\""),
@@ -532,18 +546,12 @@ mod tests {
             &(other_role("approle", "") + &other_role("approle", "")),
             &(other_role("approle", "role_id = \"a\"")
                 + &other_role("approle", "role_id = \"a\"").replace("one", "two")),
-            &other_role("certificate_role", ""),
-            &other_role("certificate_role", "common_names = [\"a\"]\nkeys = []"),
-            &(other_role("certificate_role", "uris = [\"a\"]")
-                + &other_role("certificate_role", "uris = [\"a\"]")),
-            "not toml",
+            &certificates(""),
+            &certificates("common_names = [\"a\"]\nkeys = []"),
+            &(certificates("uris = [\"a\"]") + &certificates("uris = [\"a\"]")),
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
         }
-        assert_eq!(
-            Config::load(Some(Path::new("/nowhere")), std::iter::empty()).unwrap_err().code,
-            Code::NotFound
-        );
     }
 
     #[test]
