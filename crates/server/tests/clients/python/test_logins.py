@@ -175,7 +175,7 @@ class Logins(unittest.TestCase):
     def test_hvac_logs_in_with_a_certificate(self):
         path = self.certificates.path
         client = hvac.Client(url=self.secure_url, cert=(path("builder.pem"), path("builder.key")), verify=path("ca.pem"))
-        auth = client.auth.cert.login(name="builders", cacert=path("ca.pem"), cert_pem=path("builder.pem"), key_pem=path("builder.key"))["auth"]
+        auth = client.auth.cert.login(name="builders", cert_pem=path("builder.pem"), key_pem=path("builder.key"))["auth"]
         self.assertEqual((auth["metadata"]["cert_name"], auth["metadata"]["common_name"]), ("builders", "builder"))
         self.assertTrue(self.own(auth["client_token"])["display_name"].startswith("cert/builders/builder token "))
 
