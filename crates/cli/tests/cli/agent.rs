@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
-/// A home with the keys `default`, `work` of Ed25519 and `curve` of P-256, and with keys that OpenSSH
-/// cannot use.
+/// A home with the keys `default` and `work` of Ed25519 and `curve` of P-256, and with keys that
+/// OpenSSH cannot use.
 fn with_keys() -> Home {
     let home = Home::new();
     for args in [

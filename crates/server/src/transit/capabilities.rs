@@ -213,15 +213,9 @@ fn capabilities(
         ["transit", "hmac", name] | ["transit", "hmac", name, _] => {
             vec![given(on(name)?.permits(Mac), "update")]
         }
-        ["transit", "random" | "hash", ..] | ["sys", "capabilities" | "capabilities-self"] => {
-            vec![Some("update")]
-        }
+        ["transit", "random" | "hash", ..] => vec![Some("update")],
         ["auth", ref rest @ ..] => auth_capabilities(session, rest),
-        ["sys", "wrapping", "wrap" | "unwrap" | "rewrap"] => vec![Some("update")],
-        ["sys", "wrapping", "lookup"] => vec![Some("read"), Some("update")],
-        ["sys", "health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
-        ["sys", "seal"] => vec![given(is_operator(worker, authority), "update")],
-        ["sys", "unseal"] => vec![Some("update")],
+        ["sys", ref rest @ ..] => sys_capabilities(worker, authority, rest),
         _ => Vec::new(),
     };
     let found: Vec<_> = found.into_iter().flatten().collect();
@@ -243,6 +237,18 @@ fn permits_export<'a>(
         (_, "public-key") => key.permits(TokenOperation::Read),
         _ => key.permits(TokenOperation::ExportPlaintext),
     })
+}
+
+/// What a caller may do at a path below `sys/`.
+fn sys_capabilities(worker: &Worker, authority: &Authority, path: &[&str]) -> Vec<Option<&'static str>> {
+    match *path {
+        ["capabilities" | "capabilities-self"] | ["unseal"] => vec![Some("update")],
+        ["wrapping", "wrap" | "unwrap" | "rewrap"] => vec![Some("update")],
+        ["wrapping", "lookup"] => vec![Some("read"), Some("update")],
+        ["health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],
+        ["seal"] => vec![is_operator(worker, authority).then_some("update")],
+        _ => Vec::new(),
+    }
 }
 
 /// What a session may do at a path below `auth/`.

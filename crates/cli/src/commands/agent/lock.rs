@@ -11,10 +11,10 @@ const MAX_WAITS: u32 = 100;
 
 /// Whether the agent is locked, and by which passphrase.
 #[derive(Default)]
-pub(super) struct Lock(Mutex<State>);
+pub(super) struct Lock(Mutex<LockState>);
 
 #[derive(Default)]
-struct State {
+struct LockState {
     /// The hash of the passphrase. Hashes are compared in constant time.
     passphrase: Option<bulla_blake3::Hash>,
     failures: u32,
@@ -41,7 +41,7 @@ impl Lock {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match state.passphrase {
             Some(expected) if expected == bulla_blake3::hash(passphrase) => {
-                *state = State::default();
+                *state = LockState::default();
                 true
             }
             Some(_) => {

@@ -56,7 +56,8 @@ fn socket(args: &AgentArgs) -> Result<Socket> {
     }
 }
 
-/// Runs a command with the agent, and returns its exit status. A signal is for the command, which the terminal sends it, too.
+/// Runs a command with the agent, and returns its exit status. A signal is for the command: the
+/// terminal sends it there, too.
 fn run_with(command: &mut Command, socket: &Socket) -> Result<i32> {
     interrupt::handle_signals_with(|| {}, || {});
     let name = command.get_program().to_string_lossy().into_owned();
