@@ -101,13 +101,19 @@ fn ssh_keygen_signs_with_each_kind_of_key() {
     let log = log.json();
     let of_files = log.iter().filter(|entry| entry["op"] == "sign" && entry["digest"].is_string());
     assert_eq!(of_files.count(), 3, "{log:?}");
-    // A message that only the keystore may sign: ssh-keygen never makes one, a program may.
+    // What no program of OpenSSH signs: a digest as minisign has it, and a statement of bulla.
     let agent = background(home.command().args(["agent", "--socket", "socket"]));
     let key = blob_of(keys.lines().find(|line| line.ends_with(" work")).unwrap());
-    let request = |data: &[u8]| [&[13][..], &field(&key), &field(data), &[0; 4]].concat();
-    assert_eq!(ask(&home, &request(b"bulla signature\0v1"))[..], [5]);
-    assert_eq!(ask(&home, &request(b"anything"))[0], 14);
+    for data in [&[7; 64][..], b"bulla signature\0v1", b""] {
+        assert_eq!(ask(&home, &sign_request(&key, data)), [5]);
+    }
+    assert_eq!(ask(&home, &sign_request(&key, b"SSHSIG of a file"))[0], 14);
     drop(agent);
+}
+
+/// Asks for a signature.
+fn sign_request(key: &[u8], data: &[u8]) -> Vec<u8> {
+    [&[13][..], &field(key), &field(data), &[0; 4]].concat()
 }
 
 /// The bytes in the second word of a line.
@@ -215,7 +221,7 @@ fn an_agent_is_locked_and_unlocked() {
     ssh_add("-x", "one").exits(0);
     ssh_add("-L", "").exits(1).says("The agent has no identities.");
     let key = home.run(["keys", "export-public", "work", "--format", "openssh"]).exits(0).stdout;
-    let request = [&[13][..], &field(&blob_of(&key)), &field(b"data"), &[0; 4]].concat();
+    let request = sign_request(&blob_of(&key), b"SSHSIG of a file");
     assert_eq!(ask(&home, &request), [5]);
     ssh_add("-X", "two").exits(1);
     ssh_add("-X", "one").exits(0);
@@ -263,7 +269,7 @@ fn the_socket_is_the_users_alone_and_goes_with_the_agent() {
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o600, 0o700));
     let second = home.run(["agent", "--socket", &path]).exits(2);
-    second.complains("another agent listens there");
+    second.complains("use what is there, or name another socket");
     kill_process(Pid::from_child(&background.agent), Signal::TERM).unwrap();
     background.agent.end().exits(0);
     assert!(!socket.exists());
@@ -273,7 +279,9 @@ fn the_socket_is_the_users_alone_and_goes_with_the_agent() {
     home.run(["agent", "--socket", &path, "true"]).exits(0);
     assert!(!socket.exists());
     home.write("file", "content");
-    home.run(["agent", "--socket", "file", "true"]).exits(2).complains("is not a socket");
+    home.run(["agent", "--socket", "file", "true"])
+        .exits(2)
+        .complains("use what is there, or name another socket");
     assert_eq!(home.read("file"), b"content");
     // Without the flag it is in the runtime folder, or for a command in one of its own.
     let mut command = home.command();

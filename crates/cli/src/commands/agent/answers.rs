@@ -1,7 +1,7 @@
 //! What the agent does with each request.
 
 use super::lock::Lock;
-use super::message::{Answer, Identity, Request};
+use super::message::{Answer, Identity, Request, is_signed_by_openssh};
 use crate::commands::key_change::check_signs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
@@ -116,6 +116,10 @@ impl Agent {
 
     fn sign(&self, key: &[u8], data: &[u8]) -> Result<Answer> {
         let Some(offered) = self.find(key)? else { return Ok(Answer::Failure) };
+        if !is_signed_by_openssh(data) {
+            note_line(&format!("somebody asked the key {} to sign what OpenSSH does not sign", offered.name));
+            return Ok(Answer::Failure);
+        }
         if self.confirmation == Confirmation::EachSignature && !is_confirmed(&offered) {
             note_line(&format!("nobody confirmed a signature with the key {}", offered.name));
             return Ok(Answer::Failure);

@@ -53,6 +53,41 @@ impl Request {
     }
 }
 
+/// What the bytes of a signature by `ssh-keygen -Y sign` begin with (OpenSSH's `PROTOCOL.sshsig`).
+const SIGNATURE_MAGIC: &[u8] = b"SSHSIG";
+/// `SSH_MSG_USERAUTH_REQUEST` (RFC 4252, section 5).
+const LOGIN: u8 = 50;
+const LOGIN_METHOD: &[u8] = b"publickey";
+/// The method that also names the server's key (OpenSSH's `PROTOCOL`, section 1.8).
+const BOUND_LOGIN_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
+
+/// Whether `ssh` or `ssh-keygen -Y sign` sign such data: the request of a login, or the bytes of a
+/// signature with a namespace. Nothing else passes for one of these, and they pass for nothing
+/// else. So a server to which the agent is forwarded gets no signature of another format, such as
+/// minisign's.
+pub(super) fn is_signed_by_openssh(data: &[u8]) -> bool {
+    data.starts_with(SIGNATURE_MAGIC) || is_login(data).unwrap_or(false)
+}
+
+/// The signed data of a login (RFC 4252, section 7). None if it ends too early.
+fn is_login(mut data: &[u8]) -> Option<bool> {
+    let reader = &mut data;
+    let session = Vec::<u8>::decode(reader).ok()?;
+    let kind = u8::decode(reader).ok()?;
+    let mut field = || Vec::<u8>::decode(reader).ok();
+    let (_user, service, method) = (field()?, field()?, field()?);
+    let has_signature = u8::decode(reader).ok()?;
+    let mut field = || Vec::<u8>::decode(reader).ok();
+    let (_algorithm, _key) = (field()?, field()?);
+    if method == BOUND_LOGIN_METHOD {
+        field()?;
+    }
+    let is_method = method == LOGIN_METHOD || method == BOUND_LOGIN_METHOD;
+    let is_session = (16..=64).contains(&session.len());
+    let is_request = (kind, has_signature, &service[..]) == (LOGIN, 1, b"ssh-connection");
+    Some(is_session && is_request && is_method && data.is_empty())
+}
+
 /// A key in an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity {
@@ -134,6 +169,46 @@ mod tests {
         // To add a key, and an extension.
         assert_eq!(Request::parse(&[17]), None);
         assert_eq!(Request::parse(&[&[27][..], &field(b"session-bind@openssh.com")].concat()), None);
+    }
+
+    /// The data that a login signs, with this method and these last fields.
+    fn login(method: &[u8], last: &[&[u8]]) -> Vec<u8> {
+        let mut data = [&field(&[7; 32])[..], &[LOGIN], &field(b"me"), &field(b"ssh-connection")].concat();
+        data.extend([&field(method)[..], &[1], &field(b"ssh-ed25519"), &field(b"key")].concat());
+        last.iter().for_each(|bytes| data.extend(field(bytes)));
+        data
+    }
+
+    #[test]
+    fn only_logins_and_signatures_with_a_namespace_are_signed() {
+        let (plain, bound) = (login(LOGIN_METHOD, &[]), login(BOUND_LOGIN_METHOD, &[b"host key"]));
+        assert!(is_signed_by_openssh(&plain) && is_signed_by_openssh(&bound));
+        assert!(is_signed_by_openssh(b"SSHSIG\0\0\0\x04file"));
+        for data in [&plain, &bound] {
+            for len in 0..data.len() {
+                assert!(!is_signed_by_openssh(&data[..len]), "{len}");
+            }
+        }
+        let changed = |at: usize, byte: u8| {
+            let mut data = plain.clone();
+            data[at] = byte;
+            data
+        };
+        // A session of another length, another message, and one without a signature.
+        for data in [changed(3, 31), changed(36, LOGIN + 1), changed(74, 0)] {
+            assert!(!is_signed_by_openssh(&data), "{data:?}");
+        }
+        // More after the end, another method, a digest, and a statement of bulla.
+        for data in [
+            login(LOGIN_METHOD, &[b""]),
+            login(BOUND_LOGIN_METHOD, &[]),
+            login(b"hostbased", &[]),
+            vec![7; 64],
+            b"bulla signature\0v1".to_vec(),
+            b"SSHSI".to_vec(),
+        ] {
+            assert!(!is_signed_by_openssh(&data), "{data:?}");
+        }
     }
 
     #[test]

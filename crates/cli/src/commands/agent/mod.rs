@@ -9,7 +9,7 @@ mod message;
 mod socket;
 
 use self::answers::{Agent, Confirmation};
-use self::socket::{Socket, serve};
+use self::socket::{AgentSocket, serve};
 use crate::args::AgentArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -41,24 +41,24 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Exit> {
 }
 
 /// Where the agent listens.
-fn socket(args: &AgentArgs) -> Result<Socket> {
+fn socket(args: &AgentArgs) -> Result<AgentSocket> {
     if let Some(path) = &args.socket {
-        return Socket::at(path);
+        return AgentSocket::at(path);
     }
-    if let Some(inherited) = Socket::inherited()? {
+    if let Some(inherited) = AgentSocket::inherited()? {
         return Ok(inherited);
     }
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     match runtime {
         // Each command has an agent of its own.
-        Some(folder) if args.command.is_empty() => Socket::at(&folder.join("bulla/agent")),
-        _ => Socket::temporary(),
+        Some(folder) if args.command.is_empty() => AgentSocket::at(&folder.join("bulla/agent")),
+        _ => AgentSocket::temporary(),
     }
 }
 
 /// Runs a command with the agent, and returns its exit status. A signal is for the command: the
 /// terminal sends it there, too.
-fn run_with(command: &mut Command, socket: &Socket) -> Result<i32> {
+fn run_with(command: &mut Command, socket: &AgentSocket) -> Result<i32> {
     interrupt::handle_signals_with(|| {}, || {});
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.env("SSH_AUTH_SOCK", socket.path()).status();
@@ -67,7 +67,7 @@ fn run_with(command: &mut Command, socket: &Socket) -> Result<i32> {
 }
 
 /// Says where the agent is, and waits until it is to end.
-fn wait(args: &AgentArgs, socket: &Socket) -> Result<Exit> {
+fn wait(args: &AgentArgs, socket: &AgentSocket) -> Result<Exit> {
     let (stop, stopped) = mpsc::channel();
     interrupt::handle_signals_with(
         move || {

@@ -3,12 +3,12 @@
 use super::answers::Agent;
 use super::message::MAX_LEN;
 use crate::error::{Error, Result};
-use bulla_files::escape_path;
+use bulla_files::{SocketFile, escape_path, folder_of, listen_unix};
 use listenfd::ListenFd;
 use rustix::process::getuid;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::DirBuilder;
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,30 +21,22 @@ use zeroize::Zeroizing;
 /// The most connections at once. OpenSSH opens one for each session that forwards the agent.
 const MAX_CONNECTIONS: usize = 256;
 
-/// A socket that listens. Its file is removed when it is dropped, unless systemd made it.
-pub(super) struct Socket {
+/// How many connections may wait until they are taken.
+const BACKLOG: i32 = 128;
+/// Only the user may connect.
+const MODE: u32 = 0o600;
+
+/// A socket that listens. Its file goes when it is dropped, unless systemd made it.
+pub(super) struct AgentSocket {
     listener: UnixListener,
     path: PathBuf,
-    owner: Owner,
+    /// None if systemd made it. It goes before its folder.
+    file: Option<SocketFile>,
+    /// The folder of a temporary one.
+    folder: Option<TempDir>,
 }
 
-/// Who removes the file.
-enum Owner {
-    Systemd,
-    Agent,
-    /// The agent, with the folder around it.
-    Folder(#[expect(dead_code, reason = "it is removed when it is dropped")] TempDir),
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        if !matches!(self.owner, Owner::Systemd) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-impl Socket {
+impl AgentSocket {
     /// The socket that systemd has passed, if there is one.
     ///
     /// # Errors
@@ -55,22 +47,23 @@ impl Socket {
         let Some(listener) = listener else { return Ok(None) };
         let address = listener.local_addr().ok();
         let path = address.as_ref().and_then(|address| address.as_pathname()).unwrap_or(Path::new(""));
-        Ok(Some(Self { path: path.to_owned(), listener, owner: Owner::Systemd }))
+        Ok(Some(Self { path: path.to_owned(), listener, file: None, folder: None }))
     }
 
-    /// A socket at a path.
+    /// A socket at a path. The folder is made for the user alone, if it is not there.
     ///
     /// # Errors
     /// Something is there, other than the socket of an agent that has ended; the errors of the
     /// system.
     pub(super) fn at(path: &Path) -> Result<Self> {
-        let about = |doing: &str, error: &io::Error| Error::io(doing, error).about(escape_path(path));
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| about("its folder cannot be made", &error))?;
-        }
-        remove_stale(path)?;
-        Self::bind(path, Owner::Agent).map_err(|error| about("cannot be made", &error))
+        let folder = folder_of(path);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| Error::io("cannot be made", &error).about(escape_path(folder)))?;
+        Self::listen(path).map_err(|error| {
+            let in_use = error.kind() == ErrorKind::AddrInUse;
+            let shown = Error::io("cannot listen", &error).about(escape_path(path));
+            if in_use { shown.hint("use what is there, or name another socket with --socket") } else { shown }
+        })
     }
 
     /// A socket in a new folder that only the user may enter.
@@ -80,15 +73,14 @@ impl Socket {
     pub(super) fn temporary() -> Result<Self> {
         let about = |error: io::Error| Error::io("cannot make a socket", &error);
         let folder = tempfile::Builder::new().prefix("bulla-agent-").tempdir().map_err(about)?;
-        let path = folder.path().join("socket");
-        Self::bind(&path, Owner::Folder(folder)).map_err(about)
+        let socket = Self::listen(&folder.path().join("socket")).map_err(about)?;
+        Ok(Self { folder: Some(folder), ..socket })
     }
 
-    fn bind(path: &Path, owner: Owner) -> io::Result<Self> {
-        let listener = UnixListener::bind(path)?;
-        let socket = Self { listener, path: path.to_owned(), owner };
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        Ok(socket)
+    fn listen(path: &Path) -> io::Result<Self> {
+        let (listener, file) = listen_unix(path, MODE, BACKLOG)?;
+        listener.set_nonblocking(false)?;
+        Ok(Self { listener, path: path.to_owned(), file: Some(file), folder: None })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -96,28 +88,8 @@ impl Socket {
     }
 }
 
-/// Removes the socket of a process that has ended.
-fn remove_stale(path: &Path) -> Result<()> {
-    let about = |code: &str, message: &str| Error::new(code, message).about(escape_path(path));
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io("cannot be read", &error).about(escape_path(path))),
-        Ok(file) if !file.file_type().is_socket() => {
-            return Err(about("file_exists", "is there already, and is not a socket"));
-        }
-        Ok(_) => {}
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => Err(about("socket_in_use", "another agent listens there")
-            .hint("use it, or name another socket with --socket")),
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)
-            .map_err(|error| Error::io("cannot be removed", &error).about(escape_path(path))),
-        Err(error) => Err(Error::io("cannot be reached", &error).about(escape_path(path))),
-    }
-}
-
 /// Serves connections to a socket as long as the process runs.
-pub(super) fn serve(socket: &Socket, agent: &Arc<Agent>) -> Result<()> {
+pub(super) fn serve(socket: &AgentSocket, agent: &Arc<Agent>) -> Result<()> {
     let listener = socket.listener.try_clone().map_err(|error| Error::io("cannot listen", &error))?;
     let agent = agent.clone();
     let connections = Arc::new(AtomicUsize::new(0));

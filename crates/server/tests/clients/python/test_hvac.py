@@ -170,15 +170,22 @@ class Hvac(unittest.TestCase):
     def test_what_is_not_offered_says_so(self):
         name = self.key()
         for call in (
-            lambda: self.transit.create_key(f"{name}-rsa", key_type="rsa-2048"),
             lambda: self.transit.create_key(f"{name}-derived", key_type="ed25519", derived=True),
-            lambda: self.transit.export_key(name, "signing-key"),
             lambda: self.transit.backup_key(name),
+            lambda: self.transit.restore_key(encoded(b"a backup"), name=name),
         ):
             with self.assertRaises(hvac.exceptions.InvalidRequest) as caught:
                 call()
             self.assertEqual(caught.exception.json["code"], "not_supported")
             self.assertEqual(caught.exception.json["retryable"], False)
+
+    def test_only_an_exportable_key_is_exported(self):
+        name = self.key("aes256-gcm96", exportable=True)
+        exported = self.transit.export_key(name, "encryption-key")["data"]
+        self.assertEqual((exported["type"], list(exported["keys"])), ("aes256-gcm96", ["1"]))
+        self.assertEqual(len(base64.b64decode(exported["keys"]["1"])), 32)
+        with self.assertRaisesRegex(hvac.exceptions.InvalidRequest, "not exportable"):
+            self.transit.export_key(self.key(), "signing-key")
 
     def test_what_is_encrypted_is_decrypted(self):
         for key_type in ("aes256-gcm96", "chacha20-poly1305"):
