@@ -31,9 +31,9 @@ pub(super) struct AgentSocket {
     listener: UnixListener,
     path: PathBuf,
     /// None if systemd made it. It goes before its folder.
-    file: Option<SocketFile>,
+    _file: Option<SocketFile>,
     /// The folder of a temporary one.
-    folder: Option<TempDir>,
+    _folder: Option<TempDir>,
 }
 
 impl AgentSocket {
@@ -47,7 +47,7 @@ impl AgentSocket {
         let Some(listener) = listener else { return Ok(None) };
         let address = listener.local_addr().ok();
         let path = address.as_ref().and_then(|address| address.as_pathname()).unwrap_or(Path::new(""));
-        Ok(Some(Self { path: path.to_owned(), listener, file: None, folder: None }))
+        Ok(Some(Self { path: path.to_owned(), listener, _file: None, _folder: None }))
     }
 
     /// A socket at a path. The folder is made for the user alone, if it is not there.
@@ -74,13 +74,13 @@ impl AgentSocket {
         let about = |error: io::Error| Error::io("cannot make a socket", &error);
         let folder = tempfile::Builder::new().prefix("bulla-agent-").tempdir().map_err(about)?;
         let socket = Self::listen(&folder.path().join("socket")).map_err(about)?;
-        Ok(Self { folder: Some(folder), ..socket })
+        Ok(Self { _folder: Some(folder), ..socket })
     }
 
     fn listen(path: &Path) -> io::Result<Self> {
         let (listener, file) = listen_unix(path, MODE, BACKLOG)?;
         listener.set_nonblocking(false)?;
-        Ok(Self { listener, path: path.to_owned(), file: Some(file), folder: None })
+        Ok(Self { listener, path: path.to_owned(), _file: Some(file), _folder: None })
     }
 
     pub(super) fn path(&self) -> &Path {
