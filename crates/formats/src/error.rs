@@ -1,4 +1,4 @@
-//! How a key signs for a format, and why a text is none of a format.
+//! How a key signs for a format, and why a text does not have a format.
 
 use std::fmt;
 

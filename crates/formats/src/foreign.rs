@@ -57,10 +57,10 @@ pub enum ForeignSignature {
 }
 
 impl ForeignSignature {
-    /// Reads a signature file. None if it begins like none of these formats.
+    /// Reads a signature file. None if it does not begin like one of these formats.
     ///
     /// # Errors
-    /// It begins like one, and is none: the error says what is wrong.
+    /// The file begins like a signature, and is malformed: the error says what is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, FormatError> {
         Ok(match ForeignFormat::detect(bytes) {
             None => None,

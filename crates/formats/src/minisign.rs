@@ -67,7 +67,7 @@ impl NumberedKey {
     /// Reads a public key file of minisign or signify, or only its line of base64.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a public key of these formats.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
@@ -151,7 +151,7 @@ impl MinisignSignature {
     /// Reads a signature file.
     ///
     /// # Errors
-    /// It is none. The error names the line.
+    /// The file is malformed. The error names the line.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut lines = text.lines();
         let mut line =

@@ -93,7 +93,7 @@ impl SignifySignature {
     /// Reads a signature file, with or without an embedded message.
     ///
     /// # Errors
-    /// It is none. The error names the line.
+    /// The file is malformed. The error names the line.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let missing = |number: u32| FormatError::new(format!("line {number} is missing, or cut"));
         let mut lines = bytes.splitn(3, |byte| *byte == b'\n');

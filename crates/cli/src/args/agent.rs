@@ -15,8 +15,9 @@ use std::path::PathBuf;
 /// With a COMMAND, it runs this command with SSH_AUTH_SOCK set, and ends with it. Started by
 /// systemd for a socket, it takes that one.
 ///
-/// An ssh server to which you forward the agent can sign with its keys while you are connected: use
-/// --confirm, or do not forward it. Keys cannot be added with ssh-add: see `bulla keys import`.
+/// An ssh server to which you forward the agent can log in with its keys while you are connected,
+/// and sign files and commits in OpenSSH's format: use --confirm, or do not forward it. Keys cannot
+/// be added with ssh-add: see `bulla keys import`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

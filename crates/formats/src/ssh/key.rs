@@ -45,7 +45,7 @@ impl SshKey {
     /// Reads a line `ALGORITHM BASE64`, with or without a comment.
     ///
     /// # Errors
-    /// It is none.
+    /// The line has another form, or its key is malformed.
     pub fn parse(line: &str) -> Result<Self, FormatError> {
         let invalid = || FormatError::new("it is not a line of the form `ssh-ed25519 BASE64 COMMENT`");
         let mut words = line.split_ascii_whitespace();

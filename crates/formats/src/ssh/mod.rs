@@ -146,8 +146,8 @@ impl SshSignature {
     /// Reads a signature.
     ///
     /// # Errors
-    /// It is none: the error says what is wrong. Keys of hardware tokens (`sk-...`) are read, and
-    /// do not verify.
+    /// The text is not a signature: the error says what is wrong. Keys of hardware tokens
+    /// (`sk-...`) are read, and do not verify.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let bytes = dearmor(text)?;
         let malformed = |what: &str| FormatError::new(format!("{what} is malformed"));

@@ -24,7 +24,7 @@ pub(super) enum Confirmation {
 /// The agent.
 pub(super) struct Agent {
     keys: Mutex<KeySource>,
-    /// The names of the keys that it offers; all keys that OpenSSH can use, if there are none.
+    /// The names of the keys that it offers; if it is empty, all keys that OpenSSH can use.
     names: Vec<String>,
     confirmation: Confirmation,
     lock: Lock,
@@ -45,8 +45,8 @@ struct Offered {
 
 impl Agent {
     /// # Errors
-    /// A key does not exist, does not sign, or is none that OpenSSH can use; or the keys cannot be
-    /// read.
+    /// A key does not exist, does not sign, or has an algorithm that OpenSSH does not have; the
+    /// keys cannot be read.
     pub(super) fn new(keys: KeySource, names: Vec<String>, confirmation: Confirmation) -> Result<Self> {
         let (keys, lock, last_offered) = (Mutex::new(keys), Lock::default(), Mutex::default());
         let agent = Self { keys, names, confirmation, lock, last_offered };
@@ -136,7 +136,7 @@ impl Agent {
     }
 }
 
-/// Whether it is none of the keystore's own keys.
+/// Whether a key is for users: the keystore itself uses some.
 fn is_for_users(key: &Attestation) -> bool {
     let label = key.label.as_ref().map(|label| label.as_str());
     key.key.purpose().as_str() != TOKEN_ROOT_PURPOSE && label != Some(AUDIT_LOG_LABEL)

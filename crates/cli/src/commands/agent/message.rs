@@ -1,7 +1,7 @@
 //! The messages of the protocol (draft-ietf-sshm-ssh-agent, section 3): a number and its fields.
 //!
-//! A request that adds, removes or constrains keys is none of ours: the answer is a failure, as the
-//! protocol asks for requests that an agent does not know.
+//! The agent does not add, remove or constrain keys: the answer to such a request is a failure, as
+//! the protocol asks for requests that an agent does not know.
 
 use ssh_encoding::{Decode as _, Encode as _};
 use zeroize::Zeroizing;
@@ -23,8 +23,8 @@ pub(super) const MAX_LEN: usize = 256 * 1024;
 pub(super) enum Request {
     /// For all keys.
     Identities,
-    /// To sign `data` with the key in the form of OpenSSH. The flags choose a hash function for RSA
-    /// keys, of which there are none here.
+    /// To sign `data` with the key in the form of OpenSSH. The flags are not kept: they choose a
+    /// hash function for RSA keys, which the agent does not offer.
     Sign { key: Vec<u8>, data: Vec<u8> },
     /// To offer no keys from now on.
     Lock(Zeroizing<Vec<u8>>),
