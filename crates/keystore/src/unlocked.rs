@@ -7,6 +7,7 @@ use crate::guard::{GuardLocation, options_of_new};
 use crate::keys::{DEFAULT_LABEL, find_key, parse_constant, tenant};
 use crate::secrets::Secrets;
 use bulla_kms::audit_log::{AuditLog, AuditLogOptions};
+use bulla_kms::encryption::Passphrase;
 use bulla_kms::{Attestation, KeyId, Keystore, KeystoreOptions, KmsError, RotationPolicy, Snapshot, Unlock};
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ use std::sync::Arc;
 pub struct UnlockedFolder {
     folder: KeystoreFolder,
     unlock: Unlock,
+    /// The same secret as it is used: see [`used_often`].
+    used: Unlock,
     options: KeystoreOptions,
 }
 
@@ -71,10 +74,23 @@ pub struct OpenFolder {
     pub audit_log: Option<Arc<AuditLog>>,
 }
 
+/// A secret that opens the keystore again and again: Argon2id of a passphrase is computed once.
+fn used_often(unlock: &Unlock) -> Unlock {
+    match unlock {
+        // An empty one is refused where it is used.
+        Unlock::Passphrase(secret) => match Passphrase::new(secret.clone()) {
+            Ok(passphrase) => Unlock::Provider(Arc::new(passphrase)),
+            Err(_) => unlock.clone(),
+        },
+        Unlock::KeyFile(_) | Unlock::Provider(_) => unlock.clone(),
+    }
+}
+
 impl UnlockedFolder {
     pub(crate) fn new(folder: KeystoreFolder, unlock: Unlock, options: KeystoreOptions) -> Self {
         let options = options.actor(folder.actor().cloned());
-        Self { folder, unlock, options }
+        let used = used_often(&unlock);
+        Self { folder, unlock, used, options }
     }
 
     /// Returns the folder.
@@ -131,7 +147,7 @@ impl UnlockedFolder {
                     Err(_) => key == DEFAULT_LABEL,
                 }
         };
-        let keystore = self.options.open_as_needed(&self.folder.store_file(), &self.unlock, writes)?;
+        let keystore = self.options.open_as_needed(&self.folder.store_file(), &self.used, writes)?;
         self.with_audit_log_of(keystore, audit_log::options())
     }
 
@@ -140,11 +156,11 @@ impl UnlockedFolder {
     /// # Errors
     /// Those of [`Keystore::snapshot`].
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(self.options.snapshot(&self.folder.store_file(), &self.unlock)?)
+        Ok(self.options.snapshot(&self.folder.store_file(), &self.used)?)
     }
 
     fn open_unrecorded(&self) -> Result<Keystore> {
-        Ok(self.options.open(&self.folder.store_file(), &self.unlock)?)
+        Ok(self.options.open(&self.folder.store_file(), &self.used)?)
     }
 
     fn with_audit_log_of(&self, keystore: Keystore, options: AuditLogOptions) -> Result<OpenFolder> {
@@ -223,7 +239,8 @@ impl UnlockedFolder {
     /// # Errors
     /// Those of [`Keystore::rekey`].
     pub fn rekey(&mut self, keystore: &Keystore, new: Unlock) -> Result<()> {
-        keystore.rekey(&self.unlock, &new)?;
+        keystore.rekey(&self.used, &new)?;
+        self.used = used_often(&new);
         self.unlock = new;
         Ok(())
     }
@@ -236,7 +253,9 @@ impl UnlockedFolder {
     /// Those of [`UnlockedFolder::rekey`], and of creating the file.
     pub fn rekey_to_key_file(&mut self, keystore: &Keystore) -> Result<()> {
         self.rekey(keystore, Unlock::KeyFile(self.folder.create_key_file()?))?;
-        self.folder.name_key_file(&mut self.unlock)
+        let named = self.folder.name_key_file(&mut self.unlock);
+        self.used = used_often(&self.unlock);
+        named
     }
 
     /// Replaces the secret with a key on the device. If the device has no key with that name, it is

@@ -6,6 +6,7 @@ use crate::support::{Done, Home, Running};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
@@ -126,9 +127,17 @@ fn field(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
 }
 
+/// A connection to the agent at `socket`.
+fn connect(home: &Home) -> UnixStream {
+    UnixStream::connect(home.path("socket")).unwrap()
+}
+
 /// Sends a message to the agent at `socket`, and returns its answer.
 fn ask(home: &Home, message: &[u8]) -> Vec<u8> {
-    let mut stream = UnixStream::connect(home.path("socket")).unwrap();
+    ask_on(&mut connect(home), message)
+}
+
+fn ask_on(stream: &mut UnixStream, message: &[u8]) -> Vec<u8> {
     stream.write_all(&field(message)).unwrap();
     let mut length = [0; 4];
     stream.read_exact(&mut length).unwrap();
@@ -163,8 +172,14 @@ fn git_signs_commits_and_tags() {
     );
 }
 
-/// Logs in at a real server of OpenSSH, which these settings complete, and runs a command there.
+/// Logs in at a real server of OpenSSH, which these settings complete, and says so there.
 fn log_in(home: &Home, settings: &str, flags: &[&str]) -> Done {
+    let ssh = ssh(home, settings, &[flags, &["server.test", "echo", "logged", "in"]].concat());
+    under(home, &[], &ssh.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The command that logs in at a real server of OpenSSH, which these settings complete.
+fn ssh(home: &Home, settings: &str, arguments: &[&str]) -> Vec<String> {
     let work = home.work().display().to_string();
     let settings = format!(
         "HostKey {work}/host\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\n{settings}\n"
@@ -175,21 +190,69 @@ fn log_in(home: &Home, settings: &str, flags: &[&str]) -> Done {
     let mut ssh =
         vec!["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=known"];
     ssh.extend(["-o", "BatchMode=yes", "-o", &server]);
-    ssh.extend(flags);
-    ssh.extend(["server.test", "echo", "logged", "in"]);
-    under(home, &[], &ssh)
+    ssh.extend(arguments);
+    ssh.into_iter().map(str::to_owned).collect()
+}
+
+/// The keys of a server that lets `key` in; its settings.
+fn server_for(home: &Home, key: &str) -> String {
+    Done::of(home.program("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "host"])).exits(0);
+    // A server that root starts asks for this folder, which its service makes.
+    let _ = fs::create_dir_all("/run/sshd");
+    home.write_secret("authorized", key);
+    format!("AuthorizedKeysFile {}/authorized", home.work().display())
+}
+
+#[test]
+fn a_server_signs_no_file_by_a_forwarded_agent_unless_that_is_confirmed() {
+    let home = with_keys();
+    let key = under(&home, &["--key", "work"], &["ssh-add", "-L"]).exits(0).stdout;
+    let settings = server_for(&home, &key);
+    home.write("key.pub", &key);
+    home.write("file", "content");
+    home.write("askpass", "#!/bin/sh\necho \"$1\" >> asked\n");
+    home.chmod("askpass", 0o700);
+    let there = format!(
+        "cd {} && ssh-add -L | cut -d ' ' -f 3 && ssh-keygen -q -Y sign -n file -f key.pub file",
+        home.work().display()
+    );
+    let ssh = ssh(&home, &settings, &["-A", "server.test", &there]);
+    let log_in = |flags: &[&str]| {
+        let mut command = home.command();
+        command.args(["agent", "--key", "work"]).args(flags).arg("--").args(&ssh);
+        Done::of(command.env("SSH_ASKPASS", home.path("askpass")))
+    };
+    let done = log_in(&[]);
+    assert_ne!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(done.stdout, "work\n", "{}", done.stderr);
+    done.complains("a server to which the agent is forwarded asked the key work to sign a file or a commit");
+    assert!(!home.path("file.sig").exists() && !home.path("asked").exists());
+    log_in(&["--confirm"]).exits(0);
+    assert!(home.path("file.sig").exists());
+    let asked = String::from_utf8(home.read("asked")).unwrap();
+    let (login, file) = asked.split_once("Allow the use of the key work by a server").unwrap();
+    assert!(login.starts_with("Allow the use of the key work?") && !file.contains("Allow"), "{asked}");
+    // Nothing on the connection takes back that it is forwarded.
+    let agent = background(home.command().args(["agent", "--socket", "socket"]));
+    let bind = |last: u8| {
+        [&[27][..], &field(b"session-bind@openssh.com"), &field(b""), &field(b""), &field(b""), &[last]]
+            .concat()
+    };
+    let sign = sign_request(&blob_of(&key), b"SSHSIG of a file");
+    let mut stream = connect(&home);
+    assert_eq!(ask_on(&mut stream, &sign)[0], 14);
+    for (request, expected) in [(bind(0), 6), (sign.clone(), 14), (bind(1), 6), (bind(0), 6), (sign, 5)] {
+        assert_eq!(ask_on(&mut stream, &request)[0], expected);
+    }
+    drop(agent);
 }
 
 #[test]
 fn ssh_logs_in() {
     let home = with_keys();
     let keygen = |args: &[&str]| Done::of(home.program("ssh-keygen").arg("-q").args(args)).exits(0);
-    for name in ["host", "authority"] {
-        keygen(&["-t", "ed25519", "-N", "", "-f", name]);
-    }
-    // A server that root starts asks for this folder, which its service makes.
-    let _ = fs::create_dir_all("/run/sshd");
-    let authorized = format!("AuthorizedKeysFile {}/authorized", home.work().display());
+    keygen(&["-t", "ed25519", "-N", "", "-f", "authority"]);
+    let authorized = server_for(&home, "");
     let listed = under(&home, &["--key", "work", "--key", "curve"], &["ssh-add", "-L"]).exits(0).stdout;
     for key in listed.lines() {
         home.write_secret("authorized", format!("{key}\n"));
@@ -289,6 +352,24 @@ fn the_socket_is_the_users_alone_and_goes_with_the_agent() {
     Done::of(&mut command)
         .exits(0)
         .says(&format!("SSH_AUTH_SOCK={}/bulla/agent; export", home.work().display()));
+}
+
+/// systemd passes a socket that listens as descriptor 3, and leaves the file to itself.
+#[test]
+fn a_socket_of_systemd_is_used_and_left() {
+    let home = with_keys();
+    let listener = UnixListener::bind(home.path("socket")).unwrap();
+    let start = "exec 3<&0 < /dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$@\"";
+    let interruptible = home.interruptible();
+    let mut command = home.program("sh");
+    command.args(["-c", start, "sh"]).arg(interruptible.get_program()).args(interruptible.get_args());
+    command.args(["agent", "--key", "work"]).stdin(OwnedFd::from(listener));
+    let background = background(&mut command);
+    assert!(background.line.starts_with(&format!("SSH_AUTH_SOCK={}", home.path("socket").display())));
+    Done::of(home.program("ssh-add").arg("-L").env("SSH_AUTH_SOCK", "socket")).exits(0).says(" work\n");
+    kill_process(Pid::from_child(&background.agent), Signal::TERM).unwrap();
+    background.agent.end().exits(0);
+    assert!(home.path("socket").exists());
 }
 
 #[test]

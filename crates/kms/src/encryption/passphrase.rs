@@ -1,6 +1,7 @@
 //! Key-encryption keys from a passphrase: Argon2id (RFC 9106).
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -82,9 +83,13 @@ impl Argon2Cost {
 /// A passphrase as a provider of key-encryption keys: Argon2id of the UTF-8 bytes of its
 /// normalization form C, with 64 MiB, three passes and one lane. The wrapping parameters have the
 /// cost and a salt of 32 random bytes.
+///
+/// It remembers the last key that it recovered, as long as it or a copy of it exists: what opens
+/// one keystore again and again computes Argon2id once.
 #[derive(Clone)]
 pub struct Passphrase {
     secret: SecretString,
+    recovered: Arc<Mutex<Option<(WrappingParams, KeyEncryptionKey)>>>,
     /// The cost of a new key; an old key's cost is in its params.
     cost: Argon2Cost,
 }
@@ -102,7 +107,7 @@ impl Passphrase {
         if secret.expose_secret().is_empty() {
             return Err(KmsError::new(Code::InvalidArgument, "the passphrase is empty"));
         }
-        Ok(Self { secret: normalized(&secret), cost })
+        Ok(Self { secret: normalized(&secret), recovered: Arc::default(), cost })
     }
 }
 
@@ -134,12 +139,18 @@ impl KeyProvider for Passphrase {
     }
 
     fn recover_kek(&self, params: &WrappingParams) -> Result<KeyEncryptionKey> {
+        let mut recovered = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, key)) = recovered.as_ref().filter(|(of, _)| of == params) {
+            return Ok(key.clone());
+        }
         let malformed = || KmsError::corrupt("what belongs to a passphrase is damaged: its salt is missing");
         let (cost, salt) = params.bytes().split_first_chunk().ok_or_else(malformed)?;
         if salt.len() != 32 {
             return Err(malformed());
         }
-        Argon2Cost::parse(cost).derive(self.secret.expose_secret().as_bytes(), salt)
+        let key = Argon2Cost::parse(cost).derive(self.secret.expose_secret().as_bytes(), salt)?;
+        *recovered = Some((params.clone(), key.clone()));
+        Ok(key)
     }
 
     fn wrong_key(&self) -> KmsError {
@@ -189,6 +200,20 @@ mod tests {
         let longest = "\u{1d160}".repeat(100);
         let bytes = normalized(&longest.as_str().into()).expose_secret().len();
         assert_eq!(bytes, 3 * longest.len());
+    }
+
+    #[test]
+    fn a_key_is_recovered_once() {
+        let passphrase = Passphrase::with_cost("one".into(), Argon2Cost::MIN).unwrap();
+        let params = || WrappingParams::new(Passphrase::METHOD, "", passphrase.new_kek().unwrap().1).unwrap();
+        let (one, two) = (params(), params());
+        let expected = passphrase.recover_kek(&one).unwrap();
+        assert_ne!(passphrase.recover_kek(&two).unwrap(), expected);
+        assert_eq!(passphrase.recover_kek(&one).unwrap(), expected);
+        // What it remembers is what it returns, also from a copy.
+        *passphrase.recovered.lock().unwrap() = Some((one.clone(), Zeroizing::new([7; 32])));
+        assert_eq!(*passphrase.clone().recover_kek(&one).unwrap(), [7; 32]);
+        assert_ne!(*passphrase.recover_kek(&two).unwrap(), [7; 32]);
     }
 
     #[test]

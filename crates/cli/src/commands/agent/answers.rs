@@ -1,7 +1,7 @@
 //! What the agent does with each request.
 
 use super::lock::Lock;
-use super::message::{Answer, Identity, Request, is_signed_by_openssh};
+use super::message::{Answer, Identity, Request, Signed, Use, signed_by_openssh};
 use crate::commands::key_change::check_signs;
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
@@ -54,14 +54,22 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The answer to a request. What goes wrong is reported on standard error: the protocol knows
-    /// only failure.
-    pub(super) fn answer(&self, request: &[u8]) -> Vec<u8> {
+    /// The answer to a request on a connection of this use, which the request may change. What goes
+    /// wrong is reported on standard error: the protocol knows only failure.
+    pub(super) fn answer(&self, request: &[u8], used: &mut Use) -> Vec<u8> {
         let answer = match Request::parse(request) {
             Some(Request::Identities) if self.lock.is_locked() => Ok(Answer::Identities(Vec::new())),
             Some(Request::Identities) => self.identities(),
             Some(Request::Sign { .. }) if self.lock.is_locked() => Ok(Answer::Failure),
-            Some(Request::Sign { key, data }) => self.sign(&key, &data),
+            Some(Request::Sign { key, data }) => self.sign(&key, &data, *used),
+            Some(Request::Bind(by)) => {
+                // What follows on a forwarded connection comes from the server: it cannot take this
+                // back.
+                if by == Use::Forwarded {
+                    *used = by;
+                }
+                Ok(Answer::Success)
+            }
             Some(Request::Lock(passphrase)) => Ok(Answer::of(self.lock.lock(&passphrase))),
             Some(Request::Unlock(passphrase)) => Ok(Answer::of(self.lock.unlock(&passphrase))),
             None => Ok(Answer::Failure),
@@ -114,14 +122,10 @@ impl Agent {
         }
     }
 
-    fn sign(&self, key: &[u8], data: &[u8]) -> Result<Answer> {
+    fn sign(&self, key: &[u8], data: &[u8], used: Use) -> Result<Answer> {
         let Some(offered) = self.find(key)? else { return Ok(Answer::Failure) };
-        if !is_signed_by_openssh(data) {
-            note_line(&format!("somebody asked the key {} to sign what OpenSSH does not sign", offered.name));
-            return Ok(Answer::Failure);
-        }
-        if self.confirmation == Confirmation::EachSignature && !is_confirmed(&offered) {
-            note_line(&format!("nobody confirmed a signature with the key {}", offered.name));
+        if let Some(refusal) = self.refusal(&offered, data, used) {
+            note_line(&refusal);
             return Ok(Answer::Failure);
         }
         let id = offered.version.key_id().to_string();
@@ -133,6 +137,23 @@ impl Agent {
         }
         let blob = signature_blob(&offered.public_key, &signature.bytes);
         Ok(Answer::Signature(blob.map_err(|error| unusable(&offered.name, &error))?))
+    }
+
+    /// Why a key does not sign this data, if it does not.
+    fn refusal(&self, offered: &Offered, data: &[u8], used: Use) -> Option<String> {
+        let name = &offered.name;
+        let confirmed = self.confirmation == Confirmation::EachSignature;
+        match signed_by_openssh(data) {
+            None => Some(format!("somebody asked the key {name} to sign what OpenSSH does not sign")),
+            Some(Signed::Content) if used == Use::Forwarded && !confirmed => Some(format!(
+                "a server to which the agent is forwarded asked the key {name} to sign a file or a commit; \
+                 with --confirm you can permit it"
+            )),
+            Some(_) if confirmed && !is_confirmed(offered, used) => {
+                Some(format!("nobody confirmed a signature with the key {name}"))
+            }
+            Some(_) => None,
+        }
     }
 }
 
@@ -164,10 +185,17 @@ fn unusable(name: &str, error: &bulla_formats::FormatError) -> Error {
 }
 
 /// Asks the user by the program that OpenSSH asks, too. Without an answer it is a no.
-fn is_confirmed(offered: &Offered) -> bool {
+fn is_confirmed(offered: &Offered, used: Use) -> bool {
     let program = std::env::var_os("SSH_ASKPASS").unwrap_or_else(|| "ssh-askpass".into());
-    let question =
-        format!("Allow the use of the key {}?\nKey fingerprint {}.", offered.name, offered.key.fingerprint());
+    let by = match used {
+        Use::Here => "",
+        Use::Forwarded => " by a server to which the agent is forwarded",
+    };
+    let question = format!(
+        "Allow the use of the key {}{by}?\nKey fingerprint {}.",
+        offered.name,
+        offered.key.fingerprint()
+    );
     let asked = Command::new(&program)
         .arg(question)
         .env("SSH_ASKPASS_PROMPT", "confirm")

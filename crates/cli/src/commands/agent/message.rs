@@ -14,6 +14,10 @@ const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
 const LOCK: u8 = 22;
 const UNLOCK: u8 = 23;
+const EXTENSION: u8 = 27;
+/// The extension by which `ssh` says for which session it uses a connection (OpenSSH's
+/// `PROTOCOL.agent`, section 1).
+const SESSION_BIND: &[u8] = b"session-bind@openssh.com";
 
 /// The longest message, without its length: that of OpenSSH.
 pub(super) const MAX_LEN: usize = 256 * 1024;
@@ -30,6 +34,18 @@ pub(super) enum Request {
     Lock(Zeroizing<Vec<u8>>),
     /// To offer keys again.
     Unlock(Zeroizing<Vec<u8>>),
+    /// To note what the connection is for. The session's server and its signature are not kept:
+    /// only the destination constraints of keys that are added need them.
+    Bind(Use),
+}
+
+/// What a connection is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// To log in, or by a program of this machine.
+    Here,
+    /// By a server to which the agent is forwarded.
+    Forwarded,
 }
 
 impl Request {
@@ -47,6 +63,10 @@ impl Request {
             }
             LOCK => Self::Lock(field()?.into()),
             UNLOCK => Self::Unlock(field()?.into()),
+            EXTENSION if field()? == SESSION_BIND => {
+                let (_server, _session, _signature) = (field()?, field()?, field()?);
+                Self::Bind(if u8::decode(reader).ok()? == 0 { Use::Here } else { Use::Forwarded })
+            }
             _ => return None,
         };
         rest.is_empty().then_some(request)
@@ -61,12 +81,24 @@ const LOGIN_METHOD: &[u8] = b"publickey";
 /// The method that also names the server's key (OpenSSH's `PROTOCOL`, section 1.8).
 const BOUND_LOGIN_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
 
-/// Whether `ssh` or `ssh-keygen -Y sign` sign such data: the request of a login, or the bytes of a
-/// signature with a namespace. Nothing else passes for one of these, and they pass for nothing
-/// else. So a server to which the agent is forwarded gets no signature of another format, such as
-/// minisign's.
-pub(super) fn is_signed_by_openssh(data: &[u8]) -> bool {
-    data.starts_with(SIGNATURE_MAGIC) || is_login(data).unwrap_or(false)
+/// What `ssh` or `ssh-keygen -Y sign` sign: the request of a login, or the bytes of a signature with
+/// a namespace. None for all other data. Nothing else passes for one of these, and they pass for
+/// nothing else. So a server to which the agent is forwarded gets no signature of another format,
+/// such as minisign's.
+pub(super) fn signed_by_openssh(data: &[u8]) -> Option<Signed> {
+    if data.starts_with(SIGNATURE_MAGIC) {
+        return Some(Signed::Content);
+    }
+    is_login(data).unwrap_or(false).then_some(Signed::Login)
+}
+
+/// What OpenSSH signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signed {
+    /// The request of a login.
+    Login,
+    /// A file, a commit or a tag.
+    Content,
 }
 
 /// The signed data of a login (RFC 4252, section 7). None if it ends too early.
@@ -166,9 +198,24 @@ mod tests {
         assert_eq!(Request::parse(&[&[LOCK][..], &field(b"word")].concat()), Some(lock));
         // A length that no message has.
         assert_eq!(Request::parse(&[LOCK, 0xff, 0xff, 0xff, 0xff, 1]), None);
-        // To add a key, and an extension.
+        // To add a key, and another extension.
         assert_eq!(Request::parse(&[17]), None);
-        assert_eq!(Request::parse(&[&[27][..], &field(b"session-bind@openssh.com")].concat()), None);
+        assert_eq!(Request::parse(&[&[EXTENSION][..], &field(b"query")].concat()), None);
+    }
+
+    #[test]
+    fn a_connection_is_bound_with_all_fields_only() {
+        let bind = |last: &[u8]| {
+            let fields =
+                [&field(SESSION_BIND)[..], &field(b"server"), &field(b"session"), &field(b"signature")];
+            [&[EXTENSION][..], &fields.concat(), last].concat()
+        };
+        assert_eq!(Request::parse(&bind(&[0])), Some(Request::Bind(Use::Here)));
+        assert_eq!(Request::parse(&bind(&[1])), Some(Request::Bind(Use::Forwarded)));
+        assert_eq!(Request::parse(&bind(&[1, 0])), None);
+        for len in 0..bind(&[1]).len() {
+            assert_eq!(Request::parse(&bind(&[1])[..len]), None, "{len}");
+        }
     }
 
     /// The data that a login signs, with this method and these last fields.
@@ -182,11 +229,13 @@ mod tests {
     #[test]
     fn only_logins_and_signatures_with_a_namespace_are_signed() {
         let (plain, bound) = (login(LOGIN_METHOD, &[]), login(BOUND_LOGIN_METHOD, &[b"host key"]));
-        assert!(is_signed_by_openssh(&plain) && is_signed_by_openssh(&bound));
-        assert!(is_signed_by_openssh(b"SSHSIG\0\0\0\x04file"));
+        for data in [&plain, &bound] {
+            assert_eq!(signed_by_openssh(data), Some(Signed::Login));
+        }
+        assert_eq!(signed_by_openssh(b"SSHSIG\0\0\0\x04file"), Some(Signed::Content));
         for data in [&plain, &bound] {
             for len in 0..data.len() {
-                assert!(!is_signed_by_openssh(&data[..len]), "{len}");
+                assert_eq!(signed_by_openssh(&data[..len]), None, "{len}");
             }
         }
         let changed = |at: usize, byte: u8| {
@@ -196,7 +245,7 @@ mod tests {
         };
         // A session of another length, another message, and one without a signature.
         for data in [changed(3, 31), changed(36, LOGIN + 1), changed(74, 0)] {
-            assert!(!is_signed_by_openssh(&data), "{data:?}");
+            assert_eq!(signed_by_openssh(&data), None, "{data:?}");
         }
         // More after the end, another method, a digest, and a statement of bulla.
         for data in [
@@ -207,7 +256,7 @@ mod tests {
             b"bulla signature\0v1".to_vec(),
             b"SSHSI".to_vec(),
         ] {
-            assert!(!is_signed_by_openssh(&data), "{data:?}");
+            assert_eq!(signed_by_openssh(&data), None, "{data:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The socket of the agent, and its connections.
 
 use super::answers::Agent;
-use super::message::MAX_LEN;
+use super::message::{MAX_LEN, Use};
 use crate::error::{Error, Result};
 use bulla_files::{SocketFile, escape_path, folder_of, listen_unix};
 use listenfd::ListenFd;
@@ -136,6 +136,7 @@ fn is_permitted(_stream: &UnixStream) -> bool {
 
 /// Answers the requests of one connection.
 fn converse(mut stream: UnixStream, agent: &Agent) -> io::Result<()> {
+    let mut used = Use::Here;
     loop {
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
@@ -146,7 +147,7 @@ fn converse(mut stream: UnixStream, agent: &Agent) -> io::Result<()> {
         // It may have a passphrase.
         let mut request = Zeroizing::new(vec![0; length]);
         stream.read_exact(&mut request)?;
-        let answer = agent.answer(&request);
+        let answer = agent.answer(&request, &mut used);
         let length = u32::try_from(answer.len()).map_err(|_| ErrorKind::InvalidData)?;
         stream.write_all(&[&length.to_be_bytes()[..], &answer].concat())?;
     }
