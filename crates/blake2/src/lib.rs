@@ -1,5 +1,5 @@
-//! BLAKE2 at the limit of the hardware: BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp (RFC 7693 and
-//! "BLAKE2: simpler, smaller, fast as MD5"), for one input or many at once.
+//! BLAKE2b, BLAKE2s, BLAKE2bp and BLAKE2sp (RFC 7693 and "BLAKE2: simpler, smaller, fast as MD5"),
+//! for one input or many at once, with a kernel for the vector instructions of each CPU.
 //!
 //! ```
 //! use bulla_blake2::blake2b::{Params, blake2b};
@@ -18,14 +18,16 @@
 //!
 //! # Kernels
 //!
-//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that.
-//! So a build with `target-cpu=native` and link-time optimization has the same kernels as one
-//! without. See [`kernel`] and `docs/decisions`.
+//! The crate chooses a kernel at run time, by the features of the CPU; no compiler flag changes
+//! that. So a build with `target-cpu=native` and link-time optimization has the same kernels as one
+//! without. [`kernel`] says which one is in use.
 //!
 //! # Features
 //!
-//! `std` (default), `digest`, `zeroize`. Without `std` the crate needs neither the standard library
-//! nor an allocator.
+//! - `std` (default): `io::Write`, and the variable that forces a kernel. Without it the crate
+//!   needs neither the standard library nor an allocator.
+//! - `digest`: the module `digest_traits`.
+//! - `zeroize`: `Zeroize` for hashes, parameters and states.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -54,3 +56,8 @@ pub use params::Params;
 pub use state::State;
 pub use variant::{Blake2b, Blake2s, Variant};
 pub use word::Word;
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -112,10 +112,10 @@ impl CompactHasher {
     /// UTF-8, which this kernel hashes.
     pub fn init_derive_key_raw<'p>(
         place: &'p mut MaybeUninit<Self>,
-        Kernel(functions): Kernel,
+        kernel: Kernel,
         context: &[u8],
     ) -> &'p mut Self {
-        let key = hash_raw_context(functions, context);
+        let key = hash_raw_context(kernel.0, context);
         CompactHasher::init(place, Mode::DeriveKeyMaterial(&key))
     }
 
@@ -331,7 +331,8 @@ impl CompactHasher {
     /// Like [`finalize_by`](CompactHasher::finalize_by), without a copy of the digest, which may
     /// take as long as a quarter of a compression.
     #[inline(always)]
-    pub fn finalize_into(&self, Kernel(functions): Kernel, out: &mut [u8; OUT_LEN]) {
+    pub fn finalize_into(&self, kernel: Kernel, out: &mut [u8; OUT_LEN]) {
+        let functions = kernel.0;
         let flags = u32::from(self.flags);
         if let (Some(pair), 0) = (self.stack.only_pair(), self.len) {
             // SAFETY: a block is readable, 32 bytes are writable.
@@ -371,7 +372,8 @@ impl CompactHasher {
     }
 
     /// Like [`finalize_xof`](CompactHasher::finalize_xof), by this kernel.
-    pub fn finalize_xof_by(&self, Kernel(functions): Kernel) -> OutputReader {
+    pub fn finalize_xof_by(&self, kernel: Kernel) -> OutputReader {
+        let functions = kernel.0;
         OutputReader::new(if self.stack.chunks > 0 {
             Output::of_parent(&self.keyed_kernel(functions), &self.root_block(functions))
         } else if self.len == 0 {

@@ -1,4 +1,5 @@
-//! BLAKE3 at the limit of the hardware.
+//! BLAKE3: hash, keyed hash, key derivation and extendable output, with a kernel for the vector
+//! instructions of each CPU.
 //!
 //! ```
 //! let digest = bulla_blake3::hash(b"abc");
@@ -15,8 +16,9 @@
 //!
 //! # Kernels
 //!
-//! The crate chooses a kernel at run time, by the features of the CPU; no build flag changes that.
-//! See [`kernel`] and `docs/decisions`.
+//! The crate chooses a kernel at run time, by the features of the CPU; no compiler flag changes
+//! that. [`kernel`] says which one is in use. How fast it is beside others, with the losses:
+//! [the README of bulla](https://github.com/bulla-dev/bulla#speed).
 //!
 //! # Features
 //!
@@ -90,3 +92,8 @@ pub use output::OutputReader;
 pub use parallel::MIN_PARALLEL_LEN;
 pub use saved_state::{MAX_STATE_LEN, SavedState, StateError};
 pub use spec::{BLOCK_LEN, CHUNK_LEN, KEY_LEN, OUT_LEN};
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
