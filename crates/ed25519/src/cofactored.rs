@@ -15,6 +15,16 @@ use crate::kernel;
 use crate::verdict::{InvalidReason, Verdict, VerifyItem};
 
 /// The verdict on one signature.
+///
+/// ```
+/// use bulla_ed25519::{Signer, SigningKey, VerifyItem, cofactored};
+///
+/// let signer = SigningKey::from_bytes(&[7; 32]);
+/// let (public_key, signature) = (signer.verifying_key(), signer.sign(b"message").to_bytes());
+/// let (public_key, signature) = (public_key.as_bytes(), &signature);
+/// let item = VerifyItem { public_key, message: b"message", signature };
+/// assert!(cofactored::verify(&item).is_valid());
+/// ```
 pub fn verify(item: &VerifyItem<'_>) -> Verdict {
     kernel::portable::verify_cofactored(item)
 }

@@ -146,3 +146,8 @@ pub use verify_batch::verify_batch;
 #[cfg(feature = "hazmat")]
 pub use verifying_key::StreamVerifier;
 pub use verifying_key::{PUBLIC_KEY_LENGTH, SIGNATURE_LENGTH, VerifyingKey};
+
+/// The examples of the README are tested.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
