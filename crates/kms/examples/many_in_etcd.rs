@@ -30,14 +30,14 @@ fn main() -> Result<()> {
 
     let start = Instant::now();
     let identity = Identity::generate(IdentityKind::Age)?;
-    let mut sealed = Vec::new();
-    keystore.backup(&mut sealed, &[&identity.recipient()])?;
+    let mut backup_file = Vec::new();
+    keystore.backup(&mut backup_file, &[&identity.recipient()])?;
     drop(keystore);
-    println!("made a backup of {} bytes in {:.1?}", sealed.len(), start.elapsed());
+    println!("made a backup of {} bytes in {:.1?}", backup_file.len(), start.elapsed());
 
     let start = Instant::now();
-    let backup = Backup::read(&sealed[..], &[&identity], Backends::software())?;
-    drop(sealed);
+    let backup = Backup::read(&backup_file[..], &[&identity], Backends::software())?;
+    drop(backup_file);
     println!("checked the backup in {:.1?}", start.elapsed());
 
     let start = Instant::now();

@@ -44,7 +44,7 @@ pub struct Attestation {
     /// The minimum version; older versions do not verify.
     pub minimum_version: u32,
     /// The oldest version that signs when a caller names it; 0 and 1 allow all. None if only the
-    /// head signs, and then left out of the JSON.
+    /// latest version signs, and then left out of the JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_signing_version: Option<u32>,
     /// The key that encrypts; left out of the JSON if it is the version's own.

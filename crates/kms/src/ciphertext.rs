@@ -32,7 +32,7 @@ const FORMAT: u8 = 1;
 /// The maximum length of a plaintext in bytes. Encrypt more with a data key, or as a file.
 pub const MAX_PLAINTEXT_LEN: usize = 64 << 20;
 
-/// The options of an encryption. To decrypt needs the same.
+/// The options of an encryption. Decryption needs the same ones.
 ///
 /// ```
 /// use bulla_kms::{Algorithm, Code, EncryptionOptions, Keystore, NewKey};

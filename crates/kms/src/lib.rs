@@ -43,7 +43,7 @@
 //! | `tokens` | `token`: capability tokens; with `transfer`, the export of private keys |
 //! | `soft-seal` | `encrypted_file`: encryption to passphrases, key files and recipients; backups; implies `mlkem` |
 //! | `pkcs11` | `pkcs11`: private keys, key-encryption keys and rollback guards on a device; implies `p256` |
-//! | `etcd` | a keystore that several machines share |
+//! | `etcd` | a keystore that several machines share; needs `protoc` for its build |
 //! | `fast` | Ed25519 and P-256 sign by `aws-lc-rs`, which needs a C compiler |
 //! | `parallel-batch` | batches are verified on all threads of a rayon pool |
 //! | `with-metrics` | counters and histograms for Prometheus, and spans of `tracing` |
@@ -65,8 +65,11 @@
 //! # Ok::<(), bulla_kms::KmsError>(())
 //! ```
 //!
-//! `spec/keystore.md` describes the file, how its parts are bound together, and what an attacker
-//! can and cannot do. `spec/signature.md` describes the signature file.
+//! [`spec/keystore.md`] describes the file, how its parts are bound together, and what an attacker
+//! can and cannot do. [`spec/signature.md`] describes the signature file.
+//!
+//! [`spec/keystore.md`]: https://github.com/bulla-dev/bulla/blob/main/spec/keystore.md
+//! [`spec/signature.md`]: https://github.com/bulla-dev/bulla/blob/main/spec/signature.md
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
@@ -211,3 +214,8 @@ pub mod fuzzing {
         crate::audit_log::fuzz(bytes);
     }
 }
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

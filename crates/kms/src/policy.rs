@@ -74,10 +74,10 @@ pub enum KeyDerivation {
     /// As `PerContext`, and the same plaintext in the same context always gives the same
     /// ciphertext.
     ///
-    /// Whoever sees two ciphertexts then sees whether their plaintexts are equal, and whoever may
-    /// encrypt can find the plaintext of a ciphertext by guessing. Use it only to search for equal
-    /// values. Callers give no associated data: two ciphertexts with one nonce and different
-    /// associated data would reveal the key of the tags.
+    /// Anyone who sees two ciphertexts then sees whether their plaintexts are equal, and a caller
+    /// who may encrypt can find the plaintext of a ciphertext by guessing. Use it only to search
+    /// for equal values. Callers give no associated data: two ciphertexts with one nonce and
+    /// different associated data would reveal the key of the tags.
     Convergent,
 }
 

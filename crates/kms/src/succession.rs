@@ -137,7 +137,7 @@ serde_as_text!(Succession);
 /// let latest = keystore.rotate(key.key_id())?;
 /// let text: String = keystore.successions(key.key_id())?.iter().map(|s| s.to_string()).collect();
 ///
-/// // For whoever has only the old public key:
+/// // For a person who has only the old public key:
 /// let statements = Succession::parse_all(text.as_bytes())?;
 /// let found = follow(&old, Some(&key), &statements);
 /// assert_eq!(found[0].key, latest);

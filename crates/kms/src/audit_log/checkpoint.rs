@@ -85,7 +85,7 @@ const ORIGIN: &str = match std::str::from_utf8(reserved::CHECKPOINT) {
 /// let key = keystore.create_key(NewKey::new("local".parse()?, "audit".parse()?, Algorithm::Ed25519))?;
 /// let text = log.checkpoint(&keystore, &key)?.to_string();
 ///
-/// // Whoever has the text and the public key checks it without the log.
+/// // Anyone with the text and the public key checks it without the log.
 /// let checkpoint: Checkpoint = text.parse()?;
 /// assert_eq!(checkpoint.verify_with(&keystore.public_key(&key)?), Verdict::Valid);
 /// assert!(text.starts_with(&checkpoint.signed_text()));

@@ -19,8 +19,8 @@ use crate::policy::KeyChange;
 pub struct Actor(Arc<str>);
 
 impl Actor {
-    /// The most bytes of an actor's name.
-    pub const MAX: usize = 128;
+    /// The maximum length of an actor's name in bytes.
+    pub const MAX_LEN: usize = 128;
 
     /// The text.
     pub fn as_str(&self) -> &str {
@@ -37,7 +37,7 @@ impl FromStr for Actor {
     type Err = KmsError;
 
     fn from_str(text: &str) -> Result<Self> {
-        if text.is_empty() || text.len() > Self::MAX || text.chars().any(encoding::is_deceptive) {
+        if text.is_empty() || text.len() > Self::MAX_LEN || text.chars().any(encoding::is_deceptive) {
             return Err(KmsError::new(
                 Code::InvalidArgument,
                 "an actor's name has 1 to 128 bytes, without control characters and without marks that reorder text",

@@ -655,7 +655,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = AuditLogOptions::default().durability(Durability::AtCheckpoints);
         let log = AuditLog::create(folder.path(), options).unwrap();
-        let who: Actor = "a".repeat(Actor::MAX).parse().unwrap();
+        let who: Actor = "a".repeat(Actor::MAX_LEN).parse().unwrap();
         let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
         let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
         let mut on_the_disk = Vec::new();

@@ -112,7 +112,7 @@ fn digests(path: Vec<Hash>) -> Vec<Digest> {
 /// assert!(proof.verify(&public_key)?.is_valid());
 /// assert_eq!(proof.entry()?.number, 1);
 ///
-/// // To whoever kept the older checkpoint:
+/// // To a person who kept the older checkpoint:
 /// let proof = audit_log::prove_consistency(&folder, &old)?;
 /// assert!(proof.verify(&public_key, &public_key).is_valid());
 ///

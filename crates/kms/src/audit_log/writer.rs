@@ -431,7 +431,7 @@ mod tests {
         let key_id: KeyId = format!("{name}/{name}/{algorithm}/{uuid}").parse().unwrap();
         let id = key_id.version(u32::MAX.try_into().unwrap());
         // A quotation mark takes two bytes.
-        let who: Actor = "\"".repeat(Actor::MAX).parse().unwrap();
+        let who: Actor = "\"".repeat(Actor::MAX_LEN).parse().unwrap();
         let operation = *AuditOperation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
         let code = *Code::ALL.iter().max_by_key(|code| code.as_str().len()).unwrap();
         let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));

@@ -97,6 +97,8 @@ pub struct Passphrase {
 impl Passphrase {
     pub(crate) const METHOD: &str = "passphrase";
 
+    /// The provider of a passphrase.
+    ///
     /// # Errors
     /// [`Code::InvalidArgument`] if it is empty.
     pub fn new(secret: SecretString) -> Result<Self> {

@@ -95,6 +95,8 @@ impl WrappingParams {
     /// The maximum length of the bytes that only the provider understands.
     pub const MAX_LEN: usize = 16 << 10;
 
+    /// The parameters of a method and a key.
+    ///
     /// # Errors
     /// [`Code::InvalidArgument`] if the method, the name or the bytes break the rules of
     /// [`KeyProvider`].
@@ -253,7 +255,7 @@ pub enum Unlock {
     Passphrase(SecretString),
     /// The path of a key file that [`KeyFile::create`](crate::KeyFile::create) made.
     KeyFile(PathBuf),
-    /// Any other provider of key-encryption keys: a token, or a recipient's identity.
+    /// Any other provider of key-encryption keys: a device, or an identity.
     Provider(Arc<dyn KeyProvider>),
 }
 

@@ -398,6 +398,8 @@ impl FromStr for XWingIdentity {
 pub struct KeystoreRecipient(NamedPublicKey);
 
 impl KeystoreRecipient {
+    /// The recipient with this public key.
+    ///
     /// # Errors
     /// [`Code::KeyUsageMismatch`] if its algorithm does not encapsulate keys.
     pub fn new(key: NamedPublicKey) -> Result<Self> {

@@ -32,7 +32,7 @@ impl Keystore {
     /// ([`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version)). The key's
     /// rotation policy applies as for signatures.
     ///
-    /// The audit log has no digest of the message: whoever reads the log could find a short message
+    /// The audit log has no digest of the message: a reader of the log could find a short message
     /// by guessing.
     ///
     /// ```

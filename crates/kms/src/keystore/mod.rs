@@ -61,7 +61,7 @@ use crate::metrics::Metrics;
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::store::FileIdentity;
 
-/// Keys, in memory or in a encrypted file.
+/// Keys, in memory, in an encrypted file or in etcd.
 ///
 /// Many threads may make all calls at once. Signing and verifying read a snapshot and never wait,
 /// neither for another thread nor for the disk. Calls that change something run one after another,

@@ -31,8 +31,7 @@ impl Keystore {
     }
 
     /// Creates an empty keystore in a new file (mode 0600) that `unlock` opens. A missing folder is
-    /// created with mode
-    /// 0700. The file appears complete, or not at all.
+    /// created with mode 0700. The file appears complete, or not at all.
     ///
     /// ```
     /// use bulla_kms::{Algorithm, KeyFile, Keystore, NewKey, Unlock};

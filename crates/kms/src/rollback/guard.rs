@@ -103,8 +103,8 @@ pub struct NamedGuard {
 }
 
 impl NamedGuard {
-    /// The most bytes of a name.
-    pub const MAX_NAME: usize = 1024;
+    /// The maximum length of a name in bytes.
+    pub const MAX_NAME_LEN: usize = 1024;
 
     /// Gives a guard a name: 1 to 1024 bytes of UTF-8 without control characters, line separators
     /// and marks that reorder text. The name is not a secret: the store contains it as plain text.
@@ -112,7 +112,7 @@ impl NamedGuard {
     /// # Errors
     /// [`Code::InvalidArgument`] if the name breaks these rules.
     pub fn new(name: &str, guard: Arc<dyn RollbackGuard>) -> Result<Self> {
-        if name.is_empty() || name.len() > Self::MAX_NAME || name.chars().any(encoding::is_deceptive) {
+        if name.is_empty() || name.len() > Self::MAX_NAME_LEN || name.chars().any(encoding::is_deceptive) {
             return Err(KmsError::new(
                 Code::InvalidArgument,
                 "a rollback guard's name has 1 to 1024 bytes, without control characters and without marks that reorder text",

@@ -207,7 +207,7 @@ impl Rights {
         self.keys.as_ref()
     }
 
-    /// Until when, to the second.
+    /// The expiry time, to the second.
     pub fn expires(&self) -> Timestamp {
         self.expires
     }

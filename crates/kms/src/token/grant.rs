@@ -184,7 +184,7 @@ impl Holder {
     /// names never give one holder.
     ///
     /// Characters that a holder does not have, and `%`, are percent-encoded. A name that is too
-    /// long then has a BLAKE3 in place of its end.
+    /// long then has a BLAKE3 digest in place of its end.
     ///
     /// ```
     /// use bulla_kms::token::Holder;
