@@ -68,8 +68,8 @@ pub enum KeyDerivation {
     /// A key that is derived from the version's key and the context, which callers must give.
     PerContext,
     /// As `PerContext`, and the same plaintext in the same context always gives the same
-    /// ciphertext. Whoever sees two ciphertexts then sees whether their plaintexts are equal. Use
-    /// it only to search for equal values. Callers give no associated data.
+    /// ciphertext. Anyone who sees two ciphertexts then sees whether their plaintexts are equal.
+    /// Use it only to search for equal values. Callers give no associated data.
     Convergent,
     /// A derivation that this client does not know.
     #[serde(other)]
@@ -176,10 +176,10 @@ pub enum Origin {
 /// A key to create. The default is an Ed25519 key for files, without a label.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewKey {
-    /// What it is for.
+    /// What it is for, a word of the caller's choice; `files` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// Its algorithm.
+    /// Its algorithm, for example `ed25519`, `aes-256-gcm` or `hmac-sha256`; `ed25519` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<String>,
     /// Its label, unique within the tenant.

@@ -1,5 +1,5 @@
-//! A client of bulla's key management service, `bulla serve`. It signs, verifies and decrypts with
-//! keys that never leave the service.
+//! A client of bulla's key management service, `bulla serve`. It signs, verifies, encrypts,
+//! decrypts and makes message authentication codes (MACs) with keys that never leave the service.
 //!
 //! ```no_run
 //! use bulla_client::{Client, Token};
@@ -114,3 +114,8 @@ pub use self::symmetric::{
 pub use self::tls::{ClientCertificate, RootCertificates};
 pub use self::token::{Attenuation, Grant, LoginToken, MintedToken, Permissions, Token, TokenProvider};
 pub use self::transfer::{ExportedKey, KeyMaterial, PrivateKeyFormat, Recipient};
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,7 +13,7 @@ use crate::operation::Operation;
 use crate::request::{Call, MAX_JSON_FRAME_LEN};
 use crate::signing::{Verdict, Verified};
 
-/// The options of an encryption. To decrypt needs the same.
+/// The options of an encryption. Decryption needs the same ones.
 ///
 /// ```
 /// use bulla_client::EncryptionOptions;

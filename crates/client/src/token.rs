@@ -110,9 +110,12 @@ impl TokenSource {
 /// What a token to mint permits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Grant {
-    /// Operations. The caller must be permitted them, too.
+    /// The operations, for example `sign` and `read`: [spec/tokens.md] lists them. The caller must
+    /// be permitted them, too.
+    ///
+    /// [spec/tokens.md]: https://github.com/bulla-dev/bulla/blob/main/spec/tokens.md
     pub operations: Vec<String>,
-    /// The keys, by their labels or names. None means all keys of the tenant, and the operations
+    /// The keys, by their labels or key ids. None means all keys of the tenant, and the operations
     /// that concern no key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
@@ -124,10 +127,10 @@ pub struct Grant {
 /// The restrictions of a weaker token. An absent field restricts nothing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Attenuation {
-    /// Only these operations.
+    /// Only these operations: see [`Grant::operations`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
-    /// Only these keys, by their labels or names.
+    /// Only these keys, by their labels or key ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// A lifetime that is no longer than this. The service counts whole seconds.
