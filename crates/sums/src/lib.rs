@@ -78,3 +78,8 @@ pub use rules::{EntryFilter, FileSystems, Hidden, Ignored, Rules, WalkError, Wal
 pub use source::{ReadMode, Source, SourceDigest};
 pub use tree_digest::{EntryKind, TreeDigest, TreeError, TreeHasher, tree_digest};
 pub use walk::{FileBatch, FolderPolicy, Job, ListedFolder, PathFeed, PendingFolder};
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,10 +2,19 @@
 //! thread.
 
 use std::cell::RefCell;
-use std::io;
+use std::error::Error;
 use std::path::Path;
+use std::{fmt, io};
 
 /// The reason why a file could not be read.
+///
+/// ```
+/// use std::error::Error as _;
+///
+/// let error = bulla_sums::Source::open_any("no such file".as_ref()).unwrap_err();
+/// assert_eq!(error.to_string(), "cannot read the file");
+/// assert!(error.source().is_some_and(|system| system.is::<std::io::Error>()));
+/// ```
 #[derive(Debug)]
 pub enum ReadError {
     /// An error of the system.
@@ -28,6 +37,30 @@ impl From<io::Error> for ReadError {
     }
 }
 
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(_) => f.write_str("cannot read the file"),
+            Self::Changed => f.write_str("the file changed while it was read"),
+            Self::Replaced => f.write_str("the file was replaced while it was read"),
+            Self::NotAFile(kind) => write!(f, "it is {kind}, not a file"),
+            Self::StdinHeldTheKey => {
+                f.write_str("the key came from standard input, which has no content then")
+            }
+            Self::Stopped => f.write_str("the work was stopped before the file was read"),
+        }
+    }
+}
+
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// The reason why a stream was not read to its end.
 #[derive(Debug)]
 pub enum StreamError<E> {
@@ -35,6 +68,24 @@ pub enum StreamError<E> {
     Read(ReadError),
     /// The function that takes the pieces returned this error.
     Consumer(E),
+}
+
+impl<E> fmt::Display for StreamError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Consumer(_) => f.write_str("a piece of the content was refused"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for StreamError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Read(error) => error.source(),
+            Self::Consumer(error) => Some(error),
+        }
+    }
 }
 
 impl<E> From<ReadError> for StreamError<E> {

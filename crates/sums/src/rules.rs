@@ -4,10 +4,11 @@ use crate::folder::{FileKind, Folder, Links, Listing, Stamp, path_from};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
-use std::io;
+use std::error::Error;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// Whether names that begin with a dot count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,6 +221,28 @@ pub enum WalkErrorKind {
     /// have no length, reading some of them takes days or never ends, and the content differs each
     /// time.
     PseudoFileSystem,
+}
+
+impl fmt::Display for WalkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match self.kind {
+            WalkErrorKind::Folder(_) => write!(f, "cannot read the folder {path:?}"),
+            WalkErrorKind::Entry(_) => write!(f, "cannot read the properties of {path:?}"),
+            WalkErrorKind::PseudoFileSystem => {
+                write!(f, "the operating system makes the content of {path:?} while it is read")
+            }
+        }
+    }
+}
+
+impl Error for WalkError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            WalkErrorKind::Folder(error) | WalkErrorKind::Entry(error) => Some(error),
+            WalkErrorKind::PseudoFileSystem => None,
+        }
+    }
 }
 
 impl WalkError {

@@ -13,6 +13,8 @@ use crate::rules::{EntryFilter, Rules, WalkError};
 use crate::walk::{FileBatch, Job, PendingFolder};
 use bulla_blake3::{Hash, Hasher};
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,6 +135,26 @@ pub enum TreeError {
     Read(PathBuf, ReadError),
     /// A file in it takes the output, so that it changes when the digest is printed.
     Output(PathBuf),
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Walk(error) => error.fmt(f),
+            Self::Read(path, _) => write!(f, "cannot hash {path:?}"),
+            Self::Output(path) => write!(f, "{path:?} takes the output, and is in the folder"),
+        }
+    }
+}
+
+impl Error for TreeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Walk(error) => error.source(),
+            Self::Read(_, error) => Some(error),
+            Self::Output(_) => None,
+        }
+    }
 }
 
 /// The parts of a tree that one job found.
