@@ -228,8 +228,8 @@ impl KeystoreFolder {
         self.unlock_by(secrets, GuardPolicy::Ask)
     }
 
-    /// Does the same without asking the rollback guard: the caller accepts the keystore in its
-    /// present state, even if it is an older copy.
+    /// Like [`KeystoreFolder::unlock`], without asking the rollback guard: the caller accepts the
+    /// keystore in its present state, even if it is an older copy.
     ///
     /// ```
     /// use bulla_keystore::{KeystoreFolder, NewKeystore, Secrets};

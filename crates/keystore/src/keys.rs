@@ -116,8 +116,8 @@ impl LabelIndex for Snapshot {
     }
 }
 
-/// Finds a key by its label, its id, or its id with a version. Whether there is a key with that id
-/// shows when it is used.
+/// Finds a key by its label, its key id or a key version id. An id is not looked up: if there is no
+/// such key, its use fails.
 ///
 /// # Errors
 /// [`ErrorCode::UnknownLabel`], [`ErrorCode::InvalidKeyId`]; those of reading the keystore.

@@ -64,3 +64,8 @@ pub use secrets::{
     PassphraseSource, Secrets,
 };
 pub use unlocked::{OpenFolder, UnlockedFolder};
+
+/// The examples of the README are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
