@@ -58,9 +58,9 @@ BLAKE3_API void blake3_hasher_init_derive_key_raw(blake3_hasher *self, const voi
 BLAKE3_API void blake3_hasher_update(blake3_hasher *self, const void *input, size_t input_len);
 
 /*
- * The same on all threads of the machine. The name is that of the official library, which uses
- * oneTBB; this one needs no other library. A process that forks must not call it in the child if it
- * has called it before.
+ * Hashes more input, on all threads of the machine. The name is that of the official library, which
+ * uses oneTBB; this one needs no other library, and starts threads of its own. A process that fork
+ * made may call it, and starts its own threads.
  */
 BLAKE3_API void blake3_hasher_update_tbb(blake3_hasher *self, const void *input, size_t input_len);
 

@@ -458,18 +458,18 @@ bulla_status bulla_blake3_keyed_many(const uint8_t *key, const bulla_bytes *inpu
 int32_t bulla_equal(const void *left, const void *right, size_t len);
 
 /**
- * Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with
- * BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELED if the callback says
- * so; `out` is then not written. Thread-safe.
+ * Hashes the content of a file into `out`. `threads` is BULLA_ONE_THREAD or BULLA_ALL_THREADS.
+ * `progress` may be NULL; it gets `user`. Fails with BULLA_ERROR_IO if the file cannot be read,
+ * and with BULLA_ERROR_CANCELED if the callback says so; `out` is then not written. Thread-safe.
  *
  * Preconditions: `path` is a C string, `out` has room for 32 bytes.
  */
 bulla_status bulla_blake3_file(const char *path, uint32_t threads, bulla_progress progress, void *user, uint8_t *out);
 
 /**
- * Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`.
- * After an error or a cancellation, the hasher has the input that was read before. One thread at a
- * time for each hasher.
+ * Hashes the content of a file as more input of a hasher. `threads` is BULLA_ONE_THREAD or
+ * BULLA_ALL_THREADS. `progress` may be NULL; it gets `user`. After an error or a cancellation, the
+ * hasher has the input that was read before. One thread at a time for each hasher.
  *
  * Preconditions: `hasher` is a hasher, `path` is a C string.
  */

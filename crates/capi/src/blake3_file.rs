@@ -48,9 +48,9 @@ impl Progress {
     }
 }
 
-/// Hashes the content of a file into `out`. `progress` may be NULL; it gets `user`. Fails with
-/// BULLA_ERROR_IO if the file cannot be read, and with BULLA_ERROR_CANCELED if the callback says
-/// so; `out` is then not written. Thread-safe.
+/// Hashes the content of a file into `out`. `threads` is BULLA_ONE_THREAD or BULLA_ALL_THREADS.
+/// `progress` may be NULL; it gets `user`. Fails with BULLA_ERROR_IO if the file cannot be read,
+/// and with BULLA_ERROR_CANCELED if the callback says so; `out` is then not written. Thread-safe.
 ///
 /// # Safety
 ///
@@ -75,9 +75,9 @@ pub unsafe extern "C" fn bulla_blake3_file(
     })
 }
 
-/// Hashes the content of a file as more input of a hasher. `progress` may be NULL; it gets `user`.
-/// After an error or a cancellation, the hasher has the input that was read before. One thread at a
-/// time for each hasher.
+/// Hashes the content of a file as more input of a hasher. `threads` is BULLA_ONE_THREAD or
+/// BULLA_ALL_THREADS. `progress` may be NULL; it gets `user`. After an error or a cancellation, the
+/// hasher has the input that was read before. One thread at a time for each hasher.
 ///
 /// # Safety
 ///
