@@ -1,6 +1,6 @@
 // Package blake3 computes BLAKE3 hashes: plain, keyed and for key derivation, with any output
-// length, at the limit of the machine. It is written in Go and Go assembly, without cgo. Build with
-// the tag purego to leave out the assembly.
+// length. It is written in Go and Go assembly, without cgo. Build with the tag purego to leave out
+// the assembly.
 //
 // [Sum256] is the one-shot call. [Hasher] takes its input in pieces and implements [hash.Hash].
 // [Sum] and [Hasher.Finalize] write outputs of any length; [OutputReader] reads them as a stream.

@@ -41,11 +41,10 @@ func ExampleNew() {
 }
 
 func ExampleWithToken() {
-	_, err := kms.New(os.Getenv("BULLA_ADDR"), kms.WithToken(os.Getenv("BULLA_TOKEN")))
-	if err != nil {
-		fmt.Println("BULLA_ADDR names no service")
-	}
-	// Output: BULLA_ADDR names no service
+	// A program takes its token from the environment, or from a file.
+	_, err := kms.New("http://127.0.0.1:8200", kms.WithToken(os.Getenv("BULLA_TOKEN")))
+	fmt.Println(err)
+	// Output: <nil>
 }
 
 func ExampleWithHTTPClient() {

@@ -57,10 +57,17 @@ type Rotation struct {
 
 // NewKey is a key to create. The zero value is an Ed25519 key without a label.
 type NewKey struct {
-	Purpose    string `json:"purpose,omitempty"`
-	Algorithm  string `json:"algorithm,omitempty"`
-	Label      string `json:"label,omitempty"`
-	Exportable bool   `json:"exportable,omitempty"`
+	// Purpose is a word of the caller's choice, and the second part of the key's id; empty for
+	// "files".
+	Purpose string `json:"purpose,omitempty"`
+	// Algorithm is, for example, "ml-dsa-65-ed25519", "aes-256-gcm" or "hmac-sha256"; empty for
+	// "ed25519".
+	Algorithm string `json:"algorithm,omitempty"`
+	// Label is unique within the tenant; empty for none.
+	Label string `json:"label,omitempty"`
+	// Exportable says whether the private keys may leave the service, wrapped for a recipient. It
+	// cannot be changed later.
+	Exportable bool `json:"exportable,omitempty"`
 	// SignsDigests makes a key of ECDSA that signs digests, and so no statements.
 	SignsDigests bool `json:"signs_digests,omitempty"`
 	// Derivation is DerivationPerContext or DerivationConvergent for a key that encrypts with keys

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// EncryptionOptions are the options of an encryption. To decrypt needs the same. Nil is none.
+// EncryptionOptions are the options of an encryption. Decryption needs the same ones. Nil is none.
 type EncryptionOptions struct {
 	// AssociatedData must be the same when the ciphertext is decrypted, for example the id of the
 	// row that it is in. It is not secret, and not part of the ciphertext.
