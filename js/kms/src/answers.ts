@@ -17,9 +17,16 @@ export type KeyDerivation = "none" | "per_context" | "convergent";
 
 /** A key to create; without settings, an Ed25519 key without a label. */
 export interface NewKey {
+  /** A word of the caller's choice, and the second part of the key's id; `files` when absent. */
   purpose?: string;
+  /** For example `ml-dsa-65-ed25519`, `aes-256-gcm` or `hmac-sha256`; `ed25519` when absent. */
   algorithm?: string;
+  /** A name that is unique within the tenant. */
   label?: string;
+  /**
+   * Whether its private keys may leave the service, wrapped for a recipient. It cannot be changed
+   * later.
+   */
   exportable?: boolean;
   /**
    * Whether it signs digests that callers hash themselves, for ECDSA. Such a key signs no

@@ -82,7 +82,7 @@ export interface VerifyItem {
 }
 
 /**
- * What an encryption is bound to. To decrypt needs the same. It is part of the options of a call,
+ * What an encryption is bound to. Decryption needs the same. It is part of the options of a call,
  * and of an item of a batch.
  */
 export interface EncryptionOptions {
@@ -248,7 +248,7 @@ export class Client {
 
   /** Encrypts a plaintext with the latest version of a key. */
   async encrypt(key: string, plaintext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Ciphertext> {
-    const body = encryptText({ plaintext, ...options });
+    const body = encryptText({ ...options, plaintext });
     return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/encrypt"), body, effect: "reads" }, options));
   }
 
@@ -258,7 +258,7 @@ export class Client {
    * data.
    */
   async decrypt(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Plaintext> {
-    const body = decryptText({ ciphertext, ...options });
+    const body = decryptText({ ...options, ciphertext });
     return plaintextOf(await this.#call({ method: "POST", path: pathOf(key, "/decrypt"), body, effect: "reads" }, options));
   }
 
@@ -267,7 +267,7 @@ export class Client {
    * service.
    */
   async rewrap(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Ciphertext> {
-    const body = decryptText({ ciphertext, ...options });
+    const body = decryptText({ ...options, ciphertext });
     return ciphertextOf(await this.#call({ method: "POST", path: pathOf(key, "/rewrap"), body, effect: "reads" }, options));
   }
 

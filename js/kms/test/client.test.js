@@ -82,6 +82,13 @@ test("a request carries the token and escapes the key", async () => {
   assert.deepEqual(request?.body, { message: "AQID" });
 });
 
+test("a call encrypts its argument, also if its options are an item of a batch", async () => {
+  const { client, requests } = await answering(answer({ key: "local/orders/aes-256-gcm/x/v1", version: 1, ciphertext: "AQI=" }));
+  const item = { plaintext: new Uint8Array([9]), associatedData: message };
+  await client.encrypt("k", message, item);
+  assert.deepEqual(requests[0]?.body, { plaintext: "AQID", associated_data: "AQID" });
+});
+
 test("only what may help is repeated", async () => {
   const missing = answer({ code: "key_not_found", message: "no", retryable: false }, 404);
   /** @type {[string, (client: Client) => Promise<unknown>, Handler[], number, string][]} */
