@@ -432,7 +432,7 @@ macro_rules! class {
                 self.0.hexdigest(py)
             }
 
-            /// A copy, which goes its own way.
+            /// An independent copy.
             #[pyo3(signature = ())]
             fn copy(&self, py: Python<'_>) -> Self {
                 Self(self.0.copy(py))

@@ -172,7 +172,7 @@ impl Blake3 {
         Ok(this.clone())
     }
 
-    /// A copy, which goes its own way.
+    /// An independent copy.
     #[pyo3(signature = ())]
     fn copy(&self, py: Python<'_>) -> Self {
         let state = self.state(py).copy(py);
@@ -188,7 +188,7 @@ impl Blake3 {
     /// The digest of the input so far. More input may follow.
     ///
     /// `length` is the number of bytes, and `seek` the position of the first of them in the output,
-    /// which is as long as anybody wants.
+    /// which may be of any length.
     #[pyo3(signature = (length = OUT_LEN, *, seek = 0), text_signature = "($self, length=32, *, seek=0)")]
     fn digest<'py>(&self, py: Python<'py>, length: usize, seek: u64) -> PyResult<Bound<'py, PyBytes>> {
         if length == OUT_LEN && seek == 0 {

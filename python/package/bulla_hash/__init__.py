@@ -1,4 +1,4 @@
-"""BLAKE3, BLAKE2, Bao and Ed25519, with a kernel for each machine's vector instructions.
+"""BLAKE3, BLAKE2, Bao and Ed25519, with a kernel for the vector instructions of each CPU.
 
 >>> import bulla_hash
 >>> bulla_hash.blake3(b"abc").hexdigest()

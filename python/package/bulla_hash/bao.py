@@ -91,7 +91,7 @@ def outboard(data: Buffer, *, chunk_log: int = 0) -> tuple[bytes, bytes]:
 def decode(encoded: Buffer, digest: Buffer, *, outboard: Buffer | None = None, chunk_log: int = 0) -> bytes:
     """The input, verified: from its encoding, or `encoded` is the input itself and `outboard` its outboard encoding.
 
-    Raises `DecodeError` if any byte is not what the digest says, and `ValueError` if the digest has not 32 bytes.
+    Raises `DecodeError` if any byte is not what the digest says, and `ValueError` if the digest does not have 32 bytes.
     """
     return bao_decode(encoded, digest, outboard, chunk_log)
 
@@ -111,7 +111,7 @@ def extract_slice(
 def decode_slice(slice: Buffer, digest: Buffer, start: int, length: int, *, chunk_log: int = 0) -> bytes:
     """The bytes of the input that a slice has, verified. `start` and `length` are those with which it was extracted.
 
-    Raises `DecodeError` if any byte is not what the digest says, and `ValueError` if the digest has not 32 bytes.
+    Raises `DecodeError` if any byte is not what the digest says, and `ValueError` if the digest does not have 32 bytes.
     """
     return bao_decode_slice(slice, digest, start, length, chunk_log)
 
@@ -185,7 +185,7 @@ class Decoder(_Reader):
     To seek, `file` and `outboard` must be able to, and the encoding must begin at their starts. Seeking verifies nothing, except from the end,
     which verifies the length.
 
-    Reading raises `DecodeError` if any byte is not what the digest says, and `ValueError` says that the digest has not 32 bytes.
+    Reading raises `DecodeError` if any byte is not what the digest says, and `ValueError` says that the digest does not have 32 bytes.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Verdict(enum.Enum):
     """The signature is not one of this message under this key."""
 
     WRONG_LENGTH = 6
-    """The public key has not 32 bytes, or the signature has not 64."""
+    """The public key does not have 32 bytes, or the signature does not have 64."""
 
     def __bool__(self) -> bool:
         return self is Verdict.VALID

@@ -59,7 +59,7 @@ class AsyncClient:
             backoff: the longest first pause before a repetition, in seconds; it doubles each time
             timeout: how long one attempt may take, in seconds
             http: another HTTP client, with its own time-out, authorities and client certificate;
-                whoever made it closes it
+                the caller closes it
 
         Raises:
             ValueError: the address is not one
