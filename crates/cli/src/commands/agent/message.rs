@@ -81,10 +81,10 @@ const LOGIN_METHOD: &[u8] = b"publickey";
 /// The method that also names the server's key (OpenSSH's `PROTOCOL`, section 1.8).
 const BOUND_LOGIN_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
 
-/// What `ssh` or `ssh-keygen -Y sign` sign: the request of a login, or the bytes of a signature with
-/// a namespace. None for all other data. Nothing else passes for one of these, and they pass for
-/// nothing else. So a server to which the agent is forwarded gets no signature of another format,
-/// such as minisign's.
+/// What `ssh` or `ssh-keygen -Y sign` sign: the request of a login, or the bytes of a signature
+/// with a namespace. None for all other data. Nothing else passes for one of these, and they pass
+/// for nothing else. So a server to which the agent is forwarded gets no signature of another
+/// format, such as minisign's.
 pub(super) fn signed_by_openssh(data: &[u8]) -> Option<Signed> {
     if data.starts_with(SIGNATURE_MAGIC) {
         return Some(Signed::Content);
