@@ -13,7 +13,10 @@ import type { Encoding } from "./text.js";
 export interface HasherOptions {
   /** 32 bytes: a keyed hash. */
   key?: ArrayBufferView | ArrayBufferLike | undefined;
-  /** A string that names the key's purpose: key derivation, with the updates as key material. */
+  /**
+   * A string that names the key's purpose: key derivation, with the updates as key material. See
+   * `deriveKey`.
+   */
   context?: string | ArrayBufferView | undefined;
 }
 
@@ -42,8 +45,8 @@ export class Hasher {
    *
    * @returns the hasher itself
    * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`) for anything else; RangeError
-   * (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1 bytes, or
-   *   beyond the subtree of a restored state. An error does not change the hasher.
+   * (`ERR_INPUT_TOO_LONG`) beyond 2^64 - 1 bytes, or beyond the subtree of a restored state. An
+   * error does not change the hasher.
    */
   update(data: Data): this {
     const bytes = bytesOf(data);
@@ -60,8 +63,7 @@ export class Hasher {
    * The digest of everything absorbed so far.
    *
    * @throws Error (`ERR_SUBTREE`) if the hasher was restored from the state of a subtree;
-   * RangeError (`ERR_LENGTH`) if that much output
-   *   does not fit into memory or into a string
+   * RangeError (`ERR_LENGTH`) if that much output does not fit into memory or into a string
    */
   digest(encoding?: "bytes", options?: OutputOptions): Uint8Array<ArrayBuffer>;
   digest(encoding: "hex" | "base64", options?: OutputOptions): string;
@@ -172,8 +174,7 @@ export class OutputReader {
    * Fills `target` with the next bytes and returns it.
    *
    * @throws TypeError (`ERR_DATA_TYPE`, `ERR_DETACHED`), RangeError (`ERR_POSITION` if fewer are
-   * left before 2^64 - 1). An error changes
-   *   neither the reader nor the target.
+   * left before 2^64 - 1). An error changes neither the reader nor the target.
    */
   readInto<T extends ArrayBufferView>(target: T): T {
     if (!ArrayBuffer.isView(target)) throw kindError("ERR_DATA_TYPE", "output must be a view", target);

@@ -2,6 +2,16 @@
  * BLAKE3. The first call chooses the fastest core that the platform runs: WebAssembly with SIMD, or
  * JavaScript if WebAssembly is forbidden. All calls are synchronous, except those for streams.
  *
+ * ```js
+ * import { createHasher, hash, toHex } from "bulla";
+ *
+ * const digest = toHex(hash("abc"));
+ * const same = createHasher().update("a").update("bc").digest("hex") === digest;
+ * ```
+ *
+ * Wrong arguments throw a `TypeError` or a `RangeError` with a `code` ({@link ErrorCode}), and
+ * change nothing.
+ *
  * @module
  */
 
@@ -35,12 +45,16 @@ export function keyedHash(key: ArrayBufferView | ArrayBufferLike, data: Data, op
   return keyedHashWith(core(), key, data, options);
 }
 
-/** A key for the purpose that `context` names, from key material. */
+/**
+ * A key for the purpose that `context` names, from key material. The context should be a constant
+ * of the program, globally unique, such as `example.com 2026-01-01 session tokens`, and contain no
+ * user input. The key material must not be a password.
+ */
 export function deriveKey(context: string | ArrayBufferView, material: Data, options?: OutputOptions): Uint8Array<ArrayBuffer> {
   return deriveKeyWith(core(), context, material, options);
 }
 
-/** The hash of each input, 32 bytes each. */
+/** The hash of each input, 32 bytes each. Many short inputs are hashed side by side. */
 export function hashMany(inputs: Iterable<Data>): Uint8Array<ArrayBuffer>[] {
   return hashManyWith(core(), inputs);
 }
