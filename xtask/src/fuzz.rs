@@ -130,7 +130,7 @@ const SERVICE: &str = "crates/server/fuzz/seeds.json";
 /// Signatures and lists that OpenSSH, signify and minisign made.
 const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 16] = [
+const SEEDS: [Seeds; 17] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -180,6 +180,12 @@ const SEEDS: [Seeds; 16] = [
     Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_login", file: SERVICE, place: "/logins", fields: &[("text", Encoding::Text)] },
+    Seeds {
+        target: "service_policy",
+        file: SERVICE,
+        place: "/policies",
+        fields: &[("text", Encoding::Text)],
+    },
     Seeds { target: "service_values", file: SERVICE, place: "/values", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "service_settings",

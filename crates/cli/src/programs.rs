@@ -68,8 +68,17 @@ const KMS_PLUGIN: Program = Program {
     ..REMOTE
 };
 
+/// The policies of the service.
+const POLICY: Program = Program {
+    command: "policy",
+    about: "Check policies of the service, and explain what they permit",
+    purpose: "`bulla policy` starts it",
+    has_commands: true,
+    ..SERVE
+};
+
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 4] = [AUDIT, SERVE, REMOTE, KMS_PLUGIN];
+pub(crate) const PROGRAMS: [Program; 5] = [AUDIT, SERVE, REMOTE, KMS_PLUGIN, POLICY];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {

@@ -124,11 +124,13 @@ impl Fuzzed {
             tenant: config.service.operator_tenant.clone(),
             operations: OperationSet::ALL,
             keys: None,
+            policies: Vec::new(),
             expires: None,
             can_mint_tokens: true,
         };
         let actor = "fuzzer".parse().expect("it is a name");
-        let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
+        let session =
+            Session { authority, actor, limiter: None, revocation_ids: Vec::new(), acls: Vec::new() };
         let service = Arc::new(Service::new(config, 1, Box::new(Memory)).expect("the service starts"));
         service.unseal(None).expect("the keystore opens");
         Self {
@@ -231,6 +233,30 @@ pub fn values(text: &str) {
 pub fn login(text: &str) {
     let (keys, jwt) = text.split_once('\0').unwrap_or((text, ""));
     crate::login::fuzz(keys.as_bytes(), jwt);
+}
+
+/// Reads a policy, which stands after the first zero byte, and asks it about a path.
+///
+/// # Panics
+/// The line of an error is not one of the text; a denial of the same path does not deny.
+pub fn policy(text: &str) {
+    let (path, text) = text.split_once('\0').unwrap_or(("transit/sign/a", text));
+    let policy = match crate::policy::Policy::read(text) {
+        Ok(policy) => policy,
+        Err(error) => return assert!(error.line <= text.split('\n').count(), "{error}"),
+    };
+    let name = "fuzzer".parse().expect("it is a name");
+    let acl = crate::policy::Acl::new([(&name, policy.rules.as_slice())].into_iter());
+    let Some(decision) = acl.decision(path) else { return };
+    let denial = format!("path {:?} {{\n  capabilities = [\"deny\"]\n}}\n", decision.pattern);
+    // A pattern with other characters has another form in HCL than in Rust.
+    let Ok(denial) = crate::policy::Policy::read(&denial) else { return };
+    if denial.rules.iter().any(|rule| rule.path() != decision.pattern) {
+        return;
+    }
+    let both = [(&name, policy.rules.as_slice()), (&name, denial.rules.as_slice())];
+    let acl = crate::policy::Acl::new(both.into_iter());
+    assert_eq!(acl.capabilities(path).words(), ["deny"], "{path} {text}");
 }
 
 /// Reads settings: TOML, and before the first zero byte a variable that overrides a setting.

@@ -18,6 +18,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod login;
+mod policy;
 mod request;
 mod router;
 mod serve;
@@ -30,12 +31,13 @@ pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoin
 pub use self::config::{
     AppRoleConfig, AuditConfig, AuditDurability, CallerConfig, CertificateRoleConfig, Config, EtcdConfig,
     IssuerConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel,
-    RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
+    PolicyConfig, RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig,
+    WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;
 pub use self::serve::{ACCESS_LOG_TARGET, Server, ServerHandle};
-pub use self::service::{KeystoreSource, OpenKeystore};
+pub use self::service::{KeystoreSource, OpenKeystore, PolicyDecision, check_policy, explain_policies};
 pub use self::traces::SPAN_TARGET;
 #[cfg(feature = "otel")]
 pub use self::traces::TraceExporter;

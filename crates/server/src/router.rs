@@ -91,3 +91,48 @@ fn answer(uri: &Uri, error: ApiError) -> Response {
         error.into_response()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::policy::{Capability, Endpoint};
+
+    /// What Vault calls a request of this method.
+    fn capability(method: &str, path: &str) -> Capability {
+        match method {
+            "get" if ["/v1/transit/keys", "/v1/sys/policies/acl"].contains(&path) => Capability::List,
+            "get" => Capability::Read,
+            "delete" => Capability::Delete,
+            _ => Capability::Update,
+        }
+    }
+
+    #[test]
+    fn policies_know_every_endpoint_below_v1_and_what_it_does() {
+        let description: Value = serde_json::from_str(&super::openapi()).unwrap();
+        for (path, operations) in description["paths"].as_object().unwrap() {
+            let Some(below) = path.strip_prefix("/v1/") else { continue };
+            let parts = below.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+            let endpoint = Endpoint::at(&parts.collect::<Vec<_>>().join("/"));
+            for (method, operation) in operations.as_object().unwrap() {
+                let permission = operation["x-permission"].as_str().unwrap();
+                if permission == "minter" {
+                    assert!(endpoint.is_none(), "{path}: no token may do this, so no policy permits it");
+                }
+                if ["minter", "open"].contains(&permission) {
+                    continue;
+                }
+                let what = format!("{method} {path} is missing in the table of `policy/endpoints.rs`");
+                let endpoint = endpoint.unwrap_or_else(|| panic!("{what}"));
+                let demand = endpoint.demand(capability(method, path)).unwrap_or_else(|| panic!("{what}"));
+                let permission = permission.trim_start_matches("operator:");
+                if let Ok(permission) = permission.parse() {
+                    assert!(demand.operations.contains(&permission), "{what}: {permission}");
+                }
+                let has_body = !operation["requestBody"].is_null();
+                assert!(method == "get" || method == "delete" || endpoint.reads_body() == has_body, "{what}");
+            }
+        }
+    }
+}

@@ -106,6 +106,13 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         command.arg("-B").arg(folder.join("test_logins.py")).env("BULLA", &bulla);
         passed_unittest(&mut command, 7)
     });
+    runner.check("policies beside OpenBao's", |context| {
+        let folder = context.root.join("crates/server/tests/clients/python");
+        let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_policies.py")).env("BULLA", &bulla);
+        passed_unittest(&mut command, 2)
+    });
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));

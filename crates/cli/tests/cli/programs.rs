@@ -61,8 +61,9 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         ("serve", "bulla-serve"),
         ("token", "bulla-remote"),
         ("kms-plugin", "bulla-remote"),
+        ("policy", "bulla-serve"),
     ] {
-        let own_name = (program == "bulla-remote").then_some(command);
+        let own_name = (program == "bulla-remote" || command == "policy").then_some(command);
         let program = crate::support::program(program);
         let help = Done::of(home.program(&program).args(own_name).arg("--help")).exits(0).stdout;
         assert_eq!(home.run([command, "--help"]).exits(0).stdout, help);
@@ -75,6 +76,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
     home.run(["man", "serve", "init"]).exits(0).says(".TH BULLA-SERVE-INIT 1");
     home.run(["man", "token", "new"]).exits(0).says(".TH BULLA-TOKEN-NEW 1");
+    home.run(["man", "policy", "explain"]).exits(0).says(".TH BULLA-POLICY-EXPLAIN 1");
     home.run(["man", "kms-plugin"]).exits(0).says(".TH BULLA-KMS-PLUGIN 1").says("socket");
     for shell in ["bash", "zsh", "fish", "powershell"] {
         home.run(["completions", shell])

@@ -119,6 +119,8 @@ pub struct Rights {
     operations: Vec<TokenOperation>,
     /// None for all keys, and for operations without a key.
     keys: Option<BTreeSet<KeyId>>,
+    /// The policies of each block that has some. All of them must permit a request.
+    policies: Vec<Vec<Name>>,
     expires: Timestamp,
     holder: Option<Holder>,
     token: VerifiedToken,
@@ -144,6 +146,7 @@ impl Token {
                 GrantedKeys::All => None,
                 GrantedKeys::These(keys) => Some(keys.into_iter().collect()),
             },
+            policies: Some(grant.policies).filter(|policies| !policies.is_empty()).into_iter().collect(),
             expires: grant.expires,
             holder: grant.holder,
             token: verified,
@@ -159,6 +162,7 @@ impl Token {
                     Some(before) => before.intersection(&keys).cloned().collect(),
                 });
             }
+            rights.policies.extend(limit.policies);
             rights.expires = limit.expires.map_or(rights.expires, |expires| expires.min(rights.expires));
         }
         Ok(rights)
@@ -167,6 +171,29 @@ impl Token {
     /// The tenant that the token says it is for, without any proof.
     pub(crate) fn tenant(&self) -> Option<Name> {
         Some(datalog::read_blocks(&self.unverified().ok()?)?.0.tenant)
+    }
+
+    /// The tenant and the policies that the token names, without any proof: those of each block
+    /// that has some. For programs that explain a token; none decides by this.
+    ///
+    /// ```
+    /// use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
+    /// use bulla_kms::{Keystore, Name, Timestamp};
+    ///
+    /// let (keystore, tenant) = (Keystore::in_memory()?, "local".parse::<Name>()?);
+    /// keystore.create_token_root(&tenant)?;
+    /// let soon = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, vec![TokenOperation::Sign], soon);
+    /// let token = keystore.mint_token(&grant.policies(vec!["release".parse()?]))?;
+    /// let (stated, sets) = token.stated_policies().expect("it is a token of bulla");
+    /// assert_eq!((stated, sets[0][0].as_str()), (tenant, "release"));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn stated_policies(&self) -> Option<(Name, Vec<Vec<Name>>)> {
+        let (grant, limits) = datalog::read_blocks(&self.unverified().ok()?)?;
+        let first = Some(grant.policies).filter(|policies| !policies.is_empty());
+        let sets = first.into_iter().chain(limits.into_iter().filter_map(|limit| limit.policies));
+        Some((grant.tenant, sets.collect()))
     }
 }
 
@@ -184,6 +211,10 @@ impl Rights {
         let granted = *request.tenant == self.tenant && key && self.operations.contains(&request.operation);
         if !granted {
             return Err(forbidden(format!("the token does not permit this: {}", describe_request(request))));
+        }
+        if !self.policies.is_empty() {
+            let message = "the token permits what policies say, and only a service that has them knows that";
+            return Err(forbidden(message));
         }
         // Tokens count whole seconds.
         if request.now.unix_millis() / 1000 > self.expires.unix_millis() / 1000 {
@@ -205,6 +236,27 @@ impl Rights {
     /// The keys that the token is limited to; none when it is for all keys of its tenant.
     pub fn keys(&self) -> Option<&BTreeSet<KeyId>> {
         self.keys.as_ref()
+    }
+
+    /// The policies of each block of the token that has some. Each of these sets must permit a
+    /// request: the caller asks them. [`Rights::permits`] refuses everything if there
+    /// are any.
+    ///
+    /// ```
+    /// use bulla_kms::token::{Grant, GrantedKeys, Revocations, TokenOperation};
+    /// use bulla_kms::{Keystore, Name, Timestamp};
+    ///
+    /// let (keystore, tenant) = (Keystore::in_memory()?, "local".parse::<Name>()?);
+    /// keystore.create_token_root(&tenant)?;
+    /// let soon = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 60_000)?;
+    /// let grant = Grant::new(tenant.clone(), GrantedKeys::All, vec![TokenOperation::Sign], soon);
+    /// let token = keystore.mint_token(&grant.policies(vec!["release".parse()?]))?;
+    /// let rights = keystore.rights(&token, &Revocations::default())?;
+    /// assert_eq!(rights.policies()[0][0].as_str(), "release");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn policies(&self) -> &[Vec<Name>] {
+        &self.policies
     }
 
     /// The expiry time, to the second.

@@ -40,6 +40,9 @@ pub(super) fn write_grant(grant: &Grant) -> String {
             let _ = writeln!(code, "key(\"{key}\");");
         }),
     }
+    if !grant.policies.is_empty() {
+        code.push_str(&policies(&grant.policies));
+    }
     let _ = writeln!(code, "check if time($now), $now <= {};", date(grant.expires));
     code
 }
@@ -57,11 +60,17 @@ pub(super) fn write_limits(limits: &TokenLimits) -> Result<String> {
         let names: Vec<_> = keys.iter().map(KeyId::to_string).collect();
         code.push_str(&any_of("request_key", names.iter().map(String::as_str))?);
     }
+    if let Some(names) = &limits.policies {
+        if names.is_empty() {
+            return Err(permits_nothing());
+        }
+        code.push_str(&policies(names));
+    }
     if let Some(expires) = limits.expires {
         let _ = writeln!(code, "check if time($now), $now <= {};", date(expires));
     }
     if code.is_empty() {
-        let message = "the new token would not be weaker: name operations, keys or an expiry time";
+        let message = "the new token would not be weaker: name operations, keys, policies or an expiry time";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(code)
@@ -70,10 +79,26 @@ pub(super) fn write_limits(limits: &TokenLimits) -> Result<String> {
 fn any_of<'a>(predicate: &str, values: impl Iterator<Item = &'a str>) -> Result<String> {
     let queries: Vec<_> = values.map(|value| format!("{predicate}(\"{value}\")")).collect();
     if queries.is_empty() {
-        let message = "a token must permit something: name at least one operation and one key";
-        return Err(KmsError::new(Code::InvalidArgument, message));
+        return Err(permits_nothing());
     }
     Ok(format!("check if {};\n", queries.join(" or ")))
+}
+
+fn permits_nothing() -> KmsError {
+    let message = "a token must permit something: name at least one operation, one key and one policy";
+    KmsError::new(Code::InvalidArgument, message)
+}
+
+/// The check that these policies together permit a request. Policies may forbid what others of them
+/// permit, so all names are one term. Only a service that has the policies states that fact.
+fn policies(names: &[Name]) -> String {
+    let names: Vec<_> = names.iter().map(Name::as_str).collect();
+    format!("check if request_policies(\"{}\");\n", names.join(","))
+}
+
+fn parse_policies(line: &str) -> Option<Vec<Name>> {
+    let names = line.strip_prefix("check if request_policies(\"")?.strip_suffix("\");")?;
+    names.split(',').map(|name| name.parse().ok()).collect()
 }
 
 /// The facts of a request.
@@ -137,10 +162,11 @@ fn parse_grant(source: &str) -> Option<Grant> {
     let mut lines = source.lines();
     let tenant: Name = argument(lines.next()?, "tenant")?.parse().ok()?;
     let (mut operations, mut keys, mut all, mut holder) = (Vec::new(), Vec::new(), false, None);
+    let mut policies = Vec::new();
     for line in lines {
         if let Some(expires) = parse_expiry(line) {
             let keys = if all { GrantedKeys::All } else { GrantedKeys::These(keys) };
-            return Some(Grant { tenant, keys, operations, expires, holder });
+            return Some(Grant { tenant, keys, operations, policies, expires, holder });
         }
         if let Some(operation) = argument(line, "operation") {
             operations.push(operation.parse().ok()?);
@@ -150,6 +176,8 @@ fn parse_grant(source: &str) -> Option<Grant> {
             all = true;
         } else if let Some(name) = argument(line, "holder") {
             holder = Some(name.parse().ok()?);
+        } else if let Some(names) = parse_policies(line) {
+            policies = names;
         } else {
             return None;
         }
@@ -162,6 +190,10 @@ fn parse_limits(source: &str) -> Option<TokenLimits> {
     for line in source.lines() {
         if let Some(expires) = parse_expiry(line) {
             limits.expires = Some(expires);
+            continue;
+        }
+        if let Some(policies) = parse_policies(line) {
+            limits.policies = Some(policies);
             continue;
         }
         let queries: Vec<_> = line

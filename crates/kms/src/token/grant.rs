@@ -148,6 +148,9 @@ pub struct Grant {
     pub keys: GrantedKeys,
     /// The permitted operations; at least one.
     pub operations: Vec<TokenOperation>,
+    /// The names of the policies that must also permit each request: those of a service's settings.
+    /// With none, operations and keys alone decide.
+    pub policies: Vec<Name>,
     /// The expiry time, to the second; fractions of a second are cut off.
     pub expires: Timestamp,
     /// The name of the person or program that gets the token. The audit log has it with each
@@ -158,7 +161,25 @@ pub struct Grant {
 impl Grant {
     /// The permission to do these operations with these keys until `expires`.
     pub fn new(tenant: Name, keys: GrantedKeys, operations: Vec<TokenOperation>, expires: Timestamp) -> Self {
-        Self { tenant, keys, operations, expires, holder: None }
+        Self { tenant, keys, operations, policies: Vec::new(), expires, holder: None }
+    }
+
+    /// Restricts the token to what these policies permit. Only a service that has them accepts the
+    /// token: [`Token::authorize`](super::Token::authorize) refuses every request.
+    ///
+    /// ```
+    /// use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
+    /// use bulla_kms::Timestamp;
+    ///
+    /// let operations = vec![TokenOperation::Sign];
+    /// let grant = Grant::new("local".parse()?, GrantedKeys::All, operations, Timestamp::now()?);
+    /// assert_eq!(grant.policies(vec!["release".parse()?]).policies[0].as_str(), "release");
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    #[must_use]
+    pub fn policies(mut self, policies: Vec<Name>) -> Self {
+        self.policies = policies;
+        self
     }
 
     /// Names the person or program that gets the token.
@@ -249,6 +270,8 @@ pub struct TokenLimits {
     pub keys: Option<Vec<KeyId>>,
     /// Only these operations.
     pub operations: Option<Vec<TokenOperation>>,
+    /// Only what these policies permit, which a service has in its settings.
+    pub policies: Option<Vec<Name>>,
     /// Only until this time.
     pub expires: Option<Timestamp>,
 }
@@ -265,6 +288,21 @@ impl TokenLimits {
     #[must_use]
     pub fn operations(mut self, operations: impl Into<Option<Vec<TokenOperation>>>) -> Self {
         self.operations = operations.into();
+        self
+    }
+
+    /// Restricts the token to what policies permit.
+    ///
+    /// ```
+    /// use bulla_kms::token::TokenLimits;
+    ///
+    /// let limits = TokenLimits::default().policies(vec!["release".parse()?]);
+    /// assert_eq!(limits.policies.map(|policies| policies.len()), Some(1));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    #[must_use]
+    pub fn policies(mut self, policies: impl Into<Option<Vec<Name>>>) -> Self {
+        self.policies = policies.into();
         self
     }
 

@@ -165,3 +165,29 @@ fn a_token_of_nobody_has_no_rights() {
     keystore.update(&root, None, &KeyChange::Disable).unwrap();
     assert_eq!(all_rights(&keystore, &token, &none), Err(Code::KeyDisabled));
 }
+
+#[test]
+fn policies_are_kept_for_who_has_them_and_everybody_else_refuses() {
+    let (keystore, keys) = keystore();
+    let none = Revocations::default();
+    let grant = Grant::new(name("local"), GrantedKeys::All, vec![TokenOperation::Sign], at(NOON));
+    let plain = keystore.mint_token(&grant).unwrap();
+    let minted = keystore.mint_token(&grant.clone().policies(vec![name("default"), name("a")])).unwrap();
+    let request = TokenRequest::on_key(TokenOperation::Sign, &keys[0], at(NOON));
+    let limits = TokenLimits::default().policies(vec![name("b")]);
+    for (token, sets) in [
+        (plain.clone(), vec![]),
+        (minted.clone(), vec![vec![name("default"), name("a")]]),
+        (plain.attenuate(&limits).unwrap(), vec![vec![name("b")]]),
+        (minted.attenuate(&limits).unwrap(), vec![vec![name("default"), name("a")], vec![name("b")]]),
+    ] {
+        let read: Token = token.expose().parse().unwrap();
+        let rights = keystore.rights(&read, &none).unwrap();
+        assert_eq!(rights.policies(), sets);
+        assert_eq!(read.stated_policies(), Some((name("local"), sets.clone())));
+        assert_eq!(rights.permits(&request).is_ok(), sets.is_empty());
+        assert_eq!(keystore.authorize(&read, &request, &none).is_ok(), sets.is_empty(), "{sets:?}");
+    }
+    let nothing = plain.attenuate(&TokenLimits::default().policies(Vec::new()));
+    assert_eq!(nothing.unwrap_err().code, Code::InvalidArgument);
+}

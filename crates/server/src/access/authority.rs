@@ -15,6 +15,11 @@ impl OperationSet {
     /// by a permission that names it.
     pub(crate) const UNNAMED: Self = Self(!(1 << TokenOperation::ExportPlaintext as u32));
 
+    /// The operations that are in both.
+    pub(crate) fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     pub(crate) fn contains(self, operation: TokenOperation) -> bool {
         self.0 & 1 << operation as u32 != 0
     }
@@ -33,6 +38,8 @@ pub(crate) struct Authority {
     pub(crate) operations: OperationSet,
     /// None for all keys of the tenant, and for operations that concern no key.
     pub(crate) keys: Option<BTreeSet<KeyId>>,
+    /// Policies of the tenant. Each set must permit a request; with none, the rest alone decides.
+    pub(crate) policies: Vec<Vec<Name>>,
     pub(crate) expires: Option<Timestamp>,
     /// Whether the caller may mint tokens and revoke those of others. A token never gives that.
     pub(crate) can_mint_tokens: bool,
@@ -76,6 +83,7 @@ impl From<&Rights> for Authority {
             tenant: rights.tenant().clone(),
             operations: rights.operations().iter().collect(),
             keys: rights.keys().cloned(),
+            policies: rights.policies().to_vec(),
             expires: Some(rights.expires()),
             can_mint_tokens: false,
         }
@@ -97,7 +105,8 @@ mod tests {
     fn authority(operations: &[TokenOperation], keys: Option<Vec<KeyId>>) -> Authority {
         let keys = keys.map(|keys| keys.into_iter().collect());
         let operations = operations.iter().collect();
-        Authority { tenant: name("local"), operations, keys, expires: None, can_mint_tokens: false }
+        let policies = Vec::new();
+        Authority { tenant: name("local"), operations, keys, policies, expires: None, can_mint_tokens: false }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use bulla_kms::{KeyId, Timestamp};
 use super::authority::Authority;
 use super::rate_limit::RateLimiter;
 use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::policy::Acl;
 
 /// A caller whose credential was verified, what it may do, and how much of its rate it has used.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) limiter: Option<Arc<RateLimiter>>,
     /// The revocation ids of a token's blocks.
     pub(crate) revocation_ids: Vec<String>,
+    /// What each set of the authority's policies permits.
+    pub(crate) acls: Vec<Arc<Acl>>,
 }
 
 impl Session {
@@ -123,10 +126,18 @@ mod tests {
         let operations = OperationSet::ALL;
         let tenant = "local".parse().unwrap();
         Session {
-            authority: Authority { tenant, operations, keys: None, expires: None, can_mint_tokens: false },
+            authority: Authority {
+                tenant,
+                operations,
+                keys: None,
+                policies: Vec::new(),
+                expires: None,
+                can_mint_tokens: false,
+            },
             actor: "somebody".parse().unwrap(),
             limiter: None,
             revocation_ids: Vec::new(),
+            acls: Vec::new(),
         }
     }
 

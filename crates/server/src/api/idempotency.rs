@@ -284,9 +284,17 @@ mod tests {
     fn caller() -> Peer {
         let tenant = "local".parse().unwrap();
         let operations = OperationSet::ALL;
-        let authority = Authority { tenant, operations, keys: None, expires: None, can_mint_tokens: false };
+        let authority = Authority {
+            tenant,
+            operations,
+            keys: None,
+            policies: Vec::new(),
+            expires: None,
+            can_mint_tokens: false,
+        };
         let actor = "caller".parse().unwrap();
-        let session = Session { authority, actor, limiter: None, revocation_ids: Vec::new() };
+        let session =
+            Session { authority, actor, limiter: None, revocation_ids: Vec::new(), acls: Vec::new() };
         Peer { connection: Arc::new(Proven(Arc::new(session))), caller_slot: None }
     }
 

@@ -18,6 +18,7 @@ use crate::access::{Authority, Session};
 use crate::config::RoleToken;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::login::{LoggedIn, OneTimeJwt, Refusal};
+use crate::policy::with_default;
 use crate::request::{SecretProof, parse};
 use crate::service::{RowFolder, RowInsertion, RowKind, Worker};
 
@@ -121,6 +122,7 @@ async fn use_once(worker: &Worker, jwt: OneTimeJwt) -> Result<()> {
 /// The service is sealed; a key of the role does not exist.
 pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder) -> Result<MadeLogin> {
     let unsealed = worker.service.unsealed()?;
+    let role = with_policies(worker, role);
     let now = Timestamp::now()?.unix_millis();
     let expires =
         Timestamp::from_unix_millis(now.saturating_add(role.lifetime_seconds.saturating_mul(1000)))?;
@@ -128,18 +130,25 @@ pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder)
         tenant: role.tenant.clone(),
         operations: role.operations.iter().collect(),
         keys: None,
+        policies: Vec::new(),
         expires: Some(expires),
         can_mint_tokens: false,
     };
     // The audit log names who logs in as the one who makes the token.
-    let session =
-        Session { authority, actor: holder.as_str().parse()?, limiter: None, revocation_ids: Vec::new() };
+    let session = Session {
+        authority,
+        actor: holder.as_str().parse()?,
+        limiter: None,
+        revocation_ids: Vec::new(),
+        acls: Vec::new(),
+    };
     let session = Arc::new(session);
     let minting = worker.run_blocking(&unsealed, &session, move |keystore| {
         let keys = granted_keys(keystore, &role)?;
         ensure_root(keystore, &role.tenant)?;
         let grant = Grant::new(role.tenant.clone(), keys, role.operations.clone(), expires);
-        let token = keystore.mint_token(&grant.holder(holder.clone()))?;
+        let grant = grant.policies(role.policies.clone()).holder(holder.clone());
+        let token = keystore.mint_token(&grant)?;
         let revocation_id = last_revocation_id(&token)?;
         let token = token.expose().to_owned();
         Ok(MadeLogin { token, revocation_id, expires, holder: holder.to_string(), role })
@@ -147,6 +156,15 @@ pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder)
     let made = minting.await?;
     tracing::info!(role = %made.role.name, holder = made.holder, id = &made.revocation_id[..16], "a caller has logged in");
     Ok(made)
+}
+
+/// A role with the operations that its policies reach, and with the policy `default`.
+fn with_policies(worker: &Worker, mut role: RoleToken) -> RoleToken {
+    if !role.policies.is_empty() {
+        role.policies = with_default(role.policies);
+        role.operations = worker.service.policies().operations(&role.tenant, &role.policies);
+    }
+    role
 }
 
 /// The error for a refused login.

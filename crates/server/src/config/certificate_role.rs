@@ -37,8 +37,12 @@ pub struct CertificateRoleConfig {
     pub uris: Vec<String>,
     /// The tenant whose keys the token is for.
     pub tenant: Name,
-    /// What the token permits.
+    /// What the token permits. A role has either these or `policies`.
+    #[serde(default)]
     pub operations: Vec<TokenOperation>,
+    /// The policies of the tenant that say what the token permits below `/v1`.
+    #[serde(default)]
+    pub policies: Vec<Name>,
     /// The keys, by their labels or names; all of the tenant by default.
     pub keys: Option<Vec<String>>,
     /// The token's lifetime.
@@ -53,6 +57,7 @@ impl CertificateRoleConfig {
             name: self.name.clone(),
             tenant: self.tenant.clone(),
             operations: self.operations.clone(),
+            policies: self.policies.clone(),
             keys: self.keys.clone(),
             lifetime_seconds: self.lifetime_seconds,
         }

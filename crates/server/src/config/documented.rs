@@ -57,6 +57,11 @@ fn everything() -> Config {
         role: vec![role()],
         approle: vec![approle()],
         certificate_role: vec![certificate_role()],
+        policy: vec![PolicyConfig {
+            name: "a".parse().unwrap(),
+            tenant: "local".parse().unwrap(),
+            file: "a".into(),
+        }],
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
             backup_recipients: vec!["a".to_owned()],
@@ -88,6 +93,7 @@ fn role() -> RoleConfig {
         jwt_use: JwtUse::Once,
         tenant: "local".parse().unwrap(),
         operations: vec![TokenOperation::Sign],
+        policies: vec!["a".parse().unwrap()],
         keys: Some(vec!["a".to_owned()]),
         lifetime_seconds: 1,
     }
@@ -103,6 +109,7 @@ fn approle() -> AppRoleConfig {
         secret_id_bound_cidrs: vec!["10.0.0.0/8".parse().unwrap()],
         tenant: "local".parse().unwrap(),
         operations: vec![TokenOperation::Sign],
+        policies: vec!["a".parse().unwrap()],
         keys: Some(vec!["a".to_owned()]),
         lifetime_seconds: 1,
     }
@@ -120,6 +127,7 @@ fn certificate_role() -> CertificateRoleConfig {
         uris: some(),
         tenant: "local".parse().unwrap(),
         operations: vec![TokenOperation::Sign],
+        policies: vec!["a".parse().unwrap()],
         keys: Some(some()),
         lifetime_seconds: 1,
     }

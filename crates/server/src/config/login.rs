@@ -53,8 +53,12 @@ pub struct RoleConfig {
     pub jwt_use: JwtUse,
     /// The tenant whose keys the token is for.
     pub tenant: Name,
-    /// What the token permits.
+    /// What the token permits. A role has either these or `policies`.
+    #[serde(default)]
     pub operations: Vec<TokenOperation>,
+    /// The policies of the tenant that say what the token permits below `/v1`.
+    #[serde(default)]
+    pub policies: Vec<Name>,
     /// The keys, by their labels or names; all of the tenant by default.
     pub keys: Option<Vec<String>>,
     /// The token's lifetime.
@@ -152,6 +156,7 @@ impl RoleConfig {
             name: self.name.clone(),
             tenant: self.tenant.clone(),
             operations: self.operations.clone(),
+            policies: self.policies.clone(),
             keys: self.keys.clone(),
             lifetime_seconds: self.lifetime_seconds,
         }
@@ -165,6 +170,7 @@ pub(crate) struct RoleToken {
     pub(crate) name: Name,
     pub(crate) tenant: Name,
     pub(crate) operations: Vec<TokenOperation>,
+    pub(crate) policies: Vec<Name>,
     pub(crate) keys: Option<Vec<String>>,
     pub(crate) lifetime_seconds: u64,
 }
@@ -175,8 +181,11 @@ impl RoleToken {
     /// role.
     pub(super) fn check(&self, role: &str) -> Result<()> {
         let wrong = |message: &str| Err(invalid(format!("{role}: {message}")));
-        if self.operations.is_empty() {
-            return wrong("name at least one of `operations`");
+        if self.operations.is_empty() == self.policies.is_empty() {
+            return wrong("name at least one of `operations`, or of `policies`, and not of both");
+        }
+        if !self.policies.is_empty() && self.keys.is_some() {
+            return wrong("`keys` are for `operations`: the paths in policies name keys");
         }
         if !(1..=MAX_LIFETIME_SECONDS).contains(&self.lifetime_seconds) {
             return wrong(&format!("`lifetime_seconds` is from 1 to {MAX_LIFETIME_SECONDS}"));

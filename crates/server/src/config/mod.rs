@@ -9,6 +9,7 @@ mod limits;
 mod listen;
 mod log;
 mod login;
+mod policy;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -32,6 +33,7 @@ pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
 pub(crate) use self::login::RoleToken;
 pub(crate) use self::login::is_protected;
 pub use self::login::{IssuerConfig, JwtUse, RoleConfig};
+pub use self::policy::PolicyConfig;
 pub use crate::access::RequestRate;
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
@@ -60,6 +62,8 @@ pub struct Config {
     pub approle: Vec<AppRoleConfig>,
     /// What a client certificate gives.
     pub certificate_role: Vec<CertificateRoleConfig>,
+    /// Files with policies, which roles and tokens name.
+    pub policy: Vec<PolicyConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
     /// What the service writes to standard error.
@@ -258,6 +262,7 @@ impl Config {
         login::check(&self.issuer, &self.role)?;
         approle::check(&self.approle)?;
         certificate_role::check(&self.certificate_role)?;
+        policy::check(&self.policy)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for caller in &self.caller {
             if caller.uid.is_some() == caller.certificate_sha256.is_some() {
@@ -307,6 +312,16 @@ impl Config {
             return Err(invalid("[audit] witness_interval_seconds must be at least 1"));
         }
         Ok(())
+    }
+
+    /// The tokens of all roles, with the names of the roles for errors.
+    pub(crate) fn role_tokens(&self) -> impl Iterator<Item = (String, RoleToken)> {
+        let roles = self.role.iter().map(|role| (format!("the role {}", role.name), role.token()));
+        let approles = self.approle.iter().map(|role| (format!("the AppRole {}", role.name), role.token()));
+        let certificates = self.certificate_role.iter();
+        let certificates =
+            certificates.map(|role| (format!("the certificate role {}", role.name), role.token()));
+        roles.chain(approles).chain(certificates)
     }
 
     /// How many witnesses must cosign a checkpoint.

@@ -214,6 +214,7 @@ mod tests {
             secret_id_bound_cidrs: Vec::new(),
             tenant: tenant.parse().unwrap(),
             operations: vec![bulla_kms::token::TokenOperation::Sign],
+            policies: Vec::new(),
             keys: None,
             lifetime_seconds: 60,
         }

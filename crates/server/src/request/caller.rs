@@ -11,6 +11,7 @@ use bulla_kms::Timestamp;
 use rustls::pki_types::CertificateDer;
 
 use super::cross_site::{ConnectionProof, check_site};
+use super::under_policies::check_path;
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{UnsealedService, Worker};
@@ -190,6 +191,7 @@ impl Caller {
         if session.authority.expires.is_some() {
             session.check_time(Timestamp::now()?)?;
         }
+        check_path(&session, parts.uri.path())?;
         Ok(Self { session, unsealed })
     }
 
@@ -218,7 +220,11 @@ impl Caller {
                 "the service was sealed meanwhile: send it again",
             ));
         }
-        if now.session.authority == session.authority { Ok(()) } else { Err(ApiError::forbidden()) }
+        if now.session.authority != session.authority {
+            return Err(ApiError::forbidden());
+        }
+        // The policies may be others now.
+        if now.session.acls.is_empty() { Ok(()) } else { now.permitted(parts).map(drop) }
     }
 }
 
@@ -241,6 +247,6 @@ impl FromRequestParts<Worker> for Caller {
         caller.session.count(1)?;
         let (session, unsealed) = (Arc::clone(&caller.session), Arc::clone(&caller.unsealed));
         parts.extensions.insert(Verified { session, unsealed, epoch });
-        Ok(caller)
+        caller.under_policies(parts)
     }
 }

@@ -4,6 +4,7 @@ mod body;
 mod caller;
 mod cross_site;
 mod parameters;
+mod under_policies;
 
 pub(crate) use self::body::{
     BodyBytes, Items, LIST_BOUND, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
@@ -14,3 +15,4 @@ pub(crate) use self::caller::{
 };
 pub(crate) use self::cross_site::ConnectionProof;
 pub(crate) use self::parameters::{Path, Query, resolve_key, resolve_version};
+pub(crate) use self::under_policies::ParameterRules;

@@ -86,6 +86,7 @@ impl NamedCallers {
                 tenant: config.service.operator_tenant.clone(),
                 operations: OperationSet::ALL,
                 keys: None,
+                policies: Vec::new(),
                 expires: None,
                 can_mint_tokens: true,
             };
@@ -94,6 +95,7 @@ impl NamedCallers {
                 actor: "development".parse()?,
                 limiter: None,
                 revocation_ids: Vec::new(),
+                acls: Vec::new(),
             };
             peers.everybody = Some(Arc::new(session));
         }
@@ -131,11 +133,18 @@ fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<
         tenant: caller.tenant.clone(),
         operations,
         keys: caller.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
+        policies: Vec::new(),
         expires: None,
         can_mint_tokens: caller.can_mint_tokens,
     };
     let limiter = config.limits.request_rate.map(|rate| Arc::new(RateLimiter::new(rate, nodes)));
-    Ok(Session { authority, actor: caller.name.parse()?, limiter, revocation_ids: Vec::new() })
+    Ok(Session {
+        authority,
+        actor: caller.name.parse()?,
+        limiter,
+        revocation_ids: Vec::new(),
+        acls: Vec::new(),
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::tls::{ListenerTls, LoadedCertificate};
 use crate::access::NodeCount;
 use crate::config::{Config, ListenConfig};
 use crate::login::Logins;
-use crate::service::Service;
+use crate::service::{Policies, Service};
 
 /// The settings that a reload replaces while the service runs. `Service` has the list of revoked
 /// tokens.
@@ -64,6 +64,7 @@ impl LiveSettings {
         new.service.development = config.service.development;
         let (peers, certificates) = read(&new, self.service.nodes())?;
         let logins = Logins::new(&new, &self.service.logins())?;
+        let policies = Policies::new(&new)?;
         self.service.reload_revocations()?;
         for (listen, tls) in config.listen.iter().zip(&self.tls) {
             let same = certificates.iter().find(|(address, _)| *address == listen.address);
@@ -75,11 +76,13 @@ impl LiveSettings {
         self.peers.store(Arc::new(peers));
         self.service.set_limits(new.limits);
         self.service.set_logins(logins);
+        self.service.set_policies(policies);
         let needing_restart = config.needing_restart(&new);
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
         (config.limits, config.caller) = (new.limits, new.caller);
         (config.issuer, config.role, config.approle) = (new.issuer, new.role, new.approle);
+        (config.certificate_role, config.policy) = (new.certificate_role, new.policy);
         Ok(needing_restart)
     }
 }

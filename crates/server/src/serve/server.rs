@@ -26,7 +26,7 @@ use super::reload::{self, LiveSettings};
 use super::tls::ListenerTls;
 use crate::access::NodeCount;
 use crate::config::Config;
-use crate::service::{KeystoreSource, Service, WorkerState};
+use crate::service::{KeystoreSource, Policies, Service, WorkerState};
 
 /// A service whose sockets listen.
 pub struct Server {
@@ -120,7 +120,8 @@ impl Server {
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
     pub fn check(config: &Config) -> Result<()> {
-        reload::read(config, &NodeCount::one()).map(|_| ())
+        reload::read(config, &NodeCount::one())?;
+        Policies::new(config).map(|_| ())
     }
 
     /// The addresses, as clients name them.

@@ -3,6 +3,7 @@
 mod answer_cache;
 mod blocking_pool;
 mod metrics;
+mod policies;
 mod revocation_file;
 mod rows;
 mod state;
@@ -10,6 +11,8 @@ mod worker;
 
 pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
 pub(crate) use self::blocking_pool::run_off_thread;
+pub(crate) use self::policies::Policies;
+pub use self::policies::{PolicyDecision, check_policy, explain_policies};
 pub(crate) use self::revocation_file::RevokedBy;
 pub(crate) use self::rows::{OwnerDigest, RowFolder, RowInsertion, RowKind, ServiceRow, ServiceRows};
 pub(crate) use self::state::{BodyReservation, Service, UnsealedService};

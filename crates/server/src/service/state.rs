@@ -20,6 +20,7 @@ use bulla_kms::{Code, KeyId, Keystore, KmsError, SecretString, Timestamp};
 use super::answer_cache::AnswerCache;
 use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
 use super::metrics::ServiceMetrics;
+use super::policies::Policies;
 use super::revocation_file::{RevocationFile, RevokedBy};
 use super::rows::ServiceRows;
 use crate::access::{
@@ -192,6 +193,7 @@ pub(crate) struct Service {
     /// How often callers try to unseal: each caller of the settings, and all others together.
     tries: Mutex<HashMap<Option<Actor>, RateLimiter>>,
     logins: ArcSwap<Logins>,
+    policies: ArcSwap<Policies>,
     /// How often callers of each address try to log in with what could be guessed.
     login_tries: TokenRateLimiters,
     revoked_tokens: ArcSwap<RevokedTokens>,
@@ -255,6 +257,7 @@ impl Service {
             opening: Mutex::new(()),
             tries: Mutex::default(),
             logins: ArcSwap::from_pointee(Logins::new(&config, &Logins::default())?),
+            policies: ArcSwap::from_pointee(Policies::new(&config)?),
             login_tries: TokenRateLimiters::new(Some(LOGIN_TRY_RATE)),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
@@ -293,6 +296,17 @@ impl Service {
     /// Sets the issuers and roles for all logins from now on. Tokens of earlier logins stay valid.
     pub(crate) fn set_logins(&self, logins: Logins) {
         self.logins.store(Arc::new(logins));
+    }
+
+    /// The policies as they are now.
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        self.policies.load_full()
+    }
+
+    /// Sets the policies, also for tokens that were made before.
+    pub(crate) fn set_policies(&self, policies: Policies) {
+        self.policies.store(Arc::new(policies));
+        self.forget_sessions();
     }
 
     /// How many nodes share the rates of callers.
@@ -523,7 +537,10 @@ impl Service {
         .parse()?;
         // The first block is the minted token. All tokens that are made from it share one rate.
         let limiter = ids.first().and_then(|minted| self.limiters.limiter_for(minted));
-        Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids })
+        let policies = self.policies.load();
+        let acl = |names: &Vec<_>| policies.acl(rights.tenant(), names);
+        let acls = rights.policies().iter().map(acl).collect();
+        Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids, acls })
     }
 }
 

@@ -11,7 +11,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Holder, TokenOperation};
+use bulla_kms::token::Holder;
 use bulla_kms::{Code, KmsError, Timestamp};
 use ipnet::IpNet;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -28,6 +28,7 @@ use super::request::{
     OptionalSecret, OptionalText, PathName, Seconds, SecretVaultBody, SecretVaultContent, VaultBody,
     VaultCaller, number, seconds,
 };
+use super::tokens::policy_names;
 use crate::api::{MadeLogin, mint_login};
 use crate::config::AppRoleConfig;
 use crate::error::{ApiError, ApiErrorCode};
@@ -120,7 +121,7 @@ async fn transit_login_approle(
     };
     let LoggedInRole { role, holder, metadata } = logged_in;
     let MadeLogin { token, revocation_id, role, .. } = mint_login(&worker, role.token(), holder).await?;
-    let policies = role.operations.iter().copied().map(TokenOperation::as_str).collect();
+    let policies = policy_names(&role.policies, role.operations.iter().copied());
     let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
     let mut shown = metadata;
     shown.insert("role_name".to_owned(), role.name.to_string());

@@ -40,10 +40,10 @@ pub(super) struct Auth {
     pub(super) client_token: String,
     /// The id that revokes it.
     pub(super) accessor: String,
-    /// The operations that the token permits.
-    pub(super) policies: Vec<&'static str>,
+    /// The policies of the token, or the operations that it permits.
+    pub(super) policies: Vec<String>,
     /// The same.
-    pub(super) token_policies: Vec<&'static str>,
+    pub(super) token_policies: Vec<String>,
     /// What the login showed: the role, and the caller's name in the audit log; null for a token
     /// that was created.
     pub(super) metadata: Option<BTreeMap<String, String>>,
@@ -73,8 +73,8 @@ pub(super) struct AnswerSubject {
 }
 
 impl Auth {
-    /// A token of its own that permits these operations.
-    pub(super) fn new(token: String, accessor: String, policies: Vec<&'static str>, seconds: u64) -> Self {
+    /// A token of its own that has these policies or permits these operations.
+    pub(super) fn new(token: String, accessor: String, policies: Vec<String>, seconds: u64) -> Self {
         Self {
             client_token: token,
             accessor,

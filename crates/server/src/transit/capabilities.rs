@@ -18,6 +18,7 @@ use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::keys::is_visible;
 use super::request::{OptionalSecret, OptionalText, SecretVaultContent, VaultCaller};
 use crate::access::{Authority, Session};
+use crate::policy::CapabilitySet;
 use crate::request::{Caller, LIST_BOUND};
 use crate::service::Worker;
 
@@ -167,6 +168,10 @@ fn capabilities(
     };
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("v1/").unwrap_or(path);
+    if !session.acls.is_empty() {
+        let permitted = session.acls.iter().map(|acl| acl.capabilities(path));
+        return Ok(permitted.reduce(CapabilitySet::intersection).unwrap_or_default().words());
+    }
     let parts: Vec<_> = path.split('/').collect();
     let authority = &session.authority;
     let creates = authority.permits_in_tenant(Create);
@@ -241,8 +246,12 @@ fn permits_export<'a>(
 
 /// What a caller may do at a path below `sys/`.
 fn sys_capabilities(worker: &Worker, authority: &Authority, path: &[&str]) -> Vec<Option<&'static str>> {
+    let reads = authority.permits_in_tenant(TokenOperation::Read);
     match *path {
         ["capabilities" | "capabilities-self"] | ["unseal"] => vec![Some("update")],
+        ["policies", "acl"] | ["policies", "acl", ""] => vec![reads.then_some("list")],
+        ["policy"] | ["policy", ""] => vec![reads.then_some("list"), reads.then_some("read")],
+        ["policies", "acl", _] | ["policy", _] => vec![reads.then_some("read")],
         ["wrapping", "wrap" | "unwrap" | "rewrap"] => vec![Some("update")],
         ["wrapping", "lookup"] => vec![Some("read"), Some("update")],
         ["health" | "leader" | "seal-status" | "init" | "mounts"] => vec![Some("read")],

@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use bulla_kms::token::TokenOperation;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -11,6 +10,7 @@ use utoipa_axum::routes;
 use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
 use super::request::{OptionalText, SecretVaultBody};
+use super::tokens::policy_names;
 use crate::api::{MadeLogin, log_in, mint_login};
 use crate::error::ApiErrorCode;
 use crate::request::ConnectionCaller;
@@ -66,7 +66,7 @@ async fn logged_in(worker: &Worker, body: &SecretVaultBody) -> Result<Response> 
     let jwt = jwt.given().ok_or_else(|| VaultError::invalid("missing token"))?;
     let role = role.given().ok_or_else(|| VaultError::invalid("missing role"))?;
     let MadeLogin { token, revocation_id, holder, role, .. } = log_in(worker, role, jwt).await?;
-    let policies = role.operations.iter().copied().map(TokenOperation::as_str).collect();
+    let policies = policy_names(&role.policies, role.operations.iter().copied());
     let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
     auth.metadata = Some([("role".to_owned(), role.name.to_string()), ("holder".to_owned(), holder)].into());
     Ok(auth.answer(worker, role.tenant, Vec::new()))
@@ -97,7 +97,7 @@ async fn transit_login_certificate(
     let found = logins.login_by_certificate(request.name.given(), &chain);
     let (role, names, holder) = found.ok_or_else(refused)?;
     let MadeLogin { token, revocation_id, role, .. } = mint_login(&worker, role.token(), holder).await?;
-    let policies = role.operations.iter().copied().map(TokenOperation::as_str).collect();
+    let policies = policy_names(&role.policies, role.operations.iter().copied());
     let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
     let shown = [
         ("cert_name", role.name.as_str()),

@@ -16,6 +16,7 @@ mod import;
 mod keys;
 mod login;
 mod new_token;
+mod policies;
 mod request;
 mod scheme;
 mod signatures;
@@ -57,6 +58,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(export::routes())
         .merge(capabilities::routes())
         .merge(sys::routes())
+        .merge(policies::routes())
         .merge(tokens::routes())
         .merge(wrapping::routes())
         .merge(new_token::routes())

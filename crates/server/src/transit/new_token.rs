@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bulla_kms::token::{Grant, GrantedKeys, Holder, Token, TokenLimits, TokenOperation};
-use bulla_kms::{Code, Keystore, KmsError, Timestamp};
+use bulla_kms::{Code, Keystore, KmsError, Name, Timestamp};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -17,10 +17,11 @@ use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
 use super::capabilities::TextList;
 use super::request::{OptionalText, Seconds, VaultBody, VaultCaller, flag, number, seconds};
-use super::tokens::TokenRow;
+use super::tokens::{TokenRow, policy_names};
 use crate::access::{Authority, Session};
 use crate::api::ensure_root;
 use crate::error::ApiError;
+use crate::policy::{DEFAULT, with_default};
 use crate::request::{Caller, token};
 use crate::service::Worker;
 
@@ -36,8 +37,8 @@ const DEFAULT_LIFETIME_SECONDS: u64 = 768 * 60 * 60;
 /// A token to make.
 #[derive(Deserialize, ToSchema)]
 struct NewVaultToken<'a> {
-    /// The operations that the token permits: a list, or a text with commas. All of the caller's
-    /// when absent. `default` does not count.
+    /// Policies of the settings, or operations that the token permits: a list, or a text with
+    /// commas. All of the caller's when absent.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Vec<String>>, max_items = 1000, example = json!(["sign"]))]
     policies: TextList<'a>,
@@ -74,6 +75,10 @@ struct NewVaultToken<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     entity_alias: OptionalText<'a>,
+    /// Whether the policy `default` is left out of policies of the settings.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    no_default_policy: Option<bool>,
     /// Only for callers who may mint.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
@@ -109,29 +114,56 @@ impl NewVaultToken<'_> {
         }
     }
 
-    /// The operations that the request names; none if it names no policy.
+    /// What the new token permits of what the caller may do.
     ///
     /// # Errors
-    /// A policy is no operation of the caller's.
-    fn operations(&self, authority: &Authority) -> Result<Option<Vec<TokenOperation>>> {
-        let TextList(policies) = &self.policies;
-        if policies.is_empty() {
-            return Ok(None);
+    /// A policy is neither an operation of the caller's nor a policy that the caller may give; they
+    /// permit nothing.
+    fn rights(&self, worker: &Worker, authority: &Authority) -> Result<ChildRights> {
+        let TextList(named) = &self.policies;
+        let named: Vec<_> = named.iter().map(Cow::as_ref).filter(|name| *name != DEFAULT).collect();
+        if self.policies.0.is_empty() {
+            let policies = authority.policies.last().cloned().unwrap_or_default();
+            return Ok(ChildRights { operations: None, policies });
         }
-        let mut operations = Vec::new();
-        for policy in policies.iter().map(Cow::as_ref).filter(|policy| *policy != "default") {
-            let operation = policy.parse::<TokenOperation>().ok();
-            let operation = operation.filter(|operation| authority.operations.contains(*operation));
-            let operation =
-                operation.ok_or_else(|| VaultError::invalid("child policies must be subset of parent"))?;
-            if !operations.contains(&operation) {
-                operations.push(operation);
+        let (mut operations, mut policies) = (Vec::new(), Vec::new());
+        for name in named {
+            match name.parse::<TokenOperation>() {
+                Ok(operation) if authority.operations.contains(operation) => operations.push(operation),
+                Ok(_) => return Err(no_subset()),
+                Err(_) => policies.push(name.parse::<Name>().map_err(|_| no_subset())?),
             }
         }
-        if operations.is_empty() {
-            return Err(VaultError::invalid("bulla's policies are operations, such as `sign`: name one"));
+        operations.sort_unstable();
+        operations.dedup();
+        if !policies.is_empty() && !operations.is_empty() {
+            let message = "name either operations or policies of the settings, and not both";
+            return Err(VaultError::invalid(message));
         }
-        Ok(Some(operations))
+        // Under policies, operations alone would forget them.
+        let is_known = |name: &Name| match authority.policies.last() {
+            Some(parents) => parents.contains(name),
+            None => worker.service.policies().has(&authority.tenant, name),
+        };
+        if !policies.iter().all(is_known) {
+            return Err(no_subset());
+        }
+        if operations.is_empty() && (policies.is_empty() && authority.policies.is_empty()) {
+            return Err(VaultError::invalid(
+                "bulla's policies are operations, such as `sign`, or those of the settings: name one",
+            ));
+        }
+        if !operations.is_empty() {
+            let policies = authority.policies.last().cloned().unwrap_or_default();
+            return Ok(ChildRights { operations: Some(operations), policies });
+        }
+        if self.no_default_policy != Some(true) {
+            policies = with_default(policies);
+        }
+        let reached = worker.service.policies().operations(&authority.tenant, &policies);
+        let reached = reached.into_iter().filter(|operation| authority.operations.contains(*operation));
+        let reached: Vec<_> = reached.collect();
+        Ok(ChildRights { operations: Some(reached).filter(|reached| !reached.is_empty()), policies })
     }
 
     /// When the token ends, and warnings about it.
@@ -174,14 +206,16 @@ async fn transit_create_token(
     }
     let parent: Token = std::str::from_utf8(parent).map_err(|_| ApiError::forbidden())?.parse()?;
     let authority = &caller.session.authority;
-    let operations = request.operations(authority)?;
+    let ChildRights { operations, policies } = request.rights(&worker, authority)?;
     let now = Timestamp::now()?;
     let (expires, warnings) = request.expires(now, authority)?;
     // Every child has a block of its own, and so an accessor.
     let limits = TokenLimits::default().operations(operations.clone()).expires(expires);
+    let limits = limits.policies(Some(policies.clone()).filter(|policies| !policies.is_empty()));
     let all = || TokenOperation::ALL.iter().copied().filter(|one| authority.operations.contains(*one));
     let row = NewTokenRow {
         operations: operations.unwrap_or_else(|| all().collect()),
+        policies,
         holder: holder_of(&caller.session),
         created: now,
         expires,
@@ -217,7 +251,8 @@ async fn mint(worker: &Worker, caller: &Caller, request: &NewVaultToken<'_>) -> 
         return Err(ApiError::forbidden().into());
     }
     let all = || TokenOperation::ALL.iter().copied().filter(|one| authority.operations.contains(*one));
-    let operations = request.operations(authority)?.unwrap_or_else(|| all().collect());
+    let ChildRights { operations, policies } = request.rights(worker, authority)?;
+    let operations = operations.unwrap_or_else(|| all().collect());
     let now = Timestamp::now()?;
     let (expires, warnings) = request.expires(now, authority)?;
     let keys = match &authority.keys {
@@ -225,16 +260,29 @@ async fn mint(worker: &Worker, caller: &Caller, request: &NewVaultToken<'_>) -> 
         Some(keys) => GrantedKeys::These(keys.iter().cloned().collect()),
     };
     let mut grant = Grant::new(authority.tenant.clone(), keys, operations.clone(), expires);
+    grant = grant.policies(policies.clone());
     if let Some(name) = request.display_name.given() {
         grant = grant.holder(Holder::named("token", name));
     }
     let holder = grant.holder.as_ref().map_or_else(String::new, ToString::to_string);
-    let row = NewTokenRow { operations, holder, created: now, expires };
+    let row = NewTokenRow { operations, policies, holder, created: now, expires };
     let mint = move |keystore: &Keystore| {
         ensure_root(keystore, &grant.tenant)?;
         keystore.mint_token(&grant)
     };
     made(worker, caller, row, warnings, mint).await
+}
+
+fn no_subset() -> VaultError {
+    VaultError::invalid("child policies must be subset of parent")
+}
+
+/// What a new token permits.
+struct ChildRights {
+    /// None for all of the parent's.
+    operations: Option<Vec<TokenOperation>>,
+    /// None of them if operations alone decide.
+    policies: Vec<Name>,
 }
 
 /// The holder in the name of a token's session, which ends with `token ID`.
@@ -246,6 +294,7 @@ fn holder_of(session: &Session) -> String {
 /// What the service keeps of a token that is not made yet.
 struct NewTokenRow {
     operations: Vec<TokenOperation>,
+    policies: Vec<Name>,
     /// The name of the token's holder; empty if it has none.
     holder: String,
     created: Timestamp,
@@ -264,17 +313,17 @@ async fn made(
     let seconds = |time: Timestamp| time.unix_millis() / 1000;
     let lifetime = seconds(row.expires).saturating_sub(seconds(row.created));
     let is_orphan = caller.session.revocation_ids.is_empty();
-    let policies = row.operations.iter().copied().map(TokenOperation::as_str).collect();
+    let policies = policy_names(&row.policies, row.operations.iter().copied());
     let (owner, inner) = (tenant.clone(), worker.clone());
     let making = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let token = make(keystore)?;
         let revocation_ids: Vec<_> =
             token.inspect()?.blocks.into_iter().map(|block| block.revocation_id).collect();
         let accessor = revocation_ids.last().cloned().unwrap_or_default();
-        let NewTokenRow { operations, holder, created, expires } = row;
+        let NewTokenRow { operations, policies, holder, created, expires } = row;
         let display_name = format!("{holder} token {}", &accessor[..accessor.len().min(16)]);
         let display_name = display_name.trim_start().to_owned();
-        let row = TokenRow { revocation_ids, operations, display_name, created, expires };
+        let row = TokenRow { revocation_ids, operations, policies, display_name, created, expires };
         row.keep(&inner, keystore, owner.as_str())?;
         Ok((token.expose().to_owned(), accessor))
     });

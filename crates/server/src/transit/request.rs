@@ -19,7 +19,10 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::answer::{Result, VaultError};
 use crate::config::MAX_ITEMS;
 use crate::error::{ApiError, ApiErrorCode};
-use crate::request::{self, BodyBytes, Caller, List, Object, SecretContent, SecretProof, parse};
+use crate::policy::seconds_of;
+use crate::request::{
+    self, BodyBytes, Caller, List, Object, ParameterRules, SecretContent, SecretProof, parse,
+};
 use crate::service::Worker;
 
 /// The verified caller.
@@ -40,7 +43,9 @@ impl FromRequest<Worker> for VaultBody {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
+        let rules = request.extensions().get::<ParameterRules>().cloned();
         let BodyBytes(body) = BodyBytes::from_request(request, worker).await?;
+        rules.map_or(Ok(()), |rules| rules.check(&body))?;
         Ok(Self(body))
     }
 }
@@ -62,7 +67,10 @@ impl FromRequest<Worker> for SecretVaultContent {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
-        Ok(Self(SecretContent::from_request(request, worker).await?))
+        let rules = request.extensions().get::<ParameterRules>().cloned();
+        let body = SecretContent::from_request(request, worker).await?;
+        rules.map_or(Ok(()), |rules| rules.check(&body))?;
+        Ok(Self(body))
     }
 }
 
@@ -290,24 +298,7 @@ impl Lenient for Seconds {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        if text.is_empty() || text.bytes().all(|b| b.is_ascii_digit()) {
-            return if text.is_empty() { Some(Self(0)) } else { text.parse().ok().map(Self) };
-        }
-        let (mut rest, mut sum) = (text, 0_u64);
-        while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
-            let (number, unit) = rest.split_at(digits);
-            let (seconds, unit) = match unit.as_bytes()[0] {
-                b'd' => (86_400, &unit[1..]),
-                b'h' => (3_600, &unit[1..]),
-                b'm' => (60, &unit[1..]),
-                b's' => (1, &unit[1..]),
-                _ => return None,
-            };
-            sum = sum.checked_add(number.parse::<u64>().ok()?.checked_mul(seconds)?)?;
-            rest = unit;
-        }
-        Some(Self(sum))
+        if text.is_empty() { Some(Self(0)) } else { seconds_of(text).map(Self) }
     }
 }
 

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Keystore, Timestamp};
+use bulla_kms::{Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
@@ -62,8 +62,8 @@ struct TokenData<'a> {
     ttl: u64,
     /// The keys' tenant.
     meta: TokenMeta,
-    /// The operations that the token permits.
-    policies: Vec<&'static str>,
+    /// The policies of the token, or the operations that it permits.
+    policies: Vec<String>,
     /// Always false: nothing renews a token.
     renewable: bool,
     /// Always 0: nothing renews a token, so there is no greatest time to live.
@@ -95,6 +95,7 @@ impl<'a> TokenData<'a> {
         let now = Timestamp::now()?.unix_millis() / 1000;
         let permitted = TokenOperation::ALL.iter().copied();
         let permitted = permitted.filter(|operation| authority.operations.contains(*operation));
+        let policies = authority.policies.last().cloned().unwrap_or_default();
         Ok(Self {
             id,
             accessor: session.revocation_ids.last().cloned().unwrap_or_default(),
@@ -105,7 +106,7 @@ impl<'a> TokenData<'a> {
             expire_time: authority.expires.map(|time| time.to_string()),
             ttl: authority.expires.map_or(0, |time| (time.unix_millis() / 1000).saturating_sub(now)),
             meta: TokenMeta { tenant: authority.tenant.to_string() },
-            policies: permitted.map(TokenOperation::as_str).collect(),
+            policies: policy_names(&policies, permitted),
             renewable: false,
             explicit_max_ttl: 0,
             orphan: session.revocation_ids.len() <= 1,
@@ -117,6 +118,18 @@ impl<'a> TokenData<'a> {
     }
 }
 
+/// What Vault calls the policies of a token: its policies, or else the operations that it permits.
+pub(super) fn policy_names(
+    policies: &[Name],
+    operations: impl Iterator<Item = TokenOperation>,
+) -> Vec<String> {
+    if policies.is_empty() {
+        operations.map(|operation| operation.to_string()).collect()
+    } else {
+        policies.iter().map(Name::to_string).collect()
+    }
+}
+
 /// What the service keeps of a token that was created: nothing by which it could be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +137,8 @@ pub(super) struct TokenRow {
     /// The revocation ids of its blocks. The last one is the accessor.
     pub(super) revocation_ids: Vec<String>,
     pub(super) operations: Vec<TokenOperation>,
+    #[serde(default)]
+    pub(super) policies: Vec<Name>,
     pub(super) display_name: String,
     pub(super) created: Timestamp,
     pub(super) expires: Timestamp,
@@ -162,7 +177,7 @@ impl TokenRow {
             expire_time: Some(self.expires.to_string()),
             ttl: expires.saturating_sub(seconds(Timestamp::now()?)),
             meta: TokenMeta { tenant: tenant.to_owned() },
-            policies: self.operations.iter().copied().map(TokenOperation::as_str).collect(),
+            policies: policy_names(&self.policies, self.operations.iter().copied()),
             renewable: false,
             explicit_max_ttl: 0,
             orphan: self.revocation_ids.len() <= 1,

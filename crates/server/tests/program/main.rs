@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod crash;
+mod policy;
 mod serve;
 #[cfg(feature = "otel")]
 mod traces;

@@ -129,6 +129,7 @@ fn role() -> RoleConfig {
         jwt_use: JwtUse::Repeated,
         tenant: name("local"),
         operations: vec![TokenOperation::Sign],
+        policies: Vec::new(),
         keys: Some(vec!["release".to_owned()]),
         lifetime_seconds: 60,
     }

@@ -33,14 +33,14 @@ fn permission(described: &Described) -> Permission {
 const FILTERED: [&str; 4] = ["keys_list", "keys_jwks", "transit_list", "encryption_decrypt"];
 
 /// A request for an operation, about a key where it is about one.
-struct Asked {
-    method: String,
-    path: String,
-    body: Vec<u8>,
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: Vec<u8>,
     names_a_key: bool,
 }
 
-fn asked(description: &Value, described: &Described, key: &Key) -> Asked {
+pub(crate) fn asked(description: &Value, described: &Described, key: &Key) -> Asked {
     let Described { path, method, operation } = described;
     let permission = permission(described);
     let Key { label, name: key } = key;
@@ -123,7 +123,7 @@ impl Example<'_> {
 }
 
 impl Asked {
-    fn send(&self, service: &Service, token: Option<&Token>) -> Answer {
+    pub(crate) fn send(&self, service: &Service, token: Option<&Token>) -> Answer {
         service.send(&self.method, token, &self.path, &self.body)
     }
 }
@@ -141,9 +141,9 @@ fn is_refused(answer: &Answer) -> bool {
 }
 
 /// A key, by its label and by its name.
-struct Key {
-    label: String,
-    name: String,
+pub(crate) struct Key {
+    pub(crate) label: String,
+    pub(crate) name: String,
 }
 
 impl Key {
@@ -152,7 +152,7 @@ impl Key {
     }
 }
 
-fn new_key(keystore: &Keystore, tenant: &str) -> Key {
+pub(crate) fn new_key(keystore: &Keystore, tenant: &str) -> Key {
     let label = format!("key-{}", keystore.list().unwrap().len());
     let new = NewKey::new(name(tenant), name("files"), Algorithm::Ed25519).label(name(&label));
     Key { label, name: keystore.create_key(new).unwrap().key_id().to_string() }

@@ -18,6 +18,7 @@ pub(crate) fn role(label: &str) -> AppRoleConfig {
         secret_id_bound_cidrs: Vec::new(),
         tenant: name("local"),
         operations: vec![TokenOperation::Sign],
+        policies: Vec::new(),
         keys: Some(vec!["a".to_owned()]),
         lifetime_seconds: 60,
     }
@@ -236,6 +237,7 @@ fn certificate_role(label: &str, common_names: &[&str]) -> CertificateRoleConfig
         uris: Vec::new(),
         tenant: name("local"),
         operations: vec![TokenOperation::Read],
+        policies: Vec::new(),
         keys: None,
         lifetime_seconds: 60,
     }

@@ -6,6 +6,7 @@ mod args;
 mod cluster_logs;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod policy;
 mod service_log;
 mod service_manager;
 mod source;
@@ -13,6 +14,7 @@ mod source;
 use crate::args::{Cli, InitArgs, LogArgs, LogCommand, ServeArgs, ServeCommand};
 #[cfg(feature = "etcd")]
 use crate::etcd::EtcdSource;
+use crate::policy::PolicyCli;
 use crate::service_manager::{ServiceState, notify, raise_file_limit};
 use crate::source::{FolderSource, MemorySource, print_variable};
 use bulla_cli::audit_log::{LogVerifyArgs, WitnessPolicy};
@@ -23,11 +25,16 @@ use bulla_command::output::Out;
 use bulla_command::{interrupt, program};
 use bulla_files::escape_path;
 use bulla_server::{Config, KeystoreSource, ListenConfig, Server, ServerHandle, StoreKind};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(words) = bulla_cli::remote::strip_command(&words, "policy") {
+        return policy_main(words);
+    }
     let cli: Cli = match program::parse() {
         Ok(cli) => cli,
         Err(status) => return status,
@@ -35,6 +42,15 @@ fn main() -> ExitCode {
     cli.color.apply();
     bulla_remote::register();
     program::exit_code(run(cli))
+}
+
+fn policy_main(words: Vec<OsString>) -> ExitCode {
+    let cli: PolicyCli = match program::parse_from(words) {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    cli.color.apply();
+    program::exit_code(policy::run(cli))
 }
 
 fn run(cli: Cli) -> Result<Exit> {

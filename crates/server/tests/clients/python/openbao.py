@@ -298,7 +298,9 @@ class Service:
         data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else None
         if data is None and body is not None:
             data = json.dumps(body).encode()
-        headers = {"X-Vault-Token": self.token, "X-Vault-Request": "true"}
+        headers = {"X-Vault-Request": "true"}
+        if self.token:
+            headers["X-Vault-Token"] = self.token
         if wrap is not None:
             headers["X-Vault-Wrap-TTL"] = wrap
         for again in (True, False):
