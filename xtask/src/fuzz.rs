@@ -127,7 +127,7 @@ const KEPT: &str = "crates/kms/fuzz/seeds.json";
 /// character of a body chooses the operation.
 const SERVICE: &str = "crates/server/fuzz/seeds.json";
 
-/// Signatures and lists that OpenSSH, signify and minisign made.
+/// Signatures and lists that OpenSSH, signify, minisign, cosign and model_signing made.
 const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 
 const SEEDS: [Seeds; 17] = [
@@ -137,6 +137,7 @@ const SEEDS: [Seeds; 17] = [
         place: "/signatures",
         fields: &[("text", Encoding::Text)],
     },
+    Seeds { target: "listed_files", file: FOREIGN, place: "/payloads", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_signers", file: FOREIGN, place: "/signers", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "ciphertext",

@@ -218,8 +218,7 @@ pub(crate) enum Command {
     Version(VersionArgs),
 }
 
-/// The format of a signature file. All but the first are for files only, and other programs verify
-/// them.
+/// The format of a signature file. Other programs verify all but the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SignatureFormat {
     /// PATH.bulla, for files and folders
@@ -231,11 +230,21 @@ pub(crate) enum SignatureFormat {
     Ssh,
     /// PATH.sig; signify verifies it. Ed25519 keys only; the whole file must fit into memory
     Signify,
+    /// PATH.intoto.jsonl: a statement of in-toto about a file or the files of a folder, in an
+    /// envelope of DSSE. Ed25519 and ECDSA keys
+    Dsse,
+    /// PATH.sigstore.json: a bundle of Sigstore; `cosign verify-blob --key` verifies it. Ed25519
+    /// and ECDSA keys; without --predicate, the whole file must fit into memory
+    Sigstore,
+    /// PATH.sig: a model, file or folder, by OpenSSF Model Signing; `model_signing verify key`
+    /// verifies it. ECDSA keys only
+    Oms,
 }
 
 impl SignatureFormat {
     /// In the order in which `bulla verify` looks for signature files.
-    pub(crate) const ALL: [Self; 4] = [Self::Bulla, Self::Minisign, Self::Ssh, Self::Signify];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Bulla, Self::Minisign, Self::Ssh, Self::Signify, Self::Dsse, Self::Sigstore, Self::Oms];
 
     /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
@@ -244,6 +253,9 @@ impl SignatureFormat {
             Self::Minisign => "minisign",
             Self::Ssh => "ssh",
             Self::Signify => "signify",
+            Self::Dsse => "dsse",
+            Self::Sigstore => "sigstore",
+            Self::Oms => "oms",
         }
     }
 
@@ -252,9 +264,22 @@ impl SignatureFormat {
         match self {
             Self::Bulla => ".bulla",
             Self::Minisign => ".minisig",
-            Self::Ssh | Self::Signify => ".sig",
+            Self::Ssh | Self::Signify | Self::Oms => ".sig",
+            Self::Dsse => ".intoto.jsonl",
+            Self::Sigstore => ".sigstore.json",
         }
     }
+}
+
+/// The hash function for the files of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelDigest {
+    /// SHA-256
+    Sha256,
+    /// BLAKE2b with 64 bytes
+    Blake2b,
+    /// BLAKE3, which is the fastest
+    Blake3,
 }
 
 /// How bulla hashes a statement before it signs it.
@@ -296,6 +321,9 @@ Examples:
   bulla sign --format minisign app.tar.gz
   bulla sign --format ssh app.tar.gz
   bulla sign --format signify --embed SHA256 --output SHA256.sig
+  bulla sign --format dsse --predicate build.json --predicate-type https://slsa.dev/provenance/v1 dist
+  bulla sign --format sigstore --key releases app.tar.gz
+  bulla sign --format oms --key models --model-digest blake3 model
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
 
@@ -328,6 +356,32 @@ pub(crate) struct SignArgs {
     /// With --format signify: also put the file into the signature file, as `signify -C` wants it
     #[arg(long)]
     pub(crate) embed: bool,
+
+    /// With --format dsse or sigstore: what to say of the files, an object of JSON in FILE
+    ///
+    /// For example how they were built. bulla writes a statement of in-toto, which has the name and
+    /// the SHA-256, SHA-512 and BLAKE3 digests of each file.
+    #[arg(long, value_name = "FILE", help_heading = "Statements and models")]
+    pub(crate) predicate: Option<PathBuf>,
+
+    /// The type of the predicate, for example https://slsa.dev/provenance/v1
+    #[arg(long, value_name = "URI", help_heading = "Statements and models")]
+    pub(crate) predicate_type: Option<String>,
+
+    /// With --format oms: how to hash the model's files [default: sha256]
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Statements and models")]
+    pub(crate) model_digest: Option<ModelDigest>,
+
+    /// With --format oms: hash the files in shards of this many bytes
+    ///
+    /// The number may have K, M, G or T at its end, for powers of 1024. Files without content are
+    /// not listed then.
+    #[arg(long, value_name = "BYTES", value_parser = shared::shard_size, help_heading = "Statements and models")]
+    pub(crate) shard_size: Option<u64>,
+
+    /// With --format oms: count links to files as these files [default: a link is an error]
+    #[arg(long, help_heading = "Statements and models")]
+    pub(crate) follow_links: bool,
 
     /// Sign with an existing key only: never create a keystore or a key
     #[arg(long)]
@@ -365,14 +419,16 @@ pub(crate) struct SignArgs {
 
 /// Verify files and folders against their signatures
 ///
-/// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig or PATH.sig. The signature
-/// file itself says whether it is one of bulla, minisign, OpenSSH or signify. bulla prints one line
+/// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig, PATH.sig,
+/// PATH.intoto.jsonl or PATH.sigstore.json. The signature file itself says which format it has, of
+/// those that `bulla sign --format` writes. bulla prints one line
 /// for each file that differs from what was signed: changed, missing or unexpected. If the
 /// signature itself is at fault, it prints malformed signature, bad signature, wrong key, unknown
-/// key, unknown version, wrong namespace or expired.
+/// key, unknown version, wrong name, wrong namespace or expired.
 ///
 /// A signature covers the content of a file, not its name. If the signed comment of a minisign
-/// signature names another file, bulla says so.
+/// signature names another file, bulla says so. Only statements of in-toto and signatures of
+/// folders and models cover names.
 ///
 /// bulla trusts the keys of your keystore, except revoked versions. With --public-key or
 /// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation,
@@ -426,8 +482,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", requires = "range")]
     pub(crate) outboard: Option<PathBuf>,
 
-    /// The signature file; only with one PATH [default: PATH.bulla, PATH.minisig or PATH.sig, the
-    /// first that exists]
+    /// The signature file; only with one PATH [default: PATH.bulla, PATH.minisig, PATH.sig,
+    /// PATH.intoto.jsonl or PATH.sigstore.json, the first that exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) signature: Option<PathBuf>,
 

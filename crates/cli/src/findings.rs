@@ -18,6 +18,7 @@ pub(crate) enum Problem {
     Changed,
     Missing,
     Unexpected,
+    WrongName,
     WrongKey,
     UnknownKey,
     UnknownVersion,
@@ -40,6 +41,7 @@ impl fmt::Display for Problem {
             Problem::Changed => "changed",
             Problem::Missing => "missing",
             Problem::Unexpected => "unexpected",
+            Problem::WrongName => "wrong name",
             Problem::WrongKey => "wrong key",
             Problem::UnknownKey => "unknown key",
             Problem::UnknownVersion => "unknown version",
@@ -92,8 +94,8 @@ pub(crate) struct Signed {
     /// The format of the signature file.
     #[serde(serialize_with = "serialize_name")]
     pub(crate) format: SignatureFormat,
-    /// The key version's id; for minisign and signify the key's number; for OpenSSH the key's
-    /// fingerprint.
+    /// The key version's id, if it is known; for minisign and signify the key's number; for OpenSSH
+    /// the key's fingerprint; else the public key.
     pub(crate) key: String,
     /// For OpenSSH, the principal that the list of allowed signers gives.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +106,12 @@ pub(crate) struct Signed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signed_at: Option<String>,
     pub(crate) comment: String,
+    /// The type of what a statement of in-toto says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) predicate_type: Option<String>,
+    /// What the signature file has and bulla did not verify.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_verified: Vec<String>,
 }
 
 fn serialize_name<S: Serializer>(
@@ -205,6 +213,8 @@ impl Report {
                 SignatureFormat::Bulla => format!("signed{at} by {}", signed.by),
                 format => format!("{} signature by {}", format.name(), signed.by),
             });
+            parts.extend(signed.predicate_type.as_ref().map(|found| format!("predicate: {found}")));
+            parts.extend(signed.not_verified.iter().map(|part| format!("not verified: {part}")));
             if !signed.comment.is_empty() {
                 parts.push(format!("comment: {}", signed.comment));
             }

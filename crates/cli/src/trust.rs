@@ -6,6 +6,7 @@ use crate::findings::{Finding, Problem, Signed};
 use crate::ssh_trust::SshTrust;
 use crate::store::{KeySource, KnownKeys};
 use bulla_files::escape_path;
+use bulla_formats::MessageKey;
 use bulla_formats::minisign::{KeyNumber, NumberedKey, UNTRUSTED};
 use bulla_formats::ssh::{SshKey, SshSignature, SshSigner};
 use bulla_kms::succession::follow;
@@ -142,6 +143,8 @@ impl Trust {
             by: format!("the key {}", key.fingerprint()),
             signed_at: None,
             comment: String::new(),
+            predicate_type: None,
+            not_verified: Vec::new(),
         };
         match &self.keys {
             TrustedKeys::Given(keys) if keys.has(signature.signer()) => Ok(signed),
@@ -187,6 +190,50 @@ impl Trust {
             by: self.name(&file.key),
             signed_at: Some(file.signed_at.to_string()),
             comment: file.comment.to_string(),
+            predicate_type: None,
+            not_verified: Vec::new(),
+        }
+    }
+
+    /// The trusted key that made a signature of DSSE or Sigstore. Such a signature names its key at
+    /// most by a hint that nothing covers, so each key is tried.
+    pub(crate) fn message_signer(
+        &self,
+        format: SignatureFormat,
+        verifies: impl Fn(MessageKey<'_>) -> bool,
+    ) -> Result<Signed, Finding> {
+        let signed = |key: String, by: String| Signed {
+            format,
+            key,
+            principal: None,
+            by,
+            signed_at: None,
+            comment: String::new(),
+            predicate_type: None,
+            not_verified: Vec::new(),
+        };
+        match &self.keys {
+            TrustedKeys::Given(keys) => {
+                if let Some(given) = keys.ours.iter().find(|given| verifies(MessageKey::Kms(&given.key))) {
+                    let name = given.name.as_ref().map_or_else(|| given.key.to_string(), ToString::to_string);
+                    return Ok(signed(
+                        name.clone(),
+                        given.name.as_ref().map_or(format!("the key {name}"), |_| name),
+                    ));
+                }
+                if let Some(key) = keys.ssh.iter().find(|key| verifies(MessageKey::Ssh(key))) {
+                    return Ok(signed(key.fingerprint(), format!("the key {}", key.fingerprint())));
+                }
+                Err(Problem::WrongKey
+                    .because("no given key made the signature, or somebody edited what it covers"))
+            }
+            TrustedKeys::Keystore(keys) => match find_version(keys, |key| verifies(MessageKey::Kms(key)))? {
+                Some((_, version)) => Ok(signed(version.id.to_string(), self.name(&version.id))),
+                None => Err(Problem::UnknownKey.because(
+                    "no key of the keystore made the signature, or somebody edited what it covers; \
+                         see --public-key",
+                )),
+            },
         }
     }
 
@@ -428,6 +475,11 @@ impl GivenKey {
                 Some(key) => AnyKey::Ours(Self::new(key, None)),
                 None => AnyKey::Ssh(key),
             });
+        }
+        if text.starts_with("-----BEGIN PUBLIC KEY")
+            && let Ok(key) = SshKey::from_pem(text)
+        {
+            return Ok(AnyKey::Ssh(key));
         }
         Self::parse(text).map(AnyKey::Ours)
     }

@@ -1,13 +1,18 @@
 //! The formats, and a signature in any of them.
 
+use crate::dsse::Envelope;
 use crate::error::FormatError;
 use crate::minisign::MinisignSignature;
 use crate::signify::SignifySignature;
+use crate::sigstore::SigstoreBundle;
 use crate::ssh::SshSignature;
 use crate::{minisign, ssh};
 
 /// The most bytes of a signature file, without an embedded message.
 pub const MAX_SIGNATURE_LEN: usize = 64 << 10;
+
+/// How many bytes of a file in JSON tell its format.
+const DETECTED_LEN: usize = 4 << 10;
 
 /// A format of another program.
 #[non_exhaustive]
@@ -19,6 +24,10 @@ pub enum ForeignFormat {
     Ssh,
     /// That of OpenBSD's signify.
     Signify,
+    /// An envelope of DSSE, with a statement of in-toto.
+    Dsse,
+    /// A bundle of Sigstore.
+    Sigstore,
 }
 
 impl ForeignFormat {
@@ -35,6 +44,9 @@ impl ForeignFormat {
         if ssh::begins_like_one(bytes) {
             return Some(Self::Ssh);
         }
+        if bytes.trim_ascii_start().starts_with(b"{") {
+            return detect_json(bytes);
+        }
         if !bytes.starts_with(minisign::UNTRUSTED.as_bytes()) {
             return None;
         }
@@ -46,7 +58,7 @@ impl ForeignFormat {
 
 /// A signature of one of the formats.
 #[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ForeignSignature {
     /// One of minisign.
     Minisign(MinisignSignature),
@@ -54,6 +66,10 @@ pub enum ForeignSignature {
     Ssh(Box<SshSignature>),
     /// One of signify.
     Signify(SignifySignature),
+    /// An envelope of DSSE.
+    Dsse(Envelope),
+    /// A bundle of Sigstore.
+    Sigstore(Box<SigstoreBundle>),
 }
 
 impl ForeignSignature {
@@ -67,6 +83,8 @@ impl ForeignSignature {
             Some(ForeignFormat::Minisign) => Some(Self::Minisign(MinisignSignature::parse(text(bytes)?)?)),
             Some(ForeignFormat::Ssh) => Some(Self::Ssh(Box::new(SshSignature::parse(text(bytes)?)?))),
             Some(ForeignFormat::Signify) => Some(Self::Signify(SignifySignature::parse(bytes)?)),
+            Some(ForeignFormat::Dsse) => Some(Self::Dsse(Envelope::parse(bytes)?)),
+            Some(ForeignFormat::Sigstore) => Some(Self::Sigstore(Box::new(SigstoreBundle::parse(bytes)?))),
         })
     }
 
@@ -86,8 +104,40 @@ impl ForeignSignature {
             Self::Minisign(_) => ForeignFormat::Minisign,
             Self::Ssh(_) => ForeignFormat::Ssh,
             Self::Signify(_) => ForeignFormat::Signify,
+            Self::Dsse(_) => ForeignFormat::Dsse,
+            Self::Sigstore(_) => ForeignFormat::Sigstore,
         }
     }
+
+    /// The envelope of DSSE, if this is one or has one.
+    ///
+    /// ```
+    /// use bulla_formats::ForeignSignature;
+    ///
+    /// let text = br#"{"payloadType":"text/x","payload":"aGk=","signatures":[{"sig":"AAAA"}]}"#;
+    /// let signature = ForeignSignature::parse(text)?.unwrap();
+    /// assert_eq!(signature.envelope().unwrap().payload(), b"hi");
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn envelope(&self) -> Option<&Envelope> {
+        match self {
+            Self::Dsse(envelope) => Some(envelope),
+            Self::Sigstore(bundle) => bundle.envelope(),
+            _ => None,
+        }
+    }
+}
+
+/// The format of an object of JSON, by the names of its members. `bytes` may be only the beginning
+/// of the file.
+fn detect_json(bytes: &[u8]) -> Option<ForeignFormat> {
+    let begin = &bytes[..bytes.len().min(DETECTED_LEN)];
+    let has = |name: &&str| begin.windows(name.len()).any(|part| part == name.as_bytes());
+    if ["\"mediaType\"", "\"verificationMaterial\""].iter().any(has) {
+        return Some(ForeignFormat::Sigstore);
+    }
+    let is_envelope = ["\"payloadType\"", "\"payload\"", "\"signatures\""].iter().any(has);
+    is_envelope.then_some(ForeignFormat::Dsse)
 }
 
 fn text(bytes: &[u8]) -> Result<&str, FormatError> {

@@ -1,5 +1,5 @@
-//! Signatures in the formats that people verify already: those of minisign, of OpenSSH and of
-//! signify.
+//! Signatures in the formats that people verify already: those of minisign, OpenSSH and signify,
+//! statements of in-toto in envelopes of DSSE, bundles of Sigstore, and signatures of models.
 //!
 //! Each format is one module, which reads and writes it. What they share is here: how a file is
 //! read for a signature ([`Coverage`]), how a key signs ([`MessageSigner`]), and which formats
@@ -44,12 +44,21 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod digests;
+pub mod dsse;
 mod error;
 mod foreign;
+pub mod in_toto;
+mod json;
+mod message_key;
 pub mod minisign;
+pub mod oms;
 pub mod signify;
+pub mod sigstore;
 pub mod ssh;
 
 pub use self::content::{ContentHasher, Coverage, MAX_WHOLE_LEN};
+pub use self::digests::{DigestAlgorithm, MultiHasher};
 pub use self::error::{FormatError, MessageSigner};
 pub use self::foreign::{ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};
+pub use self::message_key::MessageKey;

@@ -8,15 +8,26 @@ use std::fmt;
 
 use bulla_kms::{Algorithm, PublicKey};
 
+use crate::dsse::MESSAGE_PREFIX;
 use crate::error::{FormatError, MessageSigner};
 use crate::minisign::{ED25519, KeyNumber, NumberedKey, UNTRUSTED, decode, ed25519_bytes, encode};
 
 /// The most bytes of a comment: signify refuses longer ones.
 const MAX_COMMENT_LEN: usize = 1023 - UNTRUSTED.len();
 
-/// What the messages of other formats begin with, which keys of Ed25519 sign. A file that begins
-/// like this is not signed whole: its signature would pass for one in that other format.
-const MESSAGES_OF_OTHERS: [&[u8]; 2] = [b"SSHSIG", b"DSSEv1 "];
+/// What the messages of other formats begin with, which the same keys sign. A file that begins like
+/// this is not signed whole: its signature would pass for one in that other format.
+const MESSAGES_OF_OTHERS: [&[u8]; 2] = [b"SSHSIG", MESSAGE_PREFIX];
+
+/// Refuses a file whose own signature would pass for one in another format.
+pub(crate) fn check_message(content: &[u8]) -> Result<(), FormatError> {
+    if MESSAGES_OF_OTHERS.iter().any(|prefix| content.starts_with(prefix)) {
+        let message =
+            "it begins like the messages that other formats sign: its signature would pass for one of them";
+        return Err(FormatError::new(message));
+    }
+    Ok(())
+}
 
 /// A signature file. `Display` writes the two lines, without an embedded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +84,7 @@ pub fn sign<S: MessageSigner>(signer: &mut S, content: &[u8], comment: &str) -> 
         let message = format!("a comment of signify is one line of at most {MAX_COMMENT_LEN} bytes");
         return Err(FormatError::new(message).into());
     }
-    if MESSAGES_OF_OTHERS.iter().any(|prefix| content.starts_with(prefix)) {
-        let message =
-            "it begins like the messages that other formats sign: its signature would pass for one of them";
-        return Err(FormatError::new(message).into());
-    }
+    check_message(content)?;
     let (key, signature) = signer.sign(content)?;
     let signature = ed25519_bytes(&key, &signature)?;
     let file = SignifySignature {

@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -16,11 +16,13 @@ const DOCUMENTS: [&str; 14] = [
     "RELEASING.md",
     "docs/README.md",
     "docs/checksums.md",
+    "docs/formats.md",
     "docs/operations.md",
     "docs/remote.md",
     "docs/tutorials/audit-a-binary.md",
     "docs/tutorials/replace-a-library.md",
     "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-model.md",
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
 ];

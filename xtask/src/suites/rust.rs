@@ -5,11 +5,11 @@ use std::{path::Path, process::Command};
 use anyhow::{Result, ensure};
 use bulla_devtools::{
     Context,
-    install::{self, DebianFile, DebianTool},
+    install::{self, DebianFile, DebianTool, GoTool},
     quiet, wine,
 };
 
-use super::{programs, runner::Runner};
+use super::{programs, runner::Runner, server::passed_unittest};
 use crate::{
     documents::{self, Parsers},
     forward::BENCH,
@@ -25,6 +25,10 @@ const SIGNERS: [DebianTool; 3] = [
 
 /// The tests of the agent log in at it. It is not on the PATH of every user.
 const SSHD: DebianFile = DebianFile { path: "/usr/sbin/sshd", package: "openssh-server" };
+
+/// It writes and verifies bundles of Sigstore.
+const COSIGN: GoTool =
+    GoTool { name: "cosign", package: "github.com/sigstore/cosign/v2/cmd/cosign", version: "2.6.1" };
 
 /// The packages that have a suite of their own.
 const APART: [&str; 8] = [
@@ -120,6 +124,14 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     let parsers = runner.parsers(Path::new("bulla"));
     runner.check("the commands of the documents exist", |context| {
         documents::check(context, &Parsers { bulla: &programs::built(context)?.command, ..parsers })
+    });
+    runner.check("signatures by in-toto, securesystemslib, cosign and model_signing", |context| {
+        let folder = context.root.join("crates/cli/tests/peers");
+        let python = install::python_packages(context, "python-peers", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_listed.py"));
+        command.env("BULLA", &programs::built(context)?.command);
+        passed_unittest(command.env("COSIGN", install::go_tool(context, &COSIGN)?), 8)
     });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)

@@ -217,7 +217,7 @@ fn unittest(python: &Path, script: &Path, service: &Serving, tests: usize) -> Re
 }
 
 /// Runs a command with a script of `unittest`, which must pass so many tests.
-fn passed_unittest(command: &mut Command, tests: usize) -> Result<()> {
+pub(super) fn passed_unittest(command: &mut Command, tests: usize) -> Result<()> {
     let output = command.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");

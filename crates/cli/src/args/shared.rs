@@ -203,6 +203,14 @@ pub(crate) struct ByteRange {
     pub(crate) end: Option<u64>,
 }
 
+/// The size of a shard, in bytes.
+pub(super) fn shard_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("a shard has at least one byte".to_owned()),
+        size => Ok(size),
+    }
+}
+
 /// A range of bytes: two sizes with `..` between them; either may be absent.
 pub(super) fn byte_range(text: &str) -> Result<ByteRange, String> {
     let form = || format!("{text:?} is not a range: write for example 0..1M, 4096..8192 or 10G..");

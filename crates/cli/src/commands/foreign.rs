@@ -1,6 +1,7 @@
 //! Signatures in the formats of other programs: what `bulla sign`, `bulla verify` and `bulla check`
 //! do with all of them alike. `bulla-formats` reads and writes each format.
 
+use super::attested::{ListedContent, find_subject};
 use crate::args::SignatureFormat;
 use crate::error::{Error, Result};
 use crate::files::read::{ReadError, Source};
@@ -9,9 +10,13 @@ use crate::progress::Progress;
 use crate::store::Keys;
 use crate::trust::Trust;
 use bulla_files::escape_path;
+use bulla_formats::dsse::Envelope;
+use bulla_formats::in_toto::PAYLOAD_TYPE;
+use bulla_formats::oms::ModelManifest;
+use bulla_formats::sigstore::{KeyHint, MAX_BUNDLE_LEN, SigstoreBundle};
 use bulla_formats::{
-    ContentHasher, Coverage, ForeignFormat, ForeignSignature, FormatError, MessageSigner, minisign, signify,
-    ssh,
+    ContentHasher, Coverage, DigestAlgorithm, ForeignFormat, ForeignSignature, FormatError, MessageSigner,
+    MultiHasher, minisign, signify, ssh,
 };
 use bulla_kms::signature::Comment;
 use bulla_kms::{Algorithm, KeyVersionId, PublicKey, Timestamp};
@@ -20,12 +25,29 @@ use std::path::Path;
 /// The most bytes of a signature file: one of signify may have a list of checksums.
 pub(super) const MAX_FILE_LEN: u64 = 16 << 20;
 
+/// The most bytes of a statement: its base64 and the rest of a bundle fit into what is read.
+const MAX_STATEMENT_LEN: usize = MAX_BUNDLE_LEN / 4 * 3 - (64 << 10);
+
 impl From<ForeignFormat> for SignatureFormat {
     fn from(format: ForeignFormat) -> Self {
         match format {
             ForeignFormat::Ssh => Self::Ssh,
             ForeignFormat::Signify => Self::Signify,
+            ForeignFormat::Dsse => Self::Dsse,
+            ForeignFormat::Sigstore => Self::Sigstore,
             _ => Self::Minisign,
+        }
+    }
+}
+
+impl From<&ForeignSignature> for SignatureFormat {
+    /// A model's signature is a bundle of Sigstore.
+    fn from(signature: &ForeignSignature) -> Self {
+        match signature {
+            ForeignSignature::Sigstore(bundle) if bundle.envelope().is_some_and(ModelManifest::is_in) => {
+                Self::Oms
+            }
+            other => other.format().into(),
         }
     }
 }
@@ -34,10 +56,10 @@ impl SignatureFormat {
     /// What a signature covers of a file; None for bulla's own format, which covers a statement.
     pub(super) fn coverage(self) -> Option<Coverage> {
         match self {
-            Self::Bulla => None,
+            Self::Bulla | Self::Dsse | Self::Oms => None,
             Self::Minisign => Some(Coverage::Blake2b512),
             Self::Ssh => Some(Coverage::Sha512),
-            Self::Signify => Some(Coverage::Whole),
+            Self::Signify | Self::Sigstore => Some(Coverage::Whole),
         }
     }
 
@@ -46,13 +68,17 @@ impl SignatureFormat {
         let program = match self {
             Self::Bulla => return Ok(()),
             Self::Ssh if algorithm == Algorithm::EcdsaP256 => return Ok(()),
+            Self::Dsse | Self::Sigstore | Self::Oms if algorithm.is_ecdsa() => return Ok(()),
+            Self::Oms => "models have only ECDSA signatures",
             _ if algorithm == Algorithm::Ed25519 => return Ok(()),
+            Self::Dsse | Self::Sigstore => "this format has only signatures of Ed25519 and ECDSA",
             Self::Ssh => "bulla signs for OpenSSH only with keys of Ed25519 and P-256",
             Self::Minisign => "minisign has only Ed25519 signatures",
             Self::Signify => "signify has only Ed25519 signatures",
         };
         let message = format!("is a {algorithm} key, but {program}");
-        let hint = format!("name an Ed25519 key with --key, or leave out --format {}", self.name());
+        let wanted = if self == Self::Oms { "a P-256 key" } else { "an Ed25519 key" };
+        let hint = format!("name {wanted} with --key, or leave out --format {}", self.name());
         Err(Error::new("unsupported_algorithm", message).hint(hint))
     }
 }
@@ -125,6 +151,14 @@ pub(super) struct NewSignature {
     pub(super) signed_at: Timestamp,
 }
 
+/// What a signature covers.
+pub(super) enum Covered {
+    /// What the format covers of a file.
+    File(Vec<u8>),
+    /// A statement of in-toto.
+    Statement(String),
+}
+
 /// What to sign, and how.
 pub(super) struct SignJob<'a> {
     pub(super) keys: &'a dyn Keys,
@@ -137,16 +171,37 @@ pub(super) struct SignJob<'a> {
 }
 
 impl SignJob<'_> {
-    /// Signs what the format covers of the file.
-    pub(super) fn sign(&self, content: &[u8]) -> Result<NewSignature> {
+    /// Signs what the format covers.
+    pub(super) fn sign(&self, covered: &Covered) -> Result<NewSignature> {
+        if matches!(covered, Covered::Statement(payload) if payload.len() > MAX_STATEMENT_LEN) {
+            let message = format!("is too long: a list of files has at most {MAX_STATEMENT_LEN} bytes");
+            return Err(Error::new("file_too_large", message).about(escape_path(self.path)));
+        }
         let signed_at = Timestamp::now()?;
         let mut signer = VersionSigner { keys: self.keys, name: self.key, version: None };
         let untrusted = "signature from a key of bulla";
-        let text = match self.format {
-            SignatureFormat::Ssh => ssh::sign(&mut signer, self.namespace, content),
-            SignatureFormat::Signify => signify::sign(&mut signer, content, untrusted),
-            SignatureFormat::Minisign | SignatureFormat::Bulla => {
+        let text = match (self.format, covered) {
+            (SignatureFormat::Ssh, Covered::File(content)) => ssh::sign(&mut signer, self.namespace, content),
+            (SignatureFormat::Signify, Covered::File(content)) => {
+                signify::sign(&mut signer, content, untrusted)
+            }
+            (SignatureFormat::Sigstore, Covered::File(content)) => {
+                SigstoreBundle::sign_file(&mut signer, content).map(|bundle| bundle.to_string())
+            }
+            (_, Covered::File(content)) => {
                 minisign::sign(&mut signer, content, &self.trusted_comment(signed_at), untrusted)
+            }
+            (SignatureFormat::Dsse, Covered::Statement(payload)) => {
+                Envelope::sign(&mut signer, PAYLOAD_TYPE, payload.as_bytes())
+                    .map(|envelope| envelope.to_string())
+            }
+            (format, Covered::Statement(payload)) => {
+                let hint = match format {
+                    SignatureFormat::Oms => KeyHint::ModelSigning,
+                    _ => KeyHint::Cosign,
+                };
+                SigstoreBundle::sign_payload(&mut signer, PAYLOAD_TYPE, payload.as_bytes(), hint)
+                    .map(|bundle| bundle.to_string())
             }
         };
         let text = text.map_err(|SignError(error)| match error.code() {
@@ -197,6 +252,9 @@ pub(super) fn verify(
             }
             Ok(numbered(SignatureFormat::Signify, file.number(), String::new()))
         }
+        ForeignSignature::Dsse(_) | ForeignSignature::Sigstore(_) => {
+            verify_message(signature, trust, content)
+        }
         ForeignSignature::Ssh(file) => {
             let signed = trust.ssh_signer(file)?;
             if !file.verifies(&content(file.coverage())?) {
@@ -212,8 +270,72 @@ pub(super) fn verify(
     }
 }
 
+/// Whether somebody who is trusted made an envelope or a bundle with an envelope, and what it
+/// lists.
+pub(super) fn verify_envelope(
+    signature: &ForeignSignature,
+    envelope: &Envelope,
+    trust: &Trust,
+) -> std::result::Result<(Signed, ListedContent), Finding> {
+    let message = envelope.message();
+    let format = SignatureFormat::from(signature);
+    let mut signed = trust.message_signer(format, |key| envelope.is_signed_by(&message, key))?;
+    let listed = ListedContent::read(envelope)?;
+    signed.predicate_type = Some(escape_path(Path::new(listed.predicate_type())));
+    if let ForeignSignature::Sigstore(bundle) = signature {
+        signed.not_verified = bundle.unverified();
+    }
+    Ok((signed, listed))
+}
+
+/// Verifies one content that is in memory.
+fn verify_message(
+    signature: &ForeignSignature,
+    trust: &Trust,
+    content: impl FnOnce(Coverage) -> std::result::Result<Vec<u8>, Finding>,
+) -> std::result::Result<Signed, Finding> {
+    if let Some(envelope) = signature.envelope() {
+        let (signed, listed) = verify_envelope(signature, envelope, trust)?;
+        let ListedContent::Subjects(statement) = listed else {
+            return Err(Problem::BadSignature.because("it signs a model, not one file"));
+        };
+        let mut hasher = MultiHasher::new(&statement.algorithms());
+        hasher.update(&content(Coverage::Whole)?);
+        return find_subject(&statement, None, &hasher.finish()).map(|()| signed);
+    }
+    let ForeignSignature::Sigstore(bundle) = signature else {
+        return Err(Problem::MalformedSignature.because("it has no envelope"));
+    };
+    let content = content(Coverage::Whole)?;
+    let found =
+        trust.message_signer(SignatureFormat::Sigstore, |key| bundle.is_file_signed_by(&content, key));
+    match found {
+        Ok(signed) => Ok(Signed { not_verified: bundle.unverified(), ..signed }),
+        Err(found) => {
+            let mut hasher = MultiHasher::new(&[DigestAlgorithm::Sha256]);
+            hasher.update(&content);
+            let digest = hasher.finish().remove(0).1;
+            Err(match bundle.claimed_digest() {
+                Some(claimed) if claimed != digest => {
+                    Problem::Changed.because("its content is not what was signed")
+                }
+                _ => found,
+            })
+        }
+    }
+}
+
 fn numbered(format: SignatureFormat, number: minisign::KeyNumber, comment: String) -> Signed {
     let key = number.to_string();
     let by = format!("the key {key}");
-    Signed { format, key, principal: None, by, signed_at: None, comment }
+    Signed {
+        format,
+        key,
+        principal: None,
+        by,
+        signed_at: None,
+        comment,
+        predicate_type: None,
+        not_verified: Vec::new(),
+    }
 }

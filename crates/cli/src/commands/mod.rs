@@ -3,9 +3,11 @@
 mod about;
 #[cfg(unix)]
 mod agent;
+mod attested;
 mod check;
 mod encrypt;
 mod encrypt_value;
+mod file_digests;
 mod foreign;
 mod hashing;
 mod key_change;

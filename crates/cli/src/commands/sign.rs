@@ -1,6 +1,7 @@
 //! `bulla sign`: signature files for files and folders.
 
-use super::foreign::{SignJob, covered};
+use super::attested::{Listed, check_flags, model_of, statement_of};
+use super::foreign::{Covered, SignJob, covered};
 use super::key_change::{check_signs, note_clock, note_rotated};
 use super::sign_report::{JsonLine, JsonReading, JsonSigned, Signed, counted, write};
 use super::sign_target::{Destination, PreviousSignature, earlier};
@@ -39,7 +40,11 @@ pub(crate) fn run(args: &SignArgs) -> Result<Exit> {
     idle::set_priority(args.work.priority())?;
     interrupt::watch_signals();
     let comment: Comment = args.comment.as_deref().unwrap_or_default().parse()?;
-    let exclusions = exclusions(&args.exclude)?;
+    // A model has paths to leave out, and no patterns.
+    let exclusions = match Listed::of(args) {
+        Listed::Model => Vec::new(),
+        _ => exclusions(&args.exclude)?,
+    };
     let targets = Destination::ready(args);
     let signed = match targets.iter().any(Result::is_ok) {
         true => sign_all(args, &comment, &exclusions, targets)?,
@@ -138,7 +143,8 @@ fn check_format(args: &SignArgs) -> Result<()> {
     if prehash.is_some() && *format != SignatureFormat::Bulla {
         return usage("--prehash works only for bulla's own signature files: other formats have their own");
     }
-    if comment.is_some() && matches!(format, SignatureFormat::Ssh | SignatureFormat::Signify) {
+    check_flags(args)?;
+    if comment.is_some() && !matches!(format, SignatureFormat::Bulla | SignatureFormat::Minisign) {
         return usage("--comment works only for bulla and minisign: no signature of this format covers one");
     }
     if *embed && *format != SignatureFormat::Signify {
@@ -158,11 +164,17 @@ fn check_format(args: &SignArgs) -> Result<()> {
 
 /// Refuses more files than fit into memory, for a format that signs the files themselves.
 fn check_total(args: &SignArgs) -> Result<()> {
+    if Listed::of(args) != Listed::Nothing {
+        return Ok(());
+    }
     let Some(coverage) = args.format.coverage() else { return Ok(()) };
     let lengths = args.paths.iter().filter_map(|path| path.metadata().ok());
     let total = lengths.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum();
     coverage.check_len(total).map_err(|_| {
-        let message = "with --format signify, all files together may have at most 1 GiB: such a signature covers the file itself";
+        let format = args.format.name();
+        let message = format!(
+            "with --format {format}, all files together may have at most 1 GiB: such a signature covers the file itself"
+        );
         Error::new("file_too_large", message)
             .hint("sign a list of checksums instead: `bulla sum --algorithm sha256 --tag FILE > SHA256`")
     })
@@ -196,8 +208,8 @@ enum SignInput {
         size: u64,
     },
     Folder(Box<folder::FolderList>, Option<folder::StampFile>),
-    /// What a format of another program covers of a file.
-    Covered(Vec<u8>),
+    /// What a format of another program covers.
+    Covered(Covered),
 }
 
 /// Reads all paths, several small files at a time. The results are in the order of the paths.
@@ -240,11 +252,17 @@ fn read(
         true => Source::stdin().map_err(ReadError::Io),
         false => Source::open_file(path, Links::Follow),
     };
+    if Listed::of(args) != Listed::Nothing {
+        return read_listed(job, args, keystore, progress);
+    }
     match args.format.coverage() {
         Some(coverage) if !is_folder => {
             let source = opened().map_err(|error| file_error(path, error))?;
             let content = covered(&source, coverage, progress);
-            content.map(SignInput::Covered).map_err(|error| Error::from(error).about(escape_path(path)))
+            content
+                .map(Covered::File)
+                .map(SignInput::Covered)
+                .map_err(|error| Error::from(error).about(escape_path(path)))
         }
         Some(_) => {
             let format = args.format.name();
@@ -259,6 +277,33 @@ fn read(
         }
         None => read_file(opened(), read_mode, progress).map_err(|error| file_error(path, error)),
     }
+}
+
+/// Reads a path for a format that lists files with their digests.
+fn read_listed(
+    job: &Job<'_>,
+    args: &SignArgs,
+    keystore: Option<&Path>,
+    progress: &Progress,
+) -> Result<SignInput> {
+    let path = job.path;
+    let output = match &job.target {
+        Destination::File(output) => Some(output.as_path()),
+        Destination::Stdout => None,
+    };
+    if let (true, Some(keystore)) = (path.is_dir(), keystore) {
+        refuse_inside(path, keystore, "the keystore")?;
+    }
+    let statement = match Listed::of(args) {
+        Listed::Model => model_of(path, args, output, progress)?,
+        _ => {
+            if path.is_dir() {
+                check_outside(path, &job.target, None)?;
+            }
+            statement_of(path, args, job.exclusions, progress)?
+        }
+    };
+    Ok(SignInput::Covered(Covered::Statement(statement)))
 }
 
 fn file_error(path: &Path, error: ReadError) -> Error {
@@ -426,15 +471,15 @@ fn sign_foreign(
     args: &SignArgs,
     path: &Path,
     comment: &Comment,
-    content: &[u8],
+    covered: &Covered,
 ) -> Result<Signed> {
     let namespace = args.namespace.as_deref().unwrap_or(ssh::FILE_NAMESPACE);
     let job = SignJob { keys, key: &args.key, format: args.format, namespace, path, comment };
-    let new = job.sign(content)?;
+    let new = job.sign(covered)?;
     let json = JsonSigned {
         format: args.format.name(),
         key: new.key.to_string(),
-        kind: StatementKind::File.as_str(),
+        kind: if path.is_dir() { StatementKind::Manifest.as_str() } else { StatementKind::File.as_str() },
         digest: None,
         entries: None,
         removed: None,
@@ -445,7 +490,10 @@ fn sign_foreign(
         SignatureFormat::Minisign => Some(NumberedKey::of(new.public_key).line()),
         _ => None,
     };
-    let body = args.embed.then(|| embedded(content)).transpose()?;
+    let body = match covered {
+        Covered::File(content) if args.embed => Some(embedded(content)?),
+        _ => None,
+    };
     Ok(Signed { text: new.text, version: new.key.version(), body, minisign_key, ..Signed::of_file(json) })
 }
 

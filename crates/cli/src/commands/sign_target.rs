@@ -11,7 +11,7 @@ use crate::store::Keys;
 use crate::trust::check_usable;
 use bulla_files::escape_path;
 use bulla_files::folder_of;
-use bulla_formats::ForeignSignature;
+use bulla_formats::{ForeignFormat, ForeignSignature};
 use bulla_kms::signature::manifest::{self, ManifestPath};
 use bulla_kms::{SignatureFile, StatementKind};
 use bulla_sums::Rules;
@@ -76,6 +76,15 @@ impl Destination {
             SignatureFormat::Minisign => "a signature file of minisign",
             SignatureFormat::Ssh => "a signature file of OpenSSH",
             SignatureFormat::Signify => "a signature file of signify",
+            // They may be longer than what is read here, so only their beginning counts.
+            SignatureFormat::Dsse => {
+                let is_one = |content: &[u8]| ForeignFormat::detect(content) == Some(ForeignFormat::Dsse);
+                return check_replaceable(output, "an envelope of DSSE", is_one);
+            }
+            SignatureFormat::Sigstore | SignatureFormat::Oms => {
+                let is_one = |content: &[u8]| ForeignFormat::detect(content) == Some(ForeignFormat::Sigstore);
+                return check_replaceable(output, "a bundle of Sigstore", is_one);
+            }
         };
         // The secret keys of minisign and signify begin like their signatures.
         check_replaceable(

@@ -1,5 +1,6 @@
 //! `bulla verify`: verifies files and folders against their signatures.
 
+use super::attested::{ListedContent, ListedJob};
 use super::foreign::{self, MAX_FILE_LEN, covered};
 use super::walking::exclusions;
 use crate::args::{ByteRange, SignatureFormat, VerifyArgs};
@@ -18,6 +19,7 @@ use crate::progress::{Progress, Total};
 use crate::trust::Trust;
 use bulla_blake3::Hash;
 use bulla_files::escape_path;
+use bulla_formats::sigstore::MAX_BUNDLE_LEN;
 use bulla_formats::{Coverage, ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};
 use bulla_kms::signature::manifest::{self, EntryContent, Exclusion, ManifestEntry, ManifestPath};
 use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
@@ -142,7 +144,7 @@ impl Job<'_> {
         let mut reader = BufReader::with_capacity(1 << 16, open_signature(self.path, &signature)?);
         match read_signature(self.path, &mut reader, args.format)? {
             AnySignature::Bulla(file) => self.verify_bulla(&file, reader, args),
-            AnySignature::Foreign(file) => self.verify_foreign(&file, args),
+            AnySignature::Foreign(file) => self.verify_foreign(&file, &signature, args),
         }
     }
 
@@ -249,17 +251,33 @@ impl Job<'_> {
         }
     }
 
-    fn verify_foreign(&self, file: &ForeignSignature, args: &VerifyArgs) -> Result<Report, Finding> {
-        let format = SignatureFormat::from(file.format()).name();
+    fn verify_foreign(
+        &self,
+        file: &ForeignSignature,
+        signature: &Path,
+        args: &VerifyArgs,
+    ) -> Result<Report, Finding> {
+        let format = SignatureFormat::from(file).name();
         let flag = match () {
             () if !self.only.is_empty() => Some("--only"),
             () if args.range.is_some() => Some("--range"),
+            () if args.duplicates => Some("--duplicates"),
             () => None,
         };
         if let Some(flag) = flag {
             let message =
                 format!("{flag} works only for bulla's own signature files, and this is one of {format}");
             return Err(Error::new("usage", message).about(escape_path(self.path)).into());
+        }
+        if let Some(envelope) = file.envelope() {
+            let (signed, listed) = foreign::verify_envelope(file, envelope, self.trust)?;
+            let Self { path, exclusions, progress, .. } = *self;
+            let job = ListedJob { path, signature, exclusions, args, progress };
+            let report = match listed {
+                ListedContent::Model(manifest) => job.compare_model(&manifest)?,
+                ListedContent::Subjects(statement) => job.compare_subjects(&statement)?,
+            };
+            return Ok(Report { signed: Some(signed), ..report });
         }
         let content = |coverage: Coverage| {
             let source = open_signed(self.path)?;
@@ -295,13 +313,16 @@ pub(super) fn read_signature(
         Some(found) => Some(SignatureFormat::from(found)),
         None => begin.starts_with(b"bulla signature v").then_some(SignatureFormat::Bulla),
     };
-    if let (Some(found), Some(wanted)) = (found, wanted)
-        && found != wanted
-    {
-        let (found, wanted) = (found.name(), wanted.name());
-        return Err(Problem::MalformedSignature
-            .because(format!("it is a signature file of {found}, and --format wants one of {wanted}")));
-    }
+    let check = |found: SignatureFormat| match wanted {
+        Some(wanted) if found != wanted => {
+            let (found, wanted) = (found.name(), wanted.name());
+            let reason = format!("it is a signature file of {found}, and --format wants one of {wanted}");
+            Err(Problem::MalformedSignature.because(reason))
+        }
+        _ => Ok(()),
+    };
+    // Whether a bundle of Sigstore is of a model is known after it was read.
+    found.filter(|found| *found != SignatureFormat::Sigstore).map_or(Ok(()), check)?;
     let longest = match found.or(wanted) {
         None | Some(SignatureFormat::Bulla) => {
             let file = SignatureFile::read_from(reader).map_err(|error| malformed(path, error))?;
@@ -309,6 +330,9 @@ pub(super) fn read_signature(
         }
         Some(SignatureFormat::Signify) => MAX_FILE_LEN,
         Some(SignatureFormat::Minisign | SignatureFormat::Ssh) => MAX_SIGNATURE_LEN as u64,
+        Some(SignatureFormat::Dsse | SignatureFormat::Sigstore | SignatureFormat::Oms) => {
+            MAX_BUNDLE_LEN as u64
+        }
     };
     let mut bytes = Vec::new();
     reader.take(longest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -316,7 +340,7 @@ pub(super) fn read_signature(
         return Err(Problem::MalformedSignature.because(format!("it is longer than {longest} bytes")));
     }
     match ForeignSignature::parse(&bytes) {
-        Ok(Some(file)) => Ok(AnySignature::Foreign(file)),
+        Ok(Some(file)) => check((&file).into()).map(|()| AnySignature::Foreign(file)),
         Ok(None) => {
             let name = wanted.map_or("bulla", SignatureFormat::name);
             Err(Problem::MalformedSignature

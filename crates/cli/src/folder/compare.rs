@@ -444,7 +444,7 @@ fn differs_in_unicode_form(one: &Path, other: &Path) -> bool {
 }
 
 /// The finding about the folder as a whole.
-fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
+pub(crate) fn summary(folder: &Path, entries: &[EntryFinding], intact: u64) -> Finding {
     let count = |wanted: Problem| {
         entries
             .iter()

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod agent;
+mod attested;
 mod audit_log;
 mod bad_input;
 mod blake2;

@@ -119,6 +119,10 @@ fn a_key_on_a_token_signs_and_its_signature_verifies_without_the_token() {
     run(with_pin, &new).exits(0).says("created release");
     run(with_pin, &["keys", "show", "release", "--json"]).exits(0).says("\"backend\":\"pkcs11\"");
     run(with_pin, &["sign", "a", "--key", "release"]).exits(0);
+    home.write("predicate.json", "{\"passed\": true}");
+    let statement = ["--format", "dsse", "--predicate", "predicate.json", "--predicate-type", "u:x"];
+    run(with_pin, &[&["sign", "a", "--key", "release"], &statement[..]].concat()).exits(0);
+    home.run(["verify", "a", "--format", "dsse"]).exits(0).says("a: OK (dsse signature by release v1");
     run(with_pin, &["keys", "rotate", "release"]).exits(0).says("version 2");
     // Nobody asks for a token, or for its PIN, who only verifies.
     home.run(["verify", "a"]).exits(0);

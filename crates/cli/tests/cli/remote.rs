@@ -98,6 +98,14 @@ fn files_are_signed_and_verified_as_on_this_machine() {
         both.same(&["verify", "--signature", &signature, "a"], 0);
         both.same(&["sign", "--format", format, "--output", &signature, "--key", "lasting", "a"], 2);
     }
+    both.write("predicate.json", "{\"passed\": true}");
+    let statement = ["--predicate", "predicate.json", "--predicate-type", "u:x"];
+    for (format, path) in [("dsse", "a"), ("dsse", "photos"), ("sigstore", "a")] {
+        both.same(&[&["sign", "--format", format, path], &statement[..]].concat(), 0);
+        both.same(&["verify", "--format", format, path], 0);
+    }
+    both.same(&["sign", "--format", "sigstore", "a"], 0);
+    both.same(&["verify", "--format", "sigstore", "a"], 0);
     both.same_with(&["sign", "-", "--output", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"another", 1);

@@ -2,11 +2,32 @@
 //! verifying it never panics.
 #![no_main]
 
-use bulla_formats::{ContentHasher, ForeignSignature};
+use bulla_formats::{ContentHasher, ForeignSignature, MessageKey};
+use bulla_kms::{Algorithm, PublicKey};
 use libfuzzer_sys::fuzz_target;
+
+/// Envelopes and bundles are JSON, and other texts are the same signature.
+fn json(signature: &ForeignSignature) {
+    let text = match signature {
+        ForeignSignature::Dsse(envelope) => envelope.to_string(),
+        ForeignSignature::Sigstore(bundle) => bundle.to_string(),
+        _ => return,
+    };
+    assert_eq!(ForeignSignature::parse(text.as_bytes()), Ok(Some(signature.clone())));
+    for (algorithm, bytes) in [(Algorithm::Ed25519, vec![1; 32]), (Algorithm::EcdsaP256, vec![2; 33])] {
+        let Ok(key) = PublicKey::from_bytes(algorithm, &bytes) else { continue };
+        if let Some(envelope) = signature.envelope() {
+            assert!(!envelope.is_signed_by(&envelope.message(), MessageKey::Kms(&key)));
+        }
+        if let ForeignSignature::Sigstore(bundle) = signature {
+            assert!(!bundle.is_file_signed_by(b"content", MessageKey::Kms(&key)));
+        }
+    }
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(Some(signature)) = ForeignSignature::parse(bytes) else { return };
+    json(&signature);
     let (text, coverage) = match &signature {
         ForeignSignature::Minisign(file) => (file.to_string().into_bytes(), file.coverage()),
         ForeignSignature::Ssh(file) => (file.to_string().into_bytes(), file.coverage()),

@@ -5,6 +5,7 @@ use std::fmt;
 use base64ct::{Base64, Base64Unpadded, Encoding as _};
 use bulla_kms::{Algorithm, PublicKey, transfer};
 use p256::elliptic_curve::sec1::ToSec1Point as _;
+use p384::pkcs8::DecodePublicKey as _;
 use rsa::BoxedUint;
 use rsa::signature::Verifier as _;
 use sha2::{Digest as _, Sha256, Sha512};
@@ -89,6 +90,43 @@ impl SshKey {
             None
         };
         Ok(Self { algorithm, blob: blob.to_vec(), data })
+    }
+
+    /// Reads a public key of ECDSA on P-384 or P-521 in PEM. Keys of P-256 are read by `bulla-kms`.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn from_pem(text: &str) -> Result<Self, FormatError> {
+        let p384 = p384::PublicKey::from_public_key_pem(text).ok();
+        let point = p384.map(|key| key.to_sec1_point(false).as_bytes().to_vec()).or_else(|| {
+            let key = p521::PublicKey::from_public_key_pem(text).ok()?;
+            Some(key.to_sec1_point(false).as_bytes().to_vec())
+        });
+        let unknown = || FormatError::new("it is not a public key of ECDSA on P-384 or P-521");
+        let key = EcdsaPublicKey::from_sec1_bytes(&point.ok_or_else(unknown)?).map_err(|_| unknown())?;
+        let mut blob = Vec::new();
+        KeyData::Ecdsa(key).encode(&mut blob).map_err(|_| unknown())?;
+        Self::from_blob(&blob)
+    }
+
+    /// Whether a signature of ECDSA in DER verifies.
+    pub(crate) fn verifies_der(&self, message: &[u8], der: &[u8]) -> bool {
+        let verdict = match &self.data {
+            Some(KeyData::Ecdsa(EcdsaPublicKey::NistP384(point))) => {
+                p384::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok().and_then(|key| {
+                    let pair = p384::ecdsa::Signature::from_der(der).ok()?;
+                    key.verify(message, &pair).ok()
+                })
+            }
+            Some(KeyData::Ecdsa(EcdsaPublicKey::NistP521(point))) => {
+                p521::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok().and_then(|key| {
+                    let pair = p521::ecdsa::Signature::from_der(der).ok()?;
+                    key.verify(message, &pair).ok()
+                })
+            }
+            _ => None,
+        };
+        verdict.is_some()
     }
 
     /// The form of one of our keys.

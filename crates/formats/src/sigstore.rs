@@ -1,0 +1,262 @@
+//! Bundles of Sigstore, version 0.3, that were made with a key
+//! (<https://github.com/sigstore/protobuf-specs>, `sigstore_bundle.proto`): a signature of a file,
+//! or an envelope of DSSE.
+
+use std::fmt;
+
+use base64ct::{Base64, Encoding as _};
+use bulla_kms::PublicKey;
+use bulla_kms::transfer::{PublicFormat, export_public};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use sha2::{Digest as _, Sha256};
+use sigstore_types::{
+    Bundle, DsseEnvelope, DsseSignature, HashAlgorithm, KeyId, MediaType, MessageDigest, MessageSignature,
+    PublicKeyIdentifier, SignatureContent, VerificationMaterial, VerificationMaterialContent,
+};
+
+use crate::digests::to_hex;
+use crate::dsse::{Envelope, EnvelopeSignature, pem};
+use crate::error::{FormatError, MessageSigner};
+use crate::json;
+use crate::message_key::{MessageKey, sign_message};
+use crate::signify::check_message;
+
+/// The most bytes of a bundle, or of an envelope.
+pub const MAX_BUNDLE_LEN: usize = 64 << 20;
+
+/// A bundle. `Display` writes it as one line of JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SigstoreBundle {
+    bundle: Bundle,
+    envelope: Option<Envelope>,
+}
+
+/// How a bundle names the key that signed. Nothing covers this name.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHint {
+    /// As cosign does: the base64 of the SHA-256 digest of the key in DER.
+    Cosign,
+    /// As model signing does: the SHA-256 digest of the key in PEM, in hexadecimal.
+    ModelSigning,
+}
+
+impl KeyHint {
+    /// The name of a key.
+    ///
+    /// # Errors
+    /// The key has no form in DER.
+    pub fn of(self, key: &PublicKey) -> Result<String, FormatError> {
+        Ok(match self {
+            Self::Cosign => {
+                let der =
+                    export_public(key, PublicFormat::Der).map_err(|error| FormatError::new(error.message))?;
+                Base64::encode_string(&Sha256::digest(der))
+            }
+            Self::ModelSigning => to_hex(&Sha256::digest(pem(key)?)),
+        })
+    }
+}
+
+/// The members that say what a bundle is. More than one of them would leave a choice to readers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BundleMembers {
+    /// Its absence would make it a bundle of an older version.
+    #[allow(dead_code)]
+    media_type: String,
+    message_signature: Option<IgnoredAny>,
+    dsse_envelope: Option<IgnoredAny>,
+    verification_material: MaterialMembers,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MaterialMembers {
+    public_key: Option<IgnoredAny>,
+    certificate: Option<IgnoredAny>,
+    x509_certificate_chain: Option<IgnoredAny>,
+}
+
+impl SigstoreBundle {
+    /// Reads a bundle.
+    ///
+    /// # Errors
+    /// It is malformed, has a member twice, or was made with a certificate.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        let members: BundleMembers = json::parse(bytes)?;
+        let material = &members.verification_material;
+        if members.message_signature.is_some() == members.dsse_envelope.is_some() {
+            let message = "a bundle has either a signature of a file or an envelope";
+            return Err(FormatError::new(message));
+        }
+        if material.certificate.is_some() || material.x509_certificate_chain.is_some() {
+            let message =
+                "it was made with a certificate, and bulla verifies only bundles that were made with a key";
+            return Err(FormatError::new(message));
+        }
+        if material.public_key.is_none() {
+            return Err(FormatError::new("the bundle does not say that a key made it"));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| FormatError::new("it is not UTF-8"))?;
+        let bundle = Bundle::from_json(text)
+            .map_err(|_| FormatError::new("it is not a bundle of Sigstore, version 0.1 to 0.3"))?;
+        let envelope = match &bundle.content {
+            SignatureContent::DsseEnvelope(envelope) => Some(Envelope {
+                payload_type: envelope.payload_type.clone(),
+                payload: envelope.payload.as_bytes().to_vec(),
+                signatures: vec![EnvelopeSignature {
+                    key_id: envelope.signature.keyid.as_str().to_owned(),
+                    bytes: envelope.signature.sig.as_bytes().to_vec(),
+                }],
+            }),
+            _ => None,
+        };
+        Ok(Self { bundle, envelope })
+    }
+
+    fn new(hint: String, content: SignatureContent, envelope: Option<Envelope>) -> Self {
+        let key = VerificationMaterialContent::PublicKey(PublicKeyIdentifier::new(hint));
+        let bundle = Bundle::new(MediaType::Bundle0_3, VerificationMaterial::new(key), content);
+        Self { bundle, envelope }
+    }
+
+    /// Signs a file's bytes.
+    ///
+    /// # Errors
+    /// The key does not sign in this format; the file begins like the messages of another format;
+    /// the errors of the signer.
+    pub fn sign_file<S: MessageSigner>(signer: &mut S, content: &[u8]) -> Result<Self, S::Error> {
+        check_message(content)?;
+        let (key, signature) = sign_message(signer, content)?;
+        let digest = MessageDigest::new(HashAlgorithm::Sha2256, Sha256::digest(content).to_vec().into());
+        let signature = MessageSignature::new(signature.into()).with_message_digest(digest);
+        let hint = KeyHint::Cosign.of(&key)?;
+        Ok(Self::new(hint, SignatureContent::MessageSignature(signature), None))
+    }
+
+    /// Signs a payload in an envelope.
+    ///
+    /// # Errors
+    /// The key does not sign in this format; the errors of the signer.
+    pub fn sign_payload<S: MessageSigner>(
+        signer: &mut S,
+        payload_type: &str,
+        payload: &[u8],
+        hint: KeyHint,
+    ) -> Result<Self, S::Error> {
+        let message = Envelope {
+            payload_type: payload_type.to_owned(),
+            payload: payload.to_vec(),
+            signatures: Vec::new(),
+        };
+        let (key, bytes) = sign_message(signer, &message.message())?;
+        let signature = DsseSignature::new(bytes.clone().into(), KeyId::new(String::new()));
+        let content = DsseEnvelope::new(payload_type, payload.to_vec().into(), signature);
+        let envelope =
+            Envelope { signatures: vec![EnvelopeSignature { key_id: String::new(), bytes }], ..message };
+        Ok(Self::new(hint.of(&key)?, SignatureContent::DsseEnvelope(content), Some(envelope)))
+    }
+
+    /// What the bundle calls the key that signed. Nothing covers this name.
+    pub fn hint(&self) -> &str {
+        match &self.bundle.verification_material.content {
+            VerificationMaterialContent::PublicKey(key) => &key.hint,
+            _ => "",
+        }
+    }
+
+    /// The envelope, if the bundle has one.
+    pub fn envelope(&self) -> Option<&Envelope> {
+        self.envelope.as_ref()
+    }
+
+    /// The SHA-256 digest of the signed file, as the bundle claims. Nothing covers it.
+    pub fn claimed_digest(&self) -> Option<&[u8]> {
+        match &self.bundle.content {
+            SignatureContent::MessageSignature(signature) => signature
+                .message_digest
+                .as_ref()
+                .filter(|digest| digest.algorithm == HashAlgorithm::Sha2256)
+                .map(|digest| digest.digest.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// Whether the signature of a file's bytes verifies with a key. Always false for a bundle with
+    /// an envelope.
+    pub fn is_file_signed_by(&self, content: &[u8], key: MessageKey<'_>) -> bool {
+        match &self.bundle.content {
+            SignatureContent::MessageSignature(signature) => {
+                key.verifies(content, signature.signature.as_bytes())
+            }
+            _ => false,
+        }
+    }
+
+    /// What the bundle has and nothing here verifies: entries of transparency logs, and timestamps.
+    pub fn unverified(&self) -> Vec<String> {
+        let material = &self.bundle.verification_material;
+        let parts = [
+            (material.tlog_entries.len(), "entry of a transparency log", "entries of transparency logs"),
+            (material.timestamp_verification_data.rfc3161_timestamps.len(), "timestamp", "timestamps"),
+        ];
+        let counted = |(count, one, many): (usize, &str, &str)| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        parts.into_iter().filter_map(counted).collect()
+    }
+}
+
+impl fmt::Display for SigstoreBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.bundle.to_json().map_err(|_| fmt::Error)?;
+        writeln!(f, "{text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGE: &str = r#"{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"a"},"tlogEntries":[],"timestampVerificationData":{}},"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"AAAA"},"signature":"BBBB"}}"#;
+
+    #[test]
+    fn a_bundle_is_read_as_it_was_written() {
+        let envelope =
+            r#""dsseEnvelope":{"payloadType":"t","payload":"aGk=","signatures":[{"sig":"AAAA"}]}}"#;
+        let at = MESSAGE.find(r#""messageSignature""#).unwrap();
+        for text in [MESSAGE.to_owned(), format!("{}{envelope}", &MESSAGE[..at])] {
+            let bundle = SigstoreBundle::parse(text.as_bytes()).unwrap();
+            assert_eq!(bundle.hint(), "a");
+            assert_eq!(bundle.envelope().is_some(), text.contains("dsse"));
+            assert_eq!(SigstoreBundle::parse(bundle.to_string().as_bytes()).unwrap(), bundle);
+            assert!(bundle.unverified().is_empty());
+            for len in 0..text.len() {
+                assert!(SigstoreBundle::parse(&text.as_bytes()[..len]).is_err(), "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_leaves_a_choice_to_readers_is_refused() {
+        let changes = [
+            (r#""messageSignature":"#, r#""dsseEnvelope":{},"messageSignature":"#),
+            (r#""messageSignature":"#, r#""other":"#),
+            (r#""publicKey":"#, r#""certificate":{"rawBytes":""},"publicKey":"#),
+            (r#""publicKey":"#, r#""x509CertificateChain":{"certificates":[]},"publicKey":"#),
+            (r#""publicKey":"#, r#""key":"#),
+            (r#"{"hint":"a"}"#, r#"{"hint":"a","hint":"b"}"#),
+            ("v0.3", "v0.9"),
+            ("mediaType", "media"),
+        ];
+        for (from, to) in changes {
+            let text = MESSAGE.replacen(from, to, 1);
+            assert_ne!(text, MESSAGE);
+            assert!(SigstoreBundle::parse(text.as_bytes()).is_err(), "{from} {to}");
+        }
+    }
+}
